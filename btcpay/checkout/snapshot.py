@@ -7,6 +7,7 @@ from typing import Any
 from btcpay.chain.progress import hours_to_read, progress_of
 from btcpay.invoices.status import checked_ms, rules_for
 from btcpay.merchants.account import least_sats_of
+from btcpay.settings.settings import Settings
 from btcpay.settlement.decide import missing_sats
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
@@ -49,8 +50,7 @@ class Snapshot:
     @property
     def is_taken_back(self) -> bool:
         """Whether the whole sum was seen, and is not there any more."""
-        status, covered_at = self.row["status"], self.row["covered_at"]
-        return bool(status != "canceled" and covered_at and self.missing_sats)
+        return _is_taken_back(self.row, self.missing_sats)
 
     @property
     def state(self) -> str:
@@ -90,6 +90,17 @@ def snapshot_of(
         now=now,
         least_sats=least_sats_of(row["script"]),
     )
+
+
+def is_taken_back(settings: Settings, row: Row) -> bool:
+    """What a snapshot of it would say, of a row of `merchant_lists.SALES`."""
+    tolerance_percent = rules_for(settings, row).tolerance_percent
+    sums = row["status"], row["amount_sats"], row["received_sats"]
+    return _is_taken_back(row, missing_sats(*sums, tolerance_percent))
+
+
+def _is_taken_back(row: Row, missing_sats: int) -> bool:
+    return bool(row["status"] != "canceled" and row["covered_at"] and missing_sats)
 
 
 def notices_of(service: Service, snapshot: Snapshot) -> Notices:

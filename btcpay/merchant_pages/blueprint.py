@@ -29,6 +29,8 @@ def merchant_pages(service: Service) -> Blueprint:
     area.get("/downloads/labels", files.send_labels)
     area.get("/till", till.show_form)
     area.post("/till", till.press)
+    area.get("/till/manifest", till.show_manifest)
+    area.post("/tips", till.set_tips)
     area.get("/till/<id>", till.show_invoice)
     area.get("/links", links.show_links)
     area.post("/links", links.make)

@@ -1,22 +1,26 @@
 """The till: an amount, one press, a QR code that turns green. Each tab has its own invoice."""
 
+import json
 from decimal import Decimal
 
 from flask import Response
 
 from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
+from btcpay.checkout.bip21 import qr_svg
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_page import no_price, too_much
 from btcpay.checkout.snapshot import Notices, has_vanished, snapshot_of
 from btcpay.invoices import create
 from btcpay.invoices.links import most
-from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import InvalidRequest, PriceUnavailable, TooMuch
-from btcpay.values.ids import is_id
+from btcpay.merchant_pages.sales import last_sales
+from btcpay.merchant_pages.visit import Visit, address
+from btcpay.merchants import branding, tips
+from btcpay.values.currencies import places_of, rounded
+from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, TooMuch
 from btcpay.values.times import to_ms
+from btcpay.web.pages.languages import gettext
 from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.queries import invoices, merchants
-from storage.queries.lists import merchant_lists
 
 # A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
 LIFE_HOURS = Decimal("0.25")
@@ -26,9 +30,7 @@ CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, no
 def press(visit: Visit) -> Response:
     """Leads to the invoice of this press (303), or says what is wrong with it."""
     try:
-        currency = visit.currency
-        amount = read_amount(visit.form.get("amount", ""), currency, Decimal(0), most(currency))
-        id = _made(visit, amount)
+        id = _made(visit, *_asked_for(visit))
     except TooMuch:
         return show_form(visit, 400, wrong=too_much())
     except (AmountRefused, InvalidRequest) as refused:
@@ -38,29 +40,80 @@ def press(visit: Visit) -> Response:
     return visit.to(f"/till/{id}")
 
 
+def _asked_for(visit: Visit) -> tuple[Decimal, Decimal]:
+    """The amount with its tip, and the tip. Raises AmountRefused."""
+    currency, form = visit.currency, visit.form
+    typed = form.get("suggested") or form.get("amount", "")
+    amount = read_amount(typed, currency, Decimal(0), most(currency))
+    offered = visit.session.tip_percents or ""
+    percent = int(form["tip"]) if form.get("tip") in offered.split() else 0
+    tip = rounded(amount * percent / 100, currency)
+    return amount + tip, tip
+
+
+def set_tips(visit: Visit) -> Response:
+    """Which tips the form offers from now on, none when the field is empty."""
+    try:
+        percents = tips.read_tips(visit.form.get("tips", ""))
+    except CommandError:
+        return show_form(visit, 400, wrong_tips=True)
+    tips.set_tips(visit.service.db, visit.merchant_id, percents)
+    return visit.to("/till", done="saved")
+
+
+def show_manifest(visit: Visit) -> Response:
+    """What a browser installs the till by (W3C Web Application Manifest)."""
+    icon = {"src": visit.pages.icon(), "type": "image/svg+xml", "sizes": "any", "purpose": "any"}
+    manifest = {
+        "name": f"{gettext('Till')} · {visit.session.merchant}",
+        "short_name": gettext("Till"),
+        "id": address("/till"),
+        "start_url": address("/till"),
+        "scope": address("/till"),
+        "display": "standalone",
+        "background_color": branding.LIGHT_PAGE,
+        "icons": [icon],
+    }
+    return Response(json.dumps(manifest), mimetype="application/manifest+json")
+
+
 def show_invoice(visit: Visit, id: str) -> Response:
     """The QR code, then whether it is paid; the script asks the checkout's status."""
     snapshot = snapshot_of(visit.service, id, visit.merchant_id)
     is_gone = snapshot.is_taken_back or has_vanished(visit.service, snapshot)
-    notices = Notices(has_vanished=is_gone)
     brand = visit.pages.brand(visit.merchant_id)
-    page = page_of(snapshot, brand, notices)
-    return visit.page("till_invoice.html", page=page, brand=brand, clock_ms=CLOCK_MS)
+    page = page_of(snapshot, brand, Notices(has_vanished=is_gone))
+    receipt_url = f"{visit.service.settings.base_url}/pay/{id}"
+    return visit.page(
+        "till_invoice.html",
+        page=page,
+        brand=brand,
+        clock_ms=CLOCK_MS,
+        tip=Decimal(snapshot.row["tip"] or 0),
+        receipt_qr=qr_svg(receipt_url) if page.state in ("seen", "paid") else None,
+        sales=last_sales(visit, id),
+    )
 
 
-def show_form(visit: Visit, status: int = 200, wrong: str = "", problem: str = "") -> Response:
-    """The amount to type; `last` in the query is the invoice that this tab showed before."""
-    service, id = visit.service, visit.query.get("last", "")
-    last = None
-    if is_id("inv", id):
-        last = service.db.row(merchant_lists.INVOICE, id=id, merchant_id=visit.merchant_id)
-    if last and last["covered_at"] and last["status"] != "paid":
-        last["is_taken_back"] = snapshot_of(service, id, is_look=False).is_taken_back
-    typed = visit.form if wrong or problem else {}
-    return visit.page("till.html", status, last=last, typed=typed, wrong=wrong, problem=problem)
+def show_form(
+    visit: Visit, status: int = 200, wrong: str = "", problem: str = "", wrong_tips: bool = False
+) -> Response:
+    """The amount to type, and the last sales; `shown` in the query is on the page that asks."""
+    return visit.page(
+        "till.html",
+        status,
+        typed=visit.form if status != 200 else {},
+        wrong=wrong,
+        problem=problem,
+        wrong_tips=wrong_tips,
+        tips=[int(percent) for percent in (visit.session.tip_percents or "").split()],
+        places=places_of(visit.currency),
+        sales=last_sales(visit, visit.query.get("shown", "")),
+        now_ms=to_ms(visit.now),
+    )
 
 
-def _made(visit: Visit, amount: Decimal) -> str:
+def _made(visit: Visit, amount: Decimal, tip: Decimal) -> str:
     """The id of the invoice of this press: the one that it has made, or a new one.
 
     The price is asked for outside the transaction. Of two copies of one press the second waits for
@@ -72,6 +125,7 @@ def _made(visit: Visit, amount: Decimal) -> str:
     currency, note = visit.currency, visit.form.get("note")
     wanted = {"amount": amount, "expires_in_hours": LIFE_HOURS, "description": note}
     order = create.order_of(visit.merchant_id, load(NEW_PRICED_INVOICE, wanted), currency)
+    order = order._replace(details={**order.details, "tip": str(tip)})
     price = create.live_price(service.db, service.prices, visit.merchant_id, visit.now, currency)
     high = most(currency)
     refuse_dust(service, visit.merchant_id, amount, high, currency, price.in_currency)

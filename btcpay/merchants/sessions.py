@@ -27,6 +27,7 @@ class Session(NamedTuple):
     merchant: str
     currency: str
     timezone: str
+    tip_percents: str | None
 
 
 def new_login(db: Database, merchant_id: int, now: datetime) -> str:

@@ -15,6 +15,7 @@ class Merchant(Table):
     wallet_gap_limit = BigIntegerField()
     currency = TextField()
     timezone = TextField()
+    tip_percents = TextField(null=True)
 
 
 class Brand(Table):
@@ -96,6 +97,7 @@ class Invoice(Table):
     newest_height = BigIntegerField(null=True)
     reference = TextField(null=True)
     return_url = TextField(null=True)
+    tip = TextField(null=True)
 
     ASKED = (amount_usd_quote, amount, currency)  # what it asks for: values/currencies.asked_of
     # What clients see, and no more is read for them; schemas/resources.py says how it looks.

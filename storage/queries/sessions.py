@@ -28,6 +28,7 @@ BY_SECRET = (
         Merchant.name.alias("merchant"),
         Merchant.currency,
         Merchant.timezone,
+        Merchant.tip_percents,
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
     .where(

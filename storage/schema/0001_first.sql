@@ -36,7 +36,8 @@ CREATE TABLE tally (
 -- spelling must not serve two merchants, or they would be given the same addresses.
 -- `next_index` only grows: an address is handed out once. 20 addresses (BIP44) is the gap that
 -- wallets come with, until the operator says otherwise. The days of `merchant_day` are those of
--- `timezone`, a name of the IANA time zone database.
+-- `timezone`, a name of the IANA time zone database. `tip_percents`: what the till offers as a tip,
+-- whole numbers with a space between; null while it asks for none.
 CREATE TABLE merchant (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -46,7 +47,8 @@ CREATE TABLE merchant (
     created_at BIGINT NOT NULL,
     wallet_gap_limit BIGINT NOT NULL DEFAULT 20 CHECK (wallet_gap_limit BETWEEN 1 AND 1000000),
     currency TEXT NOT NULL DEFAULT 'USD' CHECK (length(currency) = 3),
-    timezone TEXT NOT NULL DEFAULT 'UTC'
+    timezone TEXT NOT NULL DEFAULT 'UTC',
+    tip_percents TEXT
 );
 
 -- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served
@@ -167,6 +169,7 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- bitcoin in `currency` when the invoice was made, `price_usd` in dollars.
 -- `reference`: the number of the shop's order, unique for nothing. `return_url`: where its page leads
 -- back to, instead of the merchant's own way.
+-- `tip`: of an invoice that the till made, how much of `amount` is a tip; null for every other one.
 CREATE TABLE invoice (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -204,6 +207,7 @@ CREATE TABLE invoice (
     reference TEXT CHECK (length(reference) BETWEEN 1 AND 200),
     return_url TEXT
         CHECK (substr(return_url, 1, 7) = 'http://' OR substr(return_url, 1, 8) = 'https://'),
+    tip TEXT,
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_at IS NULL)),
     CHECK ((status = 'paid') = (paid_at IS NOT NULL)),
@@ -218,6 +222,8 @@ CREATE INDEX invoice_of_link ON invoice (payment_link_id, status)
     WHERE payment_link_id IS NOT NULL;
 CREATE INDEX invoice_of_link_newest ON invoice (payment_link_id, created_at, seq)
     WHERE payment_link_id IS NOT NULL;
+-- The last sales of the till.
+CREATE INDEX invoice_of_till ON invoice (merchant_id, created_at, seq) WHERE tip IS NOT NULL;
 -- A search for an order's number: the newest of that number.
 CREATE INDEX invoice_reference ON invoice (merchant_id, reference, created_at, seq)
     WHERE reference IS NOT NULL;

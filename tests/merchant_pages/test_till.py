@@ -3,6 +3,7 @@
 import re
 from decimal import Decimal
 from functools import partial
+from urllib.parse import urljoin
 
 import pytest
 from builders import at_once, pay, until, vanish
@@ -188,21 +189,24 @@ def test_a_payment_that_was_seen_and_is_taken_back_is_said_in_red(browser, case)
     page = browser.page(f"/till/{found['id']}")
     assert page.texts["state"] == "The payment was taken back" and "vanished" in page.texts["words"]
     assert page.attributes["main"]["data-taken-back"] == "true" and page.asks_for_money is asks
-    next = browser.page(f"/till?last={found['id']}")
-    assert ("The payment was taken back" in next.texts["last"]) is (case != "a part")
+    next, other = browser.page("/till"), browser.page(f"/till/{invoice(browser)['id']}")
+    is_said = case != "a part"
+    assert ("The payment was taken back" in next.texts["sales"]) is is_said
+    for shown in (next, other):  # on the running sale too, until somebody has set it aside
+        assert ("taken back: 25.00" in shown.texts["alarms"]) is (is_said and asks)
+    assert page.texts["alarms"].strip() == ""
     pay(browser.shop, found)
     if asks:
         for shown in (
             browser.page(f"/till/{found['id']}"),
-            browser.page(f"/till?last={found['id']}"),
+            browser.page("/till"),
         ):
             assert "The payment was taken back" not in shown.source
 
 
-def test_the_last_one_on_the_tills_form_is_not_looked_for_again(browser):
-    found = invoice(browser)
-    by_less(browser.shop, found)
-    assert "taken back" in browser.page(f"/till?last={found['id']}").texts["last"]
+def test_the_last_sales_on_the_tills_form_are_not_looked_for_again(browser):
+    by_less(browser.shop, invoice(browser))
+    assert "taken back" in browser.page("/till").texts["sales"]
     browser.shop.service.notes.close()
     assert browser.shop.sql("SELECT asked_at FROM invoice").fetchone()[0] is None
 
@@ -222,17 +226,57 @@ def test_who_is_paid_is_looked_for_no_more_and_an_idle_till_asks_nothing(browser
     assert shop.sql(asked).fetchone()[0] == before
 
 
-def test_the_next_one_shows_how_the_one_before_stands(browser):
+def test_the_last_ten_sales_stand_beneath_each_as_it_is_now(browser):
+    shop = browser.shop
+    other = MerchantBrowser(shop).log_in(shop.add_merchant("other"))
+    shop.invoice(amount_usd=99)  # not of the till
     found = invoice(browser)
+    sales = browser.page("/till").texts["sales"]
+    assert "Open" in sales and "99.00" not in sales
+    assert browser.page("/till").attributes["alarms"]["data-waits"] == "false"
+    pay(shop, found, confirmed=False)
+    assert "On its way" in browser.page("/till").texts["sales"]
+    assert browser.page("/till").attributes["alarms"]["data-waits"] == "true"
+    assert "Nothing was sold" in other.page("/till").texts["sales"]
+    for amount in range(31, 41):
+        shop.clock.move(seconds=10)
+        invoice(browser, amount=str(amount))
+    sales = browser.page("/till").texts["sales"]
+    assert "25.00" not in sales and sales.index("40.00") < sales.index("31.00")
+
+
+def test_what_is_sold_often_is_one_press_and_a_tip_is_taken_by_its_percentage(browser):
+    shop = browser.shop
+    assert "tips" not in browser.page("/till").attributes  # off until set
+    assert browser.post("/tips", tips="5 %, 10").status_code == 303
+    form = fields(browser) | {"suggested": "19.90", "tip": "10"}
+    found = shop.get(f"/invoices/{made(browser.post('/till', **form))}").json
+    assert found["amount_usd_quote"] == 21.89
+    assert shop.sql("SELECT tip FROM invoice").fetchone()[0] == "1.99"
+    assert "1.99" in browser.page(f"/till/{found['id']}").texts["tip"]
+    assert "19.90" not in browser.page("/till").texts.get("suggested", "")  # sold once
+    made(press(browser, "19.90", tip="99"))  # no tip that is offered
+    page = browser.page("/till")
+    assert "19.90" in page.texts["suggested"] and "5%" in page.texts["tips"]
+    for wrong in ("51", "0", "5 10 15 20 25", "1.5", "x"):
+        assert "tips-problem" in Page(browser.post("/tips", tips=wrong).text).texts, wrong
+    assert "tips" in browser.page("/till").attributes
+    assert browser.post("/tips", tips="").status_code == 303
+    assert "tips" not in browser.page("/till").attributes
+
+
+def test_the_till_can_be_installed_and_gives_a_receipt(browser):
+    manifest = browser.get("/till/manifest")
+    assert manifest.mimetype == "application/manifest+json"
+    assert manifest.json["start_url"] == "../../merchant/till"
+    icon = urljoin("/merchant/till/manifest", manifest.json["icons"][0]["src"])
+    assert browser.client.get(icon).mimetype == "image/svg+xml"
+    found = invoice(browser)
+    assert "receipt-code" not in browser.page(f"/till/{found['id']}").texts
+    pay(browser.shop, found)
     page = browser.page(f"/till/{found['id']}")
-    next = page.attributes["next"]["href"].removeprefix("../../merchant")
-    assert "Open" in browser.page(next).texts["last"]
-    pay(browser.shop, found, confirmed=False)
-    assert "On its way" in browser.page(next).texts["last"]
-    other = browser.shop.issue("write", browser.shop.add_merchant("other"))
-    theirs = browser.shop.post("/invoices", {"amount_usd": 25}, other).json["id"]
-    for id in ("inv_unknown", theirs):
-        assert "last" not in browser.page(f"/till?last={id}").texts
+    assert "<svg" in page.source and {"receipt-code", "print"} <= page.attributes.keys()
+    assert browser.shop.get(f"/invoices/{found['id']}").json["tx_hash"] in page.texts["words"]
 
 
 def test_an_invoice_of_the_interface_is_shown_too_with_the_currency_beside(browser, ticker):

@@ -49,7 +49,7 @@ class Pages:
         ancestors = " ".join(frame_ancestors) or "'none'"
         self._policy = (
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
-            " connect-src 'self'; form-action 'self'; base-uri 'none';"
+            " connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none';"
             f" frame-ancestors {ancestors}"
         )
 
@@ -72,7 +72,7 @@ class Pages:
             asset=lambda file: up + self.assets.address(file),
             styles=styles,
             script=up + self.assets.address(SCRIPT),
-            icon=up + self.assets.address(ICON),
+            icon=self.icon(),
             testing=self._testing,
             language=language,
             direction=formats.direction(language),
@@ -88,6 +88,10 @@ class Pages:
         # The browser fetches them while it reads the page.
         response.headers["Link"] = ", ".join(f"<{url}>; rel=preload; as=style" for url in styles)
         return response
+
+    def icon(self) -> str:
+        """The service's own, relative to the page that is asked for."""
+        return to_root() + self.assets.address(ICON)
 
     def visitor(self) -> str | None:
         """In whose window the request counts; None where addresses mean nothing."""

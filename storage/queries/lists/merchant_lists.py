@@ -62,7 +62,25 @@ INVOICES, INVOICES_NEWER = _older(_INVOICES, Invoice), _newer(_INVOICES, Invoice
 INVOICES_BY_STATUS, INVOICES_BY_STATUS_NEWER = (
     query.where(_OF_STATUS) for query in (INVOICES, INVOICES_NEWER)
 )
-INVOICE = _INVOICES.where((Invoice.id == slot("id")) & _own(Invoice))
+# What the till has sold, the newest first; with the sum that settlement counts.
+SALES = (
+    Invoice.select(
+        Invoice.id,
+        Invoice.status,
+        Invoice.amount_sats,
+        *Invoice.ASKED,
+        Invoice.tip,
+        Invoice.description,
+        Invoice.created_at,
+        Invoice.covered_at,
+        Invoice.received_sats,
+        Attention.reason.alias("attention"),
+    )
+    .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
+    .where(_own(Invoice) & Invoice.tip.is_null(False))
+    .order_by(*keyset.order(Invoice))
+    .limit(slot("limit"))
+)
 INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
 
 # Those that settle nothing: parts, and what came late, beyond or after a cancellation. An index

@@ -1,11 +1,58 @@
-// A till: its screen stays on while it waits for a payment. Coming back to a page loads it anew: the
-// next press is for another customer.
+// A till: a keypad types into the field; its screen stays on while it waits for a payment; a sale that
+// is taken back turns red on whatever it shows. Coming back to a page loads it anew: the next press is
+// for another customer.
 "use strict";
 (() => {
+  const find = (id) => document.getElementById(id);
+  const SECOND = 1000, SOON = 5 * SECOND, SELDOM = 60 * SECOND;
+
+  // The keypad. On a touch screen it stands in for the system's own.
+  const amount = find("amount"), keypad = find("keypad");
+  if (keypad && matchMedia("(pointer: coarse)").matches) amount.inputMode = "none";
+  keypad?.addEventListener("click", (event) => {
+    const key = event.target.closest("button")?.dataset.key;
+    if (key === undefined) return;
+    const { value, selectionStart, selectionEnd } = amount;
+    const isMarked = selectionEnd > selectionStart;
+    const begin = isMarked || !key ? value.slice(0, isMarked ? selectionStart : -1) : value;
+    amount.value = begin + key + (isMarked ? value.slice(selectionEnd) : "");
+    amount.setSelectionRange(amount.value.length, amount.value.length);
+  });
+
+  // Sounds, where somebody has switched them on: hertz, one after another.
+  const GOOD = [660, 880], BAD = [330, 220, 330, 220], NOTE_S = 0.18;
+  const choice = find("sound");
+  const isLoud = () => localStorage.getItem("sound") === "on";
+  let audio;
+  const play = (notes) => {
+    if (!isLoud()) return;
+    audio ??= new AudioContext();
+    audio.resume();
+    notes.forEach((hertz, place) => {
+      const tone = audio.createOscillator(), begin = audio.currentTime + place * NOTE_S;
+      tone.frequency.value = hertz;
+      tone.connect(audio.destination);
+      tone.start(begin);
+      tone.stop(begin + NOTE_S * 0.9);
+    });
+  };
+  if (choice) {
+    choice.checked = isLoud();
+    choice.addEventListener("change", () => {
+      localStorage.setItem("sound", choice.checked ? "on" : "off");
+      play(GOOD);
+    });
+  }
+
+  // What the page shows: whether it waits for a payment, has one, or has lost one.
   const WAITING = ["waiting", "partial", "seen", "overdue"];
-  let lock = null;
+  const standing = () => {
+    const { state, takenBack } = find("main").dataset;
+    return takenBack === "true" ? "bad" : ["seen", "paid"].includes(state) ? "good" : "";
+  };
+  let lock = null, stood = standing();
   const stayOn = async () => {
-    const waits = WAITING.includes(document.getElementById("main").dataset.state);
+    const waits = WAITING.includes(find("main").dataset.state);
     if (!waits) {
       await lock?.release();
       lock = null;
@@ -13,9 +60,38 @@
       lock = await navigator.wakeLock?.request("screen");
     }
   };
-  const update = () => { stayOn().catch(() => {}); };
+  const update = () => {
+    const stands = standing();
+    if (stands && stands !== stood) play(stands === "good" ? GOOD : BAD);
+    stood = stands;
+    stayOn().catch(() => {});
+  };
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   document.addEventListener("visibilitychange", update);
   new MutationObserver(update).observe(document.body, { childList: true });
   update();
+
+  // The last sales: soon while one may still be taken back, else seldom.
+  const pause = () => (find("alarms").dataset.waits === "true" ? SOON : SELDOM);
+  const renew = async () => {
+    const answer = await fetch(find("alarms").dataset.sales, { cache: "no-store" });
+    if (!answer.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const alarms = find("alarms"), before = alarms.textContent, fresh = page.getElementById("alarms");
+    if (!fresh) return;
+    alarms.dataset.waits = fresh.dataset.waits;
+    if (before !== fresh.textContent) {
+      alarms.replaceChildren(...fresh.children);
+      if (alarms.textContent.length > before.length) play(BAD);
+    }
+    const sales = find("sales");
+    if (sales && !sales.contains(document.activeElement)) {
+      sales.replaceWith(document.adoptNode(page.getElementById("sales")));
+    }
+  };
+  const watch = async () => {
+    if (!document.hidden) await renew().catch(() => {});
+    setTimeout(watch, pause());
+  };
+  setTimeout(watch, pause());
 })();

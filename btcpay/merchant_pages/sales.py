@@ -1,0 +1,62 @@
+"""The last sales of the till: how each stands, and the amounts that are sold often."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from btcpay.checkout.snapshot import is_taken_back
+from btcpay.merchant_pages.visit import Visit
+from btcpay.values.currencies import asked_of, rounded
+from storage.database import Row
+from storage.queries.lists import merchant_lists
+
+LISTED = 10
+REMEMBERED = 50  # sales among which an amount that is sold often is found
+MOST_SUGGESTED = 4
+
+
+@dataclass(frozen=True)
+class Sales:
+    """`listed`: the last ones, with `is_taken_back`. `alarms`: of them those that need a human.
+
+    `is_waiting`: whether one is paid but not confirmed, so that it may still be taken back.
+    """
+
+    listed: list[Row]
+    alarms: list[Row]
+    is_waiting: bool
+    suggested: list[Decimal]
+
+
+def last_sales(visit: Visit, shown_id: str = "") -> Sales:
+    """One statement. `shown_id`: of the sale that the page shows itself, which needs no alarm."""
+    rows = visit.service.db.rows(
+        merchant_lists.SALES, merchant_id=visit.merchant_id, limit=REMEMBERED
+    )
+    listed = rows[:LISTED]
+    for row in listed:
+        undone = row["attention"] == "reorganised"
+        row["is_taken_back"] = undone or is_taken_back(visit.service.settings, row)
+    return Sales(
+        listed=listed,
+        alarms=[row for row in listed if _is_alarm(row) and row["id"] != shown_id],
+        is_waiting=any(row["status"] == "open" and row["covered_at"] for row in listed),
+        suggested=often_sold(rows, visit.session.currency),
+    )
+
+
+def _is_alarm(row: Row) -> bool:
+    """Until its owner has set it aside."""
+    return row["is_taken_back"] and (row["status"] == "open" or row["attention"] is not None)
+
+
+def often_sold(rows: Sequence[Row], currency: str) -> list[Decimal]:
+    """Amounts without tips that were sold at least twice, the smallest first."""
+    sold = Counter(
+        rounded(asked.amount - Decimal(row["tip"]), currency)
+        for row in rows
+        if (asked := asked_of(row)).currency == currency
+    )
+    often = [amount for amount, times in sold.most_common(MOST_SUGGESTED) if times > 1]
+    return sorted(often)
