@@ -4,7 +4,7 @@ from functools import partial
 
 from flask import Blueprint
 
-from btcpay.merchant_pages import downloads, home, invoice, links, lists, till
+from btcpay.merchant_pages import downloads, home, invoice, links, lists, new_invoice, till
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.login import Login
 from btcpay.web.service import Service
@@ -19,6 +19,8 @@ def merchant_pages(service: Service) -> Blueprint:
     area.open("GET", "/", home.lead_here)
     area.get("/attention", lists.show_attention)
     area.get("/invoices", lists.show_invoices)
+    area.post("/invoices", new_invoice.make)
+    area.get("/invoices/new", new_invoice.show_form)
     area.get("/invoices/<id>", invoice.show)
     area.post("/invoices/<id>/accept", invoice.accept)
     area.post("/invoices/<id>/set-aside", invoice.set_aside)

@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Response
 
+from btcpay.checkout.bip21 import qr_svg
 from btcpay.invoices import by_hand
 from btcpay.invoices.story import Story, story_of
 from btcpay.merchant_pages.visit import Visit
@@ -28,6 +29,7 @@ def show(visit: Visit, id: str) -> Response:
     asked_for, asked_in = asked_of(story.row)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came = (one["amount_sats"] for one in story.outputs if one["vanished_at"] is None)
+    payer_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(
         "invoice.html",
         row={name: story.row[name] for name in SHOWN},
@@ -40,7 +42,8 @@ def show(visit: Visit, id: str) -> Response:
         needed=story.needed,
         checked_at=story.checked_at,
         can_accept=story.row["status"] != "paid" and bool(story.verdict.receipts),
-        payer_url=f"{visit.service.settings.base_url}/pay/{id}",
+        payer_url=payer_url,
+        qr=qr_svg(payer_url),
         outputs=story.outputs[:MOST_SHOWN],
         happenings=[event | {"detail": json.loads(event["detail"])} for event in newest],
         outputs_seen=len(story.outputs),

@@ -1,0 +1,84 @@
+"""An invoice for a customer who is not there: made by a form, then sent as the link of its page."""
+
+import re
+from decimal import Decimal
+
+from flask import Response
+
+from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
+from btcpay.checkout.link_page import no_price, too_much
+from btcpay.invoices import create
+from btcpay.invoices.links import most
+from btcpay.merchant_pages.visit import Visit
+from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, TooMuch
+from btcpay.web.pages.languages import gettext
+from schemas.requests import NEW_PRICED_INVOICE, load
+from storage.queries import invoices, merchants
+
+# Hours that the price holds and the page may be paid, as the form offers them.
+LIVES = {hours: Decimal(hours) for hours in ("1", "24", "72", "168", "720")} | {"never": None}
+DAY = "24"
+E_MAIL = re.compile(r"[^@\s]+@[^@\s]+")
+
+
+def show_form(
+    visit: Visit, status: int = 200, problem: str = "", wrong: dict[str, str] | None = None
+) -> Response:
+    """`wrong`: by the field, a sentence."""
+    values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem, "day": DAY}
+    return visit.page("new_invoice.html", status, **values)
+
+
+def make(visit: Visit) -> Response:
+    """Leads to the invoice of this press (303), or shows the form again with what is wrong."""
+    form, wrong = visit.form, {}
+    amount = Decimal(0)
+    try:
+        amount = read_amount(form.get("amount", ""), visit.currency, amount, most(visit.currency))
+    except AmountRefused as refused:
+        wrong["amount"] = str(refused)
+    if "email" in form and not E_MAIL.fullmatch(form["email"].strip()):
+        wrong["email"] = gettext("Enter an e-mail address such as name@example.com.")
+    if wrong:
+        return show_form(visit, 400, wrong=wrong)
+    try:
+        id = _made(visit, amount)
+    except TooMuch:
+        return show_form(visit, 400, wrong={"amount": too_much()})
+    except AmountRefused as refused:
+        return show_form(visit, 400, wrong={"amount": str(refused)})
+    except (InvalidRequest, CommandError) as refused:
+        return show_form(visit, 400, str(refused))
+    except PriceUnavailable:
+        return show_form(visit, 503, no_price())
+    return visit.to(f"/invoices/{id}", done="made")
+
+
+def _made(visit: Visit, amount: Decimal) -> str:
+    """The id of the invoice of this press: of two copies the second waits, and finds the first's.
+
+    Raises PriceUnavailable, AmountRefused, InvalidRequest, CommandError.
+    """
+    service, form, currency = visit.service, visit.form, visit.currency
+    lasts = form.get("lasts", DAY)
+    if lasts not in LIVES:
+        raise InvalidRequest("the form names no deadline")
+    description = form.get("description")
+    wanted = {
+        "amount": amount,
+        "description": description and description.replace("\r\n", "\n"),
+        "customer_email": form["email"].strip() if "email" in form else None,
+        "expires_in_hours": LIVES[lasts],
+    }
+    body = load(NEW_PRICED_INVOICE, wanted)
+    order = create.order_of(visit.merchant_id, body, currency, form.get("reference"))
+    price = create.live_price(service.db, service.prices, visit.merchant_id, visit.now, currency)
+    high = most(currency)
+    refuse_dust(service, visit.merchant_id, amount, high, currency, price.in_currency)
+    id = visit.id_of_press("inv")
+    with service.db.write():
+        service.db.only(merchants.LOCKED, id=visit.merchant_id)
+        if service.db.row(invoices.WHOLE, id=id) is None:
+            network = service.settings.network
+            create.new_invoice(service.db, network, visit.now, order._replace(id=id), price)
+    return id
