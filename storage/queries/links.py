@@ -16,6 +16,11 @@ LIST = (
     .limit(slot("limit"))
 )
 
+# A link keeps its currency when its merchant's changes.
+CURRENCIES = (
+    PaymentLink.select(PaymentLink.currency).where(PaymentLink.status == "active").distinct()
+)
+
 ADD = PaymentLink.insert(every(PaymentLink)).returning(*PaymentLink._meta.sorted_fields)
 
 SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(PaymentLink.id == slot("id"))

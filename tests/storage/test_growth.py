@@ -34,6 +34,7 @@ WHOLE = {
     "invoices.KEEP_PROVEN": "likewise",
     "blocks.READ_SINCE_AGAIN": "is run by a restore, once",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
+    "links.CURRENCIES": "is asked by the doctor alone",
     "idempotency.FREE": "is run by a restore, once",
     "public_events.OF_ID": "is asked by hand, of the thirty days that events are kept",
     "sessions.END_EVERY": "is run by a restore, once",

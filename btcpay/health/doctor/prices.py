@@ -19,7 +19,7 @@ from btcpay.values.errors import FetchError
 from btcpay.values.hosts import is_here
 from btcpay.values.networks import SANDBOX_URL
 from storage.database import Database
-from storage.queries import merchants
+from storage.queries import links, merchants
 
 REMEDY = "if this lasts, name another one in BTCPAY_PRICE_SOURCES"
 OTHER_REMEDY = "until enough sources agree; if this lasts, see BTCPAY_CURRENCY_SOURCES"
@@ -58,11 +58,10 @@ def findings(shop: Shop) -> Iterator[Finding]:
 
 
 def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
-    """What merchants count in, where that is not the dollar."""
+    """What merchants count in and active links ask for, where that is not the dollar."""
     prices = new_prices(shop.settings)
-    for currency in (row["currency"] for row in db.rows(merchants.CURRENCIES)):
-        if currency == "USD":
-            continue
+    rows = [*db.rows(merchants.CURRENCIES), *db.rows(links.CURRENCIES)]
+    for currency in sorted({row["currency"] for row in rows} - {"USD"}):
         name, price = f"price in {currency}", prices.of(currency).current_or_none()
         if price is None:
             sentence = "none: too few sources know one, or agree on it"

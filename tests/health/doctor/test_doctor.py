@@ -460,6 +460,14 @@ def test_the_currency_that_a_merchant_counts_in_is_examined(eur, colour, till, t
     assert "55200 EUR for a bitcoin" in everything["price in EUR"].sentence or colour == "red"
 
 
+def test_the_currency_of_a_link_is_examined_while_it_is_active(till, ticker):
+    ticker.price("60000", eur="55200")
+    link = Terminal(till).json("link", "create", "shop", "--currency", "EUR", "--amount", "25")
+    assert "price in EUR" in colours(till)
+    Terminal(till).run("link", "deactivate", link["id"])
+    assert "price in EUR" not in colours(till)
+
+
 def test_defaults_are_counted_in_the_line_and_named_in_json(till):
     said = Terminal(till).run("doctor")[0]
     assert re.search(r"(?m)^green  settings: \d+ have their defaults \(--json names them\)$", said)
