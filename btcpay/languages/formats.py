@@ -58,11 +58,24 @@ def percent(number: int, language: str) -> str:
 
 
 def money(amount: Decimal, currency: str, language: str) -> str:
-    """To the nearest of its smallest units: `1,234 JPY`; under one of them it says so."""
-    unit = unit_of(currency)
-    if 0 < amount < unit:
-        return f"< {money(unit, currency, language)}"
-    return f"{plain(amount, currency, language)}\u00a0{currency}"
+    """To the nearest of its smallest units: `¥1,234`; under one of them it says so.
+
+    One word, also in the middle of a line that runs the other way.
+    """
+    unit, pattern = unit_of(currency), _of(language)["money"]
+    sign = symbol(currency, language)
+    if pattern.startswith("{0}{1}") and sign[-1].isalpha():
+        sign += "\u00a0"  # CLDR's currencySpacing, which its patterns leave out: `KWD 5.000`
+    is_less = 0 < amount < unit
+    shown = pattern.format(sign, plain(unit if is_less else amount, currency, language))
+    if is_less:
+        shown = f"<\u00a0{shown}"
+    return f"\u2068{shown}\u2069" if _of(language)["rtl"] else shown
+
+
+def symbol(currency: str, language: str) -> str:
+    """`$` of USD in English, `US$` in Spanish; the code where CLDR knows nothing shorter."""
+    return str(_of(language)["symbols"].get(currency, currency))
 
 
 def written(worth: Money, language: str) -> str:

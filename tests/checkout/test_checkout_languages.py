@@ -99,17 +99,27 @@ def test_no_text_stands_in_a_template_untranslated():
 
 
 UNITS = ("amount", "amount-sats", "amount-btc")
-# The heading, and 1,234.50 USD as each writes it, in dollars, satoshis and bitcoin.
-ENGLISH = ("Waiting for your payment", "1,234.50\u00a0USD", "2,057,500 satoshis", "0.02057500")
+# The heading, and $1,234.50 as each writes it, in dollars, satoshis and bitcoin.
+ENGLISH = ("Waiting for your payment", "$1,234.50", "2,057,500 satoshis", "0.02057500")
 SHOWN = {
     "en": ENGLISH,
-    "es": ("A la espera de su pago", "1.234,50\u00a0USD", "2.057.500 satoshis", "0,02057500"),
-    "de": ("Warten auf Ihre Zahlung", "1.234,50\u00a0USD", "2.057.500 Satoshi", "0,02057500"),
-    "fr": ("En attente de votre paiement", "1 234,50\u00a0USD", "2 057 500 satoshis", "0,02057500"),
-    "pt": ("Aguardando o seu pagamento", "1.234,50\u00a0USD", "2.057.500 satoshis", "0,02057500"),
-    "ja": ("お支払いをお待ちしています", "1,234.50\u00a0USD", "2,057,500 satoshi", "0.02057500"),
-    "ar": ("في انتظار دفعتك", "1,234.50\u00a0USD", "2,057,500 ساتوشي", "0.02057500"),
-    "fa": ("در انتظار پرداخت شما", "۱٬۲۳۴٫۵۰\u00a0USD", "۲٬۰۵۷٬۵۰۰ ساتوشی", "۰٫۰۲۰۵۷۵۰۰"),
+    "es": ("A la espera de su pago", "1.234,50\u00a0US$", "2.057.500 satoshis", "0,02057500"),
+    "de": ("Warten auf Ihre Zahlung", "1.234,50\u00a0$", "2.057.500 Satoshi", "0,02057500"),
+    "fr": ("En attente de votre paiement", "1 234,50\u00a0$US", "2 057 500 satoshis", "0,02057500"),
+    "pt": ("Aguardando o seu pagamento", "US$\u00a01.234,50", "2.057.500 satoshis", "0,02057500"),
+    "ja": ("お支払いをお待ちしています", "$1,234.50", "2,057,500 satoshi", "0.02057500"),
+    "ar": (
+        "في انتظار دفعتك",
+        "\u2068\u200f1,234.50\u00a0US$\u200e\u2069",
+        "2,057,500 ساتوشي",
+        "0.02057500",
+    ),
+    "fa": (
+        "در انتظار پرداخت شما",
+        "\u2068\u200e$\u00a0۱٬۲۳۴٫۵۰\u2069",
+        "۲٬۰۵۷٬۵۰۰ ساتوشی",
+        "۰٫۰۲۰۵۷۵۰۰",
+    ),
 }
 
 

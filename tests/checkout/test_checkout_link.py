@@ -24,7 +24,7 @@ def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is
     link = shop.link(amount_usd=1200, title="Tea & cake", description="One\nyear")
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     assert page.texts["title"] == "Tea & cake" and page.texts["description"] == "One\nyear"
-    assert page.texts["price"] == "1,200.00\u00a0USD"
+    assert page.texts["price"] == "$1,200.00"
     assert [tag for tag, _ in page.tags].count("button") == 1 and "amount" not in page.texts
     assert "<title>Tea &amp; cake \u00b7 shop</title>" in page.source
     preview = {one["property"]: one["content"] for tag, one in page.tags if "property" in one}
@@ -33,7 +33,7 @@ def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is
         "og:url": f"https://pay.example/till/link/{link['id']}",
         "og:site_name": "shop",
         "og:title": "Tea & cake",
-        "og:description": "1,200.00\u00a0USD \u00b7 One year",
+        "og:description": "$1,200.00 \u00b7 One year",
     }
 
 
@@ -51,7 +51,7 @@ def test_a_price_below_what_can_be_sent_is_said_and_a_typed_one_refused(shop, fo
     flexible, no_more = shop.link(), shop.link(max_amount_usd=0.1)
     refused = press(shop.client, flexible, str(Decimal(least_usd) - CENT))
     assert refused.status_code == 400 and count(shop) == 0
-    assert f"at least {least_usd}\u00a0USD" in Page(refused.text).texts["amount-problem"]
+    assert f"at least ${least_usd}" in Page(refused.text).texts["amount-problem"]
     made(press(shop.client, no_more, "0.1"))  # the seller allows no more than dust
     page = Page(shop.client.get(f"/pay/{made(press(shop.client, low))}").text)
     assert page.texts["amount-btc"] == btc_shown(least) and "dust" in page.texts
@@ -125,7 +125,7 @@ def test_what_a_visitor_types_is_read_as_dollars_or_not_at_all():
     assert {typed: usd and str(usd) for typed, usd in read.items()} == TYPED
 
 
-NO_AMOUNT, OUTSIDE = "such as 25 or 19.90.", "from 5.00\u00a0USD to 50.00\u00a0USD."
+NO_AMOUNT, OUTSIDE = "such as 25 or 19.90.", "from $5.00 to $50.00."
 WRONG = {"": NO_AMOUNT, '"><b>5': NO_AMOUNT, "4.99": OUTSIDE, "50.01": OUTSIDE}
 
 
@@ -134,7 +134,7 @@ def test_an_amount_has_its_bounds_and_a_wrong_one_comes_back_with_the_reason_bes
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     field = page.attributes["amount"]
     assert field["aria-describedby"] == "amount-bounds" and "aria-invalid" not in field
-    assert page.texts["amount-bounds"] == "From 5.00\u00a0USD to 50.00\u00a0USD"
+    assert page.texts["amount-bounds"] == "From $5.00 to $50.00"
     assert page.texts["title"] == "Payment"
     for typed, reason in WRONG.items():
         response = press(shop.client, link, typed)

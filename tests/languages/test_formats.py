@@ -1,19 +1,22 @@
 """Numbers and times as pages write them, beside what Babel writes: the same in each language."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import cldr
 import pytest
+from babel import Locale
 from babel.dates import TIMEDELTA_UNITS, format_datetime, format_skeleton, format_timedelta
-from babel.numbers import format_decimal, format_percent
+from babel.numbers import format_currency, format_decimal, format_percent
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
+from btcpay.values.currencies import CODES, places_of, unit_of
 from btcpay.values.times import from_ms, to_ms
 
 in_each_language = pytest.mark.parametrize("language", LANGUAGES)
@@ -84,6 +87,59 @@ def test_amounts_with_the_decimals_of_their_currency(language, amount):
 
 
 PATTERNS = {"USD": "#,##0.00", "JPY": "#,##0", "KWD": "#,##0.000"}
+
+
+def amount_of(amount, currency, language):
+    """As Babel writes it with ISO's decimals; Babel leaves out CLDR's space beside a letter."""
+    standard = Locale.parse(language).currency_formats["standard"].pattern
+    pattern = standard.replace("0.00", f"{0:.{places_of(currency)}f}")
+    text = format_currency(
+        amount, currency, pattern, language, currency_digits=False, numbering_system="default"
+    )
+    return re.sub(r"(?<=[^\W\d])(?=\d)", "\u00a0", with_digits(text, language))
+
+
+MARKS = str.maketrans("", "", "\u200e\u200f\u2068\u2069")
+
+
+@in_each_language
+def test_every_currency_has_its_symbol_at_its_place_and_is_one_word(language):
+    is_rtl = formats.direction(language) == "rtl"
+    for currency in sorted(CODES):
+        unit = unit_of(currency)
+        for amount in (0 * unit, unit, 1234 * unit, 1_234_567 * unit):
+            shown = formats.money(amount, currency, language)
+            expected = amount_of(amount, currency, language)
+            assert shown.translate(MARKS) == expected.translate(MARKS), currency
+            assert " " not in shown and is_rtl == (shown[0] + shown[-1] == "\u2068\u2069")
+        less = formats.money(unit / 2, currency, language).translate(MARKS)
+        assert less == f"<\u00a0{amount_of(unit, currency, language)}".translate(MARKS)
+
+
+def test_no_two_currencies_look_alike():
+    for language in LANGUAGES:
+        assert len({formats.symbol(currency, language) for currency in CODES}) == len(CODES)
+
+
+@pytest.mark.parametrize(
+    ("language", "dollars", "euros", "yen"),
+    [
+        ("en", "$25.00", "\u20ac25.00", "\u00a525"),
+        ("de", "25,00\u00a0$", "25,00\u00a0\u20ac", "25\u00a0\u00a5"),
+        ("pt", "US$\u00a025,00", "\u20ac\u00a025,00", "JP\u00a5\u00a025"),
+        ("ja", "$25.00", "\u20ac25.00", "\uffe525"),
+        (
+            "ar",
+            "\u2068\u200f25.00\u00a0US$\u200e\u2069",
+            "\u2068\u200f25.00\u00a0\u20ac\u2069",
+            "\u2068\u200f25\u00a0JP\u00a5\u200e\u2069",
+        ),
+    ],
+)
+def test_an_amount_as_a_reader_knows_it(language, dollars, euros, yen):
+    shown = [formats.money(Decimal(25), code, language) for code in ("USD", "EUR", "JPY")]
+    assert shown == [dollars, euros, yen]
+    assert formats.money(Decimal(25), "CAD", "en") == "CA$25.00"
 
 
 @in_each_language

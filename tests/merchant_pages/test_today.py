@@ -23,9 +23,9 @@ def test_what_came_in_today_and_in_thirty_days(shop, browser):
     shop.clock.move(days=1)
     pay(shop, shop.invoice(20))
     page = browser.page()
-    assert words(page.texts["took-today"]).startswith("Received today 20.00 USD 1 payment")
-    assert "Yesterday: 80.00 USD" in words(page.texts["took-today"])
-    assert "200.00 USD 4 payments" in words(page.texts["took-in-all"])
+    assert words(page.texts["took-today"]).startswith("Received today $20.00 1 payment")
+    assert "Yesterday: $80.00" in words(page.texts["took-today"])
+    assert "$200.00 4 payments" in words(page.texts["took-in-all"])
     days = words(page.texts["days"])
     assert days.index("20.00") < days.rindex("2 payments") < days.rindex("100.00")
     bars = [attrs for tag, attrs in page.tags if attrs.get("class") == "bar"]
@@ -37,21 +37,21 @@ def test_what_comes_is_one_line_for_each_invoice_at_its_own_price(shop, browser)
     for sats in (20_000, 10_000):
         pay(shop, invoice, sats, confirmed=False)
     page = browser.page()
-    assert "18.00 USD 1 invoice" in words(page.texts["comes"])
+    assert "$18.00 1 invoice" in words(page.texts["comes"])
     line = words(page.texts["on-its-way"])
-    assert line.count("Table 7") == 1 and "Waiting for a block" in line and "18.00 USD" in line
+    assert line.count("Table 7") == 1 and "Waiting for a block" in line and "$18.00" in line
     assert f"invoices/{invoice['id']}" in page.source
 
 
 def test_what_comes_in_two_currencies_is_two_sums(shop, browser, ticker):
-    assert "0.00 USD 0 invoices" in words(browser.page().texts["comes"])
+    assert "$0.00 0 invoices" in words(browser.page().texts["comes"])
     pay(shop, shop.invoice(30), 30_000, confirmed=False)
     ticker.price("60000.00", eur="50000.00")
     shop.clock.move(minutes=5)
     shop.sql("UPDATE merchant SET currency = 'EUR'")
     for _ in range(2):
         pay(shop, shop.invoice(30), 30_000, confirmed=False)
-    assert "30.00 EUR 18.00 USD 3 invoices" in words(browser.page().texts["comes"])
+    assert "\u20ac30.00 $18.00 3 invoices" in words(browser.page().texts["comes"])
 
 
 def test_what_wants_the_merchant_says_why_and_leads_on(shop, browser):

@@ -76,7 +76,7 @@ def chart(source):
     found = {}
     parts = re.split(r"<h2>Day by day, in (\w+)</h2>", source)
     for currency, html in zip(parts[1::2], parts[2::2], strict=True):
-        row = r'<time datetime="([\d-]{10})">.*?>(\d+) payments?<.*?<td class="sum">([\d.,]+)'
+        row = r'<time datetime="([\d-]{10})">.*?>(\d+) payments?<.*?"sum">[^\d<]*([\d.,]+)'
         for day, many, value in re.findall(row, html, re.S):
             cents = int(re.sub(r"\D", "", value))
             found[currency, date.fromisoformat(day)] = (int(many), cents)
@@ -141,4 +141,5 @@ def assert_chart(model, browser, clock):
     assert chart(page.source) == expected
     for currency in {currency for currency, _ in expected}:
         sums = [sum for (of, _), (_, sum) in expected.items() if of == currency]
-        assert f"{sum(sums) / 100:,.2f} {currency}" in page.texts["took-in-all"]
+        symbol = {"EUR": "\u20ac", "CHF": "CHF "}[currency]
+        assert f"{symbol}{sum(sums) / 100:,.2f}" in page.texts["took-in-all"]

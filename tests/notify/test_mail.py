@@ -82,7 +82,7 @@ def test_a_merchant_and_a_customer_are_told_of_a_payment_once(offices):
     assert office.run() == Delivered(0, 0)
     to_shop, to_ada = sorted(office.server.taken, key=lambda mail: mail.to, reverse=True)
     assert (to_shop.to, to_ada.to) == ([SHOP], [ADA])
-    assert to_shop.subject == "Invoice paid: 25.00 USD"
+    assert to_shop.subject == "Invoice paid: $25.00"
     assert to_ada.subject == "Receipt from shop"
     for mail in (to_shop, to_ada):
         assert mail.sender == "pay@shop.example"
@@ -110,7 +110,7 @@ def test_an_invoice_that_needs_a_human_is_told_with_the_reason(offices):
     pay(office.shop, invoice, 2 * invoice["amount_sats"])
     office.run()
     attention = next(mail for mail in office.server.taken if "braucht" in mail.subject)
-    assert attention.subject == "Eine Rechnung braucht Sie: 25,00 USD"
+    assert attention.subject == "Eine Rechnung braucht Sie: 25,00 $"
     assert "Es ist mehr eingegangen als gefordert." in attention.text
     assert f"btcpay invoice show {invoice['id']}" in attention.text
     assert 'lang="de"' in attention.html
@@ -148,7 +148,7 @@ def test_the_first_check_with_mail_on_sends_what_happened_since_an_address_was_g
     office.want(address=SHOP)
     office.paid(30)
     office.run(office.new_outbox(BTCPAY_SMTP_URL=office.server.url))
-    assert office.server.subjects == ["Invoice paid: 30.00 USD"]
+    assert office.server.subjects == ["Invoice paid: $30.00"]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_from_a_server_that_is_back_everything_comes_in_the_next_half_hour_oldes
     assert 5 <= tries <= 20
     office.clock.move(minutes=30)
     assert office.run() == Delivered(3, 0)
-    assert sorted(office.server.subjects) == [f"Invoice paid: {n}0.00 USD" for n in (1, 2, 3)]
+    assert sorted(office.server.subjects) == [f"Invoice paid: ${n}0.00" for n in (1, 2, 3)]
 
 
 def test_after_three_days_a_mail_is_given_up(offices):

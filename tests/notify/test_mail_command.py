@@ -57,7 +57,7 @@ def test_the_first_check_of_all_mails_what_it_finds(till, server):
     till.pay(till.shop.invoice())
     till.mine()
     Terminal(till).run("check", **environ)
-    assert server.subjects == ["Invoice paid: 25.00 USD"]
+    assert server.subjects == ["Invoice paid: $25.00"]
 
 
 def test_a_check_sends_and_a_dead_mail_server_changes_nothing_for_it(till, server):

@@ -141,7 +141,7 @@ def test_a_receipt_says_what_the_page_says():
     assert receipt.subject == "Receipt from My shop · 10442"
     assert receipt.text.split("\n\n") == [
         "Thank you. This is your receipt.",
-        "Amount: 0.00041667 BTC\nValue when quoted: 1,234.50 USD\nReceived: 0.00050000 BTC\n"
+        "Amount: 0.00041667 BTC\nValue when quoted: $1,234.50\nReceived: 0.00050000 BTC\n"
         "Reference: 10442\nFor: Two mugs\nTime: Nov 14, 2023, 11:13:20 PM UTC+1\n"
         f"Transaction: {'ab' * 32}\nInvoice: inv_1",
         "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",

@@ -1,4 +1,4 @@
-"""How our languages write numbers and times: of Unicode's CLDR, which Babel has, what pages need.
+"""How our languages write numbers, money and times: of Unicode's CLDR what pages need, by Babel.
 
 `make formats` runs this: it writes the table that the service reads in Babel's place.
 """
@@ -11,6 +11,7 @@ from babel import Locale, dates
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.languages.formats import TABLE
+from btcpay.values.currencies import CODES
 
 # CLDR's fields of a pattern (UTS 35) as Python formats them; others are a KeyError.
 FIELDS = {
@@ -46,6 +47,26 @@ def day(locale: Locale) -> str:
 
 def percent(locale: Locale, sign: str) -> str:
     return locale.percent_formats[None].pattern.replace("#,##0", "{0}").replace("%", sign)
+
+
+def money(locale: Locale) -> str:
+    """The pattern of an amount: `{0}` is the currency's symbol, `{1}` the number."""
+    pattern = locale.currency_formats["standard"].pattern.partition(";")[0]
+    return pattern.replace("#,##0.00", "{1}").replace("\u00a4", "{0}")
+
+
+def signs(locale: Locale) -> dict[str, str]:
+    """The symbols of currencies that are not their codes.
+
+    In a line that runs from right to left `US$` ends with a mark: else the `$` would come first.
+    """
+    own = {code: locale.currency_symbols.get(code, code) for code in sorted(CODES)}
+    mark = "\u200e" if locale.text_direction == "rtl" else ""
+    return {
+        code: symbol + mark if symbol[0].isascii() and symbol[0].isalpha() else symbol
+        for code, symbol in own.items()
+        if symbol != code
+    }
 
 
 def as_format(pattern: str) -> str:
@@ -87,6 +108,8 @@ def table() -> dict[str, dict[str, Any]]:
             "decimal": symbols["decimal"],
             "group": symbols["group"],
             "percent": percent(locale, symbols["percentSign"]),
+            "money": money(locale),
+            "symbols": signs(locale),
             "moment": moment(locale),
             "day": day(locale),
             "months": [locale.months["format"]["abbreviated"][month] for month in range(1, 13)],

@@ -27,7 +27,7 @@ LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
 
 @pytest.fixture(scope="module")
 def hosted(browser, tmp_path_factory, ticker):
-    """A server whose payments are invented; from 100\u00a0USD on they need three confirmations."""
+    """A server whose payments are invented; from $100 on they need three confirmations."""
     environ = {"BTCPAY_CONFIRMATIONS": "1 3@100", "BTCPAY_LINK_OPEN_INVOICES": "1"}
     with open_hosted(tmp_path_factory.mktemp("hosted"), ticker, **environ) as opened:
         yield opened

@@ -23,7 +23,7 @@ def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter)
     assert f"missing {rest} BTC to the same address" in tab.text("announce")
     assert tab.qr().text == f"bitcoin:{address}?amount={btc_text(whole - 20_000)}"
     assert tab.text("amount-btc") == rest and tab.text("address") == address
-    assert tab.text("amount-total") == f"of 25.00\u00a0USD ({btc_shown(whole)} BTC) in total"
+    assert tab.text("amount-total") == f"of $25.00 ({btc_shown(whole)} BTC) in total"
     assert tab.ask("document.getElementById('open-wallet').href").startswith(tab.qr().text)
     counter.pay(invoice, whole - 20_000)
     tab.pass_time(3)
@@ -63,12 +63,12 @@ def test_a_fixed_link_makes_an_invoice_for_each_press_and_leads_on_to_an_unpaid_
 ):
     link = counter.shop.link(amount_usd=12, title="Membership", description="One year")
     tab = show(open_tab, counter, link)
-    assert (tab.text("title"), tab.text("amount")) == ("Membership", "12.00\u00a0USD")
+    assert (tab.text("title"), tab.text("price")) == ("Membership", "$12.00")
     tab.until("document.getElementById('worth').textContent === '\u2248\u00a00.00020000\u00a0BTC'")
     tab.click("#submit")
     tab.until("document.getElementById('qr')")
     first = tab.ask("location.pathname")
-    assert tab.text("amount") == "12.00\u00a0USD" and tab.text("description") == "One year"
+    assert tab.text("amount") == "$12.00" and tab.text("description") == "One year"
     tab.ask("history.back()")
     tab.until("document.getElementById('continue')")
     tab.click("#continue")
@@ -94,17 +94,17 @@ def test_a_flexible_link_says_what_is_wrong_beside_the_field_and_takes_what_is_r
     tab.click("#submit")
     tab.until("document.getElementById('amount-problem')")
     assert tab.status == 400 and tab.focus() == "amount"
-    assert tab.text("amount-problem") == "Enter an amount from 5.00\u00a0USD to 50.00\u00a0USD."
+    assert tab.text("amount-problem") == "Enter an amount from $5.00 to $50.00."
     tab.until(f"{worth} === '\u2248\u00a00.00006667\u00a0BTC'")
     tab.type("7.50")  # in place of the 4
     tab.until(f"{worth} === '\u2248\u00a00.00012500\u00a0BTC'")
     tab.press("Enter")  # the field's own form, not the first of what is suggested
     tab.until("document.getElementById('qr')")
-    assert tab.text("amount") == "7.50\u00a0USD"
+    assert tab.text("amount") == "$7.50"
     tab.go(counter.page(link))
     tab.click("#suggested button:last-child")
     tab.until("document.getElementById('qr')")
-    assert tab.text("amount") == "20.00\u00a0USD"
+    assert tab.text("amount") == "$20.00"
 
 
 def test_without_javascript_a_refresh_does_the_same(open_tab, counter):
