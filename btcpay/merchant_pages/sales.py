@@ -42,7 +42,7 @@ def last_sales(visit: Visit, shown_id: str = "") -> Sales:
         listed=listed,
         alarms=[row for row in listed if _is_alarm(row) and row["id"] != shown_id],
         is_waiting=any(row["status"] == "open" and row["covered_at"] for row in listed),
-        suggested=often_sold(rows, visit.session.currency),
+        suggested=often_sold(rows, visit.currency),
     )
 
 
