@@ -13,7 +13,7 @@ from btcpay.web.pages.assets import Assets
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
-    " form-action 'self'; base-uri 'none'; frame-ancestors "
+    " manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors "
 )
 STATIC = PROJECT / "btcpay" / "web" / "pages" / "static"
 

@@ -193,7 +193,7 @@ def test_a_payment_that_was_seen_and_is_taken_back_is_said_in_red(browser, case)
     is_said = case != "a part"
     assert ("The payment was taken back" in next.texts["sales"]) is is_said
     for shown in (next, other):  # on the running sale too, until somebody has set it aside
-        assert ("taken back: 25.00" in shown.texts["alarms"]) is (is_said and asks)
+        assert ("taken back: $25.00" in shown.texts["alarms"]) is (is_said and asks)
     assert page.texts["alarms"].strip() == ""
     pay(browser.shop, found)
     if asks:
