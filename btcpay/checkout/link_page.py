@@ -15,8 +15,8 @@ from storage.database import Row
 
 TYPED_CHARACTERS = 40  # of a wrong amount, when the form shows it again
 GONE = 410
-# A link with a higher price need not ask what a bitcoin costs: the dust limit is less than this,
-# until a bitcoin costs 900,000 USD.
+# A link with a higher price in dollars need not ask what a bitcoin costs: the dust limit is less
+# than this, until a bitcoin costs 900,000 USD. Other currencies may lose more of their value.
 NO_DUST_USD = Decimal(5)
 
 
@@ -73,7 +73,9 @@ def link_values(
 
 def dust_of(service: Service, link: Row) -> int | None:
     """The least that can be sent, when a fixed price is less and there is a BTC price."""
-    if link["amount_usd"] is None or Decimal(link["amount_usd"]) >= NO_DUST_USD:
+    if link["amount"] is None:
+        return None
+    if link["currency"] == "USD" and Decimal(link["amount"]) >= NO_DUST_USD:
         return None
     price = service.prices.of(link["currency"]).current_or_none()
     if price is None:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from email.message import EmailMessage
 
 from btcpay.notify import mail_texts, smtp
@@ -92,17 +92,25 @@ class Mail:
 
 
 def add_overdue(db: Database, now: datetime) -> None:
-    """A mail to each merchant when no check was complete for an hour: at most one a day (UTC)."""
+    """A mail to each merchant when no check was complete for an hour: at most one each day."""
     for who in db.rows(receivers.WANT_MAIL):
         if who["address"] and now - unchecked_since(db, who["merchant_id"]) >= OVERDUE:
             db.run(
                 deliveries.ADD,
                 receiver_id=receivers.mail_id(receivers.MAIL, who["merchant_id"]),
-                about=f"check {now.date()}",
+                about=f"check {_day(now, who['timezone'])}",
                 event_seq=None,
                 created_at=to_ms(now),
                 next_at=to_ms(now),
             )
+
+
+def _day(now: datetime, zone_name: str) -> date:
+    """Of a zone that is not known here that of UTC: `_compose` refuses the mail, and says why."""
+    try:
+        return now.astimezone(zone_of(zone_name)).date()
+    except BadRow:
+        return now.date()
 
 
 def unchecked_since(db: Database, merchant_id: int) -> datetime:

@@ -77,7 +77,7 @@ FAILS = Receiver.update(
 ).where(_THIS)
 
 WANT_MAIL = (
-    MerchantMail.select(MerchantMail, Merchant.name, Merchant.created_at)
+    MerchantMail.select(MerchantMail, Merchant.name, Merchant.created_at, Merchant.timezone)
     .join(Merchant, on=(Merchant.id == MerchantMail.merchant_id))
     .order_by(MerchantMail.merchant_id)
 )

@@ -25,14 +25,15 @@ def test_the_satoshis_are_those_of_the_price_in_the_currency_rounded_up():
     codes = ["JPY", "KWD", "USD", *chance.sample(sorted(CODES), 17)]
     for _ in range(10_000):
         code, places = (one := chance.choice(codes)), places_of(one)
-        amount = Decimal(chance.randint(1, 10 ** chance.randint(1, 7))).scaleb(-places)
         price_usd = Decimal(chance.randint(100, 30_000_000)).scaleb(-2)
         own = Decimal(chance.randint(100, 10**12)).scaleb(-2)
         price = Price(price_usd, code, price_usd if code == "USD" else own)
+        most = Fraction(price.in_currency) * 1_000_000 / Fraction(price_usd)  # a million dollars
+        units = min(10 ** chance.randint(1, 7), int(most * 10**places))
+        amount = Decimal(chance.randint(1, units)).scaleb(-places)
         btc = Fraction(amount) / Fraction(price.in_currency)
-        if btc > 21_000_000 or btc * Fraction(price_usd) > 1_000_000:
-            continue
         sats, worth_usd = quote(amount, code, price)
+        assert worth_usd >= Decimal("0.01"), (amount, price)
         assert sats == ceil(btc * 10**8), (amount, price)
         exact = btc * Fraction(price_usd)
         near = Fraction(1, 200) if exact > Fraction(1, 200) else Fraction(1, 100)
@@ -256,3 +257,12 @@ def test_an_invoice_is_made_at_a_price_of_now_not_at_the_one_before(euros, ticke
         moved_s[0] += 60  # no longer fresh, and not too old
         price = live_price(euros.service.db, euros.service.prices, 1, euros.clock(), currency)
         assert price == (60_000 + step, currency, 60_000 + step)
+
+
+def test_whether_a_links_price_is_dust_is_judged_by_its_own_currency_now(euros):
+    link = terminal(euros).json("link", "create", "shop", "--amount", "25", "--title", "Tea")
+    path = f"/link/{link['id']}"
+    assert "dust" not in Page(euros.client.get(path).text).texts
+    # As if euros had lost their value since: `amount_usd` is still what it was worth then.
+    euros.sql("UPDATE payment_link SET amount = '0.01'")
+    assert "dust" in Page(euros.client.get(path).text).texts

@@ -372,13 +372,13 @@ def test_a_way_that_fails_hides_the_password(kind, password, message, offices, m
     assert "hunter" not in row[4] + caplog.text
 
 
-def test_a_check_that_is_overdue_is_told_once_a_day(offices):
+def test_a_check_that_is_overdue_is_told_once_a_day_of_the_merchants(offices):
     office = offices()
     office.shop.sql("UPDATE merchant SET timezone = 'Asia/Kathmandu'")
     office.clock.move(minutes=59)
     office.outbox.run()
     assert office.server.taken == []
-    office.clock.at = office.clock.at.replace(hour=1)
+    office.clock.at = office.clock.at.replace(hour=19)  # there the next day has begun
     office.clock.move(days=1)
     for _ in range(20):
         office.outbox.run()

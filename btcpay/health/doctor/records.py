@@ -8,7 +8,9 @@ from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED, YELLOW, State, state_in
 from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
 from btcpay.settlement.attention import REASONS
+from btcpay.values.errors import BadRow
 from btcpay.values.times import iso
+from btcpay.values.zones import zone_of
 from storage.database import Database
 from storage.queries import attentions, merchants, meta
 from storage.queries.totals import balances
@@ -91,6 +93,19 @@ def _chain(found: State, now: datetime, not_begun: str) -> Finding:
         remedy = "let `btcpay check` run; BTCPAY_EXPLORER_CALLS_PER_HOUR says how fast it may read"
         return Finding("chain", YELLOW, f"{sentence}, {blocks} still to be read", remedy)
     return Finding("chain", GREEN, f"{sentence}, every block is read")
+
+
+def zones(shop: Shop, db: Database) -> Iterator[Finding]:
+    """A machine without the time zone database, or with an older one than the shop had."""
+    for merchant in db.rows(merchants.ALL):
+        try:
+            zone_of(merchant["timezone"])
+        except BadRow as error:
+            say = shlex.join(["btcpay", "merchant", "timezone", merchant["name"], "UTC"])
+            remedy = (
+                f"install the system's tzdata, or `pip install tzdata`; or name another: `{say}`"
+            )
+            yield Finding(f"time zone of {merchant['name']}", RED, str(error), remedy)
 
 
 def attention(shop: Shop, db: Database) -> Iterator[Finding]:

@@ -49,6 +49,7 @@ def examine(
             records.merchant_count,
             *((records.totals,) if integrity else ()),
             records.state,
+            records.zones,
             records.attention,
             records.gaps,
             receivers.webhooks,

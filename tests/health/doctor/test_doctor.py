@@ -468,6 +468,14 @@ def test_the_currency_of_a_link_is_examined_while_it_is_active(till, ticker):
     assert "price in EUR" not in colours(till)
 
 
+def test_a_time_zone_that_the_system_does_not_know_is_red(till):
+    assert "time zone of shop" not in found(till)
+    till.shop.sql("UPDATE merchant SET timezone = 'Europe/Atlantis'")
+    finding = found(till)["time zone of shop"]
+    assert finding.colour == "red" and "'Europe/Atlantis'" in finding.sentence
+    assert "btcpay merchant timezone shop" in finding.remedy
+
+
 def test_defaults_are_counted_in_the_line_and_named_in_json(till):
     said = Terminal(till).run("doctor")[0]
     assert re.search(r"(?m)^green  settings: \d+ have their defaults \(--json names them\)$", said)
