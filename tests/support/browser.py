@@ -365,6 +365,8 @@ class Tab:
         return Image.open(io.BytesIO(base64.b64decode(shot["data"])))
 
     def qr(self) -> zxingcpp.Barcode:
+        """The code on the screen; a folded one is unfolded first."""
+        self.ask("document.getElementById('other-device')?.setAttribute('open', '')")
         (code,) = zxingcpp.read_barcodes(self.picture().convert("L"))
         return code
 

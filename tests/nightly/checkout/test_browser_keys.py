@@ -7,7 +7,7 @@ from hosted import show
 from btcpay.merchants import branding
 
 PICKER = ["languages"]  # closed; its links are stops when it is open
-BUTTONS = ["unit", "open-wallet", "copy-link", "copy-amount", "copy-address"]
+BUTTONS = ["unit", "open-wallet", "copy-link", "unfold", "copy-amount", "copy-address"]
 # The focused element's outline: its width, style and colour, and whether it stands in the window.
 OUTLINE = """(() => {
     const it = document.activeElement, box = it.getBoundingClientRect();
@@ -94,7 +94,7 @@ def test_a_link_is_paid_by_keyboard(open_tab, counter):
 def test_a_change_leaves_the_keyboard_where_it_was_or_at_the_heading(open_tab, counter):
     invoice = counter.invoice()
     tab = show(open_tab, counter, invoice)
-    tab.press("Tab", "Tab", "Tab", "Tab", "Tab")
+    tab.press(*["Tab"] * len(BUTTONS))
     counter.pay(invoice, 1_000)
     tab.pass_time(3)
     assert (tab.text("amount-total"), tab.focus()) == (

@@ -76,6 +76,14 @@
     }
   };
 
+  // The code is for another device: folded on a phone until somebody asks for it.
+  const wide = matchMedia("(min-width: 48rem)");
+  let unfolded = false;
+  const fold = () => {
+    const it = find("other-device");
+    if (it) it.open = unfolded || wide.matches;
+  };
+
   // Takes the page's new content, and keeps the keyboard's place in it.
   const renew = async () => {
     const answer = await fetch(location.href, { cache: "no-store" });
@@ -86,6 +94,7 @@
     old.replaceWith(document.adoptNode(fresh));
     document.title = page.title;
     read();
+    fold();
     showUnit();
     showTimes();
     changedAt = performance.now();
@@ -169,6 +178,7 @@
 
   document.documentElement.classList.add("js");
   addEventListener("click", (event) => {
+    if (event.target.closest("#unfold")) unfolded = !find("other-device").open;
     const it = event.target.closest("button, [data-copy-href]");
     if (it) press(it).catch(() => {});
   });
@@ -187,6 +197,8 @@
   // An invoice's page.
   if (!find("main").dataset.status) return;
   read();
+  fold();
+  wide.addEventListener("change", fold);
   showTimes();
   show();
   setInterval(show, SECOND);
