@@ -395,6 +395,15 @@ def test_a_check_that_is_overdue_is_told_once_a_day_of_the_merchants(offices):
     assert len(office.server.taken) == 2
 
 
+def test_in_a_zone_that_is_not_known_here_the_overdue_mail_is_refused_and_the_run_goes_on(offices):
+    office = offices()
+    office.shop.sql("UPDATE merchant SET timezone = 'Europe/Atlantis'")
+    office.clock.move(hours=2)
+    office.outbox.run()
+    ((_, _, is_over, is_unsent, answer),) = office.rows()
+    assert is_over and is_unsent and "cannot be sent: 'Europe/Atlantis' is no time zone" in answer
+
+
 def test_a_check_that_is_complete_again_is_not_told_as_overdue(offices):
     office = offices()
     office.server.answers["MAIL"] = "451 4.3.0 no network either"
