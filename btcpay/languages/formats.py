@@ -108,6 +108,21 @@ def day(shown: date, language: str) -> str:
     return _written(datetime.combine(shown, time()), language, _of(language)["day"])
 
 
+def date_of(at_ms: int, language: str, zone: tzinfo) -> str:
+    """The day of a stored time, for the heading of a list: `Mon, Nov 23, 2026`."""
+    return _written(from_ms(at_ms).astimezone(zone), language, _of(language)["date"])
+
+
+def clock(at_ms: int, language: str, zone: tzinfo) -> str:
+    """The time alone, below such a heading: `2:37 AM`."""
+    return _written(from_ms(at_ms).astimezone(zone), language, _of(language)["clock"])
+
+
+def month(first: date, language: str) -> str:
+    """A month by its first day: `November 2026`."""
+    return _written(datetime.combine(first, time()), language, _of(language)["month"])
+
+
 def _with_offset(at_ms: int, language: str, zone: tzinfo, pattern: str) -> str:
     at = from_ms(at_ms).astimezone(zone)
     minutes = (at.utcoffset() or timedelta()) // timedelta(minutes=1)
@@ -119,8 +134,15 @@ def _with_offset(at_ms: int, language: str, zone: tzinfo, pattern: str) -> str:
 
 def _written(at: datetime, language: str, pattern: str) -> str:
     table = _of(language)
-    month, half = table["months"][at.month - 1], table["halves"][at.hour // 12]
-    return digits(pattern.format(at=at, month=month, hour=at.hour % 12 or 12, half=half), language)
+    text = pattern.format(
+        at=at,
+        month=table["months"][at.month - 1],
+        month_name=table["month_names"][at.month - 1],
+        weekday=table["weekdays"][at.weekday()],
+        hour=at.hour % 12 or 12,
+        half=table["halves"][at.hour // 12],
+    )
+    return digits(text, language)
 
 
 def ago(elapsed_ms: int, language: str) -> str:

@@ -9,7 +9,13 @@ from zoneinfo import ZoneInfo
 import cldr
 import pytest
 from babel import Locale
-from babel.dates import TIMEDELTA_UNITS, format_datetime, format_skeleton, format_timedelta
+from babel.dates import (
+    TIMEDELTA_UNITS,
+    format_datetime,
+    format_skeleton,
+    format_time,
+    format_timedelta,
+)
 from babel.numbers import format_currency, format_decimal, format_percent
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -155,6 +161,16 @@ def test_a_time_in_every_month_at_every_hour(language):
 def test_any_day(language, at_ms):
     expected = with_digits(format_skeleton("MMMd", from_ms(at_ms), UTC, locale=language), language)
     assert formats.day(from_ms(at_ms).date(), language) == expected
+    at = from_ms(at_ms)
+    for written, judged in (
+        (
+            formats.date_of(at_ms, language, UTC),
+            format_skeleton("yMMMEd", at, UTC, locale=language),
+        ),
+        (formats.month(at.date(), language), format_skeleton("yMMMM", at, UTC, locale=language)),
+        (formats.clock(at_ms, language, UTC), format_time(at, "short", UTC, language)),
+    ):
+        assert written == with_digits(judged, language)
 
 
 @in_each_language

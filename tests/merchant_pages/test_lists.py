@@ -1,6 +1,7 @@
 """A merchant's lists: their pages, what a search finds, whose rows they are, what they cost."""
 
 import re
+from datetime import UTC, datetime
 from urllib.parse import quote
 
 import pytest
@@ -235,3 +236,18 @@ def test_what_needs_the_merchant_is_listed_longest_first_page_by_page(browser, c
         pages.append(re.findall(r'id="about-(inv_\w+)"', source))
         path = link(source, "next")
     assert pages == [made[:2], made[2:4], made[4:]]
+
+
+def test_a_day_of_the_merchants_zone_stands_once_above_what_was_made_on_it(browser):
+    shop = browser.shop
+    shop.sql("UPDATE merchant SET timezone = 'Asia/Tokyo'")
+    shop.clock.at = datetime(2026, 11, 23, 14, 30, tzinfo=UTC)  # 23:30 in Tokyo
+    browser.log_in()
+    for minutes in (0, 10, 30):
+        shop.clock.move(minutes=minutes)
+        pay(shop, shop.invoice())
+    for path in ("/invoices", "/payments"):
+        page = browser.page(path).source
+        assert page.index("Tue, Nov 24") < page.index("12:10") < page.index("Mon, Nov 23"), path
+        assert page.count("Mon, Nov 23") == page.count("Tue, Nov 24") == 1, path
+        assert page.count("Asia/Tokyo") == 1 and "UTC" not in page, path

@@ -20,6 +20,9 @@ FIELDS = {
     ("M", 2): "{at.month:02}",
     ("M", 3): "{month}",
     ("L", 3): "{month}",
+    ("M", 4): "{month_name}",
+    ("E", 1): "{weekday}",
+    ("E", 3): "{weekday}",
     ("d", 1): "{at.day}",
     ("d", 2): "{at.day:02}",
     ("H", 1): "{at.hour}",
@@ -43,6 +46,10 @@ def moment(locale: Locale) -> str:
 
 def day(locale: Locale) -> str:
     return as_format(locale.datetime_skeletons["MMMd"].pattern)
+
+
+def skeleton(locale: Locale, name: str) -> str:
+    return as_format(locale.datetime_skeletons[name].pattern)
 
 
 def percent(locale: Locale, sign: str) -> str:
@@ -112,7 +119,12 @@ def table() -> dict[str, dict[str, Any]]:
             "symbols": signs(locale),
             "moment": moment(locale),
             "day": day(locale),
+            "date": skeleton(locale, "yMMMEd"),
+            "month": skeleton(locale, "yMMMM"),
+            "clock": as_format(dates.get_time_format("short", locale).pattern),
             "months": [locale.months["format"]["abbreviated"][month] for month in range(1, 13)],
+            "month_names": [locale.months["format"]["wide"][month] for month in range(1, 13)],
+            "weekdays": [locale.days["format"]["abbreviated"][day] for day in range(7)],
             "halves": [dates.format_time(time(hour), "a", locale=locale) for hour in (0, 12)],
             "ago": ago(locale),
             # Of 0 to 199; whatever is greater is as its last two digits behind a hundred.

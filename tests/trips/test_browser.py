@@ -29,7 +29,7 @@ def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open
     txid = counter.pay(invoice)
     tab.until_state("seen")
     assert tab.text("announce").startswith("Payment seen. It is complete")
-    assert tab.text("confirmations") == "Confirmations: 0 of 1" and not tab.is_shown("qr")
+    assert tab.text("confirmations") == "Confirmations: 0 of 1" and not tab.is_shown("ways")
     counter.mine()
     tab.until_state("paid")
     assert tab.text("announce") == "Paid. Thank you. This is your receipt."

@@ -48,10 +48,10 @@ def test_an_invoice_expires_before_the_payers_eyes(open_tab, counter):
     tab = open_tab(counter.root)
     invoice = counter.invoice(left_s=5)
     tab.go(counter.page(invoice))
-    assert tab.is_shown("qr")
+    assert tab.is_shown("open-wallet")
     tab.until_state("overdue")
     assert "If you have already paid, do nothing" in tab.text("announce")
-    assert not tab.is_shown("qr") and tab.text("address") == invoice["deposit_address"]
+    assert not tab.is_shown("open-wallet") and tab.text("address") == invoice["deposit_address"]
     counter.till.check()
     tab.pass_time(3)
     assert tab.text("announce").startswith("This invoice has expired. Please do not pay it")
