@@ -12,6 +12,7 @@ from btcpay.api import admission, openapi
 from btcpay.api.call import Call
 from btcpay.api.operation import Operation
 from btcpay.checkout import views
+from btcpay.greenfield import dialect as greenfield
 from btcpay.health import metrics_server
 from btcpay.health.database_metrics import Figures
 from btcpay.invoices import create
@@ -159,5 +160,6 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     if settings.merchant_pages:
         app.register_blueprint(merchant_pages(service))
     readyz.add(app, service)
-    admission.guard(app, service)
+    shops = greenfield.add(app, service) if settings.greenfield else None
+    admission.guard(app, service, shops)
     return app

@@ -20,7 +20,13 @@ ROOMS = {
     room: set(below.split())
     for room, below in {
         "wsgi": "app settings web",
-        "app": "api checkout health invoices merchant_pages schemas settings storage values web",
+        "app": (
+            "api checkout greenfield health invoices merchant_pages schemas settings storage "
+            "values web"
+        ),
+        "greenfield": (
+            "api health invoices merchants schemas settings settlement storage values web"
+        ),
         "merchant_pages": (
             "chain checkout exports health invoices merchants schemas settings storage values web"
         ),

@@ -1,6 +1,7 @@
 """How a request under /api/v1 gets in (key, throttle, scope, body) and out (envelope, headers)."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from flask import Flask, Request, Response, g, request
 
@@ -44,7 +45,7 @@ def admit(service: Service) -> None:
     if asked.path == OPENAPI_PATH:
         noted.window = service.limiter.look(rate_limits.FAILED_AUTH, _visitor())
         return
-    noted.caller = caller = _authenticate(service, asked)
+    noted.caller = caller = authenticate(service, asked)
     writes = asked.method == "POST"
     counted = rate_limits.WRITES if writes else rate_limits.READS
     noted.window = service.limiter.hit(counted, caller.key_id)
@@ -54,27 +55,28 @@ def admit(service: Service) -> None:
         raise Forbidden("this API key is read-only; the operation needs a write key")
 
 
-def _authenticate(service: Service, asked: Request) -> Caller:
+def authenticate(service: Service, asked: Request, schemes: Sequence[str] = ("bearer",)) -> Caller:
     """The caller, by bearer key. An invalid key counts against its address; a missing one not."""
     scheme, _, secret = asked.environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
     secret = secret.strip()
     now = service.now()
-    caller = caller_of(service.db, secret, now) if scheme.lower() == "bearer" and secret else None
+    is_one = scheme.lower() in schemes
+    caller = caller_of(service.db, secret, now) if is_one and secret else None
     if caller:
         service.notes.note(keys.USED, caller.key_id, now)
         return caller
-    presented = bool(scheme) and (scheme.lower() != "bearer" or bool(secret))
+    presented = bool(scheme) and (not is_one or bool(secret))
     ask = service.limiter.hit if presented else service.limiter.look
     g.window = ask(rate_limits.FAILED_AUTH, _visitor())
     if presented:
         g.window.require_allowed(now)
-    raise Unauthorized(_why_not(scheme, presented))
+    raise Unauthorized(_why_not(is_one, presented))
 
 
-def _why_not(scheme: str, presented: bool) -> str:
+def _why_not(is_one: bool, presented: bool) -> str:
     if not presented:
         return "send the API key as `Authorization: Bearer KEY`"
-    if scheme.lower() == "bearer":
+    if is_one:
         return "the API key is not valid"
     return "the API key cannot be read: send it as `Authorization: Bearer KEY`"
 
@@ -93,10 +95,33 @@ def add_operation(app: Flask, service: Service, name: str, operation: Operation)
     add_path(app, ROOT + operation.path, view, name, operation.method)
 
 
-def guard(app: Flask, service: Service) -> None:
-    app.before_request(lambda: admit(service))
+class Dialect(Protocol):
+    """Another interface under the same root: it lets in and refuses in its own words."""
+
+    def speaks(self, path: str) -> bool: ...
+
+    def admit(self, service: Service) -> None: ...
+
+    def refuse(self, error: Exception) -> Response: ...
+
+
+def guard(app: Flask, service: Service, dialect: Dialect | None = None) -> None:
+    """Every request of the interface comes by here; a dialect's paths are its own to admit."""
+
+    def its_own() -> Dialect | None:
+        return dialect if dialect and dialect.speaks(request.path) else None
+
+    def let_in() -> None:
+        other = its_own()
+        return other.admit(service) if other else admit(service)
+
+    def refuse(error: Exception) -> Response:
+        other = its_own()
+        return other.refuse(error) if other else error_response(as_api_error(error))
+
+    app.before_request(let_in)
     app.after_request(lambda response: add_headers(service, response))
-    app.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
+    app.register_error_handler(Exception, refuse)
 
 
 def add_headers(service: Service, response: Answer) -> Answer:

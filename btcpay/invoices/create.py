@@ -23,6 +23,7 @@ from storage.database import Database, Row
 from storage.queries import invoices, merchants
 
 MS_PER_HOUR = 3_600_000
+BTC = "BTC"  # what is asked for in bitcoin is so many satoshis; its page shows dollars beside
 PATIENCE_S = 1  # for a currency that is only shown beside dollars, once these are there
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,8 @@ def live_price(
         raise PriceUnavailable(f"{message}: no invoice is made until it is set right")
     if asked == "USD":
         return Price(price_usd, "USD", price_usd)
+    if asked == BTC:
+        return Price(price_usd, BTC, Decimal(1))
     if currency is not None:  # not asked for above: meanwhile an older one would be the answer
         return Price(price_usd, asked, prices.of(asked).current())
     beside = prices.of(asked).known(PATIENCE_S)
@@ -76,7 +79,7 @@ class Order(NamedTuple):
     merchant_id: int
     amount: Decimal
     life: timedelta | None
-    details: Mapping[str, str | None]
+    details: Mapping[str, Any]
     currency: str | None = None
     id: str | None = None
 
@@ -129,6 +132,8 @@ def new_invoice(db: Database, network: Network, now: datetime, order: Order, pri
     account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
     index = account["next_index"] - 1
     script = stored_account(account["descriptor"]).script(index)
+    is_in_btc = order.currency == BTC
+    shown = Price(price.usd, "USD", price.usd) if is_in_btc else price
     given = {
         **order.details,
         "id": order.id or new_id("inv"),
@@ -137,9 +142,9 @@ def new_invoice(db: Database, network: Network, now: datetime, order: Order, pri
         "amount_sats": amount_sats,
         "amount_usd_quote": str(amount_usd),
         "price_usd": str(price.usd),
-        "currency": price.currency,
-        "amount": str(order.amount) if order.currency else None,
-        "price": str(price.in_currency),
+        "currency": shown.currency,
+        "amount": str(order.amount) if order.currency and not is_in_btc else None,
+        "price": str(shown.in_currency),
         "deposit_address": address_of(script, network),
         "script": script.hex(),
         "address_index": index,

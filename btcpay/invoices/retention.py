@@ -1,4 +1,4 @@
-"""Forgets customers' e-mail addresses some days after their invoices are finished."""
+"""Forgets customers' e-mail addresses, and what shops said of them, days after an invoice's end."""
 
 import re
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
     if not retention_days:
         return 0
     before = to_ms(now - timedelta(days=retention_days))
-    due = db.rows(invoices.WITH_EMAIL, before=before, limit=BATCH)
+    due = db.rows(invoices.WITH_PERSONAL, before=before, limit=BATCH)
     if not due:
         return 0
     with db.batch():
@@ -32,7 +32,7 @@ def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
 def _erase(db: Database, invoice_id: str, before: int) -> int:
     """1 when it was erased; 0 when the invoice was opened again, or another run was first."""
     with db.write():
-        erased = db.run(invoices.ERASE_EMAIL, id=invoice_id, before=before)
+        erased = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before)
         if erased:
             for kept in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
                 answer = _EMAIL.sub('"customer_email":null', kept["response"])

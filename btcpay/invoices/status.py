@@ -27,10 +27,18 @@ def find_invoice(db: Database, invoice_id: str) -> Row:
 
 
 def rules_for(settings: Settings, invoice_row: Row) -> Rules:
-    """Confirmations and tolerance for an invoice of that amount. Raises BadRow."""
+    """Confirmations and tolerance for an invoice of that amount; a shop may ask for stricter ones.
+
+    Raises BadRow.
+    """
+    confirmations = settings.confirmations.for_usd(stored_amount(invoice_row["amount_usd_quote"]))
+    tolerance_percent = settings.underpayment_tolerance_percent
+    if invoice_row["tolerance_percent"] is not None:
+        asked_percent = stored_amount(invoice_row["tolerance_percent"])
+        tolerance_percent = min(tolerance_percent, asked_percent)
     return Rules(
-        settings.confirmations.for_usd(stored_amount(invoice_row["amount_usd_quote"])),
-        settings.underpayment_tolerance_percent,
+        max(confirmations, invoice_row["confirmations"] or 1),
+        tolerance_percent,
         settings.network.gone_after,
     )
 

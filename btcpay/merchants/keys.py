@@ -13,11 +13,13 @@ from storage.queries import keys
 
 
 class Caller(NamedTuple):
-    """Whose key a request carries."""
+    """Whose key a request carries; a plug-in's has a store, and what it may do there."""
 
     key_id: str
     merchant_id: int
     may_write: bool
+    store_id: str | None = None
+    permissions: str = ""
 
 
 class Issued(NamedTuple):
@@ -35,9 +37,16 @@ def sha256_of(secret: str) -> str:
 
 
 def issue(
-    db: Database, network: Network, merchant_id: int, scope: str, name: str, now: datetime
+    db: Database,
+    network: Network,
+    merchant_id: int,
+    scope: str,
+    name: str,
+    now: datetime,
+    store_id: str | None = None,
+    permissions: str | None = None,
 ) -> Issued:
-    """Stores a new key of scope `read` or `write`."""
+    """Stores a new key of scope `read` or `write`; a plug-in's has a store and permissions too."""
     prefix = "sk_live_" if network.name == "mainnet" else "sk_test_"
     issued = Issued(new_id("key"), scope, name, prefix + random_base62(SECRET_CHARACTERS))
     db.run(
@@ -49,6 +58,8 @@ def issue(
         secret_sha256=sha256_of(issued.secret),
         last_four=issued.secret[-4:],
         created_at=to_ms(now),
+        store_id=store_id,
+        permissions=permissions,
     )
     return issued
 
@@ -69,7 +80,8 @@ def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: d
     with db.write():
         if db.run(keys.EXPIRE, id=key_id, at=to_ms(now + grace)) != 1:
             raise CommandError(f"the key {key_id} was revoked or rotated before")
-        return issue(db, network, old["merchant_id"], old["scope"], old["name"], now)
+        again = (old[column] for column in ("store_id", "permissions"))
+        return issue(db, network, old["merchant_id"], old["scope"], old["name"], now, *again)
 
 
 def has_write_key(db: Database, merchant_id: int) -> bool:
@@ -93,4 +105,5 @@ def caller_of(db: Database, secret: str, now: datetime) -> Caller | None:
         return None
     if row["expires_at"] is not None and row["expires_at"] <= to_ms(now):
         return None
-    return Caller(row["id"], row["merchant_id"], row["scope"] == "write")
+    may_write, permissions = row["scope"] == "write", row["permissions"] or ""
+    return Caller(row["id"], row["merchant_id"], may_write, row["store_id"], permissions)

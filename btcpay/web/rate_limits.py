@@ -9,6 +9,9 @@ from btcpay.web.rate_limits_memory import Bucket, MemoryWindows, Window
 
 READS = Bucket("read", 120, period_s=60)
 WRITES = Bucket("write", 30, period_s=60)
+# A paid order costs a shop's plug-in one write and three reads; pretix polls 300 invoices in a row.
+SHOP_READS = Bucket("shop-read", 600, period_s=60)
+SHOP_WRITES = Bucket("shop-write", 120, period_s=60)
 FAILED_AUTH = Bucket("auth", 20, period_s=60)
 # Ten a second: twenty people behind one address, whose pages ask every two seconds.
 VISITS = Bucket("visit", 600, period_s=60)

@@ -14,4 +14,6 @@ from storage.models.shop import (
     MerchantLogin,
     MerchantSession,
     PaymentLink,
+    ShopOrder,
+    Store,
 )

@@ -40,6 +40,15 @@ class ApiKey(Table):
     last_used_at = BigIntegerField(null=True)
     expires_at = BigIntegerField(null=True)
     revoked_at = BigIntegerField(null=True)
+    store_id = TextField(null=True)
+    permissions = TextField(null=True)
+
+
+class Store(Table):
+    id = TextField(primary_key=True)
+    merchant_id = BigIntegerField()
+    shop_url = TextField()
+    created_at = BigIntegerField()
 
 
 class PaymentLink(Table):
@@ -98,8 +107,13 @@ class Invoice(Table):
     reference = TextField(null=True)
     return_url = TextField(null=True)
     tip = TextField(null=True)
+    confirmations = BigIntegerField(null=True)
+    tolerance_percent = TextField(null=True)
+    store_id = TextField(null=True)
+    metadata = TextField(null=True)
 
     ASKED = (amount_usd_quote, amount, currency)  # what it asks for: values/currencies.asked_of
+    RULED = (amount_usd_quote, confirmations, tolerance_percent)  # by invoices/status.rules_for
     # What clients see, and no more is read for them; schemas/resources.py says how it looks.
     PUBLIC = (
         id,
@@ -115,6 +129,15 @@ class Invoice(Table):
         paid_at,
         created_at,
     )
+
+
+class ShopOrder(Table):
+    invoice_id = TextField(primary_key=True)
+    amount = TextField()
+    currency = TextField()
+    order_id = TextField(null=True)
+    checkout = TextField()
+    archived_at = BigIntegerField(null=True)
 
 
 class MerchantLogin(Table):

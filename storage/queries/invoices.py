@@ -103,14 +103,16 @@ ASKED = Invoice.update(
     }
 ).where(Invoice.id == slot("id"))
 
-# Customers' e-mail addresses that were kept long enough; the index holds only such rows.
-_WITH_EMAIL = Invoice.customer_email.is_null(False) & (Invoice.finished_at < slot("before"))
-WITH_EMAIL = (
+# What customers are known by that was kept long enough; the index holds only such rows.
+_PERSONAL = (Invoice.customer_email.is_null(False) | Invoice.metadata.is_null(False)) & (
+    Invoice.finished_at < slot("before")
+)
+WITH_PERSONAL = (
     Invoice.select(Invoice.id)
-    .where(_WITH_EMAIL & Invoice.finished_at.is_null(False))
+    .where(_PERSONAL & Invoice.finished_at.is_null(False))
     .order_by(Invoice.finished_at)
     .limit(slot("limit"))
 )
-ERASE_EMAIL = Invoice.update({Invoice.customer_email: None}).where(
-    (Invoice.id == slot("id")) & _WITH_EMAIL
+ERASE_PERSONAL = Invoice.update({Invoice.customer_email: None, Invoice.metadata: None}).where(
+    (Invoice.id == slot("id")) & _PERSONAL
 )

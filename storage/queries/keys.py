@@ -2,15 +2,21 @@
 
 from peewee import fn
 
-from storage.database import needed, slot
+from storage.database import needed, slot, slots
 from storage.models import ApiKey, Merchant
 
 # What a request needs to know of its key, in one statement.
 BY_SECRET = ApiKey.select(
-    ApiKey.id, ApiKey.merchant_id, ApiKey.scope, ApiKey.expires_at, ApiKey.revoked_at
+    ApiKey.id,
+    ApiKey.merchant_id,
+    ApiKey.scope,
+    ApiKey.expires_at,
+    ApiKey.revoked_at,
+    ApiKey.store_id,
+    ApiKey.permissions,
 ).where(ApiKey.secret_sha256 == slot("secret_sha256"))
 
-ADD = ApiKey.insert(needed(ApiKey))
+ADD = ApiKey.insert(needed(ApiKey) | slots(ApiKey.store_id, ApiKey.permissions))
 
 ALL = (
     ApiKey.select(

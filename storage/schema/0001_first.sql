@@ -71,8 +71,20 @@ CREATE TABLE brand (
 );
 CREATE INDEX brand_logo ON brand (logo_sha256) WHERE logo_sha256 IS NOT NULL;
 
+-- A shop whose plug-in speaks Greenfield: its address is scheme, host and port, and all that it may
+-- name lies within. Its orders stay when its keys are issued anew.
+CREATE TABLE store (
+    id TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    shop_url TEXT NOT NULL
+        CHECK (substr(shop_url, 1, 7) = 'http://' OR substr(shop_url, 1, 8) = 'https://'),
+    created_at BIGINT NOT NULL,
+    UNIQUE (merchant_id, shop_url)
+);
+
 -- The secret itself is never stored. `revoked_at` is final, whatever the clock does later;
--- `expires_at` is the end of a rotated key's grace.
+-- `expires_at` is the end of a rotated key's grace. A plug-in's key belongs to its store, and has the
+-- `permissions` that this plug-in looks for, with a space between.
 CREATE TABLE api_key (
     id TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
@@ -83,7 +95,11 @@ CREATE TABLE api_key (
     created_at BIGINT NOT NULL,
     last_used_at BIGINT,
     expires_at BIGINT,
-    revoked_at BIGINT
+    revoked_at BIGINT,
+    store_id TEXT REFERENCES store (id),
+    permissions TEXT,
+    CHECK ((store_id IS NULL) = (permissions IS NULL)),
+    CHECK (store_id IS NULL OR scope = 'write')
 );
 
 -- A login link is deleted when it is used, a session when it ends: neither can come back.
@@ -170,6 +186,9 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- `reference`: the number of the shop's order, unique for nothing. `return_url`: where its page leads
 -- back to, instead of the merchant's own way.
 -- `tip`: of an invoice that the till made, how much of `amount` is a tip; null for every other one.
+-- `confirmations` and `tolerance_percent` are what a shop
+-- has asked for: the stricter of these and the service's own hold. `store_id`: a plug-in's order, and
+-- `metadata` the JSON that came with it, which may hold names and addresses.
 CREATE TABLE invoice (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -208,6 +227,10 @@ CREATE TABLE invoice (
     return_url TEXT
         CHECK (substr(return_url, 1, 7) = 'http://' OR substr(return_url, 1, 8) = 'https://'),
     tip TEXT,
+    confirmations BIGINT CHECK (confirmations BETWEEN 1 AND 6),
+    tolerance_percent TEXT,
+    store_id TEXT REFERENCES store (id),
+    metadata TEXT,
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_at IS NULL)),
     CHECK ((status = 'paid') = (paid_at IS NOT NULL)),
@@ -227,9 +250,10 @@ CREATE INDEX invoice_of_till ON invoice (merchant_id, created_at, seq) WHERE tip
 -- A search for an order's number: the newest of that number.
 CREATE INDEX invoice_reference ON invoice (merchant_id, reference, created_at, seq)
     WHERE reference IS NOT NULL;
--- Whose e-mail address is to be erased: empty where none are given, or all are erased.
-CREATE INDEX invoice_email ON invoice (finished_at)
-    WHERE customer_email IS NOT NULL AND finished_at IS NOT NULL;
+CREATE INDEX invoice_of_store ON invoice (store_id, created_at, seq) WHERE store_id IS NOT NULL;
+-- Who said what is to be erased: empty where nothing is given, or all is erased.
+CREATE INDEX invoice_personal ON invoice (finished_at)
+    WHERE (customer_email IS NOT NULL OR metadata IS NOT NULL) AND finished_at IS NOT NULL;
 CREATE INDEX invoice_paid_index ON invoice (merchant_id, address_index)
     WHERE gap_before IS NOT NULL;
 CREATE INDEX invoice_gap ON invoice (merchant_id, gap_before) WHERE gap_before IS NOT NULL;
@@ -238,6 +262,18 @@ CREATE INDEX invoice_gap ON invoice (merchant_id, gap_before) WHERE gap_before I
 CREATE INDEX invoice_asked ON invoice (asked_at) WHERE finished_at IS NULL AND asked_at IS NOT NULL;
 CREATE INDEX invoice_ending ON invoice (expires_at)
     WHERE finished_at IS NULL AND expires_at IS NOT NULL;
+
+-- What a shop's plug-in has asked for, beside its invoice. `amount` and `currency` are as it sent them,
+-- BTC and SATS too; `checkout` is the JSON of what it asked of the page.
+CREATE TABLE shop_order (
+    invoice_id TEXT PRIMARY KEY REFERENCES invoice (id),
+    amount TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    order_id TEXT,
+    checkout TEXT NOT NULL,
+    archived_at BIGINT
+);
+CREATE INDEX shop_order_number ON shop_order (order_id) WHERE order_id IS NOT NULL;
 
 -- What happened to an invoice and when; never changed, only added to.
 CREATE TABLE event (

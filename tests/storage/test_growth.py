@@ -51,7 +51,7 @@ PARTS = {
 }
 # Indexes that hold little, however long the history is.
 SMALL = (
-    *("block_unread", "block_spends", "invoice_email"),
+    *("block_unread", "block_spends", "invoice_personal"),
     *("public_event_new", "delivery_due"),
 )
 

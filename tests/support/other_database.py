@@ -13,7 +13,9 @@ from scenes import over_the_deadline
 
 from app import create_app
 from btcpay.merchants.sessions import log_in, new_login
+from btcpay.merchants.shops import issue_for_shop
 from btcpay.settings import settings
+from storage.queries import stores
 
 ODD = "tab\t, line\n, back\\slash, \\N, \\., 'quotes\", \u20bf \U0001f600"
 LOGO = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(40) + bytes(range(256))
@@ -89,5 +91,8 @@ def lived_in(till: Till, folder: Path) -> None:
     Terminal(till).run("check")
     Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts")
     db, now = till.shop.service.db, till.clock()
+    issue_for_shop(db, till.shop.service.settings.network, 1, "any", "https://shop.example", now)
+    ordered = {"amount": "5", "currency": "EUR", "order_id": "27", "checkout": "{}"}
+    db.run(stores.ADD_ORDER, invoice_id=till.shop.invoice()["id"], **ordered)
     assert log_in(db, new_login(db, 1, now), "", "Firefox", now)
     new_login(db, 1, now)

@@ -8,6 +8,7 @@ import click
 from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants.merchants import find_merchant
+from btcpay.merchants.shops import PERMISSIONS, issue_for_shop
 from btcpay.values.times import utc_now
 from storage.queries import keys as stored_keys
 
@@ -21,13 +22,31 @@ def key() -> None:
 
 @key.command("issue")
 @click.argument("merchant")
-@click.option("--scope", type=click.Choice(["read", "write"]), required=True)
+@click.option("--scope", type=click.Choice(["read", "write"]))
 @click.option("--name", default="", help="A text to tell keys apart.")
+@click.option("--for", "plugin", type=click.Choice(sorted(PERMISSIONS)), help="A shop's plug-in.")
+@click.option("--shop", metavar="URL", help="Where that shop is: its key is bound to it.")
 @answering
-def key_issue(shell: Shell, merchant: str, scope: str, name: str) -> None:
-    """Issue a key; the secret is shown this once."""
-    network, owner = shell.settings.network, find_merchant(shell.db, merchant)
-    _show_secret(shell, keys.issue(shell.db, network, owner["id"], scope, name, utc_now()))
+def key_issue(
+    shell: Shell,
+    merchant: str,
+    scope: str | None,
+    name: str,
+    plugin: str | None,
+    shop: str | None,
+) -> None:
+    """Issue a key; the secret is shown this once. A plug-in's has --for and --shop, not --scope."""
+    if (plugin is None) != (shop is None) or (plugin is None) == (scope is None):
+        raise click.UsageError("either --scope, or --for and --shop together")
+    network, owner, now = shell.settings.network, find_merchant(shell.db, merchant), utc_now()
+    if scope:
+        return _show_secret(shell, keys.issue(shell.db, network, owner["id"], scope, name, now))
+    store_id, issued = issue_for_shop(shell.db, network, owner["id"], plugin or "", shop or "", now)
+    known = {"base_url": shell.settings.base_url, "store_id": store_id}
+    shell.answer(known | issued._asdict(), "\n".join([*known.values(), issued.secret]))
+    if not shell.settings.greenfield:
+        say("plug-ins are answered with BTCPAY_GREENFIELD=on alone")
+    return None
 
 
 def _show_secret(shell: Shell, issued: keys.Issued) -> None:

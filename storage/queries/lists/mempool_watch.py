@@ -47,7 +47,7 @@ FAILED = Invoice.update(
 ).where(Invoice.id == slot("id"))
 # Outputs in a block that are no payment yet: a new tip may make them one.
 DEEPENING = (
-    Output.select(Output, Invoice.amount_usd_quote, Output.payment_id.alias("settled_invoice_id"))
+    Output.select(Output, *Invoice.RULED, Output.payment_id.alias("settled_invoice_id"))
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(_COMES & Output.block_height.is_null(False))
 )

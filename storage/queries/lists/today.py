@@ -35,7 +35,7 @@ ON_ITS_WAY = (
         Output.block_height,
         Invoice.description,
         Invoice.reference,
-        Invoice.amount_usd_quote,
+        *Invoice.RULED,
         Invoice.currency,
         Invoice.price,
     )

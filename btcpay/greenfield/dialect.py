@@ -1,0 +1,82 @@
+"""Who is let in by a plug-in's key, and which view answers which path."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import Flask, Response, g, redirect, request
+
+from btcpay.api import admission
+from btcpay.greenfield import orders, stores
+from btcpay.greenfield.errors import refusal
+from btcpay.merchants.shops import named
+from btcpay.values.errors import Forbidden, NotFound
+from btcpay.values.ids import is_id
+from btcpay.web import rate_limits
+from btcpay.web.application import add_path
+from btcpay.web.service import Service
+from storage.queries import stores as stored
+
+ROOTS = tuple(f"{admission.ROOT}/{name}" for name in ("stores", "server", "api-keys"))
+STORE = "/stores/<store>"
+INVOICES = f"{STORE}/invoices"
+# Method and path, the permission that is needed there, and the view.
+OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Response]]] = {
+    ("GET", "/server/info"): ("", stores.server_info),
+    ("GET", "/api-keys/current"): ("", stores.current_key),
+    ("GET", "/stores"): ("canviewstoresettings", stores.all_stores),
+    ("GET", STORE): ("canviewstoresettings", stores.one_store),
+    ("GET", f"{STORE}/payment-methods"): ("canviewstoresettings", stores.payment_methods),
+    ("GET", f"{STORE}/rates"): ("canviewstoresettings", stores.rates),
+    ("POST", INVOICES): ("cancreateinvoice", orders.create_order),
+    ("GET", INVOICES): ("canviewinvoices", orders.list_orders),
+    ("GET", f"{INVOICES}/<id>"): ("canviewinvoices", orders.get_order),
+    ("PUT", f"{INVOICES}/<id>"): ("canmodifyinvoices", orders.set_metadata),
+    ("DELETE", f"{INVOICES}/<id>"): ("canmodifyinvoices", orders.archive_order),
+    ("POST", f"{INVOICES}/<id>/status"): ("canmodifyinvoices", orders.mark_order),
+    ("GET", f"{INVOICES}/<id>/payment-methods"): ("canviewinvoices", orders.order_methods),
+}
+
+
+class Greenfield:
+    """The dialect of `api/admission.py` that plug-ins speak."""
+
+    def speaks(self, path: str) -> bool:
+        return any(path == root or path.startswith(f"{root}/") for root in ROOTS)
+
+    def admit(self, service: Service) -> None:
+        """By a key that belongs to a store, within windows of its own. Raises ApiError."""
+        g.caller = caller = admission.authenticate(service, request, ("bearer", "token"))
+        reads = request.method in ("GET", "HEAD")
+        counted = rate_limits.SHOP_READS if reads else rate_limits.SHOP_WRITES
+        g.window = service.limiter.hit(counted, caller.key_id)
+        g.window.require_allowed(service.now())
+        if caller.store_id is None:
+            raise Forbidden("this API key belongs to no shop: `btcpay key issue --for`")
+
+    def refuse(self, error: Exception) -> Response:
+        return refusal(error)
+
+
+def add(app: Flask, service: Service) -> Greenfield:
+    """Serves all of it; who guards the app asks what is returned."""
+    for (method, path), (permission, view) in OPERATIONS.items():
+        name = f"greenfield {method} {path}"
+        add_path(app, admission.ROOT + path, _admitted(service, permission, view), name, method)
+    add_path(app, "/i/<id>", lambda id: redirect(f"/pay/{id}", 302), "greenfield page")
+    return Greenfield()
+
+
+def _admitted(
+    service: Service, permission: str, view: Callable[..., Response]
+) -> Callable[..., Response]:
+    def answered(store: str | None = None, **path_values: Any) -> Response:
+        if store is not None and store != g.caller.store_id:
+            raise NotFound("there is no store with this id")
+        if permission and permission not in g.caller.permissions.split():
+            raise Forbidden(f"this needs a key with the permission {named(permission)}")
+        if not is_id("inv", path_values.get("id", "inv_" + "0" * 24)):
+            raise NotFound("there is no invoice with this id")
+        own = service.db.only(stored.BY_ID, id=g.caller.store_id)
+        return view(service, own, **path_values)
+
+    return answered

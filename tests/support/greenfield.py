@@ -1,0 +1,37 @@
+"""A shop's plug-in in the tests: its key, and requests as it sends them."""
+
+from typing import Any
+
+from builders import Shop
+from werkzeug.test import TestResponse
+
+from btcpay.merchants.shops import issue_for_shop
+
+SHOP = "https://shop.example"
+
+
+class GreenfieldShop:
+    """A key of a shop at `url`; `shop` is the service."""
+
+    def __init__(self, shop: Shop, plugin: str = "any", url: str = SHOP, merchant_id: int = 0):
+        network, owner_id = shop.service.settings.network, merchant_id or shop.merchant_id
+        db, now = shop.service.db, shop.clock()
+        self.shop, self.url = shop, url
+        self.store, self.issued = issue_for_shop(db, network, owner_id, plugin, url, now)
+
+    def ask(self, method: str, path: str, json: Any = None, **kwargs: Any) -> TestResponse:
+        """A request below /api/v1, in which STORE stands for the store."""
+        headers = {"Authorization": f"token {self.issued.secret}"} | kwargs.pop("headers", {})
+        if json is not None:
+            kwargs["json"] = json
+        path = f"/api/v1{path.replace('STORE', self.store)}"
+        return self.shop.client.open(path, method=method, headers=headers, **kwargs)
+
+    def order(self, amount: str = "25.00", currency: str = "USD", **fields: Any) -> dict[str, Any]:
+        body = {"amount": amount, "currency": currency} | fields
+        response = self.ask("POST", "/stores/STORE/invoices", body)
+        assert response.status_code == 200, response.text
+        return response.json
+
+    def seen(self, order: dict[str, Any]) -> dict[str, Any]:
+        return self.ask("GET", f"/stores/STORE/invoices/{order['id']}").json
