@@ -87,12 +87,12 @@ def lived_in(till: Till, folder: Path) -> None:
     till.check()
     till.shop.sql("INSERT INTO explorer VALUES ('esplora.example', 2, 14)")
     Terminal(till).run("webhook", "add", "shop", "http://127.0.0.1:9/")
-    till.shop.invoice()
+    ordered = till.shop.invoice()
     Terminal(till).run("check")
     Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts")
     db, now = till.shop.service.db, till.clock()
     issue_for_shop(db, till.shop.service.settings.network, 1, "any", "https://shop.example", now)
-    ordered = {"amount": "5", "currency": "EUR", "order_id": "27", "checkout": "{}"}
-    db.run(stores.ADD_ORDER, invoice_id=till.shop.invoice()["id"], **ordered)
+    asked = {"amount": "5", "currency": "EUR", "order_id": "27", "checkout": "{}"}
+    db.run(stores.ADD_ORDER, invoice_id=ordered["id"], **asked)
     assert log_in(db, new_login(db, 1, now), "", "Firefox", now)
     new_login(db, 1, now)
