@@ -3,6 +3,7 @@
 Each is one transaction behind the lock of the merchant's balance.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -68,18 +69,34 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
         finish(db, row, now, status="paid", reason=f"settled by hand: {reason}", **last)
 
 
-def dismiss(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> str:
+def dismiss(
+    db: Database,
+    settings: Settings,
+    invoice_id: str,
+    reason: str,
+    now: datetime,
+    refund_txid: str = "",
+    below_minor: int | None = None,
+) -> str:
     """Sets aside why an invoice needs attention, until something new happens; what that was.
 
-    Raises Refused: `no_reason`, `nothing_wanted`.
+    `refund_txid`: of the transaction that sent it back, noted as it was typed. `below_minor`: only
+    while less of its currency's smallest units is at stake. Raises Refused: `no_reason`,
+    `bad_refund`, `nothing_wanted`, `at_stake`.
     """
     if not reason.strip():
         raise Refused("no_reason", "a dismissal needs a reason: --reason TEXT")
+    if refund_txid and not re.fullmatch("[0-9a-f]{64}", refund_txid):
+        raise Refused("bad_refund", "a refund's transaction id has 64 hexadecimal digits")
     with _locked(db, settings, invoice_id, now):
         attention = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
         if attention is None:
             raise Refused("nothing_wanted", "nothing about this invoice needs attention")
+        if below_minor is not None and attention["stake_minor"] >= below_minor:
+            raise Refused("at_stake", "more is at stake by now")
         detail = {"attention": attention["reason"], "reason": reason}
+        if refund_txid:
+            detail["refund_txid"] = refund_txid
         record(db, invoice_id, Kind.DISMISSED, detail, now)
     return attention["reason"]
 

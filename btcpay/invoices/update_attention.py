@@ -9,7 +9,9 @@ from btcpay.merchants.account import least_sats_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
 from btcpay.settings.settings import Settings
-from btcpay.settlement.attention import Happening, reason_for
+from btcpay.settlement.attention import Happening, reason_for, stake_sats
+from btcpay.values.currencies import to_minor
+from btcpay.values.money import stored_amount, value_of_sats
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import attentions, events, invoices
@@ -28,11 +30,11 @@ def update_attention(
     verdict = verdict_of(db, settings, row, now)
     keep(db, row, verdict)
     happenings = map(_happening, db.rows(events.OF_MONEY, invoice_id=invoice_id))
-    least_sats = least_sats_of(row["script"])
-    reason = reason_for(invoice_of(row), verdict, list(filter(None, happenings)), least_sats)
+    history, least_sats = list(filter(None, happenings)), least_sats_of(row["script"])
+    reason = reason_for(invoice_of(row), verdict, history, least_sats)
     if not reason:
         db.run(attentions.CLEAR, invoice_id=invoice_id)
-    elif _is_new(db, row, reason, now):
+    elif _is_new(db, row, reason, stake_sats(reason, invoice_of(row), verdict, history), now):
         news = [*news, News(EventKind.INVOICE_ATTENTION)]
     state = {name: row[name] for name in ("status", "tx_hash", "paid_at")} | {
         "received_sats": verdict.received_sats,
@@ -45,10 +47,16 @@ def update_attention(
     return reason
 
 
-def _is_new(db: Database, row: Row, reason: str, now: datetime) -> bool:
-    """Stores the reason; whether it is another one than before."""
+def _is_new(db: Database, row: Row, reason: str, at_stake_sats: int, now: datetime) -> bool:
+    """Stores the reason and what is at stake; whether it is another reason than before."""
     before = db.row(attentions.OF_INVOICE, invoice_id=row["id"])
-    new = {"merchant_id": row["merchant_id"], "reason": reason, "since_at": to_ms(now)}
+    value = value_of_sats(at_stake_sats, stored_amount(row["price"]))
+    new = {
+        "merchant_id": row["merchant_id"],
+        "reason": reason,
+        "since_at": to_ms(now),
+        "stake_minor": to_minor(value, row["currency"]),
+    }
     db.run(attentions.WANT, invoice_id=row["id"], **new)
     return before is None or before["reason"] != reason
 

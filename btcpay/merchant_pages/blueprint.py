@@ -4,7 +4,16 @@ from functools import partial
 
 from flask import Blueprint
 
-from btcpay.merchant_pages import downloads, home, invoice, links, lists, new_invoice, till
+from btcpay.merchant_pages import (
+    attention,
+    downloads,
+    home,
+    invoice,
+    links,
+    lists,
+    new_invoice,
+    till,
+)
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.login import Login
 from btcpay.web.service import Service
@@ -17,7 +26,8 @@ def merchant_pages(service: Service) -> Blueprint:
     area.open("POST", "/login/<secret>", login.log_in)
     area.get("", home.show)
     area.open("GET", "/", home.lead_here)
-    area.get("/attention", lists.show_attention)
+    area.get("/attention", attention.show)
+    area.post("/attention/set-aside", attention.set_small_aside)
     area.get("/invoices", lists.show_invoices)
     area.post("/invoices", new_invoice.make)
     area.get("/invoices/new", new_invoice.show_form)

@@ -62,6 +62,7 @@ def show(visit: Visit) -> Response:
         is_more_coming=len(outputs) > MOST_OUTPUTS,
         wanting=db.rows(today.WANTING, limit=LISTED + 1, **own),
         listed=LISTED,
+        of_minor=of_minor,
         shop=shop,
         state=state_of(
             from_ms_or_none(checked_ms),

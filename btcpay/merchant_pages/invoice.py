@@ -77,7 +77,8 @@ def accept(visit: Visit, id: str) -> Response:
 def set_aside(visit: Visit, id: str) -> Response:
     """Off the list of what needs the merchant, until something new happens."""
     reason = _reason(visit) or gettext("Settled with the customer")
-    return _decide(visit, id, "set_aside", by_hand.dismiss, reason=reason)
+    refund = visit.form.get("refund", "").strip().lower()
+    return _decide(visit, id, "set_aside", by_hand.dismiss, reason=reason, refund_txid=refund)
 
 
 def cancel(visit: Visit, id: str) -> Response:

@@ -1,4 +1,4 @@
-"""The merchant's invoices, payments, and what needs attention: searched, page by page."""
+"""The merchant's invoices and payments: searched, page by page."""
 
 from flask import Response
 
@@ -22,9 +22,6 @@ PAYMENT_NAMES = Names(
     queries.PAYMENTS_BY_TXID,
     queries.PAYMENTS_BY_REFERENCE,
 )
-NEEDING = 10  # invoices on a page of what needs attention; each takes a third of a screen
-# Of these nothing can be accepted: the invoice is paid, or its payment is not in the chain.
-ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished")
 
 
 def show_invoices(visit: Visit) -> Response:
@@ -83,19 +80,3 @@ def _found_payments(visit: Visit, listing: Listing, typed: str, kind: str) -> Fo
         return named(rows)
     texts = queries.LOOSE_PAYMENT_TEXTS if kind else queries.PAYMENT_TEXTS
     return in_texts(db, listing, texts, queries.PAYMENTS_CHOSEN, typed, behind)
-
-
-def show_attention(visit: Visit) -> Response:
-    """Each invoice that needs attention, why, and what can be done; the longest waiting first."""
-    own, db = {"merchant_id": visit.merchant_id}, visit.service.db
-    after = visit.query.get("after", "")
-    place = db.row(queries.WANTING_PLACE, **own, id=after) if is_id("inv", after) else None
-    begin = {"at": place["at"], "id": after} if place else {"at": 0, "id": ""}
-    rows = db.rows(queries.WANTING, **own, **begin, limit=NEEDING + 1)
-    return visit.page(
-        "attention.html",
-        rows=rows[:NEEDING],
-        next=rows[NEEDING - 1]["id"] if len(rows) > NEEDING else None,
-        is_first=place is None,
-        only_set_aside=ONLY_SET_ASIDE,
-    )

@@ -90,6 +90,7 @@ class Visit:
             f"merchant/{template}",
             status,
             merchant=self.session.merchant,
+            in_inbox=self.session.wanting,
             address=address,
             token=self._token,
             press=new_form(),

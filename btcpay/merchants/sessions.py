@@ -20,7 +20,9 @@ BROWSER_CHARACTERS = 200  # of what a browser says of itself
 
 
 class Session(NamedTuple):
-    """Whose browser it is; `merchant` is the name on the command line, the rest what it has set."""
+    """Whose browser it is; `merchant` is the name on the command line, `wanting` how many
+    invoices need its attention (at most MOST_COUNTED are counted), the rest what it has set.
+    """
 
     id: str
     merchant_id: int
@@ -28,6 +30,7 @@ class Session(NamedTuple):
     currency: str
     timezone: str
     tip_percents: str | None
+    wanting: int
 
 
 def new_login(db: Database, merchant_id: int, now: datetime) -> str:

@@ -56,8 +56,7 @@ def reason_for(
     4. So does an invoice that ended with nothing, when the whole sum was once seen: somebody may
        have handed goods over.
     """
-    latest_first = takewhile(lambda one: one.kind not in LAST_WORDS, reversed(history))
-    since = list(latest_first)[::-1]
+    since = _since(history)
     if _taken_back(since):
         return "reorganised"
     happened = {happening.kind for happening in since}
@@ -73,6 +72,23 @@ def reason_for(
         return "paid_late" if _came_late(verdict) else "short"
     is_stuck = 0 < verdict.missing_sats < least_sats and not verdict.unconfirmed_sats
     return "dust_missing" if is_stuck else None
+
+
+def stake_sats(
+    reason: str, invoice: Invoice, verdict: Verdict, history: Sequence[Happening]
+) -> int:
+    """What hangs on a human's decision: what came too much, or is gone; else all that came."""
+    if reason == "too_much":
+        return _beyond_sats(invoice, verdict, _since(history))
+    if reason in ("vanished", "reorganised"):
+        return invoice.amount_sats
+    return sum(receipt.amount_sats for receipt in verdict.receipts)
+
+
+def _since(history: Sequence[Happening]) -> list[Happening]:
+    """What has happened since a human's last word, the oldest first."""
+    latest_first = takewhile(lambda one: one.kind not in LAST_WORDS, reversed(history))
+    return list(latest_first)[::-1]
 
 
 def _came_late(verdict: Verdict) -> bool:

@@ -41,6 +41,11 @@ def of_minor(minor: int, currency: str) -> Decimal:
     return Decimal(minor).scaleb(-places_of(currency))
 
 
+def to_minor(amount: Decimal, currency: str) -> int:
+    """So many of its smallest units, to the nearest."""
+    return int(rounded(amount, currency).scaleb(places_of(currency)))
+
+
 def unit_of(currency: str) -> Decimal:
     """Its smallest unit: 0.01 of EUR, 1 of JPY."""
     return Decimal(1).scaleb(-places_of(currency))

@@ -87,3 +87,4 @@ class Attention(Table):
     merchant_id = BigIntegerField()
     reason = TextField()
     since_at = BigIntegerField()
+    stake_minor = BigIntegerField()

@@ -9,11 +9,27 @@ from storage.models import Attention, Invoice
 _SINCE = Case(None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at)
 WANT = Attention.insert(every(Attention)).on_conflict(
     conflict_target=[Attention.invoice_id],
-    update={Attention.since_at: _SINCE, Attention.reason: EXCLUDED.reason},
+    update={
+        Attention.since_at: _SINCE,
+        Attention.reason: EXCLUDED.reason,
+        Attention.stake_minor: EXCLUDED.stake_minor,
+    },
 )
 CLEAR = Attention.delete().where(Attention.invoice_id == slot("invoice_id"))
-OF_INVOICE = Attention.select(Attention.reason, Attention.since_at).where(
+OF_INVOICE = Attention.select(Attention.reason, Attention.since_at, Attention.stake_minor).where(
     Attention.invoice_id == slot("invoice_id")
+)
+# What is at stake in one currency is less than an amount; the smallest first.
+BELOW = (
+    Attention.select(Attention.invoice_id)
+    .join(Invoice, on=(Invoice.id == Attention.invoice_id))
+    .where(
+        (Attention.merchant_id == slot("merchant_id"))
+        & (Attention.stake_minor < slot("below_minor"))
+        & (Invoice.currency == slot("currency"))
+    )
+    .order_by(Attention.stake_minor, Attention.invoice_id)
+    .limit(slot("limit"))
 )
 # An invoice with all its columns, and why it wants a human if it does.
 INVOICE = (

@@ -1,7 +1,9 @@
 """The way in to the merchant's pages: links that work once, sessions that live by their use."""
 
+from peewee import Select, fn
+
 from storage.database import needed, slot
-from storage.models import Merchant, MerchantLogin, MerchantSession
+from storage.models import Attention, Merchant, MerchantLogin, MerchantSession
 
 ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
 
@@ -20,6 +22,16 @@ OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_at <= slot("now"
 LOGINS_OF_MERCHANT = MerchantLogin.delete().where(MerchantLogin.merchant_id == slot("merchant_id"))
 
 ADD = MerchantSession.insert(needed(MerchantSession))
+MOST_COUNTED = 100
+
+
+def _wanting() -> Select:
+    """How much needs the merchant's attention: the menu says it on every page."""
+    own = Attention.select(Attention.invoice_id).where(Attention.merchant_id == Merchant.id)
+    counted = own.limit(MOST_COUNTED).alias("counted")
+    return Select([counted], [fn.COUNT(counted.c.invoice_id)]).alias("wanting")
+
+
 BY_SECRET = (
     MerchantSession.select(
         MerchantSession.id,
@@ -29,6 +41,7 @@ BY_SECRET = (
         Merchant.currency,
         Merchant.timezone,
         Merchant.tip_percents,
+        _wanting(),
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
     .where(

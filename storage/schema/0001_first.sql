@@ -286,17 +286,19 @@ CREATE TABLE event (
 CREATE INDEX event_of_invoice ON event (invoice_id, seq);
 
 -- Invoices that need a human. The reason is decided by btcpay/settlement/attention.py, in the
--- transaction of what happened.
+-- transaction of what happened. `stake_minor`: what hangs on the decision, in the smallest units of the
+-- invoice's currency at its price.
 CREATE TABLE attention (
     invoice_id TEXT PRIMARY KEY REFERENCES invoice (id),
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     reason TEXT NOT NULL CHECK (reason IN ('reorganised', 'paid_late', 'short', 'too_much',
                                            'after_cancellation', 'dust_missing', 'vanished')),
-    since_at BIGINT NOT NULL
+    since_at BIGINT NOT NULL,
+    stake_minor BIGINT NOT NULL CHECK (stake_minor >= 0)
 );
 CREATE INDEX attention_reason ON attention (reason);
 CREATE INDEX attention_since ON attention (since_at, invoice_id);
-CREATE INDEX attention_of_merchant ON attention (merchant_id, since_at, invoice_id);
+CREATE INDEX attention_of_merchant ON attention (merchant_id, stake_minor DESC, invoice_id);
 
 
 -- What was seen

@@ -247,7 +247,7 @@ def test_a_payment_that_a_reorganisation_took_back_is_spoken_of(shop, again):
     invoice = shop.invoice()
     if again:
         pay(shop, invoice, confirmed=False)
-    wanted = {"invoice_id": invoice["id"], "reason": "reorganised", "since_at": 1}
+    wanted = {"invoice_id": invoice["id"], "reason": "reorganised", "since_at": 1, "stake_minor": 1}
     wanted["merchant_id"] = shop.merchant_id
     shop.service.db.run(attentions.WANT, **wanted)
     page = show(shop, invoice)

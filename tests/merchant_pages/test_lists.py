@@ -9,7 +9,7 @@ from builders import pay
 from databases import about_sqlite, plan
 from statements import statements
 
-from btcpay.merchant_pages import listing, lists, search
+from btcpay.merchant_pages import listing, search
 from btcpay.merchant_pages.search import TextMatch
 from storage.queries.lists import merchant_lists
 
@@ -221,21 +221,6 @@ def test_what_names_a_row_is_looked_up_in_an_index(browser, name):
     db, query = browser.shop.service.db, getattr(merchant_lists, name)
     result = plan(db, query[db.is_server] if isinstance(query, dict) else query, "1")
     assert BY_NAME[name][db.is_server] in result and "newest" not in result, result
-
-
-def test_what_needs_the_merchant_is_listed_longest_first_page_by_page(browser, clock, monkeypatch):
-    monkeypatch.setattr(lists, "NEEDING", 2)
-    shop, made = browser.shop, []
-    for _ in range(5):
-        pay(shop, invoice := shop.invoice(), 2 * SATS)
-        made.append(invoice["id"])
-        clock.move(minutes=1)
-    pages, path = [], "/attention"
-    while path:
-        source = browser.page(path).source
-        pages.append(re.findall(r'id="about-(inv_\w+)"', source))
-        path = link(source, "next")
-    assert pages == [made[:2], made[2:4], made[4:]]
 
 
 def test_a_day_of_the_merchants_zone_stands_once_above_what_was_made_on_it(browser):

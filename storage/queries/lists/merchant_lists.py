@@ -136,18 +136,18 @@ def chosen(ids: list[str]) -> dict[str, str]:
     return {f"id_{number}": id for number, id in enumerate(filled)}
 
 
-# What wants a human, the longest first.
+# What wants a human, first that on which most hangs, behind a row that is named by stake and id.
 WANTING = (
-    _INVOICES.select_extend(Attention.since_at)
+    _INVOICES.select_extend(Invoice.price, Attention.since_at, Attention.stake_minor)
     .where(
         (Attention.merchant_id == slot("merchant_id"))
-        & (Attention.since_at >= slot("at"))
-        & ((Attention.since_at > slot("at")) | (Attention.invoice_id > slot("id")))
+        & (Attention.stake_minor <= slot("stake_minor"))
+        & ((Attention.stake_minor < slot("stake_minor")) | (Attention.invoice_id > slot("id")))
     )
-    .order_by(Attention.since_at, Attention.invoice_id)
+    .order_by(Attention.stake_minor.desc(), Attention.invoice_id)
     .limit(slot("limit"))
 )
-WANTING_PLACE = Attention.select(Attention.since_at.alias("at")).where(
+WANTING_PLACE = Attention.select(Attention.stake_minor).where(
     (Attention.invoice_id == slot("id")) & (Attention.merchant_id == slot("merchant_id"))
 )
 

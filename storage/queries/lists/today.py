@@ -49,18 +49,19 @@ ON_ITS_WAY = (
     .order_by(Output.first_seen_at.desc(), Output.invoice_id)
     .limit(slot("limit"))
 )
-# What wants a human, the longest waiting first.
+# What wants a human, first that on which most hangs.
 WANTING = (
     Attention.select(
         Attention.invoice_id,
         Attention.reason,
         Attention.since_at,
+        Attention.stake_minor,
         Invoice.description,
         Invoice.reference,
         *Invoice.ASKED,
     )
     .join(Invoice, on=(Invoice.id == Attention.invoice_id))
     .where(Attention.merchant_id == slot("merchant_id"))
-    .order_by(Attention.since_at, Attention.invoice_id)
+    .order_by(Attention.stake_minor.desc(), Attention.invoice_id)
     .limit(slot("limit"))
 )

@@ -89,7 +89,7 @@ def vanished(hosted):
 
 def undone(hosted):
     invoice = paying(waiting, None, confirmed=False)(hosted)
-    wanted = {"invoice_id": invoice["id"], "reason": "reorganised", "since_at": 1}
+    wanted = {"invoice_id": invoice["id"], "reason": "reorganised", "since_at": 1, "stake_minor": 1}
     wanted["merchant_id"] = hosted.shop.merchant_id
     hosted.shop.service.db.run(attentions.WANT, **wanted)
     return invoice

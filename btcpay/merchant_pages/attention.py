@@ -1,0 +1,88 @@
+"""What needs the merchant: a page of it, the most at stake first; what is small, at one press."""
+
+from contextlib import suppress
+from decimal import Decimal
+
+from flask import Response
+
+from btcpay.checkout.amounts import AmountRefused, read_amount
+from btcpay.invoices import by_hand
+from btcpay.invoices.links import most
+from btcpay.merchant_pages.visit import Visit
+from btcpay.notify.customer_mail import mailto
+from btcpay.values.currencies import of_minor, rounded, to_minor
+from btcpay.values.errors import Refused, StaleError
+from btcpay.values.ids import is_id
+from btcpay.values.money import value_of_sats
+from btcpay.web.pages.languages import gettext
+from storage.database import Row
+from storage.queries import attentions, receivers
+from storage.queries.lists import merchant_lists as queries
+
+NEEDING = 25  # invoices on a page
+AT_ONCE = 100  # that one press sets aside: a second of work
+# Of these nothing can be accepted: the invoice is paid, or its payment is not in the chain.
+ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished")
+FIRST = {"stake_minor": 2**62, "id": ""}
+
+
+def show(visit: Visit, status: int = 200, wrong: str = "") -> Response:
+    """Each invoice that needs attention, why, what is at stake, and what can be done."""
+    own, db = {"merchant_id": visit.merchant_id}, visit.service.db
+    after = visit.query.get("after", "")
+    place = db.row(queries.WANTING_PLACE, **own, id=after) if is_id("inv", after) else None
+    begin = {**place, "id": after} if place else FIRST
+    rows = db.rows(queries.WANTING, **own, **begin, limit=NEEDING + 1)
+    shown = rows[:NEEDING]
+    seller = visit.pages.brand(visit.merchant_id)["seller"] if shown else ""
+    mail = db.row(receivers.MAIL_OF, **own) if shown else None
+    for row in shown:
+        row["stake"] = of_minor(row["stake_minor"], row["currency"])
+        row["difference"] = _difference(row)
+        if row["customer_email"]:
+            page_url = f"{visit.service.settings.base_url}/pay/{row['id']}"
+            language = mail["language"] if mail else "en"
+            row["mailto"] = mailto(row, page_url, seller, language)
+    return visit.page(
+        "attention.html",
+        status,
+        rows=shown,
+        next=shown[-1]["id"] if len(rows) > NEEDING else None,
+        is_first=place is None,
+        only_set_aside=ONLY_SET_ASIDE,
+        wrong=wrong,
+        typed=visit.form if wrong else {},
+        number=visit.query.get("number", ""),
+    )
+
+
+def _difference(row: Row) -> Decimal:
+    """How much more came than was asked for, or less, where what is at stake does not say it."""
+    if row["attention"] in ONLY_SET_ASIDE:
+        return Decimal(0)
+    sats, price = row["received_sats"] - row["amount_sats"], Decimal(row["price"])
+    value = rounded(value_of_sats(abs(sats), price), row["currency"])
+    return value if sats > 0 else -value
+
+
+def set_small_aside(visit: Visit) -> Response:
+    """Sets aside all of which less than the typed amount is at stake, each in its own transaction.
+
+    What has grown since is left as it is.
+    """
+    currency, service = visit.currency, visit.service
+    try:
+        low, high = Decimal(0), most(currency)
+        amount = read_amount(visit.form.get("amount", ""), currency, low, high)
+    except AmountRefused as refused:
+        return show(visit, 400, wrong=str(refused))
+    below, db, settings = to_minor(amount, currency), service.db, service.settings
+    own = {"merchant_id": visit.merchant_id, "currency": currency}
+    small = db.rows(attentions.BELOW, **own, below_minor=below, limit=AT_ONCE)
+    number, reason = 0, gettext("Small amount, set aside with others")
+    for row in small:
+        id = row["invoice_id"]
+        with suppress(Refused, StaleError):
+            by_hand.dismiss(db, settings, id, reason, visit.now, below_minor=below)
+            number += 1
+    return visit.to("/attention", done="aside", number=number)
