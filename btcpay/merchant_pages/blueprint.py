@@ -11,6 +11,7 @@ from btcpay.merchant_pages import (
     invoice,
     links,
     lists,
+    month,
     new_invoice,
     till,
 )
@@ -35,6 +36,7 @@ def merchant_pages(service: Service) -> Blueprint:
     area.post("/invoices/<id>/accept", invoice.accept)
     area.post("/invoices/<id>/set-aside", invoice.set_aside)
     area.post("/invoices/<id>/cancel", invoice.cancel)
+    area.get("/month", month.show)
     area.get("/payments", lists.show_payments)
     area.get("/downloads", downloads.show)
     area.get("/downloads/payments", files.send_payments)

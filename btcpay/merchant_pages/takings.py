@@ -1,4 +1,4 @@
-"""What came in on each of the last thirty days: its sums, and its bars for the page. Pure."""
+"""What came in on each day of a month: its sums, and its bars for the page. Pure."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,13 +35,14 @@ def _total(sums: Iterable[Sum]) -> Sum:
 class Takings:
     """What came in while the shop counted in `currency`, at its value at receipt.
 
-    `by_day`: the last thirty days from the first to today, each with what it took. `percent`: how
-    much more (or less) the thirty days took than the thirty before, None where that says nothing.
+    `by_day`: the days in their order, each with what it took. `percent`: how much more (or less)
+    all of them took than those `before`, None where that says nothing.
     """
 
     currency: str
     by_day: Mapping[int, Sum]
     whole: Sum
+    before: Sum
     percent: int | None
 
     def value(self, took: Sum) -> Decimal:
@@ -54,25 +55,31 @@ def first_day(today: int) -> int:
 
 
 def takings(rows: Sequence[Row], today: int, currency: str) -> list[Takings]:
-    """The takings of rows from `first_day` on; a day without a row took nothing.
+    """The takings of the thirty days to today, of rows from `first_day` on."""
+    return takings_of(rows, today - DAYS + 1, today, currency)
 
-    First those in the currency that the shop counts in, then those of the thirty days in any other
+
+def takings_of(rows: Sequence[Row], first: int, last: int, currency: str) -> list[Takings]:
+    """The takings of these days, and of rows before them; a day without a row took nothing.
+
+    First those in the currency that the shop counts in, then those of the days in any other
     that it has counted in: they are never added up, nor compared where there are two.
     """
     found: dict[str, dict[int, Sum]] = defaultdict(dict)
     for row in rows:
         found[row["currency"]][row["day"]] = Sum(*(row[name] for name in Sum._fields))
     others = sorted(found.keys() - {currency})
-    first = _takings(found[currency], today, currency, is_alone=not others)
-    second = (_takings(found[other], today, other, is_alone=False) for other in others)
-    return [first, *(one for one in second if one.whole.payments)]
+    span = range(first, last + 1)
+    own = _takings(found[currency], span, currency, is_alone=not others)
+    second = (_takings(found[other], span, other, is_alone=False) for other in others)
+    return [own, *(one for one in second if one.whole.payments)]
 
 
-def _takings(found: Mapping[int, Sum], today: int, currency: str, is_alone: bool) -> Takings:
-    by_day = {day: found.get(day, Sum()) for day in range(today - DAYS + 1, today + 1)}
-    before = _total(took for day, took in found.items() if day <= today - DAYS)
+def _takings(found: Mapping[int, Sum], span: range, currency: str, is_alone: bool) -> Takings:
+    by_day = {day: found.get(day, Sum()) for day in span}
+    before = _total(took for day, took in found.items() if day < span.start)
     whole = _total(by_day.values())
-    return Takings(currency, by_day, whole, _percent(whole, before) if is_alone else None)
+    return Takings(currency, by_day, whole, before, _percent(whole, before) if is_alone else None)
 
 
 def _percent(now: Sum, before: Sum) -> int | None:

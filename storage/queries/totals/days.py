@@ -18,6 +18,7 @@ SINCE = (
     .where((MerchantDay.merchant_id == slot("merchant_id")) & (MerchantDay.day >= slot("day")))
     .order_by(MerchantDay.day)
 )
+BETWEEN = SINCE.where(MerchantDay.day <= slot("last"))
 _ZONE = Merchant.select(Merchant.timezone).where(Merchant.id == slot("merchant_id"))
 
 _TOTALS = (
