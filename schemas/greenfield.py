@@ -57,6 +57,20 @@ class NewOrder(_Asked):
     checkout = fields.Nested(Checkout)
 
 
+class AuthorizedEvents(_Asked):
+    everything = fields.Boolean(load_default=False)
+    specificEvents = fields.List(fields.String(), load_default=list)
+
+
+class NewWebhook(_Asked):
+    """Body of POST and PUT webhooks."""
+
+    url = fields.String(required=True, validate=validate.Length(max=2000))
+    enabled = fields.Boolean(load_default=True)
+    secret = fields.String(validate=validate.Length(1, 200))
+    authorizedEvents = fields.Nested(AuthorizedEvents)
+
+
 class MetadataAnew(_Asked):
     """Body of PUT invoices."""
 

@@ -25,7 +25,7 @@ ROOMS = {
             "values web"
         ),
         "greenfield": (
-            "api health invoices merchants schemas settings settlement storage values web"
+            "api health invoices merchants notify schemas settings settlement storage values web"
         ),
         "merchant_pages": (
             "chain checkout exports health invoices merchants notify schemas settings storage "

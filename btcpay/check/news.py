@@ -20,7 +20,10 @@ def news_of(outcome: Outcome, made: Sequence[Row], status: str) -> list[News]:
     on_its_way = [one for one in outcome.changes if one.after.txid not in counted]
     news = _of_transactions(EventKind.INVOICE_PAYMENT_SEEN, on_its_way, _SEEN)
     news += _of_transactions(EventKind.INVOICE_PAYMENT_VANISHED, outcome.changes, _VANISHED)
-    news += [_of_payment(EventKind.PAYMENT_RECEIVED, payment) for payment in made]
+    found = {one.after.txid for one in outcome.changes if one.kind in _SEEN}
+    for payment in made:
+        one = _of_payment(EventKind.PAYMENT_RECEIVED, payment)
+        news.append(News(one.kind, {**one.detail, "is_first_seen": payment["tx_hash"] in found}))
     ended = outcome.verdict.status
     return news + ([News(EventKind(f"invoice.{ended}"))] if ended != status else [])
 

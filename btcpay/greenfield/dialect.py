@@ -6,7 +6,7 @@ from typing import Any
 from flask import Flask, Response, g, redirect, request
 
 from btcpay.api import admission
-from btcpay.greenfield import orders, stores
+from btcpay.greenfield import orders, stores, webhooks
 from btcpay.greenfield.errors import refusal
 from btcpay.merchants.shops import named
 from btcpay.values.errors import Forbidden, NotFound
@@ -19,6 +19,8 @@ from storage.queries import stores as stored
 ROOTS = tuple(f"{admission.ROOT}/{name}" for name in ("stores", "server", "api-keys"))
 STORE = "/stores/<store>"
 INVOICES = f"{STORE}/invoices"
+WEBHOOKS, HOOK = f"{STORE}/webhooks", f"{STORE}/webhooks/<hook>"
+OF_WEBHOOKS = "webhooks.canmodifywebhooks"
 # Method and path, the permission that is needed there, and the view.
 OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Response]]] = {
     ("GET", "/server/info"): ("", stores.server_info),
@@ -34,6 +36,11 @@ OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Response]]] = {
     ("DELETE", f"{INVOICES}/<id>"): ("canmodifyinvoices", orders.archive_order),
     ("POST", f"{INVOICES}/<id>/status"): ("canmodifyinvoices", orders.mark_order),
     ("GET", f"{INVOICES}/<id>/payment-methods"): ("canviewinvoices", orders.order_methods),
+    ("GET", WEBHOOKS): (OF_WEBHOOKS, webhooks.list_webhooks),
+    ("POST", WEBHOOKS): (OF_WEBHOOKS, webhooks.add_webhook),
+    ("GET", HOOK): (OF_WEBHOOKS, webhooks.get_webhook),
+    ("PUT", HOOK): (OF_WEBHOOKS, webhooks.change_webhook),
+    ("DELETE", HOOK): (OF_WEBHOOKS, webhooks.remove_webhook),
 }
 
 

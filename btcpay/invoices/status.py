@@ -119,6 +119,11 @@ def verdict_of(
     return stored_verdict(invoice_of(row), known, tip_height, rules_for(settings, row), now)
 
 
+def beside_sats(verdict: Verdict) -> int:
+    """What was confirmed and settles nothing."""
+    return sum(one.amount_sats for one in verdict.receipts if not one.settles)
+
+
 def keep(db: Database, row: Row, verdict: Verdict) -> None:
     """Stores of a stored verdict what pages show, in the transaction of the change."""
     tip_height = blocks.tip_height(db) or 0
@@ -127,6 +132,6 @@ def keep(db: Database, row: Row, verdict: Verdict) -> None:
         id=row["id"],
         received_sats=verdict.received_sats,
         unconfirmed_sats=verdict.unconfirmed_sats,
-        beside_sats=sum(one.amount_sats for one in verdict.receipts if not one.settles),
+        beside_sats=beside_sats(verdict),
         newest_height=tip_height + 1 - verdict.confirmations if verdict.confirmations else None,
     )

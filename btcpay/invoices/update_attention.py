@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from btcpay.invoices.status import invoice_of, keep, verdict_of
+from btcpay.invoices.status import beside_sats, invoice_of, keep, verdict_of
 from btcpay.merchants.account import least_sats_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
@@ -40,6 +40,7 @@ def update_attention(
         "received_sats": verdict.received_sats,
         "unconfirmed_sats": verdict.unconfirmed_sats,
         "missing_sats": verdict.missing_sats,
+        "beside_sats": beside_sats(verdict),
         "attention": reason,
     }
     for one in news:

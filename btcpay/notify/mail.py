@@ -102,6 +102,7 @@ def add_overdue(db: Database, now: datetime) -> None:
                 event_seq=None,
                 created_at=to_ms(now),
                 next_at=to_ms(now),
+                line=None,
             )
 
 

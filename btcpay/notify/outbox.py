@@ -4,15 +4,16 @@ import logging
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.http.http_client import Session
 from btcpay.notify import command, mail, standard_webhook
+from btcpay.notify.greenfield import webhook as greenfield
+from btcpay.notify.lane import Lane
 from btcpay.notify.mail import Mail
-from btcpay.notify.outcome import note
+from btcpay.notify.outcome import HELD_MS, note
 from btcpay.notify.read import Event, event_of
 from btcpay.notify.retries import ATTEMPT_S, PROBE_AFTER, Answer
 from btcpay.settings.settings import Settings
@@ -27,13 +28,15 @@ log = logging.getLogger(__name__)
 # Of a run; an attempt begins only while it can take all of its time.
 RUN_S = 20
 MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
-# In a run, of a receiver that takes others: an event that it never takes stops none behind it.
-MOST_REFUSED = 3
 PAGE = 100
 NO_ANSWER = Answer(False, None, "there was no answer when the run ended")
 FOR_EVER_MS = (1 << 63) - 1
 # How an event is sent, by the receiver's transport; mail has a session of its own.
-SENDS = {receivers.WEBHOOK: standard_webhook.send, receivers.COMMAND: command.send}
+SENDS = {
+    receivers.WEBHOOK: standard_webhook.send,
+    receivers.GREENFIELD: greenfield.send,
+    receivers.COMMAND: command.send,
+}
 
 # Makes one attempt to send a receiver an event, at that time.
 Send = Callable[[Row, Event, datetime], Answer]
@@ -55,51 +58,7 @@ class Delivered:
     failed: int = 0
 
 
-@dataclass(eq=False)
-class _Lane:
-    """One way out in this run: a receiver, or the mail server with all who get mail.
-
-    It is given one attempt until it has taken something; so one that hangs holds up one attempt,
-    and no other lane.
-    """
-
-    receivers: list[Row]
-    at_once: int
-    rows: deque[tuple[Row, Row]] = field(default_factory=deque)
-    tried: set[tuple[str, str]] = field(default_factory=set)
-    failures: int = 0
-    has_taken: bool = False
-    is_over: bool = False
-
-    @property
-    def was_failing(self) -> bool:
-        return any(one["failing_since"] for one in self.receivers)
-
-    @property
-    def is_failing(self) -> bool:
-        return self.was_failing and not self.has_taken
-
-    @property
-    def brings_all(self) -> bool:
-        """Whether a receiver that failed has come back in this run."""
-        return self.was_failing and self.has_taken
-
-    @property
-    def allowed(self) -> int:
-        return 0 if self.is_over else self.at_once if self.has_taken else 1
-
-    def learn(self, answer: Answer, is_disabled: bool) -> None:
-        if answer.is_up:
-            if not self.has_taken:
-                self.rows.clear()  # they were what was due, and now it may be all
-            self.has_taken = True
-        else:
-            self.failures += 1
-            if not self.has_taken or self.failures >= MOST_REFUSED or is_disabled:
-                self.is_over = True
-
-
-_Answers = queue.SimpleQueue[tuple[_Lane, Row, Row, Answer]]
+_Answers = queue.SimpleQueue[tuple[Lane, Row, Row, Answer]]
 
 
 class Outbox:
@@ -122,7 +81,7 @@ class Outbox:
         server, sender = self._settings.smtp_url, self._settings.mail_from
         url = self._settings.base_url
         self._mail = Mail(self._db, url, server, sender) if server and sender else None
-        self._in_flight: list[tuple[_Lane, Row, Row]] = []
+        self._in_flight: list[tuple[Lane, Row, Row]] = []
         public_events.number_new(self._db)
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - mail.STALE))
         if self._mail:
@@ -145,13 +104,13 @@ class Outbox:
             self._mail.close()
         return self._result
 
-    def _lanes(self) -> list[_Lane]:
+    def _lanes(self) -> list[Lane]:
         waited_for = self._db.rows(receivers.WAITED_FOR)
         by_mail = [one for one in waited_for if one["transport"] in receivers.MAILS]
-        lanes = [_Lane([one], MOST_OF_ONE) for one in waited_for if one not in by_mail]
-        return lanes + ([_Lane(by_mail, 1)] if by_mail and self._mail else [])
+        lanes = [Lane([one], MOST_OF_ONE) for one in waited_for if one not in by_mail]
+        return lanes + ([Lane(by_mail, 1)] if by_mail and self._mail else [])
 
-    def _begin(self, lanes: Sequence[_Lane]) -> None:
+    def _begin(self, lanes: Sequence[Lane]) -> None:
         begun = True
         while begun:
             begun = False
@@ -160,13 +119,13 @@ class Outbox:
                     self._attempt(lane, *found)
                     begun = True
 
-    def _may_begin(self, lane: _Lane) -> bool:
+    def _may_begin(self, lane: Lane) -> bool:
         busy = [other for other, _, _ in self._in_flight]
         if lane.is_failing and sum(other.is_failing for other in busy) >= MOST_FAILING:
             return False
         return busy.count(lane) < lane.allowed and len(busy) < MOST_AT_ONCE
 
-    def _next(self, lane: _Lane) -> tuple[Row, Row] | None:
+    def _next(self, lane: Lane) -> tuple[Row, Row] | None:
         """What is due; once a receiver that failed takes something, all that waits, oldest first.
 
         From one that fails one attempt each half hour, whether one is due or not.
@@ -183,7 +142,7 @@ class Outbox:
         is_probed = failed_at is not None and now - from_ms(failed_at) >= PROBE_AFTER
         return FOR_EVER_MS if is_probed else to_ms(now)
 
-    def _attempt(self, lane: _Lane, receiver: Row, row: Row) -> None:
+    def _attempt(self, lane: Lane, receiver: Row, row: Row) -> None:
         lane.tried.add(_key(row))
         try:
             send = self._prepared(receiver, row)
@@ -194,6 +153,8 @@ class Outbox:
             return
         if send is None:
             self._db.run(deliveries.DROP, receiver_id=row["receiver_id"], about=row["about"])
+            return
+        if not self._is_ours(row):
             return
         self._in_flight.append((lane, receiver, row))
 
@@ -207,9 +168,19 @@ class Outbox:
         if self._mail and receiver["transport"] in receivers.MAILS:
             return self._mail.prepare(receiver, row, now)
         event = event_of(self._db, self._resources, row)
+        if receiver["transport"] == receivers.GREENFIELD:
+            event = greenfield.notice_of(self._db, receiver, row, event)
         return lambda: self._send(receiver, event, now)
 
-    def _on_answer(self, lane: _Lane, receiver: Row, row: Row, answer: Answer) -> None:
+    def _is_ours(self, row: Row) -> bool:
+        """Whether no other process sends it right now: of a line the next would overtake it."""
+        if row["line"] is None:
+            return True
+        now = to_ms(self._now())
+        held = {name: row[name] for name in ("receiver_id", "about", "attempts")}
+        return self._db.run(deliveries.HOLD, **held, now=now, until=now + HELD_MS) == 1
+
+    def _on_answer(self, lane: Lane, receiver: Row, row: Row, answer: Answer) -> None:
         self._in_flight.remove((lane, receiver, row))
         lane.learn(answer, note(self._db, receiver, row, answer, self._now()))
         self._result.delivered += answer.is_taken

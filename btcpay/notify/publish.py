@@ -1,18 +1,21 @@
 """Writes events and whom they go to, each in the transaction of what happened."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import orjson
 
+from btcpay.notify.greenfield.meanings import types_of
 from btcpay.notify.kinds import EventKind
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import deliveries, public_events, receivers
+
+NOTHING: Mapping[str, Sequence[str]] = {}
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,10 @@ def publish(
     `state` is what may change of it later: how it stands and what came; None: as it is made.
     """
     stored = None if state is None else orjson.dumps({**state, **news.detail}).decode()
-    _add(db, news.kind, now, row["merchant_id"], state=stored, invoice_id=row["id"])
+    words: dict[str, Sequence[str]] = {}
+    if store_id := row.get("store_id"):
+        words[store_id] = types_of(news.kind, {**(state or {}), **news.detail})
+    _add(db, news.kind, now, row["merchant_id"], words, state=stored, invoice_id=row["id"])
 
 
 def publish_link(db: Database, link: Row, kind: EventKind, now: datetime) -> None:
@@ -43,20 +49,36 @@ def publish_link(db: Database, link: Row, kind: EventKind, now: datetime) -> Non
 
 
 def _add(
-    db: Database, kind: EventKind, now: datetime, merchant_id: int, **about: str | None
+    db: Database,
+    kind: EventKind,
+    now: datetime,
+    merchant_id: int,
+    words: Mapping[str, Sequence[str]] = NOTHING,
+    **about: str | None,
 ) -> None:
+    """`words`: what the store whose order it is is told of it, in Greenfield's words."""
     event: Row = dict.fromkeys(("invoice_id", "payment_link_id", "state")) | about
     event |= {"id": new_id("evt"), "merchant_id": merchant_id, "kind": kind.value}
     event["happened_at"] = to_ms(now)
     event |= db.only(public_events.ADD, **event)
     for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=merchant_id):
-        if wants(receiver, event):
+        if receiver["transport"] == receivers.GREENFIELD:
+            for place, type in enumerate(words.get(receiver["store_id"], ())):
+                if _is_wanted(receiver, type):
+                    in_line = {"about": f"{event['id']} {place} {type}"}
+                    in_line["line"] = event["invoice_id"]
+                    db.run(deliveries.ADD, **delivery(receiver, event, now) | in_line)
+        elif wants(receiver, event):
             db.run(deliveries.ADD, **delivery(receiver, event, now))
 
 
 def wants(receiver: Row, event: Row) -> bool:
     """Whether a receiver of the event's merchant wants its kind."""
-    return receiver["kinds"] is None or event["kind"] in json.loads(receiver["kinds"])
+    return _is_wanted(receiver, event["kind"])
+
+
+def _is_wanted(receiver: Row, kind: str) -> bool:
+    return receiver["kinds"] is None or kind in json.loads(receiver["kinds"])
 
 
 def delivery(receiver: Row, event: Row, now: datetime) -> Row:
@@ -71,4 +93,5 @@ def delivery(receiver: Row, event: Row, now: datetime) -> Row:
         "event_seq": event["seq"],
         "created_at": to_ms(now),
         "next_at": to_ms(now),
+        "line": None,
     }

@@ -39,6 +39,17 @@ def find(db: Database, receiver_id: str) -> Row:
     return row
 
 
+def find_own(db: Database, receiver_id: str) -> Row:
+    """As above, but of no plug-in: those are sent each event once and in order, by their secret."""
+    row = find(db, receiver_id)
+    if row["transport"] == receivers.GREENFIELD:
+        raise CommandError(
+            f"the webhook {receiver_id} belongs to a shop's plug-in: save its settings in the shop"
+            " for a new secret; `btcpay webhook resend ID --failed` sends what was given up"
+        )
+    return row
+
+
 def add(
     db: Database,
     merchant_id: int,
@@ -105,7 +116,7 @@ def remove(db: Database, receiver_id: str) -> None:
 
 def rotate(db: Database, receiver_id: str, now: datetime) -> Added:
     """A new secret; for a day the old one signs too. Raises CommandError."""
-    row = find(db, receiver_id)
+    row = find_own(db, receiver_id)
     if row["secret"] is None:
         raise CommandError("a command has no secret")
     added = Added(receiver_id, new_secret())
@@ -125,7 +136,7 @@ def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
 
 def resend_event(db: Database, receiver_id: str, event_id: str, now: datetime) -> None:
     """Has one event sent again, whatever became of it before. Raises CommandError."""
-    receiver = find(db, receiver_id)
+    receiver = find_own(db, receiver_id)
     row = db.row(public_events.OF_ID, id=event_id, merchant_id=receiver["merchant_id"])
     if row is None:
         raise CommandError(f"there is no event {event_id!r} of this merchant; 30 days are kept")
@@ -136,7 +147,7 @@ def resend_event(db: Database, receiver_id: str, event_id: str, now: datetime) -
 
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
     """Has every event behind that number sent that the receiver wants, sent before or not."""
-    receiver = find(db, receiver_id)
+    receiver = find_own(db, receiver_id)
     public_events.number_new(db)
     count = 0
     with db.write():

@@ -7,7 +7,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from btcpay.http.http_client import Session
@@ -52,8 +52,15 @@ def send(session: Session, receiver: Row, event: Event, at: datetime, timeout_s:
         keys.append(receiver["old_secret"])
     body = event.body
     signed = headers(keys, event.id, at, body)
+    return post(session, receiver["url"], timeout_s, body, signed)
+
+
+def post(
+    session: Session, url: str, timeout_s: float, body: bytes, headers: Mapping[str, str]
+) -> Answer:
+    """How a POST went: 2xx takes what it brings."""
     try:
-        status, start = session.post(receiver["url"], timeout_s, body, signed, KEPT_BYTES)
+        status, start = session.post(url, timeout_s, body, headers, KEPT_BYTES)
     except FetchError as error:
         return Answer(False, None, str(error))
     text = start.decode("utf-8", "replace").replace("\0", "")

@@ -27,6 +27,7 @@ class Receiver(Table):
     secret = TextField(null=True)
     old_secret = TextField(null=True)
     old_until_at = BigIntegerField(null=True)
+    store_id = TextField(null=True)
     created_at = BigIntegerField()
     failing_since = BigIntegerField(null=True)
     failed_at = BigIntegerField(null=True)
@@ -46,6 +47,8 @@ class Delivery(Table):
     delivered_at = BigIntegerField(null=True)
     status = BigIntegerField(null=True)
     answer = TextField(null=True)
+    line = TextField(null=True)
+    held_until = BigIntegerField(null=True)
 
     class Meta:
         primary_key = CompositeKey("receiver_id", "about")

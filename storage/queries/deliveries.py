@@ -9,13 +9,28 @@ from storage.queries.receivers import MAILS
 _THIS = (Delivery.receiver_id == slot("receiver_id")) & (Delivery.about == slot("about"))
 _OF_RECEIVER = Delivery.receiver_id == slot("receiver_id")
 _WAITS = Delivery.next_at.is_null(False)
+_Earlier = Delivery.alias()
+_IS_BEFORE = (_Earlier.event_seq < Delivery.event_seq) | (
+    (_Earlier.event_seq == Delivery.event_seq) & (_Earlier.about < Delivery.about)
+)
+# One at a time, where the order matters.
+_FIRST_IN_LINE = Delivery.line.is_null() | ~fn.EXISTS(
+    _Earlier.select(1).where(
+        (_Earlier.receiver_id == Delivery.receiver_id)
+        & (_Earlier.line == Delivery.line)
+        & _Earlier.next_at.is_null(False)
+        & _IS_BEFORE
+    )
+)
 _OF_MAILS = Delivery.receiver_id.in_(
     Receiver.select(Receiver.id).where(Receiver.transport << MAILS)
 )
 
 # One row a receiver and what it is about; the second insert changes nothing.
 ADD = Delivery.insert(
-    needed(Delivery) | slots(Delivery.event_seq, Delivery.next_at) | {Delivery.attempts: 0}
+    needed(Delivery)
+    | slots(Delivery.event_seq, Delivery.next_at, Delivery.line)
+    | {Delivery.attempts: 0}
 ).on_conflict_ignore()
 _WHOLE = (
     Delivery.select(
@@ -24,15 +39,23 @@ _WHOLE = (
         Delivery.attempts,
         Delivery.first_at,
         Delivery.created_at,
+        Delivery.line,
         PublicEvent,
     )
     .join(PublicEvent, JOIN.LEFT_OUTER, on=(PublicEvent.seq == Delivery.event_seq))
-    .where(_OF_RECEIVER & (Delivery.next_at <= slot("until")))
+    .where(_OF_RECEIVER & (Delivery.next_at <= slot("until")) & _FIRST_IN_LINE)
     .limit(slot("limit"))
 )
 # What was tried least comes first: an event that is never taken stops none behind it.
 DUE = _WHOLE.order_by(Delivery.attempts, Delivery.next_at, Delivery.event_seq)
 OLDEST = _WHOLE.order_by(Delivery.created_at, Delivery.event_seq)
+# Before one of a line is sent. Whoever else sends it holds it; not for ever, whatever clocks do.
+HOLD = Delivery.update({Delivery.held_until: slot("until")}).where(
+    _THIS
+    & (Delivery.attempts == slot("attempts"))
+    & _WAITS
+    & (~Delivery.held_until.between(slot("now"), slot("until")) | Delivery.held_until.is_null())
+)
 # Whoever else has tried it meanwhile has counted an attempt.
 TRIED = Delivery.update(
     {
@@ -43,6 +66,7 @@ TRIED = Delivery.update(
         Delivery.delivered_at: slot("delivered_at"),
         Delivery.status: slot("status"),
         Delivery.answer: slot("answer"),
+        Delivery.held_until: slot("held_until"),
     }
 ).where(_THIS & (Delivery.attempts == slot("attempts")) & _WAITS)
 DROP = Delivery.delete().where(_THIS & _WAITS)
@@ -52,8 +76,21 @@ GIVE_UP_MAILS = Delivery.update({Delivery.next_at: None, Delivery.answer: "too l
 )
 _ANEW = {Delivery.attempts: 0, Delivery.first_at: None, Delivery.next_at: slot("at")}
 AGAIN = Delivery.update(_ANEW | {Delivery.delivered_at: None}).where(_THIS)
+# What somebody took later of the same line overtook it: it is not sent any more.
 FAILED_AGAIN = Delivery.update(_ANEW).where(
-    _OF_RECEIVER & Delivery.next_at.is_null() & Delivery.delivered_at.is_null()
+    _OF_RECEIVER
+    & Delivery.next_at.is_null()
+    & Delivery.delivered_at.is_null()
+    & Delivery.about.not_in(
+        _Earlier.select(_Earlier.about)
+        .join(Delivery, on=(_Earlier.receiver_id == Delivery.receiver_id))
+        .where(
+            _OF_RECEIVER
+            & (_Earlier.line == Delivery.line)
+            & _IS_BEFORE
+            & Delivery.delivered_at.is_null(False)
+        )
+    )
 )
 # What belongs to an event goes with it.
 FORGET = Delivery.delete().where(

@@ -9,8 +9,10 @@ from storage.database import Database, Row, every, needed, slot, slots
 from storage.models import Delivery, Merchant, MerchantMail, Receiver
 
 WEBHOOK, COMMAND, MAIL, RECEIPT = "webhook", "command", "mail", "receipt"
+GREENFIELD = "greenfield"
 MAILS = [MAIL, RECEIPT]
 _THIS = Receiver.id == slot("id")
+_WELL = {Receiver.failing_since: None, Receiver.failed_at: None}
 
 ADD = Receiver.insert(
     needed(Receiver) | slots(Receiver.url, Receiver.command, Receiver.kinds, Receiver.secret)
@@ -19,7 +21,7 @@ BY_ID = Receiver.select().where(_THIS)
 REMOVE = Receiver.delete().where(_THIS)
 # In the transaction of an event: whoever removes one waits, whoever publishes beside does not.
 OF_MERCHANT = (
-    Receiver.select(Receiver.id, Receiver.transport, Receiver.kinds)
+    Receiver.select(Receiver.id, Receiver.transport, Receiver.kinds, Receiver.store_id)
     .where((Receiver.merchant_id == slot("merchant_id")) & Receiver.disabled_at.is_null())
     .order_by(Receiver.id)
     .for_update("FOR KEY SHARE")  # type: ignore[arg-type]  # its documentation has text too
@@ -54,6 +56,31 @@ LIST = (
     .where(Receiver.transport.not_in(MAILS))
     .order_by(Receiver.created_at, Receiver.id)
 )
+# Of a shop's plug-in. The same URL again keeps its id, and what waits for it.
+_OF_STORE = Receiver.store_id == slot("store_id")
+_SHOWN = (
+    Receiver.url,
+    Receiver.kinds,
+    Receiver.secret,
+    Receiver.disabled_at,
+    Receiver.disabled_reason,
+)
+PUT_OF_STORE = (
+    Receiver.insert(needed(Receiver) | slots(Receiver.store_id, *_SHOWN))
+    .on_conflict(
+        conflict_target=[Receiver.store_id, Receiver.url],
+        conflict_where=Receiver.store_id.is_null(False),
+        preserve=_SHOWN,
+    )
+    .returning(Receiver.id)
+)
+CHANGE_OF_STORE = Receiver.update(slots(*_SHOWN) | _WELL).where(_OF_STORE & _THIS)
+MAKE_WAY = Receiver.delete().where(
+    _OF_STORE & (Receiver.url == slot("url")) & (Receiver.id != slot("id"))
+)
+ALL_OF_STORE = Receiver.select().where(_OF_STORE).order_by(Receiver.created_at, Receiver.id)
+ONE_OF_STORE = Receiver.select().where(_OF_STORE & _THIS)
+REMOVE_OF_STORE = Receiver.delete().where(_OF_STORE & _THIS)
 ROTATE = Receiver.update(
     {
         Receiver.old_secret: Receiver.secret,
@@ -64,7 +91,6 @@ ROTATE = Receiver.update(
 DISABLE = Receiver.update(
     {Receiver.disabled_at: slot("at"), Receiver.disabled_reason: slot("reason")}
 ).where(_THIS & Receiver.disabled_at.is_null())
-_WELL = {Receiver.failing_since: None, Receiver.failed_at: None}
 ENABLE = Receiver.update(
     _WELL | {Receiver.disabled_at: None, Receiver.disabled_reason: None}
 ).where(_THIS)

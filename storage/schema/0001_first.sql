@@ -474,39 +474,47 @@ CREATE TABLE public_event (
 CREATE UNIQUE INDEX public_event_number ON public_event (number) WHERE number IS NOT NULL;
 CREATE INDEX public_event_new ON public_event (seq) WHERE number IS NULL;
 
--- Who is notified. `url` is sent a signed POST, `command` is a program; mail goes where
--- `merchant_mail` says, a receipt to its invoice's address. The secret is kept as it is: it must be
--- read to sign. After a rotation the old one signs too, until `old_until_at`. `kinds`: a JSON list,
--- null for all. `failing_since` is the first failure after the last success, `failed_at` the last.
+-- Who is notified. `url` is sent a signed POST, by a shop's plug-in in the words of Greenfield;
+-- `command` is a program; mail goes where `merchant_mail` says, a receipt to its invoice's address.
+-- The secret is kept as it is: it must be read to sign. After a rotation the old one signs too,
+-- until `old_until_at`. `kinds`: a JSON list, null for all. `store_id`: the shop's, which is sent its
+-- own orders alone. `failing_since` is the first failure after the last success, `failed_at` the last.
 CREATE TABLE receiver (
     id TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
-    transport TEXT NOT NULL CHECK (transport IN ('webhook', 'command', 'mail', 'receipt')),
+    transport TEXT NOT NULL CHECK (transport IN ('webhook', 'greenfield', 'command', 'mail', 'receipt')
+    ),
     url TEXT,
     command TEXT,
     kinds TEXT,
     secret TEXT,
     old_secret TEXT,
     old_until_at BIGINT,
+    store_id TEXT REFERENCES store (id),
     created_at BIGINT NOT NULL,
     failing_since BIGINT,
     failed_at BIGINT,
     disabled_at BIGINT,
     disabled_reason TEXT,
-    CHECK ((transport = 'webhook') = (url IS NOT NULL)),
+    CHECK ((transport IN ('webhook', 'greenfield')) = (url IS NOT NULL)),
     CHECK ((transport = 'command') = (command IS NOT NULL)),
     CHECK ((url IS NULL) = (secret IS NULL)),
+    CHECK ((transport = 'greenfield') = (store_id IS NOT NULL)),
     CHECK ((old_secret IS NULL) = (old_until_at IS NULL)),
     CHECK ((failing_since IS NULL) = (failed_at IS NULL)),
     CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL))
 );
 CREATE INDEX receiver_of_merchant ON receiver (merchant_id);
+-- A plug-in registers its URL anew at each save: that replaces what was there.
+CREATE UNIQUE INDEX receiver_of_store ON receiver (store_id, url) WHERE store_id IS NOT NULL;
 
 -- The outbox: one row a receiver and what it is about, which is an event's id, of a receipt the
 -- invoice's (whatever a reorganisation does to it, a customer is sent one), or a day on which
 -- payments were not found. It waits for `next_at`; without it, it is delivered or given up.
 -- `first_at`: the first attempt, from which the times of the others follow. `status`: the HTTP
 -- status, how the command ended, or the mail server's refusal; null when there was no answer.
+-- `line`: the invoice, where a receiver is sent its events one at a time and in order; one that is
+-- being sent is held until `held_until`, so that no other process sends it too.
 CREATE TABLE delivery (
     receiver_id TEXT NOT NULL REFERENCES receiver (id) ON DELETE CASCADE,
     about TEXT NOT NULL,
@@ -519,6 +527,8 @@ CREATE TABLE delivery (
     delivered_at BIGINT,
     status BIGINT,
     answer TEXT,
+    line TEXT,
+    held_until BIGINT,
     PRIMARY KEY (receiver_id, about),
     CHECK (next_at IS NULL OR delivered_at IS NULL)
 );
@@ -526,6 +536,8 @@ CREATE INDEX delivery_of_event ON delivery (event_seq);
 CREATE INDEX delivery_of_receiver ON delivery (receiver_id, event_seq);
 CREATE INDEX delivery_due ON delivery (receiver_id, next_at, event_seq)
     WHERE next_at IS NOT NULL;
+CREATE INDEX delivery_line ON delivery (receiver_id, line, event_seq, about)
+    WHERE line IS NOT NULL;
 CREATE INDEX delivery_without_event ON delivery (created_at) WHERE event_seq IS NULL;
 
 -- `receipts`: whether customers get one, at the address of their invoice; it is stored there alone.

@@ -96,7 +96,7 @@ def webhook_rotate(shell: Shell, webhook_id: str) -> None:
 @answering
 def webhook_test(shell: Shell, webhook_id: str) -> None:
     """Send a made-up event of each kind now; exit status 1 when one was not taken."""
-    endpoint = receivers.find(shell.db, webhook_id)
+    endpoint = receivers.find_own(shell.db, webhook_id)
     send = new_send(shell.settings)
     resources = Resources(shell.settings.base_url)
     rows = []

@@ -1,0 +1,69 @@
+"""A plug-in's webhooks: registered within its shop alone, anew at each save, and removed."""
+
+import pytest
+
+WEBHOOKS = "/stores/STORE/webhooks"
+URL = "https://shop.example/?wc-api=btcpaygf_default"
+
+
+def test_what_a_plug_in_registers_it_reads_changes_and_removes(greenfield):
+    events = {"everything": False, "specificEvents": ["InvoiceSettled", "Unknown"]}
+    asked = {"enabled": True, "automaticRedelivery": True, "url": URL, "authorizedEvents": events}
+    made = greenfield.ask("POST", WEBHOOKS, asked).json
+    secret = made.pop("secret")
+    events["specificEvents"].remove("Unknown")
+    assert len(secret) == 43 and made == asked | {"id": made["id"], "authorizedEvents": events}
+    path = f"{WEBHOOKS}/{made['id']}"
+    assert greenfield.ask("GET", path).json == made
+    again = greenfield.ask("POST", WEBHOOKS, {"url": URL, "secret": "own"}).json
+    assert (again["id"], again["secret"]) == (made["id"], "own")
+    assert again["authorizedEvents"] == {"everything": True, "specificEvents": []}
+    moved = {"url": f"{URL}&2", "enabled": False, "authorizedEvents": events}
+    changed = greenfield.ask("PUT", path, moved).json
+    assert changed == made | {"url": f"{URL}&2", "enabled": False}
+    assert greenfield.ask("GET", WEBHOOKS).json == [changed]
+    assert greenfield.ask("DELETE", path).status_code == 200
+    for method, body in (("GET", None), ("PUT", asked), ("DELETE", None)):
+        assert greenfield.ask(method, path, body).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://elsewhere.example/",
+        "https://shop.example.elsewhere.example/",
+        "https://shop.example:8443/",
+        "http://shop.example/",
+        "https://shop.example@127.0.0.1/",
+        "https://127.0.0.1/",
+        "http://127.0.0.1:9464/metrics",
+        "https://shop.example\\@elsewhere.example/",
+        "file:///etc/passwd",
+        "",
+    ],
+)
+def test_no_webhook_leads_elsewhere(greenfield, url):
+    response = greenfield.ask("POST", WEBHOOKS, {"url": url})
+    assert response.status_code == 422 and response.json[0]["path"] == "url", response.json
+    assert greenfield.ask("GET", WEBHOOKS).json == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [],
+        {"url": 1},
+        {"url": URL, "secret": "x" * 201},
+        {"url": URL, "authorizedEvents": 1},
+        {"url": URL, "authorizedEvents": {"specificEvents": "InvoiceSettled"}},
+    ],
+)
+def test_a_body_that_cannot_be_taken_is_refused_with_its_fields(greenfield, body):
+    assert greenfield.ask("POST", WEBHOOKS, body).status_code == 422
+
+
+def test_a_store_has_a_bounded_number_of_webhooks(greenfield):
+    for number in range(20):
+        assert greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&{number}"}).status_code == 200
+    assert greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&20"}).status_code == 422
+    assert greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&1"}).status_code == 200

@@ -1,0 +1,284 @@
+"""Webhooks in Greenfield's words: what each event is called, signed, in order, never overtaken."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import Clock, TickerServer
+from fake_esplora import Json, Terminal, Till, open_till, say
+from greenfield import GreenfieldShop
+
+from btcpay.notify import receivers
+from btcpay.notify.greenfield import endpoints, meanings
+from btcpay.notify.greenfield.endpoints import Wanted
+from btcpay.notify.greenfield.webhook import signature
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.outbox import Outbox, new_send
+from btcpay.sandbox.payer.misbehave import double_spends
+from btcpay.values.errors import CommandError
+from btcpay.values.times import to_ms
+from storage.database import slot
+from storage.models import Delivery
+from storage.queries import deliveries, invoices
+
+SEEN, RECEIVED, PAID = (
+    EventKind.INVOICE_PAYMENT_SEEN,
+    EventKind.PAYMENT_RECEIVED,
+    EventKind.INVOICE_PAID,
+)
+
+
+def state(status: str = "open", missing: int = 0, first: bool = False) -> Json:
+    return {"status": status, "missing_sats": missing, "is_first_seen": first}
+
+
+GIVE_UP = Delivery.update({Delivery.next_at: None}).where(Delivery.line == slot("line"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "types"),
+    [
+        (EventKind.INVOICE_CREATED, {}, ["InvoiceCreated"]),
+        (SEEN, state(missing=1), ["InvoiceReceivedPayment"]),
+        (SEEN, state(), ["InvoiceReceivedPayment", "InvoiceProcessing"]),
+        (SEEN, state("paid"), ["InvoiceReceivedPayment"]),
+        (SEEN, state("expired", 1), ["InvoiceReceivedPayment"]),
+        (RECEIVED, state(missing=1), ["InvoicePaymentSettled"]),
+        (RECEIVED, state("paid", first=True), ["InvoiceReceivedPayment", "InvoicePaymentSettled"]),
+        (PAID, state("paid"), ["InvoiceSettled"]),
+        (EventKind.INVOICE_EXPIRED, state("expired"), ["InvoiceExpired"]),
+        (EventKind.INVOICE_CANCELED, state("canceled"), ["InvoiceInvalid"]),
+        (EventKind.INVOICE_REOPENED, state(), ["InvoiceInvalid"]),
+        (EventKind.PAYMENT_UNDONE, state(), []),
+        (EventKind.INVOICE_ATTENTION, state("paid"), []),
+        (EventKind.PAYMENT_LINK_CREATED, {}, []),
+    ],
+)
+def test_each_event_has_its_webhooks(kind, stored, types):
+    assert meanings.types_of(kind, stored) == types
+
+
+def test_the_signature_is_that_of_rfc_4231s_second_case():
+    known = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    assert signature("Jefe", b"what do ya want for nothing?") == f"sha256={known}"
+
+
+@pytest.fixture
+def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+    with open_till(tmp_path, ticker, clock, BTCPAY_GREENFIELD="on") as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(till: Till) -> GreenfieldShop:
+    return GreenfieldShop(till.shop)
+
+
+def order(till: Till, store: GreenfieldShop, **fields: Json) -> Json:
+    made = store.order(metadata={"orderId": "27"}, **fields)
+    return till.shop.service.db.only(invoices.WHOLE, id=made["id"])
+
+
+def row_of(store: GreenfieldShop) -> Json:
+    return {"id": store.store, "merchant_id": store.shop.merchant_id}
+
+
+def listen(till: Till, store: GreenfieldShop, url: str, *types: str) -> Json:
+    wanted = Wanted(url, types or None)
+    return endpoints.register(till.shop.service.db, row_of(store), wanted, till.clock())
+
+
+def deliver(till: Till) -> tuple[int, int]:
+    send = new_send(till.settings, 5)
+    result = Outbox(till.shop.service.db, till.settings, till.clock, send).run()
+    return result.delivered, result.failed
+
+
+def of(receiver, invoice: Json) -> list[str]:
+    found = [one.json for one in receiver.messages]
+    return [one["type"] for one in found if one["invoiceId"] == invoice["id"]]
+
+
+WHOLE = [
+    "InvoiceCreated",
+    "InvoiceReceivedPayment",
+    "InvoiceProcessing",
+    "InvoicePaymentSettled",
+    "InvoiceSettled",
+]
+
+
+@pytest.mark.both_databases
+def test_a_shop_is_told_of_its_own_orders_in_order_and_of_nothing_else(till, store, receiver):
+    added = listen(till, store, receiver.url)
+    till.shop.invoice()
+    invoice = order(till, store)
+    till.pay(invoice)
+    till.look_for(invoice)
+    till.mine()
+    till.check()
+    assert deliver(till) == (5, 0)
+    assert receiver.kinds == WHOLE == of(receiver, invoice)
+    first, *_, last = receiver.messages
+    for message in receiver.messages:
+        assert message.headers["btcpay-sig"] == signature(added["secret"], message.body)
+    assert len({one.json["deliveryId"] for one in receiver.messages}) == 5
+    assert last.json | {"timestamp": 0, "deliveryId": "", "originalDeliveryId": ""} == {
+        "deliveryId": "",
+        "originalDeliveryId": "",
+        "isRedelivery": False,
+        "webhookId": added["id"],
+        "type": "InvoiceSettled",
+        "timestamp": 0,
+        "storeId": store.store,
+        "invoiceId": invoice["id"],
+        "metadata": {"orderId": "27"},
+        "overPaid": False,
+        "manuallyMarked": False,
+    }
+    assert deliver(till) == (0, 0)
+
+
+@pytest.mark.both_databases
+def test_after_a_dead_hour_all_comes_in_order_with_the_same_ids(till, store, receiver):
+    """Of the order that was first tried too, whose next attempt was due long after the others."""
+    listen(till, store, receiver.url)
+    receiver.instead = lambda _: say(b"down", 503)
+    one, other = order(till, store), order(till, store)
+    for invoice in (one, other):
+        till.pay(invoice)
+        till.look_for(invoice)
+        deliver(till)
+        till.clock.move(minutes=20)
+    till.mine()
+    till.check()
+    deliver(till)
+    till.clock.move(minutes=20)
+    tried = {message.json["originalDeliveryId"] for message in receiver.messages}
+    assert set(receiver.kinds) == {"InvoiceCreated"}
+    receiver.messages.clear()
+    receiver.instead = lambda _: say(b"", 200)
+    assert deliver(till) == (10, 0)
+    assert of(receiver, one) == of(receiver, other) == WHOLE
+    for message in receiver.messages:
+        was_tried = message.json["originalDeliveryId"] in tried
+        assert message.json["isRedelivery"] == was_tried, message.json
+        assert (message.json["deliveryId"] != message.json["originalDeliveryId"]) == was_tried
+
+
+@pytest.mark.both_databases
+def test_one_that_is_refused_holds_its_own_order_alone(till, store, receiver):
+    """On hold would come after paid: the order would wait for ever."""
+    listen(till, store, receiver.url)
+    one, other = order(till, store), order(till, store)
+    till.pay(one), till.pay(other)
+    till.look_for(one, other)
+    till.mine()
+    till.check()
+    is_busy = [True]
+    receiver.instead = lambda message: say(
+        b"",
+        500
+        if is_busy
+        and message.json["invoiceId"] == one["id"]
+        and message.json["type"] == "InvoiceProcessing"
+        else 200,
+    )
+    deliver(till), deliver(till)
+    assert of(receiver, one) == WHOLE[:3] and of(receiver, other) == WHOLE
+    is_busy.clear()
+    till.clock.move(minutes=30)
+    deliver(till)
+    assert of(receiver, one) == [*WHOLE[:3], *WHOLE[2:]]
+
+
+@pytest.mark.both_databases
+def test_what_one_process_sends_no_other_sends_for_a_minute(till, store, receiver):
+    added = listen(till, store, receiver.url)
+    order(till, store)
+    db, now = till.shop.service.db, to_ms(till.clock())
+    due = {"receiver_id": added["id"], "until": now, "limit": 9}
+    (row,) = db.rows(deliveries.DUE, **due)
+    key = {name: row[name] for name in ("receiver_id", "about", "attempts")}
+    hold = [db.run(deliveries.HOLD, **key, now=now, until=now + 60_000) for _ in range(2)]
+    assert hold == [1, 0]
+    assert deliver(till) == (0, 0) and receiver.messages == []
+    till.clock.move(seconds=61)
+    assert deliver(till) == (1, 0)
+
+
+def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiver):
+    listen(till, store, receiver.url, *meanings.TYPES[1:])
+    late = order(till, store, checkout={"expirationMinutes": 60})
+    short = order(till, store, checkout={"expirationMinutes": 60})
+    till.pay(short, 10_000)
+    till.look_for(short)
+    till.clock.move(hours=2)
+    till.mine()
+    till.check()
+    till.pay(late)
+    till.mine()
+    till.check()
+    Terminal(till).run("invoice", "settle", late["id"], "--reason", "good enough")
+    canceled = order(till, store)
+    Terminal(till).run("invoice", "cancel", canceled["id"])
+    much = order(till, store)
+    till.confirm(much, much["amount_sats"] * 2)
+    till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
+    till.check()
+    deliver(till)
+
+    def said(invoice: Json, flag: str) -> list[tuple[str, bool]]:
+        found = [one.json for one in receiver.messages if one.json["invoiceId"] == invoice["id"]]
+        return [(one["type"], one[flag]) for one in found if flag in one]
+
+    assert said(late, "afterExpiration") == [
+        ("InvoiceReceivedPayment", True),
+        ("InvoicePaymentSettled", True),
+    ]
+    assert said(late, "manuallyMarked") == [("InvoiceSettled", True)]
+    assert said(short, "partiallyPaid") == [("InvoiceExpired", True)]
+    assert said(late, "partiallyPaid") == [("InvoiceExpired", False)]
+    assert said(canceled, "manuallyMarked") == [("InvoiceInvalid", True)]
+    assert said(much, "overPaid")[-1] == ("InvoiceSettled", True)
+    assert said(much, "manuallyMarked")[-1] == ("InvoiceInvalid", False)
+
+
+@pytest.mark.both_databases
+def test_the_same_url_again_keeps_what_waits_and_takes_the_new_secret(till, store, receiver):
+    db = till.shop.service.db
+    first = listen(till, store, receiver.url)
+    order(till, store)
+    again = endpoints.register(
+        db, row_of(store), Wanted(receiver.url, None, True, "chosen"), till.clock()
+    )
+    assert (again["id"], again["secret"]) == (first["id"], "chosen")
+    assert deliver(till) == (1, 0)
+    (message,) = receiver.messages
+    assert message.headers["btcpay-sig"] == signature("chosen", message.body)
+    other = listen(till, store, "https://shop.example/other")
+    off = Wanted(receiver.url, ["InvoiceSettled"], False)
+    moved = endpoints.change(db, store.store, other["id"], off, till.clock())
+    assert [one["id"] for one in endpoints.every(db, store.store)] == [other["id"]]
+    assert moved and (moved["secret"], moved["url"]) == (other["secret"], receiver.url)
+    assert moved["disabled_at"] and moved["kinds"] == '["InvoiceSettled"]'
+    assert endpoints.one(db, "another", other["id"]) is None
+    assert not endpoints.remove(db, "another", other["id"])
+    assert endpoints.change(db, "another", other["id"], off, till.clock()) is None
+    assert endpoints.remove(db, store.store, other["id"]) and not endpoints.every(db, store.store)
+
+
+def test_what_was_given_up_is_sent_again_unless_it_was_overtaken(till, store, receiver):
+    db = till.shop.service.db
+    added = listen(till, store, receiver.url)
+    for invoice in (order(till, store), order(till, store)):
+        till.confirm(invoice)
+    db.run(Delivery.update({Delivery.next_at: None}).where(Delivery.about.endswith("Created")))
+    spoiled = db.only(Delivery.select(Delivery.line).limit(1))["line"]
+    db.run(GIVE_UP, line=spoiled)
+    assert deliver(till) == (3, 0)
+    assert receivers.resend_failed(db, added["id"], till.clock()) == 4
+    with pytest.raises(CommandError, match="plug-in"):
+        receivers.rotate(db, added["id"], till.clock())
+    assert deliver(till) == (4, 0)
+    assert of(receiver, {"id": spoiled})[0] == "InvoiceCreated"
