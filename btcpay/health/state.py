@@ -12,6 +12,8 @@ from storage.queries import meta
 
 # A shop that is backed up every night has missed two of them.
 BACKUP_AGE = timedelta(days=3)
+# Of BTCPAY_CHECK_MAX_AGE_MIN: three minutes, when a check that runs every minute has failed twice.
+LATE = 1 / 5
 
 
 class Colour(StrEnum):
@@ -31,14 +33,16 @@ class State:
 
     `found`: green when payments are found: a check was complete within BTCPAY_CHECK_MAX_AGE_MIN,
     and is no further ahead of our clock. Yellow before the first. `/readyz` and every alarm mean
-    this alone. `previews`: yellow while the mempool could not be asked in time for `previews_late`
-    pages that somebody looks at: what comes is seen late, and found all the same. `chain`: red when
-    the newest block is so old that the chain seems to stand still, yellow while blocks are still to
-    be read.
+    this alone. `checked`: the same, and yellow as soon as the check is LATE: explorers do not
+    answer, or nobody runs it. `previews`: yellow while the mempool could not be asked in time for
+    `previews_late` pages that somebody looks at: what comes is seen late, and found all the same.
+    `chain`: red when the newest block is so old that the chain seems to stand still, yellow while
+    blocks are still to be read.
     """
 
     found: Colour
     found_at: datetime | None
+    checked: Colour
     previews: Colour
     previews_late: int
     chain: Colour
@@ -65,9 +69,12 @@ def state_of(
 ) -> State:
     """`found_at`: when a check was last complete; None of each time before there is one."""
     max_age = timedelta(minutes=settings.check_max_age_min)
+    found = YELLOW if found_at is None else GREEN if _is_within(found_at, max_age, now) else RED
+    is_late = found == GREEN and not _is_within(found_at, max_age * LATE, now)
     return State(
-        found=YELLOW if found_at is None else GREEN if _is_within(found_at, max_age, now) else RED,
+        found=found,
         found_at=found_at,
+        checked=YELLOW if is_late else found,
         previews=YELLOW if previews_late else GREEN,
         previews_late=previews_late,
         chain=_chain(progress, settings.network, now),

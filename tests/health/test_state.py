@@ -48,6 +48,15 @@ def test_how_well_a_part_of_the_shop_is(case):
     assert {name: getattr(state, name) for name in colours} == colours | {part: colour}
 
 
+LATE = {"in time": (3, "green"), "late": (3.001, "yellow"), "not found any more": (15.001, "red")}
+
+
+def test_a_check_that_is_late_is_seen_before_payments_are_said_not_to_be_found():
+    for case, (minutes, colour) in LATE.items():
+        facts = WELL | {"found_at": ago(minutes=minutes)}
+        assert state_of(**facts, settings=settings.read({}), now=NOW).checked == colour, case
+
+
 def test_a_test_network_may_be_quiet_for_hours():
     quiet = WELL | {"progress": Progress(9, ago(hours=30), 0)}
     assert state_of(**quiet, settings=settings.read({}), now=NOW).chain == "green"

@@ -65,8 +65,11 @@ def test_what_wants_the_merchant_says_why_and_leads_on(shop, browser):
 def test_a_check_that_does_not_run_is_said_first(shop, browser):
     warning = "Payments are not being found"
     assert warning in browser.page().source
+    meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=3))
+    assert "late" not in browser.page().texts
     meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=15))
-    assert warning not in browser.page().source
+    page = browser.page()
+    assert warning not in page.source and "complete 15 minutes ago" in words(page.texts["late"])
     shop.clock.move(minutes=1)
     assert warning in browser.page().source
 
