@@ -166,8 +166,8 @@ def _metadata(body: bytes) -> str | None:
 
 
 def _kept(checkout: dict[str, Any]) -> str:
-    names = [*accepts.Checkout().fields, "monitoringMinutes"]
-    return json.dumps(dict.fromkeys(names) | checkout, default=str)
+    names = ("redirectURL", "redirectAutomatically", "defaultLanguage")
+    return json.dumps({name: checkout[name] for name in names if name in checkout})
 
 
 def _order_id(asked: dict[str, Any]) -> str | None:

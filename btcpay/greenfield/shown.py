@@ -12,6 +12,7 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.decide import missing_sats
 from btcpay.values.currencies import price_of
 from btcpay.values.money import btc_shown
+from schemas.greenfield import SPEEDS
 from storage.database import Row
 
 # The map of Greenfield 1.x: clients for PHP cannot read the list of 2.x.
@@ -28,8 +29,8 @@ MONITORED_S = 7 * 24 * 3600  # after its end an invoice is watched for ever; plu
 
 def order(row: Row, settings: Settings) -> dict[str, Any]:
     """An invoice, as ORDER of storage/queries/stores.py has it."""
-    meaning, expires_s = meaning_of(row, rules_for(settings, row)), row["expires_at"] // 1000
-    archived = row["archived_at"] is not None
+    rules, asked = rules_for(settings, row), json.loads(row["checkout"])
+    meaning, expires_s = meaning_of(row, rules), row["expires_at"] // 1000
     return {
         "id": row["id"],
         "storeId": row["store_id"],
@@ -43,9 +44,19 @@ def order(row: Row, settings: Settings) -> dict[str, Any]:
         "status": meaning.status,
         "additionalStatus": meaning.additional,
         "availableStatusesForManualMarking": ["Invalid"] if row["status"] == "open" else [],
-        "archived": archived,
+        "archived": row["archived_at"] is not None,
         "metadata": json.loads(row["metadata"] or "{}"),
-        "checkout": json.loads(row["checkout"]),
+        "checkout": {
+            "speedPolicy": _speed(rules.confirmations),
+            "paymentMethods": ["BTC"],
+            "defaultPaymentMethod": "BTC",
+            "expirationMinutes": (row["expires_at"] - row["created_at"]) // 60_000,
+            "monitoringMinutes": MONITORED_S // 60,
+            "paymentTolerance": Fragment(str(rules.tolerance_percent)),
+            "redirectURL": asked.get("redirectURL"),
+            "redirectAutomatically": asked.get("redirectAutomatically", False),
+            "defaultLanguage": asked.get("defaultLanguage"),
+        },
     }
 
 
@@ -87,7 +98,6 @@ def _payment(output: Row, address: str) -> dict[str, Any]:
 
 def store(row: Row, settings: Settings) -> dict[str, Any]:
     """A store, as BY_ID of storage/queries/stores.py has it."""
-    confirmations = settings.confirmations.for_usd(Decimal(0))
     return {
         "id": row["id"],
         "name": row["name"],
@@ -95,7 +105,15 @@ def store(row: Row, settings: Settings) -> dict[str, Any]:
         "defaultCurrency": row["currency"],
         "invoiceExpiration": settings.link_invoice_expiry_min * 60,
         "monitoringExpiration": MONITORED_S,
-        "speedPolicy": "MediumSpeed" if confirmations < 2 else "LowSpeed",
+        "speedPolicy": _speed(settings.confirmations.for_usd(Decimal(0))),
         "paymentTolerance": Fragment(str(settings.underpayment_tolerance_percent)),
         "archived": False,
     }
+
+
+def _speed(confirmations: int) -> str:
+    """The name of so many confirmations, or of the next greater number that has one."""
+    for name, asked in SPEEDS.items():
+        if name != "HighSpeed" and asked >= confirmations:
+            return name
+    return "LowSpeed"

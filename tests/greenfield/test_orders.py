@@ -35,7 +35,8 @@ def test_an_order_is_an_invoice_with_what_the_shop_said(greenfield):
     assert order["expirationTime"] == order["createdTime"] + 90 * 60
     assert order["monitoringExpiration"] == order["expirationTime"] + 7 * 86_400
     assert (order["status"], order["additionalStatus"]) == ("New", "None")
-    assert order["checkout"]["speedPolicy"] == "MediumSpeed"
+    asked = sent["checkout"] | {"defaultPaymentMethod": "BTC", "monitoringMinutes": 10_080}
+    assert order["checkout"] == asked
     assert order["storeId"] == greenfield.store
     assert greenfield.seen(order) == order
     row = row_of(greenfield, order)
@@ -140,6 +141,9 @@ def test_the_stricter_of_plug_in_and_service_wins(tmp_path, ticker, greenfield):
             order = shop.order(checkout=checkout)
             rules = rules_for(shop.shop.service.settings, row_of(shop, order))
             assert (rules.confirmations, rules.tolerance_percent) == (confirmations, percent)
+        assert order["checkout"]["paymentTolerance"] == percent
+        names = {1: "MediumSpeed", 2: "LowMediumSpeed", 3: "LowSpeed", 6: "LowSpeed"}
+        assert order["checkout"]["speedPolicy"] == names[confirmations]
 
 
 def test_a_state_is_shown_and_listed_by_its_name(greenfield):
