@@ -48,8 +48,8 @@ def test_two_tills_turn_green_by_themselves_each_for_its_own_payment(open_tab, c
     counter.pay(theirs)
     other.until_state("seen")
     other.click("#next")
-    other.until("document.getElementById('last')")
-    assert "On its way" in other.text("last") and other.focus() == "amount"
+    other.until("document.getElementById('sales')")
+    assert "On its way" in other.text("sales") and other.focus() == "amount"
     assert_is_quiet(other)
 
 

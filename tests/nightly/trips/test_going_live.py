@@ -157,5 +157,5 @@ def test_what_the_document_promises_is_what_comes(machine):
     assert "bcrt1q" in machine.outputs["setup"]
     assert f"{invoice} is paid" in machine.outputs["paid"]
     assert "A first try" in (machine.folder / "labels.jsonl").read_text()
-    assert (machine.folder / "payments.csv").read_text().startswith("received_at,recorded_at")
+    assert (machine.folder / "payments.csv").read_text().startswith("day,received_at,recorded_at")
     assert sum("sk_test_" in machine.outputs[name] for name in ("rotate", "leaked")) == 2
