@@ -28,8 +28,8 @@ ROOMS = {
             "api health invoices merchants notify schemas settings settlement storage values web"
         ),
         "merchant_pages": (
-            "chain checkout exports health invoices merchants notify schemas settings storage "
-            "values web"
+            "chain checkout exports health invoices languages merchants notify schemas settings "
+            "storage values web"
         ),
         "api": "merchants notify schemas settings settlement storage values web",
         "checkout": "chain invoices languages merchants settings settlement storage values web",

@@ -17,6 +17,7 @@ from btcpay.merchant_pages import (
 )
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.login import Login
+from btcpay.merchant_pages.settings import api_keys, shop, webhooks
 from btcpay.web.service import Service
 
 
@@ -53,7 +54,19 @@ def merchant_pages(service: Service) -> Blueprint:
     area.get("/links/<id>/card", links.show_card)
     area.post("/links/<id>/activate", partial(links.switch, active=True))
     area.post("/links/<id>/deactivate", partial(links.switch, active=False))
+    area.get("/settings", shop.show)
+    area.post("/settings/logo", shop.set_logo)
+    area.post("/settings/<part>", shop.save)
+    area.get("/keys", api_keys.show)
+    area.post("/keys", api_keys.issue)
+    area.post("/keys/<id>/revoke", api_keys.revoke)
+    area.get("/webhooks", webhooks.show)
+    area.post("/webhooks", webhooks.add)
+    area.post("/webhooks/<id>/test", webhooks.test)
+    area.post("/webhooks/<id>/send", webhooks.send_all_now)
+    area.post("/webhooks/<id>/remove", webhooks.remove)
     area.get("/sessions", login.show_devices)
+    area.post("/sessions", login.add_device)
     area.post("/sessions/<id>/end", login.end_one)
     area.post("/sessions/end-others", login.end_others)
     area.post("/logout", login.log_out)

@@ -2,6 +2,7 @@
 
 from flask import Response, request
 
+from btcpay.checkout.bip21 import qr_svg
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants import browsers, sessions
@@ -52,7 +53,14 @@ class Login:
         page.headers["Referrer-Policy"] = "strict-origin"
         return page
 
-    def show_devices(self, visit: Visit) -> Response:
+    def add_device(self, visit: Visit) -> Response:
+        """A link that logs in another browser, once, and its QR code."""
+        root = self._area.service.settings.base_url
+        return self.show_devices(
+            visit, sessions.login_url(self._db, root, visit.merchant_id, visit.now)
+        )
+
+    def show_devices(self, visit: Visit, link: str | None = None) -> Response:
         """This browser first, then the others, the newest first."""
         devices = [
             {
@@ -65,7 +73,7 @@ class Login:
             for row in sessions.sessions_of(self._db, visit.merchant_id, visit.now)
         ]
         devices.sort(key=lambda device: not device["is_own"])
-        return visit.page("sessions.html", sessions=devices)
+        return visit.page("sessions.html", sessions=devices, link=link, qr=link and qr_svg(link))
 
     def end_one(self, visit: Visit, id: str) -> Response:
         """Ends one of the merchant's sessions; this browser's own is logged out."""

@@ -23,6 +23,8 @@ from btcpay.web.pages.render import Pages, to_root
 from btcpay.web.service import Service
 
 ROOT = "/merchant"
+# Of a form with a file: more than any that is taken, so that its page can say that it is too large.
+MAX_UPLOAD_BYTES = 1_000_000
 
 
 def address(path: str = "", **query: object) -> str:
@@ -55,6 +57,9 @@ class Visit:
     @cached_property
     def form(self) -> dict[str, str]:
         """The fields of the form that was sent, the first of each name; blank ones are left out."""
+        if request.mimetype == "multipart/form-data":
+            request.max_content_length = MAX_UPLOAD_BYTES
+            return {name: text for name, text in request.form.items() if text}
         fields = parse_qs(read_body().decode("utf-8", "replace"))
         return {name: values[0] for name, values in fields.items()}
 

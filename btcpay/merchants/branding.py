@@ -16,7 +16,7 @@ LIGHT_PAGE, DARK_PAGE = "#ffffff", "#15181d"  # the backgrounds in static/pages.
 BUTTON_TEXTS = ("#ffffff", "#000000")
 
 MAX_NAME_CHARACTERS = 60
-MAX_REFERENCE_CHARACTERS = 200
+MAX_REFERENCE_CHARACTERS = MAX_CONTACT_CHARACTERS = 200
 MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
 MAX_URL_CHARACTERS = 2000  # what every browser takes
 INVOICE = "{invoice}"  # in an address, the place of the invoice's id
@@ -86,6 +86,11 @@ def checked_reference(text: str) -> str:
     return _line("reference", text, MAX_REFERENCE_CHARACTERS)
 
 
+def checked_contact(text: str) -> str:
+    """How a customer reaches the merchant: an address, a number, whatever stands in one line."""
+    return _line("contact", text, MAX_CONTACT_CHARACTERS)
+
+
 def _line(what: str, text: str, most: int) -> str:
     line = text.strip()
     if not line or not line.isprintable() or len(line) > most:
@@ -127,7 +132,10 @@ def _has_plain_host(url: str) -> bool:
 
 
 def checked(
-    name: str | None = None, accent: str | None = None, logo: bytes | None = None
+    name: str | None = None,
+    accent: str | None = None,
+    logo: bytes | None = None,
+    contact: str | None = None,
 ) -> dict[str, Any]:
     """What was given, as columns of the brand's row. Raises CommandError for what is unusable."""
     columns: dict[str, Any] = {}
@@ -135,6 +143,8 @@ def checked(
         columns["name"] = checked_name(name)
     if accent is not None:
         columns["accent"] = checked_accent(accent)
+    if contact is not None:
+        columns["contact"] = checked_contact(contact)
     if logo is not None:
         columns |= {
             "logo": logo,

@@ -45,10 +45,14 @@ def issue(
     now: datetime,
     store_id: str | None = None,
     permissions: str | None = None,
+    id: str | None = None,
 ) -> Issued:
-    """Stores a new key of scope `read` or `write`; a plug-in's has a store and permissions too."""
+    """Stores a new key of scope `read` or `write`; a plug-in's has a store and permissions too.
+
+    Its id is a new one, unless it is given.
+    """
     prefix = "sk_live_" if network.name == "mainnet" else "sk_test_"
-    issued = Issued(new_id("key"), scope, name, prefix + random_base62(SECRET_CHARACTERS))
+    issued = Issued(id or new_id("key"), scope, name, prefix + random_base62(SECRET_CHARACTERS))
     db.run(
         keys.ADD,
         id=issued.id,

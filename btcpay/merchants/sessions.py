@@ -47,6 +47,11 @@ def new_login(db: Database, merchant_id: int, now: datetime) -> str:
     return secret
 
 
+def login_url(db: Database, base_url: str, merchant_id: int, now: datetime) -> str:
+    """Such a link into the pages that are served at `base_url`."""
+    return f"{base_url}/merchant/login/{new_login(db, merchant_id, now)}"
+
+
 def login_of(db: Database, secret: str, now: datetime) -> str | None:
     """The merchant whose pages the link opens; None for a bad one. Uses up nothing."""
     row = db.row(sessions.LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))

@@ -85,8 +85,8 @@ class Mail:
         if receiver["transport"] == receivers.RECEIPT:
             if not invoice["customer_email"] or invoice["status"] != "paid":
                 return None
-            seller = _seller(self._db, merchant_id)
-            return invoice["customer_email"], mail_texts.receipt(about, language, seller)
+            brand = self._db.only(brands.ON_PAGES, merchant_id=merchant_id)
+            return invoice["customer_email"], mail_texts.receipt(about, language, brand)
         say = mail_texts.paid if row["kind"] == EventKind.INVOICE_PAID else mail_texts.attention
         return wanted["address"], say(about, language)
 
@@ -118,8 +118,3 @@ def unchecked_since(db: Database, merchant_id: int) -> datetime:
     """When a check was last complete, or since when there is the merchant."""
     born_at = from_ms(db.only(merchants.BY_ID, id=merchant_id)["created_at"])
     return max(meta.time(db, meta.Key.CHECKED_AT) or born_at, born_at)
-
-
-def _seller(db: Database, merchant_id: int) -> str:
-    brand = db.row(brands.OF_MERCHANT, merchant_id=merchant_id) or brands.BLANK
-    return brand["name"] or db.only(merchants.BY_ID, id=merchant_id)["name"]

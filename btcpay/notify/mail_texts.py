@@ -36,14 +36,15 @@ def paid(about: About, language: str) -> MailText:
     )
 
 
-def receipt(about: About, language: str, seller: str) -> MailText:
-    """To the customer, whose page it leads to."""
+def receipt(about: About, language: str, brand: Mapping[str, Any]) -> MailText:
+    """To the customer, whose page it leads to. `brand`: its seller, and how to reach them."""
     gettext = catalog(language).gettext
+    contact = [(gettext("Contact"), brand["contact"])] if brand["contact"] else []
     return MailText(
         language,
-        _subject(gettext("Receipt from %(name)s") % {"name": seller}, about),
+        _subject(gettext("Receipt from %(name)s") % {"name": brand["seller"]}, about),
         [gettext("Thank you. This is your receipt.")],
-        _facts(about, language),
+        [*_facts(about, language), *contact],
         (gettext("Print receipt"), about.page_url),
     )
 

@@ -57,9 +57,10 @@ def add(
     command: str | None,
     kinds: Sequence[EventKind],
     now: datetime,
+    id: str | None = None,
 ) -> Added:
     """A receiver of all that happens from now on; of every kind without `kinds`."""
-    added = Added(new_id("whk"), new_secret() if url else None)
+    added = Added(id or new_id("whk"), new_secret() if url else None)
     db.run(
         receivers.ADD,
         id=added.id,
@@ -132,6 +133,13 @@ def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
     with db.write():
         db.run(receivers.ENABLE, id=receiver_id)
         return db.run(deliveries.FAILED_AGAIN, receiver_id=receiver_id, at=to_ms(now))
+
+
+def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
+    """Has the next check send all that waits or was given up; how many."""
+    with db.write():
+        waiting = db.run(deliveries.WAITING_NOW, receiver_id=receiver_id, next_at=to_ms(now))
+        return waiting + resend_failed(db, receiver_id, now)
 
 
 def resend_event(db: Database, receiver_id: str, event_id: str, now: datetime) -> None:

@@ -25,6 +25,7 @@ class Brand(Table):
     logo = BlobField(null=True)
     logo_type = TextField(null=True)
     logo_sha256 = TextField(null=True)
+    contact = TextField(null=True)
     return_paid = TextField(null=True)
     return_unpaid = TextField(null=True)
 

@@ -5,7 +5,7 @@ from peewee import JOIN, fn
 from storage.database import every, slot
 from storage.models import Brand, Merchant
 
-_LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256)
+_LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256, Brand.contact)
 _LOGO = (Brand.logo, Brand.logo_type)
 _COLUMNS = (*_LOOKS, *_LOGO)
 RETURNS = (Brand.return_paid, Brand.return_unpaid)

@@ -92,6 +92,7 @@ FAILED_AGAIN = Delivery.update(_ANEW).where(
         )
     )
 )
+WAITING_NOW = Delivery.update(slots(Delivery.next_at)).where(_OF_RECEIVER & _WAITS)
 # What belongs to an event goes with it.
 FORGET = Delivery.delete().where(
     Delivery.event_seq.is_null() & (Delivery.created_at < slot("before"))

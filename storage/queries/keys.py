@@ -34,6 +34,7 @@ ALL = (
     .order_by(ApiKey.created_at, ApiKey.id)
 )
 
+OF_MERCHANT = ALL.where(ApiKey.merchant_id == slot("merchant_id"))
 BY_ID = ApiKey.select().where(ApiKey.id == slot("id"))
 
 # A key is revoked once, and for ever.

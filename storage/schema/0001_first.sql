@@ -54,7 +54,7 @@ CREATE TABLE merchant (
 -- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served
 -- as that alone; its hash is its address, so that browsers may keep it for ever. The ways back to
 -- the shop are web addresses and nothing else, since a page must not show a link that runs code;
--- `{invoice}` in them stands for the id.
+-- `{invoice}` in them stands for the id. `contact` is a line that says how to reach the merchant.
 CREATE TABLE brand (
     merchant_id BIGINT PRIMARY KEY REFERENCES merchant (id),
     name TEXT,
@@ -62,6 +62,7 @@ CREATE TABLE brand (
     logo BYTEA,
     logo_type TEXT CHECK (logo_type IN ('image/png', 'image/jpeg', 'image/webp')),
     logo_sha256 TEXT,
+    contact TEXT,
     return_paid TEXT
         CHECK (substr(return_paid, 1, 7) = 'http://' OR substr(return_paid, 1, 8) = 'https://'),
     return_unpaid TEXT

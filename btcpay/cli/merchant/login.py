@@ -23,8 +23,7 @@ def login(shell: Shell, merchant: str) -> None:
     if not shell.settings.merchant_pages:
         raise CommandError(OFF)
     owner, now = find_merchant(shell.db, merchant), utc_now()
-    secret = merchant_sessions.new_login(shell.db, owner["id"], now)
-    url = f"{shell.settings.base_url}/merchant/login/{secret}"
+    url = merchant_sessions.login_url(shell.db, shell.settings.base_url, owner["id"], now)
     expires_at = iso_ms(to_ms(now + merchant_sessions.LINK_LIFE))
     shell.answer({"merchant": merchant, "url": url, "expires_at": expires_at}, url)
     if sys.stderr.isatty() and not shell.as_json:

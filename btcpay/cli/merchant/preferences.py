@@ -32,6 +32,7 @@ from storage.database import Row
     help=f"A PNG, JPEG or WebP image of at most {branding.MAX_LOGO_BYTES // 1024} KiB.",
 )
 @click.option("--accent", metavar="'#rrggbb'", help="The colour of the pages' button.")
+@click.option("--contact", metavar="TEXT", help="How customers reach the merchant, in one line.")
 @click.option("--clear", is_flag=True, help="Forget what was set before.")
 @answering
 def brand(
@@ -40,13 +41,14 @@ def brand(
     name: str | None,
     logo: BinaryIO | None,
     accent: str | None,
+    contact: str | None,
     clear: bool,
 ) -> None:
     """Show or set what a merchant's pages look like."""
     content = logo.read(branding.MAX_LOGO_BYTES + 1) if logo else None
-    change = branding.checked(name, accent, content)
+    change = branding.checked(name, accent, content, contact)
     row = set_brand(shell.db, find_merchant(shell.db, merchant), change, clear)
-    shell.show([row | {"merchant": merchant}], "merchant name accent logo_type logo_sha256")
+    shell.show([row | {"merchant": merchant}], "merchant name accent contact logo_type logo_sha256")
 
 
 @click.command("currency")

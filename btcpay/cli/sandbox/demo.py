@@ -11,10 +11,9 @@ import requests
 from btcpay.bitcoin.address import b58check_encode
 from btcpay.bitcoin.hd import HARDENED, ExtendedKey
 from btcpay.bitcoin.wire import Malformed
-from btcpay.merchants import keys
+from btcpay.merchants import keys, sessions
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
-from btcpay.merchants.sessions import new_login
 from btcpay.notify import receivers
 from btcpay.settings.settings import Settings
 from btcpay.values.times import utc_now
@@ -49,8 +48,7 @@ def add_webhook(db: Database, settings: Settings, chain_url: str, file: Path) ->
 
 def login_url(db: Database, settings: Settings) -> str:
     """It works once, within ten minutes."""
-    secret = new_login(db, _merchant_id(db, settings), utc_now())
-    return f"{settings.base_url}/merchant/login/{secret}"
+    return sessions.login_url(db, settings.base_url, _merchant_id(db, settings), utc_now())
 
 
 def _merchant_id(db: Database, settings: Settings) -> int:

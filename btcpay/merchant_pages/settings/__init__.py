@@ -1,0 +1,1 @@
+"""The settings that a merchant changes in the browser; the rules are those of the commands."""

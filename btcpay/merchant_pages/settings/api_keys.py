@@ -1,0 +1,49 @@
+"""API keys: issued, with a secret that is shown once, and revoked."""
+
+from flask import Response
+
+from btcpay.merchant_pages.visit import Visit
+from btcpay.merchants import keys
+from btcpay.values.errors import NotFound
+from btcpay.web.pages.languages import gettext
+from storage.queries import keys as stored_keys
+from storage.queries import merchants
+
+SCOPES = ("write", "read")
+MOST_NAME = 60
+
+
+def show(
+    visit: Visit, status: int = 200, issued: keys.Issued | None = None, wrong: str = ""
+) -> Response:
+    """The newest first; those that work no more last."""
+    rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
+    rows.sort(key=lambda row: (row["revoked_at"] is not None, -row["created_at"]))
+    return visit.page("keys.html", status, keys=rows, issued=issued, wrong=wrong)
+
+
+def issue(visit: Visit) -> Response:
+    """The key of this press: sent twice it is made once, and its secret shown once."""
+    service, scope = visit.service, visit.form.get("scope", "")
+    name = visit.form.get("name", "").strip()
+    if len(name) > MOST_NAME or not name.isprintable() or scope not in SCOPES:
+        return show(visit, 400, wrong=gettext("One line of at most 60 characters."))
+    id = visit.id_of_press("key")
+    with service.db.write():
+        service.db.only(merchants.LOCKED, id=visit.merchant_id)
+        if service.db.row(stored_keys.BY_ID, id=id):
+            return visit.to("/keys", done="issued")
+        network, owner_id = service.settings.network, visit.merchant_id
+        issued = keys.issue(service.db, network, owner_id, scope, name, visit.now, id=id)
+    return show(visit, issued=issued)
+
+
+def revoke(visit: Visit, id: str) -> Response:
+    """Ends a key for ever."""
+    db = visit.service.db
+    row = db.row(stored_keys.BY_ID, id=id)
+    if row is None or row["merchant_id"] != visit.merchant_id:
+        raise NotFound("there is no such key")
+    if row["revoked_at"] is None:
+        keys.revoke(db, id, visit.now)
+    return visit.to("/keys", done="revoked")

@@ -1,0 +1,171 @@
+"""Settings of the shop: how its pages look, what it counts in, its mail, the way back."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from flask import Response, request
+
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchant_pages.visit import Visit
+from btcpay.merchants import branding
+from btcpay.merchants.merchants import set_brand, set_currency, set_mail, set_timezone
+from btcpay.settings.mail_settings import checked_address
+from btcpay.values.currencies import CODES, checked_currency
+from btcpay.values.errors import CommandError, NotFound
+from btcpay.values.zones import checked_zone, places
+from btcpay.web.pages.languages import gettext
+from storage.queries import brands, receivers
+
+USUAL_ACCENT = "#2563eb"  # that of static/pages.css, where a merchant has set none
+Fields = dict[str, Any]
+
+
+class Part(NamedTuple):
+    """A form: how each of its fields is checked, and what stores them."""
+
+    checks: Mapping[str, Callable[[str], Any]]
+    store: Callable[[Visit, Fields], str]  # returns what the next page says
+
+
+def show(
+    visit: Visit,
+    status: int = 200,
+    part: str = "",
+    wrong: Fields | None = None,
+    preview: Fields | None = None,
+) -> Response:
+    """Every field as it is stored, those of `part` as they were typed.
+
+    `preview`: columns of the brand that are shown, and not stored.
+    """
+    db, settings, own = visit.service.db, visit.service.settings, visit.merchant_id
+    brand = visit.pages.brand(own) | (preview or {})
+    brand["seller"] = brand["name"] or visit.session.merchant
+    mail = db.row(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
+    stored = {"currency": visit.session.currency, "timezone": visit.session.timezone}
+    values = brand | mail | stored
+    if part:
+        values |= {name: visit.form.get(name, "") for name in PARTS[part].checks}
+    return visit.page(
+        "settings.html",
+        status,
+        brand=brand,
+        values=values,
+        wrong=wrong or {},
+        usual_accent=USUAL_ACCENT,
+        currencies=sorted(CODES),
+        places=sorted({*places(), visit.session.timezone}),
+        has_mail=bool(settings.smtp_url and settings.mail_from),
+        is_preview=preview is not None,
+    )
+
+
+def save(visit: Visit, part: str) -> Response:
+    """Stores a form and says so, or shows it again with what is wrong, or as it would look."""
+    if part not in PARTS:
+        raise NotFound("there are no such settings")
+    checked, wrong = Fields(), Fields()
+    for name, check in PARTS[part].checks.items():
+        try:
+            checked[name] = check(visit.form.get(name, ""))
+        except (CommandError, ValueError):
+            wrong[name] = _advice()[name]
+    if part == "return" and checked.get("return_unpaid") and not visit.form.get("return_paid"):
+        wrong["return_paid"] = gettext("This one is needed where the other one is set.")
+    if wrong:
+        return show(visit, 400, part, wrong)
+    if "show" in visit.form:
+        return show(visit, part=part, preview=checked)
+    return visit.to("/settings", done=PARTS[part].store(visit, checked))
+
+
+def set_logo(visit: Visit) -> Response:
+    """Stores the image that was sent, or forgets the one that there is."""
+    if "remove" in visit.form:
+        change = dict.fromkeys(("logo", "logo_type", "logo_sha256"))
+    else:
+        file = request.files.get("logo")
+        try:
+            change = branding.checked(logo=file.read() if file else b"")
+        except CommandError:
+            wrong = gettext("A PNG, JPEG or WebP image of at most 64 KiB.")
+            return show(visit, 400, wrong={"logo": wrong})
+    return visit.to("/settings", done=_store_brand(visit, change))
+
+
+def _store_brand(visit: Visit, change: Fields) -> str:
+    set_brand(visit.service.db, {"id": visit.merchant_id}, change)
+    return "saved"
+
+
+def _store_counting(visit: Visit, change: Fields) -> str:
+    """What did not change is not written: counting days anew is work."""
+    db, owner = visit.service.db, {"id": visit.merchant_id}
+    if change["currency"] != visit.session.currency:
+        set_currency(db, owner, change["currency"])
+    if change["timezone"] != visit.session.timezone:
+        set_timezone(db, owner, change["timezone"])
+    price = visit.service.prices.of(change["currency"]).current_or_none()
+    return "saved" if price is not None else "no_price"
+
+
+def _store_mail(visit: Visit, change: Fields) -> str:
+    set_mail(visit.service.db, {"id": visit.merchant_id}, change, visit.now)
+    return "saved"
+
+
+def _or_none(check: Callable[[str], Any]) -> Callable[[str], Any]:
+    """An empty field says that nothing is set."""
+    return lambda text: check(text) if text.strip() else None
+
+
+def _accent(text: str) -> str | None:
+    return None if text.strip().lower() in ("", USUAL_ACCENT) else branding.checked_accent(text)
+
+
+def _language(text: str) -> str:
+    if text not in LANGUAGES:
+        raise CommandError("there is no such language")
+    return text
+
+
+PARTS = {
+    "look": Part(
+        {
+            "name": _or_none(branding.checked_name),
+            "accent": _accent,
+            "contact": _or_none(branding.checked_contact),
+        },
+        _store_brand,
+    ),
+    "counting": Part({"currency": checked_currency, "timezone": checked_zone}, _store_counting),
+    "mail": Part(
+        {
+            "address": _or_none(lambda text: checked_address(text.strip())),
+            "receipts": lambda text: int(bool(text)),
+            "language": _language,
+        },
+        _store_mail,
+    ),
+    "return": Part(
+        {name.name: _or_none(branding.checked_url) for name in brands.RETURNS}, _store_brand
+    ),
+}
+
+
+def _advice() -> Mapping[str, str]:
+    """What each field takes, in the language of the page."""
+    url = gettext("This must be a web address such as https://shop.example.com/orders.")
+    listed = gettext("Please choose one of those in the list.")
+    accent = gettext("This colour is too light or too dark to read text on it. Choose another one.")
+    return {
+        "name": gettext("One line of at most 60 characters."),
+        "accent": accent,
+        "contact": gettext("One line of at most 200 characters."),
+        "currency": listed,
+        "timezone": listed,
+        "address": gettext("This is not an e-mail address."),
+        "language": listed,
+        "return_paid": url,
+        "return_unpaid": url,
+    }

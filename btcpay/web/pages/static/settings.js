@@ -1,0 +1,42 @@
+// Settings: what is typed shows on the small checkout at once; the logo before it is sent.
+"use strict";
+(() => {
+  const find = (id) => document.getElementById(id);
+  const preview = find("preview"), seller = preview.querySelector(".seller"), logo = preview.querySelector("img");
+  const canvas = preview.querySelector("canvas"), file = find("logo-file");
+
+  const show = () => {
+    const name = find("name").value.trim();
+    seller.firstElementChild.textContent = name || preview.dataset.seller;
+    seller.hidden = !name && Boolean(logo || !canvas.hidden);
+    preview.querySelector(".contact").textContent = find("contact").value.trim();
+    const accent = find("accent").value;
+    preview.style.setProperty("--accent", accent);
+    preview.style.setProperty("--on-accent", textOn(accent));
+  };
+
+  // White or black, whichever has more contrast (WCAG 2.2, relative luminance).
+  const textOn = (colour) => {
+    const [red, green, blue] = [1, 3, 5].map((at) => {
+      const share = parseInt(colour.slice(at, at + 2), 16) / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    const light = 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+    return 1.05 / light >= light / 0.05 ? "#ffffff" : "#000000";
+  };
+
+  const draw = async () => {
+    const picture = file.files[0] && (await createImageBitmap(file.files[0]).catch(() => null));
+    canvas.hidden = !picture;
+    if (logo) logo.hidden = Boolean(picture);
+    if (picture) {
+      [canvas.width, canvas.height] = [picture.width, picture.height];
+      canvas.getContext("2d").drawImage(picture, 0, 0);
+    }
+    show();
+  };
+
+  for (const id of ["name", "accent", "contact"]) find(id).addEventListener("input", show);
+  file.addEventListener("change", draw);
+  show();
+})();

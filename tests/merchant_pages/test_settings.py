@@ -1,0 +1,160 @@
+"""Settings in the browser: by the rules of the commands, shown again where they are wrong."""
+
+from io import BytesIO
+
+import pytest
+from merchant_browser import FROM_THIS_SITE, MerchantBrowser
+from receiver import Receiver
+from serving import say
+
+from btcpay.merchants import keys
+from btcpay.merchants.sessions import sessions_of
+from storage.queries import brands, deliveries, receivers
+from storage.queries import keys as stored_keys
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + bytes(30)
+LOOK = {"name": "Café Ünder", "accent": "#c0397f", "contact": "+49 30 1234567"}
+STORED = {
+    "look": LOOK,
+    "counting": {"currency": "EUR", "timezone": "Europe/Berlin"},
+    "mail": {"address": "me@example.com", "receipts": "1", "language": "de"},
+    "return": {"return_paid": "https://shop.example.com/{invoice}", "return_unpaid": ""},
+}
+WRONG = [
+    ("look", "name", "a" * 61),
+    ("look", "accent", "#ffffff"),
+    ("look", "contact", "a" * 201),
+    ("counting", "timezone", "Mars/Olympus"),
+    ("mail", "address", "nobody"),
+    ("mail", "language", "xx"),
+    ("return", "return_paid", "javascript:alert(1)"),
+    ("return", "return_unpaid", "x"),
+]
+
+
+def all_of(shop):
+    """What is stored of the merchant, by the names of the fields."""
+    db, own = shop.service.db, {"merchant_id": shop.merchant_id}
+    row = db.row(brands.WHOLE, **own) or brands.BLANK
+    mail = db.row(receivers.MAIL_OF, **own) or receivers.NO_MAIL
+    (merchant,) = db.rows(receivers.Merchant.select())
+    return {**merchant, **mail, **row}
+
+
+@pytest.mark.both_databases
+def test_each_form_stores_its_fields_and_the_page_shows_them(browser):
+    for part, fields in STORED.items():
+        answer = browser.post(f"/settings/{part}", **fields)
+        assert answer.status_code == 303, part
+        assert answer.headers["Location"].startswith("../../merchant/settings?done=")
+        stored = all_of(browser.shop)
+        assert {name: str(stored[name] or "") for name in fields} == fields
+    shown = browser.get("/settings?done=saved").text
+    assert "Saved." in shown and "accent/c0397f.css" in shown
+    for text in ("Café Ünder", "+49 30 1234567", "me@example.com", "{invoice}"):
+        assert text in shown
+    empty = dict.fromkeys(LOOK, "")
+    browser.post("/settings/look", **empty)
+    assert {name: all_of(browser.shop)[name] for name in LOOK} == dict.fromkeys(LOOK)
+
+
+def test_a_mistake_stands_beside_its_field_and_changes_nothing(browser):
+    before = all_of(browser.shop)
+    for part, name, text in WRONG:
+        answer = browser.post(f"/settings/{part}", **STORED[part] | {name: text})
+        assert answer.status_code == 400, name
+        assert f'id="{name}-problem"' in answer.text and 'aria-invalid="true"' in answer.text
+        typed = [one for one in STORED[part].items() if one[0] not in (name, "receipts")]
+        assert all(value in answer.text for _, value in typed), name
+    assert all_of(browser.shop) == before
+    assert browser.post("/settings/nothing").status_code == 404
+
+
+def test_show_shows_the_checkout_as_it_would_look_and_stores_nothing(browser):
+    before = all_of(browser.shop)
+    shown = browser.post("/settings/look", **LOOK, show="1").text
+    assert "It is not saved yet" in shown and "accent/c0397f.css" in shown
+    assert "<bdi>Café Ünder</bdi>" in shown
+    assert all_of(browser.shop) == before
+
+
+def test_a_logo_is_stored_by_its_bytes_and_taken_back(browser):
+    def send(content, **more):
+        fields = {"token": browser.token(), "logo": (BytesIO(content), "logo.png"), **more}
+        path = "/merchant/settings/logo"
+        return browser.client.post(path, data=fields, headers=FROM_THIS_SITE)
+
+    assert send(PNG).status_code == 303
+    assert all_of(browser.shop)["logo_type"] == "image/png"
+    assert all_of(browser.shop)["logo_sha256"] in browser.get("/settings").text
+    for content in (b"<svg/>", PNG + bytes(65_536), b""):
+        answer = send(content)
+        assert answer.status_code == 400 and "at most 64 KiB" in answer.text
+    assert send(bytes(1_000_001)).status_code == 413
+    assert send(PNG, token="another").status_code == 403
+    assert all_of(browser.shop)["logo"]
+    assert browser.post("/settings/logo", remove="1").status_code == 303
+    assert all_of(browser.shop)["logo"] is None
+
+
+@pytest.mark.both_databases
+def test_a_key_is_issued_once_a_press_shown_once_and_revoked(browser):
+    shop, fields = browser.shop, {"press": "p", "scope": "write", "name": "Shop"}
+    shown = browser.post("/keys", **fields).text
+    secret = shown.partition('id="secret" dir="ltr">')[2].partition("<")[0]
+    caller = keys.caller_of(shop.service.db, secret, shop.clock())
+    assert caller.may_write and caller.merchant_id == shop.merchant_id
+    again = browser.post("/keys", **fields)
+    assert again.status_code == 303
+    assert sum(row["name"] == "Shop" for row in shop.service.db.rows(stored_keys.ALL)) == 1
+    assert secret not in browser.get("/keys?done=issued").text
+    for wrong in ({"scope": "all"}, {"name": "a" * 61}):
+        assert browser.post("/keys", **fields | wrong).status_code == 400
+    for _ in range(2):
+        assert browser.post(f"/keys/{caller.key_id}/revoke").status_code == 303
+    assert keys.caller_of(shop.service.db, secret, shop.clock()) is None
+    assert browser.post("/keys/key_nobodys/revoke").status_code == 404
+
+
+@pytest.mark.both_databases
+def test_a_webhook_is_added_once_a_press_tried_sent_what_waits_and_removed(browser):
+    with Receiver() as receiver:
+        try_webhook(browser, receiver)
+
+
+def try_webhook(browser, receiver):
+    shop, db = browser.shop, browser.shop.service.db
+    for wrong in ("", "shop.example.com", "https://a\\b"):
+        answer = browser.post("/webhooks", url=wrong)
+        assert answer.status_code == 400 and 'id="url-problem"' in answer.text
+    fields = {"press": "p", "url": receiver.url}
+    shown = browser.post("/webhooks", **fields).text
+    assert "whsec_" in shown
+    assert browser.post("/webhooks", **fields).status_code == 303
+    (row,) = db.rows(receivers.LIST)
+    id = row["id"]
+    assert "whsec_" not in browser.get("/webhooks?done=added").text
+    assert "was taken" in browser.post(f"/webhooks/{id}/test").text
+    receiver.instead = lambda _message: say(b"", 500)
+    assert "was not taken: 500" in browser.post(f"/webhooks/{id}/test").text
+    shop.invoice()
+    later = shop.clock().timestamp() * 1000 + 3_600_000
+    db.run(deliveries.WAITING_NOW, receiver_id=id, next_at=int(later))
+    assert browser.post(f"/webhooks/{id}/send").status_code == 303
+    until = int(shop.clock().timestamp() * 1000)
+    assert len(db.rows(deliveries.DUE, receiver_id=id, until=until, limit=9)) == 1
+    assert browser.post(f"/webhooks/{id}/remove").status_code == 303
+    assert db.rows(receivers.LIST) == []
+    assert browser.post(f"/webhooks/{id}/remove").status_code == 404
+
+
+def test_a_device_is_added_by_a_link_that_is_shown_once(browser):
+    shop = browser.shop
+    shown = browser.post("/sessions").text
+    url = shown.partition('id="login-link" dir="ltr">')[2].partition("<")[0]
+    assert "<svg" in shown and url not in browser.get("/sessions").text
+    other = MerchantBrowser(shop)
+    path = url.removeprefix(shop.service.settings.base_url)
+    assert other.client.post(path, headers=FROM_THIS_SITE).status_code == 303
+    assert other.client.post(path, headers=FROM_THIS_SITE).status_code == 410
+    assert len(sessions_of(shop.service.db, shop.merchant_id, shop.clock())) == 2
