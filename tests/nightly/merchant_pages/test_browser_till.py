@@ -68,6 +68,27 @@ def test_a_till_turns_red_by_itself_when_what_was_seen_is_taken_back(open_tab, c
     assert int(red) > int(green)
 
 
+def test_the_keys_type_and_the_next_sale_says_in_red_that_the_one_before_is_gone(open_tab, counter):
+    till, tab = counter.till, log_in(open_tab(counter.root), counter)
+    invoice = show_code(tab, counter, "41")
+    txid = counter.pay(invoice)
+    tab.until_state("seen")
+    tab.click("#next")
+    tab.until("document.getElementById('keypad')")
+    assert "On its way" in tab.text("sales")
+    for place in (7, 11, 12, 10, 5):  # 7, 0, delete, the point, 5
+        tab.click(f"#keypad > :nth-child({place})")
+    assert tab.ask("document.getElementById('amount').value") == "7.5"
+    tab.click("#show")
+    tab.until("document.getElementById('qr')")
+    tab.ask("window.stayed = true")
+    replace(till.sandbox.wallet, till.now, txid, away=True)
+    till.look_for(invoice)
+    tab.pass_time(6)
+    tab.until("document.getElementById('alarms').textContent.includes('41.00')")
+    assert tab.ask("window.stayed") and tab.is_shown("qr")
+
+
 def test_a_card_prints_on_one_page_and_leads_to_its_link(open_tab, counter):
     link = counter.shop.link(title="Tip jar", description="Thank you " * 40)
     tab = log_in(open_tab(counter.root), counter)
