@@ -12,6 +12,8 @@ from btcpay.values.errors import CommandError
 BACKUPS = Path("/var/backups/btcpay")
 STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
 SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
+# Examples of what stands before the service.
+PROXIES = {"nginx": "nginx.conf", "caddy": "Caddyfile"}
 _FILES = resources.files("btcpay.setup") / "files"
 _ONE_WORD = re.compile(r"[^\s%$\"'\\;]+")
 

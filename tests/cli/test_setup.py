@@ -257,6 +257,19 @@ def test_units_are_written_and_started_when_they_are_asked_for(folder):
     ]
 
 
+def test_a_missing_folder_for_the_units_is_refused_before_anything_is_made(folder):
+    words = [word for word in options(folder) if word != "--no-units"]
+    refused = run(["setup", *words, "--units", "--units-folder", f"{folder}/none"], 1)
+    assert f"there is no folder {folder}/none" in refused.stderr
+    assert [path.name for path in folder.iterdir()] == ["shop.env"]
+
+
+@pytest.mark.parametrize("name, file", [("nginx", "nginx.conf"), ("caddy", "Caddyfile")])
+def test_the_proxies_examples_are_printed(name, file):
+    printed = run(["setup", "--proxy-config", name]).stdout
+    assert printed == (PROJECT / "deploy" / file).read_text()
+
+
 def test_a_talk_asks_again_until_each_answer_is_good(folder):
     port = free_port()
     words = [str(PROGRAM), "setup", "--env-file", f"{folder}/shop.env", "--no-units", "--user", ME]

@@ -56,6 +56,11 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
     "--backups", type=A_PATH, default=units.BACKUPS, metavar="PATH", help="Where each night's goes."
 )
 @click.option("--start/--no-start", default=None, help="Start the shop, now and at each boot.")
+@click.option(
+    "--proxy-config",
+    type=click.Choice(list(units.PROXIES)),
+    help="Only print an example of what stands before the service, and speaks TLS.",
+)
 @click.option("--yes", is_flag=True, help="Ask nothing: present answers and usual ones hold.")
 @click.pass_context
 def setup(context: click.Context, /, **given: Any) -> None:
@@ -64,6 +69,9 @@ def setup(context: click.Context, /, **given: Any) -> None:
     Exit status 1 when `doctor` is red about anything that needs no network.
     """
     require_text(given.values())
+    if proxy := given.pop("proxy_config"):
+        click.echo(units.template(units.PROXIES[proxy]), nl=False)
+        return
     if given["xpub"] is not None:
         given["xpub"] = key_of(given["xpub"], context.args)
     elif context.args:
@@ -96,6 +104,8 @@ class _Run:
     def go(self) -> None:
         """Asks and does, so that a run that was cut off can be made again."""
         self._show_where()
+        if self._may_have_units() and not self.given["units_folder"].is_dir():
+            raise CommandError(f"there is no folder {self.given['units_folder']} for the units")
         answers = self.talk.settings(self.present, self.usual.state)
         state = folder_of(answers.get("BTCPAY_DATABASE_URL", ""))
         is_new = state is not None and not Path(answers["BTCPAY_DATABASE_URL"][10:]).exists()
@@ -166,8 +176,7 @@ class _Run:
 
     def _units(self, state: Path | None, user: pwd.struct_passwd) -> bool:
         """Writes and starts the units, if they are wanted; whether they are."""
-        may = self.uid == 0 and units.SYSTEMD.is_dir()
-        if not self._agreed("units", may, "Write the systemd units?"):
+        if not self._agreed("units", self._may_have_units(), "Write the systemd units?"):
             return False
         backups = self.given["backups"]
         texts = units.units(places.program(), self.file, self.user_name, state, backups)
@@ -179,6 +188,10 @@ class _Run:
             units.systemctl("enable", "--now", *units.STARTED)
             units.systemctl("restart", units.STARTED[0])  # it reads its settings once
         return True
+
+    def _may_have_units(self) -> bool:
+        wanted = self.given["units"]
+        return self.uid == 0 and units.SYSTEMD.is_dir() if wanted is None else wanted
 
     def _agreed(self, option: str, default: bool, question: str) -> bool:
         if self.given[option] is not None:
