@@ -11,6 +11,7 @@ from btcpay.checkout.filters import bitcoin, without_turns
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, order, still_to_pay
 from btcpay.checkout.link_page import GONE, LinkRefused, dust_of, link_values, rate_of
+from btcpay.checkout.shop import shop_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import NotFound
@@ -44,6 +45,9 @@ def pages(service: Service) -> Blueprint:
     add("/logo/<sha256>", checkout.show_logo)
     add("/accent/<name>", checkout.show_accent)
     add("/assets/<name>", checkout.show_asset)
+    if service.settings.greenfield:
+        add_path(blueprint, "/modal/btcpay.js", checkout.show_modal, "modal")
+        add("/invoice", checkout.lead_into_frame)
     blueprint.add_app_template_filter(bitcoin)
     blueprint.add_app_template_filter(without_turns)
     blueprint.before_request(checkout.pages.admit)
@@ -73,7 +77,11 @@ class Checkout:
         brand = self.pages.brand(snapshot.row["merchant_id"])
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
         press = new_form() if page.link_id else None
-        return self.pages.page("invoice.html", brand=brand, page=page, press=press)
+        shop = shop_of(self.service.db, snapshot.row)
+        shown = self.pages.page("invoice.html", brand=brand, page=page, press=press, shop=shop)
+        if shop:
+            shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=shop.origin)
+        return shown
 
     def show_status(self, id: str) -> Response:
         return answer(status_of(snapshot_of(self.service, id)))
@@ -132,6 +140,20 @@ class Checkout:
         response.headers["Vary"] = "Accept-Encoding"
         if gzipped:
             response.headers["Content-Encoding"] = "gzip"
+        return response
+
+    def show_modal(self) -> Response:
+        """The script with which a shop shows an invoice's page in a frame."""
+        script = self.pages.assets.file("modal.js")
+        return kept(script.content, script.media_type, False)
+
+    def lead_into_frame(self) -> Response:
+        """To an invoice's page, by the address that plug-ins know it by."""
+        id = request.args.get("id", "")
+        if not is_id("inv", id):
+            raise NotFound("there is no such invoice")
+        response = Response(status=302)
+        response.headers["Location"] = f"pay/{id}{languages.carried()}"
         return response
 
     def _refuse_other_sites(self) -> None:

@@ -39,7 +39,7 @@ class Area:
         # Browsers take a __Host- cookie only where it is Secure: over HTTPS.
         self.cookie = "__Host-merchant" if self._is_https else "merchant"
 
-    def get(self, path: str, view: View) -> None:
+    def get(self, path: str, view: View, root: str = ROOT) -> None:
         """Serves a page below /merchant to whoever is logged in: `view(visit, **path values)`."""
 
         def answered(**values: str) -> Response:
@@ -48,15 +48,15 @@ class Area:
             self.keep(response, visit.secret)
             return response
 
-        self.open("GET", path, answered)
+        self.open("GET", path, answered, root)
 
-    def post(self, path: str, view: View) -> None:
+    def post(self, path: str, view: View, root: str = ROOT) -> None:
         """Takes a form below /merchant: of this session and this site, within the rate limit."""
-        self.open("POST", path, lambda **values: view(self._writer(), **values))
+        self.open("POST", path, lambda **values: view(self._writer(), **values), root)
 
-    def open(self, method: str, path: str, view: View) -> None:
+    def open(self, method: str, path: str, view: View, root: str = ROOT) -> None:
         """Serves a page to whoever asks."""
-        add_path(self.blueprint, ROOT + path, view, f"{method} {ROOT}{path}", method)
+        add_path(self.blueprint, root + path, view, f"{method} {root}{path}", method)
 
     def presented(self) -> str:
         """The secret of the cookie, "" without one."""

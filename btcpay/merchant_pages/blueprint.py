@@ -6,6 +6,7 @@ from flask import Blueprint
 
 from btcpay.merchant_pages import (
     attention,
+    authorize,
     downloads,
     home,
     invoice,
@@ -70,4 +71,7 @@ def merchant_pages(service: Service) -> Blueprint:
     area.post("/sessions/<id>/end", login.end_one)
     area.post("/sessions/end-others", login.end_others)
     area.post("/logout", login.log_out)
+    if service.settings.greenfield:
+        area.get(authorize.PATH, authorize.ask, root="")
+        area.post(authorize.PATH, authorize.allow, root="")
     return area.blueprint

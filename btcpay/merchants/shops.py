@@ -1,5 +1,6 @@
 """Shops whose plug-ins speak Greenfield: where each is, and keys that are bound to it."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -27,6 +28,8 @@ PERMISSIONS = {
     "shopware": (*_READ, "canviewstoresettings", _WEBHOOKS),
     "woocommerce": _ALL,
 }
+# What a plug-in may be given where it asks for it by itself.
+HONOURED = PERMISSIONS["prestashop"]
 
 
 def origin_of(url: str) -> str:
@@ -51,17 +54,23 @@ def named(permission: str) -> str:
 
 
 def issue_for_shop(
-    db: Database, network: Network, merchant_id: int, plugin: str, shop_url: str, now: datetime
+    db: Database,
+    network: Network,
+    merchant_id: int,
+    plugin: str,
+    shop_url: str,
+    now: datetime,
+    asked: Iterable[str] | None = None,
 ) -> tuple[str, keys.Issued]:
     """The store of that shop, made if there is none, and a new key of it. Raises CommandError.
 
-    `plugin` is one of PERMISSIONS.
+    `plugin` is one of PERMISSIONS, unless it has `asked` for some.
     """
     shop = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
     with db.write():
         db.run(stores.ADD, id=new_id("store"), created_at=to_ms(now), **shop)
         store = db.only(stores.OF_SHOP, **shop)
-        permissions = " ".join(PERMISSIONS[plugin])
+        permissions = " ".join(PERMISSIONS[plugin] if asked is None else asked)
         issued = keys.issue(
             db, network, merchant_id, "write", plugin, now, store["id"], permissions
         )

@@ -14,6 +14,13 @@ BY_ID = (
     .where(Store.id == slot("id"))
 )
 
+# What the page of an order is shown in, and what it was asked for; of other invoices nothing.
+OF_ORDER = (
+    Invoice.select(Store.shop_url, ShopOrder.checkout)
+    .join(Store, on=(Store.id == Invoice.store_id))
+    .join(ShopOrder, on=(ShopOrder.invoice_id == Invoice.id))
+    .where(Invoice.id == slot("id"))
+)
 ADD_ORDER = ShopOrder.insert(
     slots(*(field for field in every(ShopOrder) if field.name != "archived_at"))
 )

@@ -39,6 +39,10 @@ class Assets:
         """Relative to the root of the pages: the service may stand under a prefix."""
         return f"assets/{self._files[file].name}"
 
+    def file(self, name: str) -> Asset:
+        """One that others name without its hash."""
+        return self._files[name]
+
     def find(self, name: str) -> tuple[Asset, bool] | None:
         """The file of that name, and whether the hash in it is the file's own.
 

@@ -46,10 +46,14 @@ class Pages:
         self._styles = [STYLE, *([own_style] if own_style else [])]
         network = service.settings.network.name
         self._testing = None if network == "mainnet" else network
-        ancestors = " ".join(frame_ancestors) or "'none'"
-        self._policy = (
+        self._frame_ancestors = " ".join(frame_ancestors)
+
+    def policy(self, posts_to: str = "'self'", framed_by: str = "") -> str:
+        """Nothing inline or from other hosts; who may frame it, `framed_by` too."""
+        ancestors = f"{self._frame_ancestors} {framed_by}".strip() or "'none'"
+        return (
             "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
-            " connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none';"
+            f" connect-src 'self'; manifest-src 'self'; form-action {posts_to}; base-uri 'none';"
             f" frame-ancestors {ancestors}"
         )
 
@@ -123,7 +127,7 @@ class Pages:
 
     def guard(self, response: Response) -> Response:
         """Nothing inline or from other hosts, no frame; no cache unless a view says so."""
-        response.headers["Content-Security-Policy"] = self._policy
+        response.headers.setdefault("Content-Security-Policy", self.policy())
         response.headers["X-Content-Type-Options"] = "nosniff"
         # Not `no-referrer`: with it browsers send `Origin: null` for our own forms too.
         response.headers.setdefault("Referrer-Policy", "same-origin")

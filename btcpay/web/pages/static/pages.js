@@ -100,6 +100,20 @@
     changedAt = performance.now();
     if (focused) (find(focused) || find("state")).focus();
     if (summary() !== before) announce(summary());
+    tellShop();
+  };
+
+  // A shop's page that shows this one in a frame learns how it stands, in words of its plug-in. Who
+  // sees it become paid is led back, where the shop has asked so.
+  const WORDS = { waiting: "new", partial: "new", overdue: "new", seen: "paid", paid: "complete",
+    expired: "expired", canceled: "invalid" };
+  let said;
+  const tellShop = () => {
+    const { state, shop, id, leadsBack } = find("main").dataset;
+    if (!shop || said === state) return;
+    if (parent !== window) parent.postMessage({ invoiceId: id, status: WORDS[state] }, shop);
+    else if (said && state === "paid" && leadsBack === "true") find("return")?.click();
+    said = state;
   };
 
   // Every 2 s while something may happen, slower when nothing has for long; slower on errors. Once
@@ -201,6 +215,7 @@
   wide.addEventListener("change", fold);
   showTimes();
   show();
+  tellShop();
   setInterval(show, SECOND);
   document.addEventListener("visibilitychange", wake);
   addEventListener("online", wake);

@@ -1,0 +1,108 @@
+"""A plug-in's Connect button: the merchant is asked, and the key is brought to that shop alone."""
+
+from urllib.parse import urlencode
+
+import pytest
+from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from payer import Page
+
+from btcpay.languages.catalogs import LANGUAGES
+from storage.queries import keys
+
+REDIRECT = "https://shop.example/?btcpay-settings-callback"
+ASKED = [
+    "btcpay.store.canviewinvoices",
+    "btcpay.store.cancreatenonapprovedpullpayments",
+    "btcpay.store.webhooks.canmodifywebhooks",
+]
+
+
+@pytest.fixture
+def shop(open_shops):
+    return open_shops(**ON, BTCPAY_GREENFIELD="on")
+
+
+def path(redirect=REDIRECT, **fields):
+    asked = {"permissions": ASKED, "applicationName": "Woo <b>", "strict": "true"}
+    return "/api-keys/authorize?" + urlencode(
+        asked | {"redirect": redirect} | fields, doseq=True, safe=""
+    )
+
+
+def allow(browser, token, url=None, **headers):
+    sent = FROM_THIS_SITE | headers
+    return browser.client.post(url or path(), data={"token": token}, headers=sent)
+
+
+def test_the_merchant_allows_it_and_the_key_goes_to_the_shop_alone(browser, shop):
+    before = len(shop.service.db.rows(keys.ALL))
+    for language in LANGUAGES:
+        page = browser.client.get(path(lang=language))
+        assert page.status_code == 200 and "https://shop.example:443" in page.text
+        assert "Woo &lt;b&gt;" in page.text and page.text.count("<li>") == 2
+        assert "form-action 'self';" in page.headers["Content-Security-Policy"]
+    assert len(shop.service.db.rows(keys.ALL)) == before
+    given = allow(browser, browser.token())
+    policy = given.headers["Content-Security-Policy"]
+    assert "form-action https://shop.example:443;" in policy and "frame-ancestors 'none'" in policy
+    form = [attributes for tag, attributes in Page(given.text).tags if tag == "form"][-1]
+    assert (form["action"], form["method"]) == (REDIRECT, "post")
+    fields = [
+        (attributes["name"], attributes["value"])
+        for tag, attributes in Page(given.text).tags
+        if tag == "input"
+    ]
+    (_, secret), (_, user), *permissions = fields
+    assert [name for name, _ in fields] == ["apiKey", "userId", "permissions[]", "permissions[]"]
+    store = permissions[0][1].partition(":")[2]
+    assert [one for _, one in permissions] == [f"{ASKED[0]}:{store}", f"{ASKED[2]}:{store}"]
+    current = shop.client.get(
+        "/api/v1/api-keys/current", headers={"Authorization": f"token {secret}"}
+    ).json
+    assert current["permissions"] == [one for _, one in permissions]
+    assert (current["apiKey"], current["userId"]) == (secret, user)
+
+
+def test_nobody_else_and_no_other_site_allows_it(browser, shop):
+    before = len(shop.service.db.rows(keys.ALL))
+    stranger = MerchantBrowser(shop)
+    asked = stranger.client.get(path())
+    assert asked.status_code == 401
+    assert f'href="?{path().partition("?")[2]}"'.replace("&", "&amp;") in asked.text
+    assert allow(stranger, browser.token()).status_code == 401
+    assert allow(browser, "x").status_code == 403
+    other = {"Sec-Fetch-Site": "cross-site"}
+    assert allow(browser, browser.token(), **other).status_code == 403
+    assert len(shop.service.db.rows(keys.ALL)) == before
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        path(redirect=""),
+        path(redirect="javascript:alert(1)"),
+        path(redirect="https://shop.example\\@elsewhere.example/"),
+        path(permissions=["btcpay.server.canmodifyserversettings"]),
+        path(permissions=[]),
+    ],
+)
+def test_what_no_shop_asks_is_refused(browser, url):
+    assert browser.client.get(url).status_code == 400
+    assert allow(browser, browser.token(), url).status_code == 400
+
+
+def test_on_public_networks_no_shop_is_on_a_machine_near_by(open_shops):
+    shop = open_shops(**ON, BTCPAY_GREENFIELD="on", BTCPAY_NETWORK="signet")
+    browser = MerchantBrowser(shop).log_in()
+    for url, status in (
+        ("http://127.0.0.1:9464/", 400),
+        ("https://192.168.1.5/", 400),
+        ("https://localhost/", 400),
+        (REDIRECT, 200),
+    ):
+        assert browser.client.get(path(redirect=url)).status_code == status
+
+
+def test_there_is_nothing_when_either_is_off(open_shops):
+    for on in (ON, {"BTCPAY_GREENFIELD": "on"}):
+        assert open_shops(**on).client.get(path()).status_code in (401, 404)
