@@ -52,7 +52,8 @@ def test_days_are_whole_and_those_of_the_shops_zone(shop, browser, clock):
     browser.log_in()
     assert 'value="2026-01-01"' in browser.page("/downloads").source
     assert "those of Europe/Berlin" in browser.page("/downloads").source
-    assert "Mar 30, 2026, 12:00\u202fAM UTC+2" in browser.page("/payments").source
+    listed = browser.page("/payments").source
+    assert listed.index("Mon, Mar 30, 2026") < listed.index(">12:00\u202fAM<")
     day = "2026-03-29"
     answer = browser.get(f"/downloads/payments?from={day}&to={day}", buffered=True)
     assert [line["invoice_id"] for line in lines(answer.text)] == made[1:3]
