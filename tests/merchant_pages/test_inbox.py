@@ -99,4 +99,4 @@ def test_a_refund_is_noted_with_its_transaction(browser):
     for refund, done in (("nonsense", "bad_refund"), (txid.upper(), "set_aside")):
         answer = browser.post(path, refund=refund, back="attention")
         assert f"done={done}" in answer.headers["Location"]
-    assert txid in browser.page(f"/invoices/{id}").source
+    assert txid in browser.page(f"/invoices/{id}?done=aside").source
