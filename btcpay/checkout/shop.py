@@ -22,4 +22,4 @@ def shop_of(db: Database, invoice: Row) -> Shop | None:
     if invoice["store_id"] is None:
         return None
     row = db.only(stores.OF_ORDER, id=invoice["id"])
-    return Shop(row["shop_url"], bool(json.loads(row["checkout"])["redirectAutomatically"]))
+    return Shop(row["shop_url"], bool(json.loads(row["checkout"]).get("redirectAutomatically")))
