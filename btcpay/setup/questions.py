@@ -55,6 +55,11 @@ QUESTIONS = (
         "smtp_url", "Mail server, such as smtps://user:password@mail.example.com (none: no mail)"
     ),
     Question("mail_from", "Sender of that mail, such as shop@example.com"),
+    Question(
+        "merchant_pages",
+        "The merchant's pages in a browser (on or off)",
+        lambda _answers, _state: "off",
+    ),
     Question("bind", "Where the service listens, as host:port.", asked=False),
 )
 

@@ -290,6 +290,7 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
         ("Days until", "7", 1),
         ("Mail server,", "smtp://127.0.0.1:1", 1),
         ("Sender of", "shop@example.com", 1),
+        ("The merchant's pages", "on", 1),
         ("Merchant's name", "My shop", 1),
         ("Account key:", SEED, 1),
         ("Account key:", new_xpub(), 2),
@@ -302,7 +303,9 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     text = (folder / "shop.env").read_text()
     assert f"BTCPAY_BASE_URL=http://127.0.0.1:{port}\n" in text
     assert "BTCPAY_EMAIL_RETENTION_DAYS=7\n" in text and "PROXY" not in text
-    assert "sk_test_" in terminal.screen.text
+    assert "sk_test_" in terminal.screen.text and "BTCPAY_MERCHANT_PAGES=on\n" in text
+    assert f"http://127.0.0.1:{port}/merchant/login/" in terminal.screen.text
+    assert "\u2588" in terminal.screen.text  # the link's QR code
     shown = "\n".join(terminal.screen.lines)
     assert "Enter takes what stands in brackets" in shown
     assert "Error: BTCPAY_NETWORK accepts one of" in shown and "seed words" in shown

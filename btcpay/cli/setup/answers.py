@@ -20,7 +20,11 @@ from btcpay.values.networks import Network
 
 Answers = dict[str, str]
 # What a setting is anyway.
-USUAL = {"BTCPAY_TRUSTED_PROXIES": "0", "BTCPAY_EMAIL_RETENTION_DAYS": "0"}
+USUAL = {
+    "BTCPAY_TRUSTED_PROXIES": "0",
+    "BTCPAY_EMAIL_RETENTION_DAYS": "0",
+    "BTCPAY_MERCHANT_PAGES": "off",
+}
 
 
 @dataclass(frozen=True)

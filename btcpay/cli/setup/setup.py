@@ -16,11 +16,12 @@ from btcpay.cli.doctor import line_of
 from btcpay.cli.merchant.merchant import KEY_OPTION, key_of
 from btcpay.cli.migrate import migrated
 from btcpay.cli.setup.answers import Talk, refuse, worth_writing
+from btcpay.cli.setup.owner import show_way_in, with_account
 from btcpay.health.doctor.run import examine
 from btcpay.health.state import GREEN, RED
 from btcpay.merchants import keys
-from btcpay.merchants.account import SCRIPT_TYPES, stored_account
-from btcpay.merchants.merchants import add_merchant
+from btcpay.merchants.account import SCRIPT_TYPES
+from btcpay.merchants.sessions import login_url, sessions_of
 from btcpay.settings.env_file import VARIABLE, parse
 from btcpay.settings.settings import PREFIX, Settings, read
 from btcpay.setup import env_lines, places, units
@@ -28,7 +29,6 @@ from btcpay.setup.questions import QUESTIONS, folder_of
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from btcpay.values.times import utc_now
-from storage.database import Database
 from storage.queries import merchants
 from storage.versions import open_ready
 
@@ -168,11 +168,13 @@ class _Run:
             there = {row["name"]: row for row in db.rows(merchants.ALL)}
             if merchant is None and not there:
                 merchant = self.talk.merchant(network)
-            owner = _with_account(db, *merchant) if merchant else next(iter(there.values()))
+            owner = with_account(db, *merchant) if merchant else next(iter(there.values()))
             if not keys.has_write_key(db, owner["id"]):
                 say(f"The key of {owner['name']}'s program, which may create invoices, shown once:")
                 issued = keys.issue(db, network, owner["id"], "write", "setup", utc_now())
                 click.echo(issued.secret)
+            if settings.merchant_pages and not sessions_of(db, owner["id"], utc_now()):
+                show_way_in(login_url(db, settings.base_url, owner["id"], utc_now()))
 
     def _units(self, state: Path | None, user: pwd.struct_passwd) -> bool:
         """Writes and starts the units, if they are wanted; whether they are."""
@@ -208,16 +210,3 @@ class _Run:
             say(f"Settle, a line for `crontab{'' if is_own else f' -u {user.pw_name}'} -e`:")
             say(f"* * * * * {command} check --quiet")
         say(f"Look at it again: {as_user} doctor")
-
-
-def _with_account(db: Database, name: str, account: Descriptor) -> dict[str, Any]:
-    """The merchant of that name and key, added where there is none. Raises CommandError."""
-    row = db.row(merchants.BY_NAME, name=name)
-    if row is None:
-        row = add_merchant(db, name, account, utc_now())
-        say(f"added {name}")
-    elif stored_account(row["descriptor"]).script(0) == account.script(0):
-        say(f"the merchant {name} is there already")
-    else:
-        raise CommandError(f"the merchant {name} has another account key: choose a new name")
-    return row

@@ -1,0 +1,36 @@
+"""The merchant that `setup` makes, and the first link into its pages."""
+
+import sys
+from typing import Any
+
+import segno
+
+from btcpay.bitcoin.descriptor import Descriptor
+from btcpay.cli.context import say
+from btcpay.merchants.account import stored_account
+from btcpay.merchants.merchants import add_merchant
+from btcpay.values.errors import CommandError
+from btcpay.values.times import utc_now
+from storage.database import Database
+from storage.queries import merchants
+
+
+def show_way_in(url: str) -> None:
+    """The link into the merchant's pages, for whoever has logged in nowhere yet."""
+    say("The merchant's pages, once the service is started, within ten minutes, for one browser:")
+    say(url)
+    if sys.stderr.isatty():
+        segno.make_qr(url).terminal(sys.stderr, compact=True)
+
+
+def with_account(db: Database, name: str, account: Descriptor) -> dict[str, Any]:
+    """The merchant of that name and key, added where there is none. Raises CommandError."""
+    row = db.row(merchants.BY_NAME, name=name)
+    if row is None:
+        row = add_merchant(db, name, account, utc_now())
+        say(f"added {name}")
+    elif stored_account(row["descriptor"]).script(0) == account.script(0):
+        say(f"the merchant {name} is there already")
+    else:
+        raise CommandError(f"the merchant {name} has another account key: choose a new name")
+    return row
