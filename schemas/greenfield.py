@@ -1,12 +1,21 @@
 """What plug-ins send: an order, its page, and what is looked for. Names are Greenfield's."""
 
+from decimal import Decimal
 from typing import Any
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validate
 
 BITCOIN = ("BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain")
 SPEEDS = {"HighSpeed": 1, "MediumSpeed": 1, "LowMediumSpeed": 2, "LowSpeed": 6}  # confirmations
+MARKS = ("Invalid", "Settled", "invalid", "settled")  # the latter by btcpay-python-sdk
+SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest becomes nothing
 STATUSES = ("New", "Processing", "Settled", "Expired", "Invalid")
+
+
+def _keepable(value: Any) -> None:
+    """Raises ValidationError for a text that PostgreSQL does not take."""
+    if "\0" in str(value):
+        raise ValidationError("holds U+0000")
 
 
 class _Asked(Schema):
@@ -38,7 +47,7 @@ class Checkout(_Asked):
 class Metadata(_Asked):
     """Of any JSON what an invoice shows."""
 
-    orderId = fields.Raw()
+    orderId = fields.Raw(validate=_keepable)
     itemDesc = fields.Raw()
     buyerEmail = fields.Raw()
 
@@ -49,7 +58,7 @@ class NewOrder(_Asked):
     amount = fields.Decimal(
         required=True,
         allow_nan=False,
-        validate=validate.Range(0, 10**15, min_inclusive=False),
+        validate=validate.Range(SMALLEST, 10**15),
         error_messages={"required": "is required: an invoice without one is not possible here"},
     )
     currency = fields.String()
@@ -80,7 +89,7 @@ class MetadataAnew(_Asked):
 class Word(_Asked):
     """Body of POST status."""
 
-    status = fields.String(required=True, validate=validate.OneOf(("Invalid", "Settled")))
+    status = fields.String(required=True, validate=validate.OneOf(MARKS))
 
 
 class Wanted(Schema):
@@ -89,7 +98,7 @@ class Wanted(Schema):
     class Meta:
         unknown = EXCLUDE
 
-    orderId = fields.String()
+    orderId = fields.String(validate=_keepable)
     status = fields.String(validate=validate.OneOf(STATUSES))
     take = fields.Integer(load_default=50, validate=validate.Range(1, 1000))
     skip = fields.Integer(load_default=0, validate=validate.Range(0, 10**9))

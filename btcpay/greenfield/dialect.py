@@ -31,6 +31,9 @@ OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Response]]] = {
     ("GET", f"{STORE}/rates"): ("canviewstoresettings", stores.rates),
     ("POST", INVOICES): ("cancreateinvoice", orders.create_order),
     ("GET", INVOICES): ("canviewinvoices", orders.list_orders),
+    # btcpay-python-sdk has a slash at the end.
+    ("POST", f"{INVOICES}/"): ("cancreateinvoice", orders.create_order),
+    ("GET", f"{INVOICES}/"): ("canviewinvoices", orders.list_orders),
     ("GET", f"{INVOICES}/<id>"): ("canviewinvoices", orders.get_order),
     ("PUT", f"{INVOICES}/<id>"): ("canmodifyinvoices", orders.set_metadata),
     ("DELETE", f"{INVOICES}/<id>"): ("canmodifyinvoices", orders.archive_order),

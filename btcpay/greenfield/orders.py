@@ -5,6 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import orjson
 from flask import Response, request
 from marshmallow import Schema, ValidationError
 
@@ -116,7 +117,7 @@ def mark_order(service: Service, store: Row, id: str) -> Response:
     """Invalid cancels, by the rules of a cancellation. What came is a human's word: not Settled."""
     _, asked = _body(accepts.Word())
     _found(service, store, id)
-    if asked["status"] == "Settled":
+    if asked["status"].lower() == "settled":
         raise Unfit(("status", "only the merchant accepts what came: `btcpay invoice settle`"))
     try:
         by_hand.cancel(service.db, service.settings, id, service.now(), where="by the shop")
@@ -154,15 +155,19 @@ def _body(schema: Schema) -> tuple[bytes, dict[str, Any]]:
     if not isinstance(value, dict):
         raise Unfit(("", "the body must be a JSON object"))
     try:
+        orjson.loads(body)  # what it cannot read, nobody could be answered with
+    except orjson.JSONDecodeError as error:
+        raise Unfit(("", f"the body cannot be kept: {error}")) from None
+    try:
         return body, schema.load(value)
     except ValidationError as error:
         raise Unfit(*accepts.mistakes(error)) from None
 
 
 def _metadata(body: bytes) -> str | None:
-    """As it was sent: `parse` has seen that it is JSON, and its numbers stay what they were."""
-    metadata = json.loads(body).get("metadata")
-    return json.dumps(metadata) if metadata else None
+    """As it was sent; a whole number beyond 64 bits is the nearest that a double holds."""
+    metadata = orjson.loads(body).get("metadata")
+    return orjson.dumps(metadata).decode() if metadata else None
 
 
 def _kept(checkout: dict[str, Any]) -> str:
