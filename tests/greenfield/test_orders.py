@@ -82,6 +82,8 @@ def test_what_is_sent_wrong_is_named_field_by_field(greenfield, ticker):
             {"amount": "five"},
             {"amount": "0.001"},
             {"amount": "1000001"},
+            {"amount": "1e14"},
+            {"amount": "21000001", "currency": "BTC"},
             {"amount": "0.123456789", "currency": "BTC"},
             {"amount": "1.5", "currency": "SATS"},
         ],
