@@ -1,6 +1,6 @@
 """What plug-ins send: an order, its page, and what is looked for. Names are Greenfield's."""
 
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from typing import Any
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validate
@@ -9,6 +9,7 @@ BITCOIN = ("BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain")
 SPEEDS = {"HighSpeed": 1, "MediumSpeed": 1, "LowMediumSpeed": 2, "LowSpeed": 6}  # confirmations
 MARKS = ("Invalid", "Settled", "invalid", "settled")  # the latter by btcpay-python-sdk
 SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest becomes nothing
+MAX_NUMBER = 500  # characters; an entry of an index of PostgreSQL has at most 2,704 bytes
 STATUSES = ("New", "Processing", "Settled", "Expired", "Invalid")
 
 
@@ -38,7 +39,7 @@ class Checkout(_Asked):
     paymentMethods = fields.List(fields.String())
     defaultPaymentMethod = fields.String()
     expirationMinutes = fields.Integer(validate=validate.Range(1, 525_600))
-    paymentTolerance = fields.Decimal(validate=validate.Range(0, 100), allow_nan=False)
+    paymentTolerance = fields.Decimal(2, ROUND_DOWN, validate=validate.Range(0, 100))
     redirectURL = fields.String()
     redirectAutomatically = fields.Boolean()
     defaultLanguage = fields.String(validate=validate.Length(max=20))

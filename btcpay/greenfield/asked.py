@@ -3,6 +3,7 @@
 import json
 from decimal import Decimal
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 from marshmallow import Schema, ValidationError
@@ -52,7 +53,7 @@ def kept_of(checkout: dict[str, Any]) -> str:
 
 def order_id_of(asked: dict[str, Any]) -> str | None:
     number = asked.get("metadata", {}).get("orderId")
-    return None if number is None else str(number)
+    return str(number)[: accepts.MAX_NUMBER] if isinstance(number, str | Decimal) else None
 
 
 def amount_of(asked: dict[str, Any], default: str) -> tuple[str, Decimal]:
@@ -62,7 +63,7 @@ def amount_of(asked: dict[str, Any], default: str) -> tuple[str, Decimal]:
         btc = amount / SATS_PER_BTC if code == SATS else amount
         if btc > MAX_MONEY_BTC:
             raise Unfit(("amount", "is more bitcoin than can exist"))
-        if btc * SATS_PER_BTC != (btc * SATS_PER_BTC).to_integral_value():
+        if amount != amount.quantize(Decimal(1) if code == SATS else accepts.SMALLEST):
             raise Unfit(("amount", "has a part of a satoshi"))
         return create.BTC, btc
     try:
@@ -111,7 +112,7 @@ def _way_back(url: str | None, order_id: str | None, store: Row) -> str | None:
         return None
     try:
         found = checked_url(
-            url.replace("{InvoiceId}", INVOICE).replace("{OrderId}", order_id or "")
+            url.replace("{InvoiceId}", INVOICE).replace("{OrderId}", quote(order_id or "", safe=""))
         )
     except CommandError as error:
         raise Unfit(("checkout.redirectURL", str(error))) from None

@@ -47,7 +47,7 @@ def create_order(service: Service, store: Row) -> Response:
         service.db, service.prices, store["merchant_id"], service.now(), currency
     )
     kept = {
-        "amount": str(asked["amount"]),
+        "amount": f"{asked['amount']:f}",
         "currency": str(asked.get("currency", store["currency"])).upper(),
         "order_id": order_id_of(asked),
         "checkout": kept_of(checkout),
@@ -73,7 +73,7 @@ def list_orders(service: Service, store: Row) -> Response:
         raise Unfit(*accepts.mistakes(error)) from None
     status, page = wanted.get("status"), {"limit": wanted["take"], "offset": wanted["skip"]}
     if "orderId" in wanted:
-        query, more = stores.ORDERS_OF_NUMBER, {"order_id": wanted["orderId"]}
+        query, more = stores.ORDERS_OF_NUMBER, {"order_id": wanted["orderId"][: accepts.MAX_NUMBER]}
     elif status:
         query, more = stores.ORDERS_OF_STATUS, {"status": OURS[status]}
     else:

@@ -15,6 +15,7 @@ from btcpay.merchants.shops import is_within, origin_of
 from btcpay.values.errors import CommandError
 from storage.queries import invoices
 
+pytestmark = pytest.mark.both_databases
 RECORDED = json.loads((TESTS / "vectors" / "greenfield_requests.json").read_text())
 INVOICES = "/stores/STORE/invoices"
 
@@ -42,7 +43,7 @@ def test_an_order_is_an_invoice_with_what_the_shop_said(greenfield):
     row = row_of(greenfield, order)
     assert (row["reference"], row["amount_sats"]) == ("ORD-1", 41667)
     assert row["return_url"] == "https://shop.example/r?i={invoice}"
-    assert (row["confirmations"], row["tolerance_percent"]) == (1, "0")
+    assert (row["confirmations"], row["tolerance_percent"]) == (1, "0.00")
     page = greenfield.shop.client.get(order["checkoutLink"].removeprefix("http://127.0.0.1:8000"))
     assert page.status_code == 200 and order["id"] in page.text
     short = greenfield.shop.client.get(f"/i/{order['id']}")
@@ -118,7 +119,6 @@ def test_what_is_sent_wrong_is_named_field_by_field(greenfield, ticker):
     assert (no_price.status_code, no_price.json["code"]) == (503, "price_unavailable")
 
 
-@pytest.mark.both_databases
 def test_what_could_never_be_answered_with_makes_no_order(greenfield):
     def send(body, path=INVOICES, method="POST"):
         return greenfield.ask(method, path, data=body, content_type="application/json")
@@ -138,6 +138,23 @@ def test_what_could_never_be_answered_with_makes_no_order(greenfield):
         assert send(nothing).json[0]["path"] == "amount"
     assert greenfield.ask("GET", f"{INVOICES}?orderId=%00").status_code == 422
     assert greenfield.ask("GET", INVOICES).json == [kept.json]
+
+
+def test_what_is_tiny_long_or_has_blanks_is_kept_within_bounds(greenfield):
+    """A tolerance of a hundred million digits; a number beyond an index entry of PostgreSQL."""
+    long = "".join(map(str, range(3_000)))
+    checkout = {"paymentTolerance": "1e-99999999", "redirectURL": f"{SHOP}/?o={{OrderId}}"}
+    order = greenfield.order("0.00000001", "BTC", metadata={"orderId": long})
+    assert order["amount"] == "0.00000001" and order["metadata"] == {"orderId": long}
+    for number, found in ((long, [order]), (long[:501], [order]), (long[:499], [])):
+        assert greenfield.ask("GET", INVOICES, query_string={"orderId": number}).json == found
+    blanks = row_of(greenfield, greenfield.order(metadata={"orderId": "1 &#/"}, checkout=checkout))
+    assert blanks["return_url"] == f"{SHOP}/?o=1%20%26%23%2F"
+    assert blanks["tolerance_percent"] == "0.00"
+    no_number = greenfield.order(metadata={"orderId": {"a": 1.5}})
+    assert row_of(greenfield, no_number)["reference"] is None
+    part = {"amount": f"1.{'0' * 40}1", "currency": "BTC"}
+    assert greenfield.ask("POST", INVOICES, part).json[0]["path"] == "amount"
 
 
 def test_a_client_in_python_is_answered(greenfield):
