@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,10 +20,11 @@ AT = {"GIT_COMMITTER_DATE": "2026-12-01T10:00:00Z", "GIT_AUTHOR_DATE": "2026-12-
 
 @pytest.fixture
 def commit(tmp_path: Path) -> Callable[..., Path]:
-    """Makes a checkout of the tree, of one commit that is fit to go out."""
+    """Makes a checkout of the tree, of one commit that is fit to go out; each time the same one."""
+    sources = copy_sources(tmp_path / "sources")
 
     def commit(name: str, umask: int = 0o022, tag: str = __version__, heading: str = DATED) -> Path:
-        folder = copy_sources(tmp_path / name)
+        folder = shutil.copytree(sources, tmp_path / name)
         log = folder / "CHANGELOG.md"
         log.write_text(re.sub(r"^## .*$", heading, log.read_text(), count=1, flags=re.M))
         for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "All"], ["tag", tag]):

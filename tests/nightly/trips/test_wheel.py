@@ -151,7 +151,7 @@ def served(installed: Path, tmp_path: Path) -> Iterator[str]:
 def is_up(url: str) -> bool:
     try:
         return requests.get(f"{url}/healthz", timeout=5).ok
-    except requests.ConnectionError:
+    except (requests.ConnectionError, requests.Timeout):  # it listens before it can answer
         return False
 
 
