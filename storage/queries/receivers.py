@@ -56,7 +56,9 @@ LIST = (
     .where(Receiver.transport.not_in(MAILS))
     .order_by(Receiver.created_at, Receiver.id)
 )
-LIST_OF_MERCHANT = LIST.where(Receiver.merchant_id == slot("merchant_id"))
+LIST_OF_MERCHANT = LIST.select_extend(Receiver.store_id).where(
+    Receiver.merchant_id == slot("merchant_id")
+)
 # Of a shop's plug-in. The same URL again keeps its id, and what waits for it.
 _OF_STORE = Receiver.store_id == slot("store_id")
 _SHOWN = (
