@@ -2,6 +2,7 @@
 
 A `BlockSource` shows headers and whole blocks, an `AddressIndex` what waits for an address. One
 explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py) are one index too.
+A node of the network (peers/peer.py) is a block source alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,10 +32,14 @@ class Known(NamedTuple):
 class BlockSource(Protocol):
     """Shows a chain, of which nothing is believed. Raises FetchError when it does not answer.
 
-    `host` is what may be shown of its address.
+    `host` is what may be shown of its address. `calls` counts questions, `bytes_read` the answers;
+    nothing is asked after `until_s` of `time.monotonic()`.
     """
 
     host: str
+    calls: int
+    bytes_read: int
+    until_s: float
 
     def tip_height(self) -> int:
         """Height of its best block, by its own word."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.chain.begin import begin
-from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.follow import Follower
+from btcpay.chain.pool import Pool
 from btcpay.chain.progress import is_at_stake
+from btcpay.chain.sources import BlockSource
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
@@ -31,7 +32,7 @@ IDLE_KEPT = timedelta(hours=2)  # as far back as an invoice that is made now beg
 class CatchUp:
     db: Database
     settings: Settings
-    explorers: Explorers
+    sources: Pool[BlockSource]
     prices: Prices
     now: Callable[[], datetime]
     mark: Callable[[], str]
@@ -40,10 +41,10 @@ class CatchUp:
         """Takes over new headers and reads their blocks; whether the tip is known."""
         before, report.stuck = report.stuck, ""
         try:
-            if not begin(self.db, self.settings.network, self.explorers, self._now):
+            if not begin(self.db, self.settings.network, self.sources, self._now):
                 return False
             asked_at = self.now()
-            follower = Follower(self.db, self.settings.network, self.explorers, self._undo)
+            follower = Follower(self.db, self.settings.network, self.sources, self._undo)
             has_changed = follower.follow()
             report.answered, report.tip_asked_at = True, asked_at
             report.is_agreed = follower.is_agreed
@@ -69,12 +70,12 @@ class CatchUp:
         if not is_at_stake(self.db, now):
             self.db.run(blocks.SKIP, mined_before=to_ms(now - IDLE_KEPT))
             return
-        Reader(self.db, self.settings, self.explorers, self.prices, self.now).read_all(report)
+        Reader(self.db, self.settings, self.sources, self.prices, self.now).read_all(report)
 
     def _now(self) -> datetime:
-        """By the explorers' clock where ours is ahead of it."""
+        """By the sources' clock where ours is ahead of it."""
         now = self.now()
-        return now - self.explorers.clock_skew.ahead(now, time.monotonic())
+        return now - self.sources.clock_skew.ahead(now, time.monotonic())
 
     def _why_stuck(self, follower: Follower) -> str:
         """Why the chain that we know may not be the whole; empty when it seems so."""

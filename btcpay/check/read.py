@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.pool import Pool
 from btcpay.chain.progress import KEPT_PART, hours_to_read
+from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
 from btcpay.check.receipt_prices import is_late, receipt_prices
@@ -36,7 +37,7 @@ NEW, FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(minutes=1), t
 class Reader:
     db: Database
     settings: Settings
-    explorers: Explorers
+    sources: Pool[BlockSource]
     prices: Prices
     now: Callable[[], datetime]
 
@@ -92,14 +93,14 @@ class Reader:
 
     def _may_read(self, row: Row) -> bool:
         """The newest block of all always; then while each minute has its part of the calls."""
-        allowance = self.explorers.allowance()
+        allowance = self.sources.allowance()
         is_newest = row["height"] == blocks.tip_height(self.db)
         return is_newest or allowance.minutely > allowance.per_hour / 60 / KEPT_PART
 
     def _read(self, row: Row, report: Report) -> bool:
         """Whether nothing of it has to be read again."""
         hash = row["hash"]
-        block, host = self.explorers.ask(
+        block, host = self.sources.ask(
             lambda one: (prove_block(one.raw_block(hash), hash), one.host)
         )
         now = self.now()

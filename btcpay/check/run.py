@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.peers.pool import Peers
+from btcpay.chain.pool import Pool
+from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.mempool import Address, Look, address_of, asked_lately, gather, misses, watched_of
@@ -25,7 +28,7 @@ from btcpay.settlement.decide import is_deep
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, OutOfQuota
-from btcpay.values.times import boot_mark, to_ms
+from btcpay.values.times import boot_mark, from_ms, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, idempotency, meta, payments
 from storage.queries.lists import mempool_watch
@@ -35,13 +38,16 @@ from storage.queries.totals import tallies
 log = logging.getLogger(__name__)
 
 MOST_RUN_S = 300  # a run that is at it for longer hangs
+# Where no mempool is asked, a deadline has passed once a block's time is so much later.
+ENDS_AFTER = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Checker:
     """What a check needs; `now` reads the wall clock, `in_flight` calls go out at once.
 
-    `mark` reads the clock that does not step.
+    `mark` reads the clock that does not step. Headers and blocks come from the `peers`, where any
+    are set, else from the explorers.
     """
 
     db: Database
@@ -51,6 +57,7 @@ class Checker:
     now: Callable[[], datetime]
     in_flight: int = 4
     mark: Callable[[], str] = boot_mark
+    peers: Peers | None = None
 
     def run(self, ids: Sequence[str] | None = None) -> Report:
         """Brings every invoice up to date, and asks the mempool for those who wait, or for `ids`.
@@ -58,14 +65,12 @@ class Checker:
         What fails for one invoice never stops the run.
         """
         report, began_ns = Report(), time.monotonic_ns()
-        self.explorers.end_within(MOST_RUN_S)
+        self._end_within(MOST_RUN_S)
         try:
             self._run(ids, report)
         finally:
-            self.explorers.close()
+            self._close(report)
             self._compare_clocks(report)
-            report.calls = self.explorers.calls
-            report.read_bytes = self.explorers.bytes_read
             report.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
         return report
 
@@ -75,6 +80,9 @@ class Checker:
         self._settle_deep(report)
         if not is_known:
             report.failed += (ids or ()) if report.chain_failed else ()
+            return
+        if not self.settings.explorers:
+            self._end_by_blocks(report)
             return
         if ids is None:
             now = self.now()
@@ -87,23 +95,56 @@ class Checker:
 
     def look_again(self, report: Report) -> bool:
         """After a run: asks for pages that are due by now; whether somebody waits at one."""
+        if not self.settings.explorers:
+            return False
         now = self.now()
         asked = asked_lately(self.db, self.settings, now) if report.answered else []
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
         if ids := plan(asked, gone_after, allowance, now, others_wait=report.put_off > 0).ids:
             later = replace(report, blocks=0, looked=0, failed=[], changed={})
-            self.explorers.end_within(MOST_RUN_S)
+            self._end_within(MOST_RUN_S)
             try:
                 self._ask(ids, self._chain(), later)
             finally:
-                self.explorers.close()
+                self._close(report)
             self._add_up(self.explorers.tallies())
-            report.calls, report.read_bytes = self.explorers.calls, self.explorers.bytes_read
             report.add(later)
         return any(is_waiting(one, now) for one in asked)
 
+    @property
+    def _sources(self) -> Pool[BlockSource]:
+        return self.peers or self.explorers
+
+    def _end_within(self, seconds: float) -> None:
+        for pool in {self.explorers, self._sources}:
+            pool.end_within(seconds)
+
+    def _close(self, report: Report) -> None:
+        """Nobody asks on; notes what it has cost by now."""
+        pools: set[Pool[BlockSource]] = {self.explorers, self._sources}
+        for pool in pools:
+            pool.close()
+        report.calls = sum(pool.calls for pool in pools)
+        report.read_bytes = sum(pool.bytes_read for pool in pools)
+
     def _chain(self) -> CatchUp:
-        return CatchUp(self.db, self.settings, self.explorers, self.prices, self.now, self.mark)
+        return CatchUp(self.db, self.settings, self._sources, self.prices, self.now, self.mark)
+
+    def _end_by_blocks(self, report: Report) -> None:
+        """Where no mempool is asked: ends what the blocks alone, all of them read, show unpaid.
+
+        A block's time may be ahead: no end comes before its deadline by our clock either.
+        """
+        if not report.is_caught_up or report.tip_asked_at is None:
+            return
+        now, top = self.now(), self.db.only(blocks.TOP)
+        asked_at = report.tip_asked_at - self._sources.clock_skew.ahead(now, time.monotonic())
+        ends_at = min(asked_at, from_ms(top["mined_at"]) - ENDS_AFTER)
+        if not report.is_agreed:
+            ends_at -= HELD_AT_MOST
+        for row in self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at)):
+            scan = Scan(asked_at=now, tip_height=top["height"], ends_at=ends_at)
+            try_apply(self.db, self.settings, row["id"], scan, now, report)
 
     def _ask(self, ids: Sequence[str], chain: CatchUp, report: Report) -> None:
         looks = self._look(ids, report)
@@ -181,7 +222,7 @@ class Checker:
             self.db.run(mempool_watch.FAILED, id=id, at=to_ms(now))
 
     def _compare_clocks(self, report: Report) -> None:
-        ahead = self.explorers.clock_skew.ahead(self.now(), time.monotonic())
+        ahead = self._sources.clock_skew.ahead(self.now(), time.monotonic())
         report.clock_ahead_s = ahead // timedelta(seconds=1)
         if ahead:
             log.error(

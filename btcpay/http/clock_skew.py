@@ -59,9 +59,17 @@ class ClockSkew:
     def on_headers(self, headers: Mapping[str, str]) -> None:
         """Takes note of an answer's headers."""
         if sent_at := time_sent(headers):
-            began = sent_at - EPOCH - timedelta(seconds=time.monotonic())
-            with self._lock:
-                self._began = max(began, self._began or began)
+            self._on_time(sent_at - EPOCH)
+
+    def on_time(self, unix_s: int) -> None:
+        """Takes note of what a server's clock said just now; not of what no clock says."""
+        if 0 <= unix_s < 1 << 32:
+            self._on_time(timedelta(seconds=unix_s))
+
+    def _on_time(self, since_epoch: timedelta) -> None:
+        began = since_epoch - timedelta(seconds=time.monotonic())
+        with self._lock:
+            self._began = max(began, self._began or began)
 
     def ahead(self, now: datetime, read_s: float) -> timedelta:
         """How far our clock was ahead when it said `now`; `time.monotonic()` then said `read_s`.

@@ -128,8 +128,10 @@ def proxy(text: str) -> str:
     return text and url(text, "socks5h", "http").rstrip("/")
 
 
-@accepting("one or more Esplora roots (http:// or https://), separated by spaces")
+@accepting("one or more Esplora roots (http:// or https://), separated by spaces, or none")
 def explorers(text: str) -> tuple[str, ...]:
+    if text == "none":
+        return ()
     _require(text.split())
     return tuple(http_url(root).rstrip("/") for root in text.split())
 
@@ -192,6 +194,14 @@ def rate_limit_store(text: str) -> str:
 @accepting("host:port or unix:/path")
 def bind(text: str) -> str:
     return text if re.fullmatch(r"unix:\S+", text) else _place(text)
+
+
+@accepting("host:port of nodes of the Bitcoin network, separated by commas")
+def peers(text: str) -> tuple[str, ...]:
+    places = tuple(dict.fromkeys(text.replace(",", " ").split()))
+    for place in places:
+        _require(not _place(place).endswith(":0"))
+    return places
 
 
 @accepting("host:port, or nothing at all for no metrics")

@@ -15,6 +15,7 @@ from btcpay.settings import parsers as accepts
 from btcpay.settings.mail_settings import MailServer, Sender
 from btcpay.settings.parsers import Confirmations, PriceSource, whole
 from btcpay.values.errors import SettingsError
+from btcpay.values.hosts import host_and_port, is_near
 from btcpay.values.networks import Network
 
 PREFIX = "BTCPAY_"
@@ -52,6 +53,7 @@ class Settings:
     base_url: str = setting("http://127.0.0.1:8000", accepts.base_url)
     proxy: str = setting("", accepts.proxy, is_secret=True)
     explorers: tuple[str, ...] = _of_network("explorers", accepts.explorers)
+    peers: tuple[str, ...] = setting("", accepts.peers)
     price_sources: tuple[PriceSource, ...] = _of_network("price_sources", accepts.price_sources)
     # More than half: a minority of liars never sets the price by itself.
     price_quorum: int = derived(
@@ -139,6 +141,8 @@ def read(environ: Mapping[str, str]) -> Settings:
             value = parse(default)
         setattr(above, one.name, value)
     mistakes += _missing_ways(above)
+    if not (above.explorers or above.peers):
+        mistakes.append(f"{VARIABLES['explorers']} accepts none only beside {VARIABLES['peers']}")
     if mistakes:
         raise SettingsError(mistakes)
     return Settings(**vars(above))
@@ -149,6 +153,9 @@ def _missing_ways(found: SimpleNamespace) -> Iterator[str]:
     if found.proxy.startswith("socks5h:") and find_spec("socks") is None:
         extra = "pip install 'blocktill[socks]'"
         yield f"{VARIABLES['proxy']} accepts socks5h:// with PySocks alone: {extra}"
+    if found.proxy and not all(is_near(host_and_port(place)[0]) for place in found.peers):
+        where = "only peers on this machine or in its network, as peers are not asked through it"
+        yield f"{VARIABLES['peers']} accepts beside {VARIABLES['proxy']} {where}"
     for name in ("explorers", "price_sources", "currency_sources"):
         urls = [getattr(one, "url", one) for one in getattr(found, name)]
         is_onion = any((urlsplit(url).hostname or "").endswith(".onion") for url in urls)

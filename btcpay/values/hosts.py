@@ -11,6 +11,12 @@ def is_here(host: str | None) -> bool:
         return f".{host}".endswith(".localhost")
 
 
+def host_and_port(place: str) -> tuple[str, int]:
+    """Of host:port or [IPv6 address]:port. Raises ValueError."""
+    host, _, port = place.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
 def is_near(host: str | None) -> bool:
     """Whether a host is this machine or has an address of its own network, such as 192.168.1.5."""
     try:

@@ -46,6 +46,7 @@ class Network:
     like; `gone_after`: how long looks at the mempool must miss what was seen in time;
     `genesis_hash`: the block at height 0 (Bitcoin Core, kernel/chainparams.cpp), by which an
     explorer of another network is known: the test networks share their address prefixes;
+    `magic`: the first bytes of each message between its nodes (the same file);
     `checkpoint`: a block without which no explorer's chain is believed when reading begins; None
     where a chain is one's own. They are what Bitcoin Core v31.0 assumes to be valid
     (src/kernel/chainparams.cpp, defaultAssumeValid, by its pull request 34677 of February 2026);
@@ -60,6 +61,7 @@ class Network:
     main_keys: bool
     max_target_bits: int
     genesis_hash: str
+    magic: bytes
     explorers: tuple[str, ...]
     price_sources: tuple[str, ...] = PUBLIC_TICKERS
     currency_sources: tuple[str, ...] = PUBLIC_CURRENCY_TICKERS
@@ -90,6 +92,7 @@ NETWORKS = {
             # less work is not the one that merchants mean, and costs a forger this much.
             0x170764D8,
             "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f",
+            bytes.fromhex("f9beb4d9"),
             ("https://blockstream.info/api", "https://mempool.space/api"),
             pow_limit_bits=0x1D00FFFF,  # Bitcoin Core, kernel/chainparams.cpp
             # Two hours without a block happen once in 160,000 blocks (exp(-12)): every three years.
@@ -104,6 +107,7 @@ NETWORKS = {
             *_OF_TESTS,
             0x1D00FFFF,  # these are Bitcoin Core's powLimit (kernel/chainparams.cpp)
             "000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943",
+            bytes.fromhex("0b110907"),
             ("https://blockstream.info/testnet/api", "https://mempool.space/testnet/api"),
             checkpoint=Checkpoint(
                 4_842_348, "000000007a61e4230b28ac5cb6b5e5a0130de37ac1faf2f8987d2fa6505b67f4"
@@ -115,6 +119,7 @@ NETWORKS = {
             *_OF_TESTS,
             0x1D00FFFF,
             "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043",
+            bytes.fromhex("1c163f28"),
             ("https://mempool.space/testnet4/api",),
             checkpoint=Checkpoint(
                 123_613, "0000000002368b1e4ee27e2e85676ae6f9f9e69579b29093e9a82c170bf7cf8a"
@@ -126,6 +131,7 @@ NETWORKS = {
             *_OF_TESTS,
             0x1E0377AE,
             "00000008819873e925422c1ff0f99f7cc9bbb232af63a077a480a3633bee1ef6",
+            bytes.fromhex("0a03cf40"),
             ("https://mempool.space/signet/api",),
             checkpoint=Checkpoint(
                 293_175, "00000008414aab61092ef93f1aacc54cf9e9f16af29ddad493b908a01ff5c329"
@@ -137,6 +143,7 @@ NETWORKS = {
             *_OF_TESTS,
             0x207FFFFF,
             "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206",
+            bytes.fromhex("fabfb5da"),
             (SANDBOX_URL,),
             (f"{SANDBOX_URL}/price#/usd",),
             (f"{SANDBOX_URL}/price#/{{currency}}",),

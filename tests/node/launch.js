@@ -35,7 +35,8 @@ const node = new FullNode({
   workers: false,
   indexTX: true,
   indexAddress: true,
-  listen: false,
+  listen: true,
+  host: '127.0.0.1',
   httpHost: '127.0.0.1',
   httpPort: 0, // any that is free
   noAuth: true,
@@ -44,6 +45,10 @@ const node = new FullNode({
 });
 node.pool.forceSync = () => {}; // there are no peers
 node.pool.broadcast = async () => {};
+node.pool.options.port = 0; // any that is free
+node.pool.server.on('listening', () => {
+  node.peerPort = node.pool.server.address().port;
+});
 node.mempool.options.maxOrphans = 0;
 
 // What the RPC of Bitcoin Core says and bcoin's does not: a verdict, the history of a script, its
@@ -93,8 +98,9 @@ async function stop() {
 
 (async () => {
   await node.open();
+  await node.pool.listen(); // and connects to nobody
   const {port} = node.http.http.address();
-  process.stdout.write(JSON.stringify({url: `http://127.0.0.1:${port}/`}) + '\n');
+  process.stdout.write(JSON.stringify({url: `http://127.0.0.1:${port}/`, peer: `127.0.0.1:${node.peerPort}`}) + '\n');
   process.stdin.resume().on('end', stop);
   process.on('SIGTERM', stop);
 })().catch((err) => {

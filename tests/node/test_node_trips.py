@@ -6,6 +6,7 @@ all, which only ever goes forward; a new shop for each test.
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ from builders import TickerServer
 from fake_esplora import Json
 from node_till import Chain, NodeTill, open_chain, open_node_till
 
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.peers.pool import Peers
+from btcpay.check.report import Report
+from btcpay.http import http_client
 from btcpay.proofs.document import check_document
 from btcpay.proofs.verify import Proven
 from storage.queries import payments
@@ -117,3 +122,29 @@ def test_a_payment_in_a_nodes_block_is_proven_and_its_proof_holds_offline(
     proven = proof(till, invoice)
     assert (proven.txid, proven.block_hash) == (txid, till.node.tip()[1])
     assert list(proven.amounts_sats.values()) == [invoice["amount_sats"]]
+
+
+def check_over_peers(till: NodeTill) -> Report:
+    """A run that asks the node by Bitcoin's own protocol, and no explorer."""
+    db, network = till.shop.service.db, till.settings.network
+    nobody = Explorers(network, (), http_client.Session())
+    checker = till.checker(explorers=nobody, peers=(till.node.place,))
+    settings = replace(checker.settings, explorers=())
+    peers = Peers(network, [till.node.place], db.close)
+    return replace(checker, settings=settings, peers=peers).run()
+
+
+def test_a_payment_is_found_reorganised_and_proven_by_the_nodes_own_protocol(till: NodeTill):
+    till.mine()  # bcoin shows no headers before its tip is one of the day
+    invoice = till.shop.invoice()
+    assert check_over_peers(till).complete
+    txid = till.pay(invoice)
+    till.mine()
+    assert check_over_peers(till).changed == {invoice["id"]: "paid"}
+    assert proof(till, invoice).txid == txid
+    raw = till.node.transaction(txid).raw
+    till.mine()
+    block_hash = till.node.reorganise(2, instead=[raw])[0]
+    assert check_over_peers(till).changed == {invoice["id"]: "paid"}
+    assert proof(till, invoice).block_hash == block_hash
+    assert till.balance() == (invoice["amount_sats"],) * 2

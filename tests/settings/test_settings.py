@@ -218,6 +218,22 @@ def test_trailing_slashes_of_roots_are_dropped_and_nothing_can_be_changed_later(
         settings.base_url = "http://b"
 
 
+def test_peers_stand_beside_explorers_or_in_their_place():
+    environ = {"BTCPAY_PEERS": "10.0.0.5:8333,[::1]:18444, node.lan:8333"}
+    places = ("10.0.0.5:8333", "[::1]:18444", "node.lan:8333")
+    assert read(environ).peers == places and read(environ).explorers
+    assert read(environ | {"BTCPAY_EXPLORERS": "none"}).explorers == ()
+    (alone,) = mistakes(EXPLORERS="none")
+    assert alone == "BTCPAY_EXPLORERS accepts none only beside BTCPAY_PEERS"
+    tor = "http://127.0.0.1:8118"
+    (far,) = mistakes(PEERS="10.0.0.5:8333,node.lan:8333", PROXY=tor)
+    assert far.startswith("BTCPAY_PEERS accepts beside BTCPAY_PROXY only peers on this machine")
+    read({"BTCPAY_PEERS": "10.0.0.5:8333", "BTCPAY_PROXY": tor})
+    for wrong in ("node", "node:", "node:0", "node:65536", "http://node:1", "a b:1"):
+        (mistake,) = mistakes(PEERS=wrong)
+        assert mistake.startswith("BTCPAY_PEERS accepts host:port of nodes")
+
+
 def test_the_confirmations_follow_the_amount_from_each_step_on():
     amounts = [Decimal(usd) for usd in ("0.01", "999.99", "1000", "9999.99", "10000", "1000000")]
     for text, blocks in (("1 3@1000 6@10000", [1, 1, 3, 3, 6, 6]), ("", [1] * 6)):

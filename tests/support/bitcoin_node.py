@@ -185,7 +185,8 @@ class BitcoinNode:
         if not ready:
             self.stop()
             raise NodeError(f"the node ended with {self._process.returncode}")
-        self.url = json.loads(ready)["url"]
+        places = json.loads(ready)
+        self.url, self.place = places["url"], places["peer"]
         self.wallet = Wallet(self)
 
     def __enter__(self) -> "BitcoinNode":

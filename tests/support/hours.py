@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from btcpay.chain.explorers.quota import Allowance, lasting
+from btcpay.chain.explorers.quota import lasting
+from btcpay.chain.pool import Allowance
 from btcpay.chain.progress import KEPT_PART
 from btcpay.check.plan import plan
 from btcpay.check.read import MOST_S

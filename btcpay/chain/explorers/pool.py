@@ -5,18 +5,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from btcpay.chain.explorers.esplora import Esplora
-from btcpay.chain.explorers.quota import UNLIMITED, Allowance, Quota
-from btcpay.chain.line import Line
+from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.pool import Allowance, Pool
 from btcpay.chain.sources import AddressIndex, Mempool
 from btcpay.http import http_client
-from btcpay.http.clock_skew import ClockSkew
 from btcpay.settings.settings import Settings
 from btcpay.values.networks import Network
 
 
-class Explorers(Line[Esplora], AddressIndex):
-    """`clock_skew` has the times in their answers."""
-
+class Explorers(Pool[Esplora], AddressIndex):
     def __init__(
         self,
         network: Network,
@@ -25,13 +22,13 @@ class Explorers(Line[Esplora], AddressIndex):
         quota: Quota | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.clock_skew = ClockSkew()
-        on_headers = self.clock_skew.on_headers
-        self._all = [Esplora(network, url, session, quota, on_headers) for url in urls]
         self._quota = quota
         self._told = Counter[tuple[str, str]]()
-        # The connection with which a thread's calls were counted.
-        super().__init__(self._all, quota.db.close if quota else lambda: None, pause)
+        super().__init__(
+            lambda skew: [Esplora(network, url, session, quota, skew.on_headers) for url in urls],
+            quota.db.close if quota else lambda: None,  # a thread's calls were counted with it
+            pause,
+        )
 
     def waiting(self, address: str, script: bytes) -> Mempool:
         return self.ask(lambda one: one.waiting(address, script))
@@ -48,16 +45,6 @@ class Explorers(Line[Esplora], AddressIndex):
         self.expect(height, {found: height})
         return height
 
-    @property
-    def calls(self) -> int:
-        """Requests made so far, failed ones too."""
-        return sum(explorer.calls for explorer in self._all)
-
-    @property
-    def bytes_read(self) -> int:
-        """The bodies of the answers so far, those that broke off too."""
-        return sum(explorer.bytes_read for explorer in self._all)
-
     def tallies(self) -> Iterator[tuple[str, str, int]]:
         """What was asked and what failed since it was last told: (name, host, total)."""
         for place in self._places():
@@ -68,19 +55,14 @@ class Explorers(Line[Esplora], AddressIndex):
 
     def allowance(self) -> Allowance:
         if self._quota is None:
-            return UNLIMITED
-        return self._quota.allowance([explorer.name for explorer in self._all])
-
-    def end_within(self, seconds: float) -> None:
-        """After so many nobody is asked any more."""
-        for explorer in self._all:
-            explorer.until_s = time.monotonic() + seconds
+            return super().allowance()
+        return self._quota.allowance([explorer.name for explorer in self.all])
 
     def close(self) -> None:
         """At the end of a run: nobody asks on, and what was counted and not asked is given back."""
-        self.end_within(0)
+        super().close()
         if self._quota:
-            self._quota.give_back(one.name for one in self._all if one.calls and not one.left_alone)
+            self._quota.give_back(one.name for one in self.all if one.calls and not one.left_alone)
 
 
 def open_explorers(

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from urllib.parse import urlsplit
 
+from btcpay.chain.pool import Allowance
 from btcpay.chain.sources import Spent
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
@@ -24,22 +25,6 @@ CALLS_AT_ONCE = 20
 # From the second refusal in a row on, doubled at each further one; the first ends only its run.
 FIRST_REST = timedelta(minutes=1)
 LONGEST_REST = HOUR  # public explorers count by the hour
-
-
-@dataclass(frozen=True)
-class Allowance:
-    """What a run may spend, in calls.
-
-    `per_hour` is the quota of one explorer, as a second one is a reserve. `left` is what the one
-    with the most has left; `minutely` of that lasts until those of the past hour come back.
-    """
-
-    per_hour: int
-    left: int
-    minutely: float
-
-
-UNLIMITED = Allowance(10**9, 10**9, 10**9)
 
 
 def lasting(left: int, used: Mapping[int, int]) -> float:

@@ -12,6 +12,7 @@ from peewee import PeeweeException
 
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.peers.pool import open_peers
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.report import Reporter, show_skipped
@@ -120,7 +121,8 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
     def new() -> Checker:
         quota = Quota(shell.db, per_hour, utc_now)
         explorers = open_explorers(settings, quota, session)
-        return Checker(shell.db, settings, explorers, prices, utc_now, in_flight)
+        peers = open_peers(settings, shell.db)
+        return Checker(shell.db, settings, explorers, prices, utc_now, in_flight, peers=peers)
 
     return new
 

@@ -197,7 +197,7 @@ def test_an_explorer_has_sixty_seconds_of_a_run_and_the_mempool_is_asked_all_the
 ):
     explorers = client(first)
     assert explorers.ask(Esplora.tip_height) == 1000
-    (one,) = explorers._all
+    (one,) = explorers.all
     one._chain_s += endpoint.MOST_CHAIN_S
     with pytest.raises(OutOfQuota, match="127.0.0.1 has had its time of this run"):
         explorers.ask(Esplora.tip_height)
@@ -208,7 +208,7 @@ def test_an_explorer_has_sixty_seconds_of_a_run_and_the_mempool_is_asked_all_the
 def test_time_that_is_spent_is_no_excuse_where_another_explorer_fails(first, second):
     """A block that the honest one has not is passed over then, and keeps no other from it."""
     explorers = client(first, second)
-    explorers._all[0]._chain_s += endpoint.MOST_CHAIN_S
+    explorers.all[0]._chain_s += endpoint.MOST_CHAIN_S
     second.instead = lambda _: say("no", 404)
     with pytest.raises(ExplorerError, match="its time of this run.*HTTP 404") as caught:
         explorers.ask(Esplora.tip_height)

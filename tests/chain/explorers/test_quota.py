@@ -12,7 +12,8 @@ from btcpay.chain import line
 from btcpay.chain.explorers import endpoint
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.explorers.quota import CALLS_AT_ONCE, Allowance, Quota, lasting, name_of
+from btcpay.chain.explorers.quota import CALLS_AT_ONCE, Quota, lasting, name_of
+from btcpay.chain.pool import Allowance
 from btcpay.chain.sources import Spent
 from btcpay.http import http_client
 from btcpay.values.errors import ExplorerError, OutOfQuota

@@ -1,0 +1,137 @@
+"""One connection to a node: greeted, and asked for one message at a time, within time and bytes."""
+
+import random
+import socket
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import TypeVar
+
+from btcpay.bitcoin.wire import Malformed
+from btcpay.chain.peers import messages
+from btcpay.chain.peers.messages import Greeting, Head
+from btcpay.http.deadline import in_time
+from btcpay.values.errors import FetchError, Unreachable
+from btcpay.values.hosts import host_and_port
+from btcpay.values.networks import Network
+
+CONNECT_TIMEOUT_S = 5.0
+GREETING_TIMEOUT_S = 10.0
+# While one answer is waited for: what a peer sends beside it, be it ever so small.
+MOST_BESIDE_BYTES, MOST_BESIDE = 8_000_000, 20_000
+_PIECE_BYTES = 65_536
+T = TypeVar("T")
+
+
+class Connection:
+    """`greeting` is what the node said of itself; `count` gets the bytes that came.
+
+    Its methods raise FetchError; afterwards it is of no use.
+    """
+
+    def __init__(self, network: Network, place: str, count: Callable[[int], None]) -> None:
+        self._magic, self._count = network.magic, count
+        host, port = host_and_port(place)
+
+        def connect() -> socket.socket:
+            return socket.create_connection((host, port), CONNECT_TIMEOUT_S)
+
+        try:
+            self._socket = in_time(CONNECT_TIMEOUT_S, connect)
+        except (OSError, UnicodeError) as error:  # a name may be none that can be looked up
+            raise Unreachable(f"cannot be reached: {getattr(error, 'strerror', error)}") from None
+        try:
+            self.greeting = self._greet()
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(
+        self, command: str, body: bytes, wanted: Collection[str], timeout_s: float
+    ) -> tuple[str, bytes]:
+        """Sends a message; the first one of the `wanted` kinds that comes then, and its body."""
+        end_s = time.monotonic() + timeout_s
+        self._send(command, body, end_s)
+        return self._next(wanted, end_s)
+
+    def close(self) -> None:
+        """Also while another thread reads from it, which reads its end then."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _greet(self) -> Greeting:
+        """Each says its version and confirms the other's."""
+        end_s = time.monotonic() + GREETING_TIMEOUT_S
+        self._send("version", messages.version_body(random.getrandbits(64)), end_s)
+        _, body = self._next(("version",), end_s)
+        greeting = _parsed(messages.parse_version, body)
+        if not greeting.services & (messages.NODE_NETWORK | messages.NODE_NETWORK_LIMITED):
+            raise FetchError("serves no blocks")
+        self._send("verack", b"", end_s)
+        self._next(("verack",), end_s)
+        return greeting
+
+    def _send(self, command: str, body: bytes, end_s: float) -> None:
+        try:
+            self._socket.settimeout(_left_s(end_s))
+            self._socket.sendall(messages.message(self._magic, command, body))
+        except OSError as error:
+            raise Unreachable(f"takes nothing: {error.strerror or error}") from None
+
+    def _next(self, wanted: Collection[str], end_s: float) -> tuple[str, bytes]:
+        beside = 0
+        for _ in range(MOST_BESIDE):
+            head = self._head(end_s)
+            if head.command in wanted:
+                body = self._receive(head.size, end_s)
+                if messages.checksum(body) != head.checksum:
+                    raise FetchError("sent a message that is spoiled")
+                return head.command, body
+            beside += messages.HEAD_BYTES + head.size
+            if beside > MOST_BESIDE_BYTES:
+                break
+            if head.command == "ping":
+                self._send("pong", self._receive(head.size, end_s), end_s)
+            else:
+                self._skip(head.size, end_s)
+        raise FetchError("sends much that nobody asked for")
+
+    def _head(self, end_s: float) -> Head:
+        raw = self._receive(messages.HEAD_BYTES, end_s)
+        return _parsed(lambda found: messages.parse_head(self._magic, found), raw)
+
+    def _receive(self, size: int, end_s: float) -> bytes:
+        found = bytearray()
+        while len(found) < size:
+            found += self._piece(size - len(found), end_s)
+        return bytes(found)
+
+    def _skip(self, size: int, end_s: float) -> None:
+        while size:
+            size -= len(self._piece(size, end_s))
+
+    def _piece(self, most: int, end_s: float) -> bytes:
+        try:
+            self._socket.settimeout(_left_s(end_s))
+            piece = self._socket.recv(min(most, _PIECE_BYTES))
+        except OSError as error:
+            raise Unreachable(f"does not answer: {error.strerror or error}") from None
+        if not piece:
+            raise Unreachable("hung up")
+        self._count(len(piece))
+        return piece
+
+
+def _left_s(end_s: float) -> float:
+    left_s = end_s - time.monotonic()
+    if left_s <= 0:
+        raise Unreachable("took too long")
+    return left_s
+
+
+def _parsed(parse: Callable[[bytes], T], raw: bytes) -> T:
+    try:
+        return parse(raw)
+    except Malformed as error:
+        raise FetchError(f"sent what does not decode: {error}") from None

@@ -1,0 +1,128 @@
+"""Messages of Bitcoin's peer-to-peer protocol: their bytes, without any connection. Pure.
+
+Source: BIP31, 37, 130, 144 and the protocol's developer reference (developer.bitcoin.org).
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from btcpay import __version__
+from btcpay.bitcoin.header import HEADER_BYTES
+from btcpay.bitcoin.wire import (
+    Malformed,
+    Reader,
+    compact_size,
+    hash256,
+    prefixed,
+    txid_bytes,
+    txid_hex,
+    u32,
+)
+
+VERSION = 70016  # what we speak: Bitcoin Core's since 0.21
+HEAD_BYTES = 24
+MOST_HEADERS = 2000  # of one message
+WITNESS_BLOCK = 0x40000002  # BIP144: a block with its witnesses
+NODE_NETWORK, NODE_NETWORK_LIMITED = 1, 1024  # BIP159: a pruned node has the last 288 blocks
+# The most bytes that the body of a message may have; of any other kind nothing is kept.
+LIMITS = {
+    "version": 1024,
+    "verack": 0,
+    "ping": 8,
+    "headers": 3 + MOST_HEADERS * (HEADER_BYTES + 1),
+    "block": 4_000_000,  # BIP141
+    "notfound": 9 + 36,  # we ask for one block at a time
+}
+MAX_BODY_BYTES = 4_000_000  # Bitcoin Core, net.h: MAX_PROTOCOL_MESSAGE_LENGTH
+_NOWHERE = bytes(26)  # services, address and port of nobody
+_head = Struct("<4s12sI4s")
+_version_begins = Struct("<iQq")
+
+
+class Head(NamedTuple):
+    """What stands before a body: its kind, its length and the beginning of its double SHA-256."""
+
+    command: str
+    size: int
+    checksum: bytes
+
+
+class Greeting(NamedTuple):
+    """What a peer says of itself: `time` in unix seconds, `height` of its best block."""
+
+    version: int
+    services: int
+    time: int
+    height: int
+
+
+def checksum(body: bytes) -> bytes:
+    return hash256(body)[:4]
+
+
+def message(magic: bytes, command: str, body: bytes = b"") -> bytes:
+    """A whole message; `command` of at most twelve ASCII letters."""
+    return _head.pack(magic, command.encode(), len(body), checksum(body)) + body
+
+
+def parse_head(magic: bytes, raw: bytes) -> Head:
+    """The head in 24 bytes. Raises Malformed for another network's, and one that is too long."""
+    found, command, size, check = _head.unpack(raw)
+    if found != magic:
+        raise Malformed("it speaks another protocol, or of another network")
+    name = command.rstrip(b"\x00").decode("ascii", "replace")
+    if size > LIMITS.get(name, MAX_BODY_BYTES):
+        raise Malformed(f"a message of {size} bytes is too long")
+    return Head(name, size, check)
+
+
+def version_body(nonce: int) -> bytes:
+    """We serve nothing, want no transactions announced (BIP37), and do not say our time."""
+    agent = prefixed(f"/btcpay:{__version__}/".encode())
+    begins = _version_begins.pack(VERSION, 0, 0)
+    ends = nonce.to_bytes(8, "little") + agent + u32(0) + b"\x00"
+    return begins + _NOWHERE + _NOWHERE + ends
+
+
+def parse_version(body: bytes) -> Greeting:
+    """Raises Malformed. What newer versions add behind it is not read."""
+    reader = Reader(body)
+    version, services, time = _version_begins.unpack(reader.take(_version_begins.size))
+    reader.take(2 * len(_NOWHERE) + 8)
+    reader.prefixed()  # its name
+    return Greeting(version, services, time, reader.number(4))
+
+
+def getheaders_body(locator: Sequence[str], stop: str = "00" * 32) -> bytes:
+    """Asks for what follows the first hash of the locator that it has; for `stop` alone when empty.
+
+    Hashes in reversed hex.
+    """
+    hashes = b"".join(map(txid_bytes, locator))
+    return u32(VERSION) + compact_size(len(locator)) + hashes + txid_bytes(stop)
+
+
+def parse_headers(body: bytes) -> list[bytes]:
+    """Headers of 80 bytes each. Raises Malformed."""
+    reader = Reader(body)
+    count = reader.compact()
+    if count > MOST_HEADERS:
+        raise Malformed(f"{count} headers are too many")
+    headers = []
+    for _ in range(count):
+        headers.append(reader.take(HEADER_BYTES))
+        if reader.compact():
+            raise Malformed("a header has transactions")
+    reader.finish()
+    return headers
+
+
+def getdata_body(block_hash: str) -> bytes:
+    """Asks for a block with its witnesses; the hash in reversed hex."""
+    return compact_size(1) + u32(WITNESS_BLOCK) + txid_bytes(block_hash)
+
+
+def block_hash_of(body: bytes) -> str:
+    """The hash of a block, by its header."""
+    return txid_hex(hash256(body[:HEADER_BYTES]))

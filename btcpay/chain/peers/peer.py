@@ -1,0 +1,177 @@
+"""One node of the network as a source of blocks: news of headers by locator, a block by hash."""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from functools import cached_property
+
+from btcpay.bitcoin.header import Header, parse_header
+from btcpay.chain.headers import check_header
+from btcpay.chain.peers import messages
+from btcpay.chain.peers.connection import Connection
+from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource, Known, Spent
+from btcpay.values.errors import FetchError, ProofFailed, Unreachable
+from btcpay.values.networks import Checkpoint, Network
+from btcpay.values.times import from_unix_s
+
+ANSWER_TIMEOUT_S = 20.0
+BLOCK_TIMEOUT_S = 60.0
+MOST_CHAIN_S = 60.0  # of a run, for all that it is asked
+MESSAGES_AT_MOST = 100  # of 2,000 headers: nearly four years
+
+
+class Peer(BlockSource):
+    """A node at `host`, which is host:port; it is greeted at the first question of a run.
+
+    Nothing is believed. One question at a time. `calls` counts questions, `bytes_read` what came;
+    nothing is asked after `until_s` of `time.monotonic()`. `on_time` gets its clock, in unix
+    seconds, at each greeting.
+    """
+
+    def __init__(self, network: Network, place: str, on_time: Callable[[int], None]) -> None:
+        self.network, self.host = network, place
+        self.calls = self.bytes_read = 0
+        self.until_s = math.inf
+        self._on_time = on_time
+        self._connection: Connection | None = None
+        self._best: Known | None = None  # the end of what it has shown
+        self._spent_s = 0.0
+        self._turn = threading.Lock()
+
+    def tip_height(self) -> int:
+        if self._best:
+            raws = self._headers([self._best.hash])
+            if not raws or parse_header(raws[0]).previous == self._best.hash:
+                return self._best.height + len(raws)
+        return self._height_by_greeting()
+
+    def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
+        """From the third block below our newest on, so that one that is behind is known by that."""
+        heights = {known.hash: known.height for known in locator}
+        lower = locator[MAX_BLOCKS_BEHIND + 1 :]
+        height = None
+        for raws in self._pages([known.hash for known in lower or locator[-1:]]):
+            if height is None:
+                height = heights.get(parse_header(raws[0]).previous)
+                if height is None:
+                    raise FetchError(
+                        f"its chain has not our block {locator[-1].height}, the first that we keep"
+                        " (when nobody has it: `btcpay chain begin-anew`)"
+                    )
+            yield raws
+            height += len(raws)
+            self._best = Known(height, parse_header(raws[-1]).hash)
+        if height is None and lower:
+            raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
+
+    def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
+        """As a peer knows no times, all headers since the checkpoint are walked."""
+        first, headers = self._walked
+        index = len(headers) - 1
+        while index and from_unix_s(parse_header(headers[index]).time) > at:
+            index -= 1
+        return first + index, headers[max(0, index - below) : index + 1]
+
+    def header_at(self, height: int) -> bytes:
+        first, headers = self._walked
+        if not first <= height < first + len(headers):
+            raise FetchError(f"shows no block {height}: its headers are walked from {first} on")
+        return headers[height - first]
+
+    def raw_block(self, hash: str) -> bytes:
+        wanted = ("block", "notfound")
+        command, body = self._ask("getdata", messages.getdata_body(hash), wanted, BLOCK_TIMEOUT_S)
+        if command == "notfound":
+            raise FetchError(f"has not block {hash}")
+        if messages.block_hash_of(body) != hash:
+            raise FetchError("answered another block")
+        return body
+
+    def close(self) -> None:
+        """Hangs up, also on a question that nobody waits for any more."""
+        self.until_s = 0.0
+        self._hang_up()
+
+    @cached_property
+    def _walked(self) -> tuple[int, list[bytes]]:
+        """Every header from the checkpoint, or the first block, to its tip; and where they begin.
+
+        Linked, each with its work. Raises ProofFailed for others.
+        """
+        point = self.network.checkpoint or Checkpoint(0, self.network.genesis_hash)
+        headers = self._headers([], point.hash)[:1]
+        if not headers or parse_header(headers[0]).hash != point.hash:
+            raise FetchError(f"has not block {point.height} of {self.network.name}")
+        last = point.hash
+        for raws in self._pages([point.hash]):
+            for raw in raws:
+                header: Header = check_header(self.network, raw)
+                if header.previous != last:
+                    raise ProofFailed("shows headers that are no chain")
+                last = header.hash
+            headers += raws
+        self._best = Known(point.height + len(headers) - 1, last)
+        return point.height, headers
+
+    def _pages(self, locator: Sequence[str]) -> Iterator[list[bytes]]:
+        """Messages with headers, up to its tip; none is empty, and each follows the one before."""
+        last = ""
+        for _ in range(MESSAGES_AT_MOST):
+            raws = self._headers(locator)
+            if raws and last not in ("", parse_header(raws[0]).previous):
+                raise ProofFailed("shows headers that are no chain")
+            if raws:
+                yield raws
+            if len(raws) < messages.MOST_HEADERS:
+                return
+            last = parse_header(raws[-1]).hash
+            locator = [last]
+        raise FetchError("shows more headers than there can be")
+
+    def _headers(self, locator: Sequence[str], stop: str = "00" * 32) -> list[bytes]:
+        asked = messages.getheaders_body(locator, stop)
+        _, body = self._ask("getheaders", asked, ("headers",), ANSWER_TIMEOUT_S)
+        try:
+            return messages.parse_headers(body)
+        except ValueError as error:
+            raise FetchError(f"sent what does not decode: {error}") from None
+
+    def _height_by_greeting(self) -> int:
+        with self._turn:
+            return self._greeted().greeting.height
+
+    def _ask(
+        self, command: str, body: bytes, wanted: Sequence[str], timeout_s: float
+    ) -> tuple[str, bytes]:
+        began_s = time.monotonic()
+        if not self._turn.acquire(timeout=timeout_s):
+            raise Unreachable("is still at another question")
+        try:
+            left_s = min(self.until_s - time.monotonic(), MOST_CHAIN_S - self._spent_s)
+            if left_s <= 0:
+                raise Spent("has had its time of this run")
+            self.calls += 1
+            return self._greeted().ask(command, body, wanted, min(timeout_s, left_s))
+        except FetchError:
+            self._hang_up()
+            raise
+        finally:
+            self._spent_s += time.monotonic() - began_s
+            self._turn.release()
+
+    def _greeted(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection(self.network, self.host, self._count)
+            self._on_time(self._connection.greeting.time)
+        return self._connection
+
+    def _hang_up(self) -> None:
+        """After a failure nobody knows which answer would come next."""
+        connection, self._connection = self._connection, None
+        if connection:
+            connection.close()
+
+    def _count(self, size: int) -> None:
+        self.bytes_read += size

@@ -1,0 +1,76 @@
+"""Messages byte by byte: the vectors of the protocol's documentation, and what is refused."""
+
+import pytest
+
+from btcpay.bitcoin.wire import Malformed
+from btcpay.chain.peers import messages
+from btcpay.values.networks import NETWORKS
+
+MAGIC = NETWORKS["mainnet"].magic
+# en.bitcoin.it/wiki/Protocol_documentation, of 0.7.2; without its head, and a verack with it.
+VERSION = bytes.fromhex(
+    "62ea0000010000000000000011b2d05000000000"
+    "010000000000000000000000000000000000ffff000000000000"
+    "010000000000000000000000000000000000ffff000000000000"
+    "3b2eb35d8ce617650f2f5361746f7368693a302e372e322fc03e0300"
+)
+VERACK = bytes.fromhex("f9beb4d976657261636b000000000000000000005df6e0e2")
+# developer.bitcoin.org, reference, getheaders and headers: the first two blocks that follow.
+GENESIS = "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f"
+BLOCK_1 = "00000000839a8e6886ab5951d76f411475428afc90947ee320161bbf18eb6048"
+HEADER_1 = bytes.fromhex(
+    "010000006fe28c0ab6f1b372c1a6a246ae63f74f931e8365e15a089c68d6190000000000982051fd"
+    "1e4ba744bbbe680e1fee14677ba1a3c3540bf7b1cdb606e857233e0e61bc6649ffff001d01e36299"
+)
+
+
+def test_a_message_is_what_the_documentation_shows():
+    assert messages.message(MAGIC, "verack") == VERACK
+    assert messages.checksum(VERSION).hex() == "3b648d5a"
+    assert messages.parse_version(VERSION) == (60002, 1, 0x50D0B211, 212_672)
+    assert messages.parse_version(messages.version_body(7)) == (messages.VERSION, 0, 0, 0)
+    assert messages.getheaders_body([GENESIS]).hex() == (
+        "80110100" + "01" + bytes.fromhex(GENESIS)[::-1].hex() + "00" * 32
+    )
+    assert messages.getdata_body(GENESIS).hex() == (
+        "0102000040" + bytes.fromhex(GENESIS)[::-1].hex()
+    )
+    assert messages.parse_headers(b"\x01" + HEADER_1 + b"\x00") == [HEADER_1]
+    assert messages.block_hash_of(HEADER_1 + b"\x01 and so on") == BLOCK_1
+    assert messages.parse_headers(b"\x00") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\x01" + HEADER_1,
+        b"\x01" + HEADER_1 + b"\x01",
+        b"\x01" + HEADER_1 + b"\x00\x00",
+        b"\xfd\x01\x00" + HEADER_1 + b"\x00",
+        b"\xfd\xd1\x07" + (HEADER_1 + b"\x00") * 2001,
+    ],
+    ids=["empty", "cut", "with a transaction", "more behind", "a long length", "2,001 of them"],
+)
+def test_headers_that_no_node_sends_are_malformed(body):
+    with pytest.raises(Malformed):
+        messages.parse_headers(body)
+
+
+@pytest.mark.parametrize("cut", [0, 4, 20, 80, 85, 99])
+def test_a_version_that_is_cut_is_malformed(cut):
+    with pytest.raises(Malformed):
+        messages.parse_version(VERSION[:cut])
+
+
+def test_a_head_of_another_network_or_of_too_many_bytes_is_malformed():
+    def head(magic: bytes, command: bytes, size: int) -> bytes:
+        return magic + command.ljust(12, b"\x00") + size.to_bytes(4, "little") + bytes(4)
+
+    for command, size in [(b"block", 4_000_000), (b"verack", 0), (b"any", 4_000_000)]:
+        assert messages.parse_head(MAGIC, head(MAGIC, command, size)).size == size
+        with pytest.raises(Malformed):
+            messages.parse_head(MAGIC, head(MAGIC, command, size + 1))
+    with pytest.raises(Malformed):
+        messages.parse_head(MAGIC, head(NETWORKS["regtest"].magic, b"verack", 0))
+    assert len({network.magic for network in NETWORKS.values()}) == len(NETWORKS)

@@ -1,0 +1,230 @@
+"""The check over nodes of the network: followed, reorganised, proven; beside bad ones too."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+from fake_esplora import LiedTo
+from fake_peer import Bad, Blocks, FakePeer, headers_body, honest
+from rival import Rival
+
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.peers.pool import Peers
+from btcpay.check.report import Report
+from btcpay.http import http_client
+from btcpay.proofs.document import check_document
+from storage.queries import blocks, payments
+
+Open = Callable[..., FakePeer]
+
+
+class Hasty(Peers):
+    """Waits a tenth of what the product waits."""
+
+    hedge_s, late_s = Peers.hedge_s / 10, Peers.late_s / 10
+
+
+def chain_of(till: LiedTo) -> Blocks:
+    ledger = till.sandbox.chain.ledger
+    return lambda: [ledger.blocks[hash] for hash in ledger.hashes]
+
+
+@pytest.fixture
+def shop(lied_to: Callable[..., LiedTo]) -> Iterator[tuple[LiedTo, Open]]:
+    """A shop, and what opens nodes of the network; its explorer is never to be asked."""
+    till = lied_to()
+    till.mine()
+    with ExitStack() as stack:
+
+        def open_peer(bad: Bad = honest, seen: Blocks | None = None, **more: bytes) -> FakePeer:
+            return stack.enter_context(
+                FakePeer(seen or chain_of(till), lambda: till.now, bad, **more)
+            )
+
+        yield till, open_peer
+
+
+def check(till: LiedTo, *peers: FakePeer) -> Report:
+    """A whole run over these peers alone."""
+    db, network = till.shop.service.db, till.settings.network
+    places = tuple(peer.place for peer in peers)
+    nobody = Explorers(network, (), http_client.Session())
+    checker = till.checker(explorers=nobody, peers=places)
+    settings = replace(checker.settings, explorers=())
+    over = Hasty(network, places, db.close, lambda _: None)
+    checker = replace(checker, settings=settings, peers=over)
+    report = checker.run()
+    checker.finish(report)
+    assert till.liar.asked == []
+    return report
+
+
+def test_a_payment_is_found_reorganised_and_proven_over_two_peers(shop):
+    till, open_peer = shop
+    peers = [open_peer(), open_peer()]
+    invoice = till.shop.invoice()
+    assert check(till, *peers).complete
+    till.pay(invoice)
+    till.mine(3)
+    report = check(till, *peers)
+    assert report.changed == {invoice["id"]: "paid"} and report.complete and report.is_agreed
+    assert report.blocks == 3 and report.read_bytes > 600
+    (row,) = till.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
+    assert sum(check_document(json.loads(row["document"])).amounts_sats.values()) > 0
+    till.sandbox.chain.reorganise(3, till.now)
+    assert check(till, *peers).complete
+    assert till.look(invoice)["status"] == "open"
+    till.mine()
+    assert check(till, *peers).changed == {invoice["id"]: "paid"}
+    assert check(till, *peers).blocks == 0
+    assert till.balance() == (invoice["amount_sats"],) * 2
+    assert "pong" in peers[0].asked
+
+
+@pytest.mark.parametrize("behind", [1, 2, 3, 12])
+def test_a_peer_that_is_behind_is_known_by_its_headers(shop, behind):
+    till, open_peer = shop
+    till.shop.invoice()
+    till.mine(20)
+    old = chain_of(till)()
+    till.mine(behind)
+    late, good = open_peer(seen=lambda: old), open_peer()
+    assert check(till, good).complete
+    report = check(till, late, good)
+    assert report.complete and report.is_agreed == (behind <= 2)
+    assert check(till, late).complete == (behind <= 2)
+
+
+def test_an_invoice_ends_once_a_block_is_an_hour_past_its_deadline(shop):
+    till, open_peer = shop
+    peers = [open_peer(), open_peer()]
+    invoice = till.shop.invoice(expires_in_hours=0.5)
+    assert check(till, *peers).complete
+    for minutes, status in [(31, "open"), (58, "open"), (2, "expired")]:
+        till.clock.move(minutes=minutes)
+        assert check(till, *peers).changed == {}  # the newest block is as old as before
+        till.mine()
+        assert check(till, *peers).complete
+        assert till.look(invoice)["status"] == status
+
+
+def test_no_block_from_the_future_ends_an_invoice_before_its_deadline(shop):
+    till, open_peer = shop
+    invoice = till.shop.invoice(expires_in_hours=0.5)
+    rival = Rival(till).add(at=till.now + 7000)
+    peer = open_peer(seen=lambda: rival.blocks)
+    assert check(till, peer).complete and till.look(invoice)["status"] == "open"
+    till.clock.move(minutes=31)
+    assert check(till, peer).changed == {invoice["id"]: "expired"}
+
+
+def only_once_greeted(bad: Bad) -> Bad:
+    def when(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+        return command not in ("version", "verack", "pong") and bad(peer, sock, command, body)
+
+    return when
+
+
+def of(command: str, bad: Bad) -> Bad:
+    def when(peer: FakePeer, sock: socket.socket, asked: str, body: bytes) -> bool:
+        return asked == command and bad(peer, sock, asked, body)
+
+    return when
+
+
+def never(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+    return peer.released.wait()
+
+
+def drips(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+    whole = peer.magic + command.encode().ljust(12, b"\x00") + b"\x40\x00\x00\x00"
+    for byte in whole + bytes(68):
+        sock.sendall(bytes([byte]))
+        if peer.released.wait(0.2):
+            break
+    return True
+
+
+def floods(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+    while not peer.released.is_set():
+        peer.send(sock, "tx", bytes(100_000))
+    return True
+
+
+def pings(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+    while not peer.released.is_set():
+        peer.send(sock, "ping", bytes(8))
+    return True
+
+
+def shows(change: Callable[[list[bytes]], Sequence[bytes]]) -> Bad:
+    def lie(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+        headers = [block.header for block in peer.blocks()[-4:]]
+        peer.send(sock, "headers", headers_body(change(headers)))
+        return True
+
+    return of("getheaders", lie)
+
+
+def hangs_up_amid_a_block(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+    sock.sendall(peer.magic + b"block".ljust(12, b"\x00") + b"\x00\x10\x00\x00" + bytes(400))
+    sock.shutdown(socket.SHUT_RDWR)
+    return True
+
+
+def false_block(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+    newest, older = peer.blocks()[-1], peer.blocks()[-2]
+    peer.send(sock, "block", newest.header + older.raw[80:])
+    return True
+
+
+def says(raw: bytes) -> Bad:
+    def say(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+        sock.sendall(raw)
+        return True
+
+    return say
+
+
+BAD: dict[str, Bad] = {
+    "silent from the start": never,
+    "silent once greeted": only_once_greeted(never),
+    "dripping": only_once_greeted(drips),
+    "flooding": only_once_greeted(floods),
+    "flooding with pings": only_once_greeted(pings),
+    "speaking HTTP": says(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9),
+    "announcing four gigabytes": says(b"\xfa\xbf\xb5\xdaheaders\x00\x00\x00\x00\x00" + b"\xff" * 8),
+    "spoiling its checksums": says(b"\xfa\xbf\xb5\xdaversion\x00\x00\x00\x00\x00" + bytes(8)),
+    "headers without work": shows(lambda found: [*found, found[-1][:-4] + b"\xff\xff\xff\xff"]),
+    "headers with holes": shows(lambda found: [found[0], *found[2:]]),
+    "headers of no chain of ours": shows(lambda found: found[::-1]),
+    "the same headers for ever": shows(lambda found: found[:1] * 2000),
+    "no block": of("getdata", never),
+    "a false block": of("getdata", false_block),
+    "hanging up amid a block": of("getdata", hangs_up_amid_a_block),
+    "hanging up": lambda peer, sock, command, body: sock.shutdown(socket.SHUT_RDWR) or True,
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_one_bad_peer_keeps_no_payment_back(shop, bad):
+    till, open_peer = shop
+    invoice = till.shop.invoice()
+    till.mine(5)
+    assert check(till, open_peer()).complete
+    till.pay(invoice)
+    till.mine()
+    report = check(till, open_peer(bad), open_peer())
+    assert report.changed == {invoice["id"]: "paid"} and not report.chain_failed
+    assert report.took_ms < 30_000 and report.read_bytes < 60_000_000
+
+
+def test_a_peer_of_another_network_begins_nothing(shop, caplog):
+    till, open_peer = shop
+    till.shop.invoice()
+    report = check(till, open_peer(magic=b"\xf9\xbe\xb4\xd9"))
+    assert report.chain_failed and "of another network" in caplog.text
+    assert till.shop.service.db.row(blocks.TOP) is None

@@ -1,0 +1,109 @@
+"""A node of the network on a real socket: shows a chain of blocks, or misbehaves as told."""
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from builders import REGTEST
+
+from btcpay.bitcoin.wire import Reader, compact_size, prefixed, txid_hex
+from btcpay.chain.peers.messages import NODE_NETWORK, WITNESS_BLOCK, message
+from btcpay.sandbox.node.block import Block
+
+Blocks = Callable[[], Sequence[Block]]
+# Gets a peer, the connection and a message; whether nothing else is to be answered.
+Bad = Callable[["FakePeer", socket.socket, str, bytes], bool]
+
+
+def honest(peer: "FakePeer", sock: socket.socket, command: str, body: bytes) -> bool:
+    return False
+
+
+class FakePeer:
+    """Has the chain that `blocks` says, by height; `asked` are the messages that came.
+
+    `now`: its clock, in unix seconds.
+    """
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        now: Callable[[], int],
+        bad: Bad = honest,
+        magic: bytes = REGTEST.magic,
+    ) -> None:
+        self.blocks, self.now, self.bad, self.magic = blocks, now, bad, magic
+        self.asked: list[str] = []
+        self.released = threading.Event()
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.place = f"127.0.0.1:{self._server.getsockname()[1]}"
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def __enter__(self) -> "FakePeer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.released.set()
+        for sock in (self._server, *self._open):
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+    def send(self, sock: socket.socket, command: str, body: bytes = b"") -> None:
+        sock.sendall(message(self.magic, command, body))
+
+    def _serve(self) -> None:
+        while not self.released.is_set():
+            try:
+                sock, _ = self._server.accept()
+            except OSError:
+                return
+            self._open.append(sock)
+            threading.Thread(target=self._talk, args=(sock,), daemon=True).start()
+
+    def _talk(self, sock: socket.socket) -> None:
+        stream = sock.makefile("rb")
+        try:
+            while head := stream.read(24):
+                _, command, size, _ = struct.unpack("<4s12sI4s", head)
+                body, name = stream.read(size), command.rstrip(b"\x00").decode()
+                self.asked.append(name)
+                if not self.bad(self, sock, name, body):
+                    self._answer(sock, name, body)
+        except (OSError, ValueError):
+            pass
+
+    def _answer(self, sock: socket.socket, command: str, body: bytes) -> None:
+        reader = Reader(body)
+        if command == "version":
+            greeting = struct.pack("<iQq", 70016, NODE_NETWORK, self.now()) + bytes(60)
+            height = struct.pack("<I", len(self.blocks()) - 1)
+            self.send(sock, "version", greeting + prefixed(b"/fake:1/") + height + b"\x01")
+            self.send(sock, "sendcmpct", bytes(9))  # what nobody asked for is passed over
+            self.send(sock, "verack")
+            self.send(sock, "ping", b"12345678")
+        elif command == "getheaders":
+            reader.take(4)
+            locator = [txid_hex(reader.take(32)) for _ in range(reader.compact())]
+            self.send(sock, "headers", headers_body(self.after(locator, txid_hex(reader.take(32)))))
+        elif command == "getdata":
+            assert (reader.compact(), reader.number(4)) == (1, WITNESS_BLOCK)
+            wanted = reader.take(32)
+            raw = next((b.raw for b in self.blocks() if b.hash == txid_hex(wanted)), None)
+            self.send(sock, "block" if raw else "notfound", raw or body)
+
+    def after(self, locator: Sequence[str], stop: str) -> list[bytes]:
+        """As Bitcoin Core: behind the first of the locator that it has, or from genesis on."""
+        chain = list(self.blocks())
+        heights = {block.hash: height for height, block in enumerate(chain)}
+        if not locator:
+            return [chain[heights[stop]].header] if stop in heights else []
+        fork = next((heights[hash] for hash in locator if hash in heights), 0)
+        return [block.header for block in chain[fork + 1 : fork + 2001]]
+
+
+def headers_body(headers: Sequence[bytes]) -> bytes:
+    return compact_size(len(headers)) + b"".join(header + b"\x00" for header in headers)
