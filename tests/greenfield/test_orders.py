@@ -11,6 +11,7 @@ from paths import TESTS
 
 from btcpay.invoices.retention import erase_emails
 from btcpay.invoices.status import rules_for
+from btcpay.merchants import keys
 from btcpay.merchants.shops import is_within, origin_of
 from btcpay.values.errors import CommandError
 from storage.queries import invoices
@@ -386,3 +387,26 @@ def test_where_a_shop_is():
         assert is_within(url, SHOP) == ("./" not in url)
     with pytest.raises(CommandError):
         origin_of("ftp://shop.example")
+
+
+@pytest.mark.parametrize("name", ["expirationMinutes", "paymentTolerance"])
+def test_a_number_that_would_take_minutes_to_write_is_refused_at_once(greenfield, name):
+    body = f'{{"amount": "5", "currency": "USD", "checkout": {{"{name}": %s}}}}'
+    for number in ("1e99999999", '"1e99999999"', "-1e99999999"):
+        sent = {"data": body % number, "content_type": "application/json"}
+        answer = greenfield.ask("POST", INVOICES, **sent)
+        assert answer.status_code == 422, answer.text
+
+
+def test_a_key_that_is_rotated_keeps_its_store_and_a_revoked_one_nothing(greenfield):
+    db, now = greenfield.shop.service.db, greenfield.shop.clock()
+    network, old = greenfield.shop.service.settings.network, greenfield.issued
+    order = greenfield.order()
+    greenfield.issued = keys.rotate(db, network, old.id, timedelta(hours=1), now)
+    assert greenfield.seen(order)["id"] == order["id"]
+    keys.revoke(db, greenfield.issued.id, now)
+    assert greenfield.ask("GET", "/stores").status_code == 401
+    greenfield.issued = old
+    assert greenfield.ask("GET", "/stores").status_code == 200
+    greenfield.shop.clock.at += timedelta(hours=1)
+    assert greenfield.ask("GET", "/stores").status_code == 401
