@@ -142,6 +142,7 @@ def roasters(hosted, name, width, fields):
         brands.PUT,
         merchant_id=merchant_id,
         name=name,
+        contact="@coffee",
         accent="#0b7a4b",
         logo=file.getvalue(),
         logo_type="image/png",
