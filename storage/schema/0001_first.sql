@@ -102,6 +102,7 @@ CREATE TABLE api_key (
     CHECK ((store_id IS NULL) = (permissions IS NULL)),
     CHECK (store_id IS NULL OR scope = 'write')
 );
+CREATE INDEX api_key_of_merchant ON api_key (merchant_id, created_at);
 
 -- A login link is deleted when it is used, a session when it ends: neither can come back.
 CREATE TABLE merchant_login (
