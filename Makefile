@@ -48,7 +48,7 @@ screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/sc
 	PYTHONPATH=.:tests/support $(BIN)/python tests/support/film.py build/screenshots docs/sandbox.webp
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
-	$(BIN)/python tests/bench/run.py
+	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/run.py
 
 bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how fast
 	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/budget.py
