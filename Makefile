@@ -40,19 +40,19 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 
 formats: $(VENV)/.installed-dev  ## how languages write numbers and times, from Unicode's table
-	PYTHONPATH=.:tests/support $(BIN)/python tests/support/cldr.py
+	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/support/cldr.py
 
 screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots; the documents' sheet and film
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/nightly/checkout/test_browser_looks.py
 	$(BIN)/python tests/support/contact_sheet.py build/screenshots docs/checkout-states.webp
-	PYTHONPATH=.:tests/support $(BIN)/python tests/support/film.py build/screenshots docs/sandbox.webp
+	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/support/film.py build/screenshots docs/sandbox.webp
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
-	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/run.py
+	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/bench/run.py
 
 bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how fast
-	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/budget.py
-	PYTHONPATH=.:tests/support $(BIN)/python tests/bench/block_cost.py
+	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/bench/budget.py
+	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/bench/block_cost.py
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for every Python and machine
 	$(LOCK) requirements.in -o requirements.txt
