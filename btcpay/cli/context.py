@@ -2,7 +2,10 @@
 
 import logging
 import os
+import select
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
 from typing import Any
@@ -47,6 +50,28 @@ class Shell:
 
     def show(self, rows: Sequence[Row], columns: str) -> None:
         show(rows, columns, self.as_json)
+
+
+class Stop:
+    """Set once one of these signals has come, or by any thread.
+
+    A signal's handler may take no lock, as that of a threading.Event: the thread that it interrupts
+    may hold it, and would wait for itself.
+    """
+
+    def __init__(self, *signals: int) -> None:
+        self._is_set, self._set = os.pipe()
+        os.set_blocking(self._set, False)
+        for number in signals:
+            signal.signal(number, lambda *_: self.set())
+
+    def set(self) -> None:
+        with suppress(BlockingIOError):  # it was set often
+            os.write(self._set, b".")
+
+    def wait(self, seconds: float = 0) -> bool:
+        """Whether it is set by then."""
+        return bool(select.select([self._is_set], [], [], seconds)[0])
 
 
 def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from btcpay.chain.peers.pool import open_peers
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.report import Reporter, show_skipped
-from btcpay.cli.context import Shell, answering
+from btcpay.cli.context import Shell, Stop, answering
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
 from btcpay.notify.outbox import Delivered, Outbox, new_send
@@ -53,21 +53,20 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
         # A look by hand is always made; it counts, but nothing is refused.
         with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
             reporter.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
-    new, outward, stop = _checkers(shell), Outward(shell), threading.Event()
+    new, outward = _checkers(shell), Outward(shell)
     if watch is None:
         until_s = time.monotonic() + STAYS_S
         try:
-            report = _run_alone(shell, new, quiet, outward, until_s, stop)
+            report = _run_alone(shell, new, quiet, outward, until_s, time.sleep)
         finally:  # a check that fails still notifies merchants
             outward.start()
             outward.wait()
         reporter.end(report)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    while not stop.is_set():
+    stop = Stop(signal.SIGTERM, signal.SIGINT)
+    while not stop.wait():
         until_s = time.monotonic() + watch
         try:
-            report = _run_alone(shell, new, quiet, outward, until_s, stop)
+            report = _run_alone(shell, new, quiet, outward, until_s, stop.wait)
         except (PeeweeException, CommandError) as error:
             log.error("there was no check: %s", in_one_line(error))
         else:
@@ -133,11 +132,12 @@ def _run_alone(
     quiet: bool,
     outward: Outward,
     until_s: float,
-    stop: threading.Event,
+    pause: Callable[[float], bool | None],
 ) -> Report | None:
     """A run over all that is due; None when another one is at it. Raises CommandError.
 
-    While somebody waits at a page it looks again until then; other runs may come in between.
+    While somebody waits at a page it looks again until then, unless a `pause` ends it; other runs
+    may come in between.
     """
     checker, report = new(), None
     while True:
@@ -151,7 +151,7 @@ def _run_alone(
             if not checker.look_again(report):
                 return report
         outward.start()
-        if time.monotonic() + LOOKS_EVERY_S > until_s or stop.wait(LOOKS_EVERY_S):
+        if time.monotonic() + LOOKS_EVERY_S > until_s or pause(LOOKS_EVERY_S):
             return report
     if report is None:
         show_skipped(shell.db, quiet, boot_mark())

@@ -2,12 +2,11 @@
 
 import signal
 import sys
-import threading
 from collections.abc import Callable
 
 import click
 
-from btcpay.cli.context import Shell, answering, printable, say
+from btcpay.cli.context import Shell, Stop, answering, printable, say
 from btcpay.merchants.merchants import find_merchant
 from btcpay.notify import read
 from btcpay.notify.outbox import new_send
@@ -36,15 +35,14 @@ def listen(shell: Shell, merchant: str | None, since: int | None, url: str | Non
     owner_id = find_merchant(shell.db, merchant)["id"] if merchant is not None else None
     forward = _forwarding(shell, url) if url is not None else lambda _event: None
     number = read.last_number(shell.db) if since is None else since
-    resources, stop = Resources(shell.settings.base_url), threading.Event()
+    resources = Resources(shell.settings.base_url)
     as_json = shell.as_json or not sys.stdout.isatty()
-    for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, lambda *_: stop.set())
+    stop = Stop(signal.SIGTERM, signal.SIGINT)
     say(f"listening behind event {number}; Ctrl-C ends it")
-    while not stop.is_set():
+    while not stop.wait():
         for event in (events := read.after(shell.db, resources, number)):
             number = event.number
-            if owner_id in (None, event.merchant_id) and not stop.is_set():
+            if owner_id in (None, event.merchant_id) and not stop.wait():
                 click.echo(event.line if as_json else readable(event))
                 forward(event)
         if not events:

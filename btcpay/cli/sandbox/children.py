@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import requests
 
+from btcpay.cli.context import Stop
 from btcpay.values.errors import CommandError
 
 START_TIMEOUT_S = 60
@@ -66,10 +66,10 @@ class Children:
         if self._keeper.stdin:
             self._keeper.stdin.write(b"%d\n" % self._running[name].pid)
 
-    def wait_for(self, url: str, stop: threading.Event) -> None:
+    def wait_for(self, url: str, stop: Stop) -> None:
         """Returns once it is answered. Raises CommandError when one ends, or after a minute."""
         deadline_s = time.monotonic() + START_TIMEOUT_S
-        while not stop.is_set():
+        while not stop.wait():
             try:
                 requests.get(url, timeout=5).raise_for_status()
                 return

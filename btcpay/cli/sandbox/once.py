@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import orjson
 
+from btcpay.cli.context import Stop
 from btcpay.cli.sandbox.children import STOP_TIMEOUT_S, Children
 from btcpay.cli.sandbox.demo import MERCHANT, Demo
 from btcpay.cli.sandbox.place import Place
@@ -38,9 +39,7 @@ def thrown_away(
         yield Place(read(own), state or Path(folder, "sandbox"), port or _free_port(), own)
 
 
-def run_once(
-    place: Place, demo: Demo, children: Children, words: Sequence[str], stop: threading.Event
-) -> int:
+def run_once(place: Place, demo: Demo, children: Children, words: Sequence[str], stop: Stop) -> int:
     """The exit status; without a command prints the shop and waits. Raises CommandError."""
     shop = {"url": place.settings.base_url, "key": demo.secret, "sandbox_url": place.chain_url}
     environ = place.environ | {f"BTCPAY_{name.upper()}": text for name, text in shop.items()}
@@ -57,9 +56,7 @@ def run_once(
     return 0
 
 
-def _run(
-    words: Sequence[str], environ: Mapping[str, str], children: Children, stop: threading.Event
-) -> int:
+def _run(words: Sequence[str], environ: Mapping[str, str], children: Children, stop: Stop) -> int:
     command = subprocess.Popen(words, env=environ)
     try:
         while command.poll() is None and not stop.wait(LOOKS_EVERY_S):
@@ -73,7 +70,7 @@ def _run(
     return status if status >= 0 else 128 - status  # as a shell says which signal it was
 
 
-def _stop_at_the_end_of_input(stop: threading.Event) -> None:
+def _stop_at_the_end_of_input(stop: Stop) -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
     stop.set()

@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import click
 from peewee import PeeweeException
 
-from btcpay.cli.context import Shell, say, with_shell
+from btcpay.cli.context import Shell, Stop, say, with_shell
 from btcpay.cli.sandbox.children import Children
 from btcpay.cli.sandbox.demo import Demo, add_webhook, login_url, write_key
 from btcpay.cli.sandbox.once import run_once, thrown_away
@@ -62,11 +61,9 @@ def sandbox(
     place.require_fit()
     place.prepare_folders()
     migrate.migrate(place.settings.database_url, place.settings.network.name)
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: stop.set())
+    stop = Stop(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with _started(place, shell.db, stop) as (demo, children):
-        if stop.is_set():
+        if stop.wait():
             return
         if once:
             raise SystemExit(run_once(place, demo, children, words, stop))
@@ -75,7 +72,7 @@ def sandbox(
 
 
 @contextlib.contextmanager
-def _started(place: Place, db: Database, stop: threading.Event) -> Iterator[tuple[Demo, Children]]:
+def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[Demo, Children]]:
     """All of it, once it answers or `stop` is set. Raises CommandError when it does not start."""
     key = write_key(db, place.settings, place.state / "write_key")
     # The workbench has a key of its own, since limits count by key.
@@ -85,7 +82,7 @@ def _started(place: Place, db: Database, stop: threading.Event) -> Iterator[tupl
         where = ("--port", str(place.port), "--state", str(place.state))
         children.start("chain", "btcpay.sandbox", *where, "--shop", place.service_url)
         children.wait_for(f"{place.chain_url}/sandbox/state", stop)
-        if not stop.is_set():
+        if not stop.wait():
             place.require_same_age(db)
         children.start("service", "btcpay", "serve")
         children.wait_for(f"{place.service_url}/healthz", stop)
@@ -93,7 +90,7 @@ def _started(place: Place, db: Database, stop: threading.Event) -> Iterator[tupl
         yield Demo(f"{place.service_url}/api/v1", key), children
 
 
-def _watch(db: Database, log: Path, children: Children, stop: threading.Event) -> None:
+def _watch(db: Database, log: Path, children: Children, stop: Stop) -> None:
     """Until the signal; says so when no check has been complete for a minute."""
     started_at, noted = utc_now(), False
     while not stop.wait(LOOKS_EVERY_S):
