@@ -11,25 +11,23 @@ from btcpay.chain.peers.pool import Peers
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
+from btcpay.check.by_blocks import end_by_blocks, settle_deep
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.mempool import Address, Look, address_of, asked_lately, gather, misses, watched_of
 from btcpay.check.plan import plan
-from btcpay.check.receipt_prices import receipt_prices
 from btcpay.check.report import Report
 from btcpay.check.urgency import is_waiting
 from btcpay.http.clock_skew import REMEDY
 from btcpay.invoices.retention import erase_emails
-from btcpay.invoices.status import output_of, rules_for
 from btcpay.notify.read import forget_old
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.settlement.bound import HISTORY_AFTER
-from btcpay.settlement.decide import is_deep
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, OutOfQuota
-from btcpay.values.times import boot_mark, from_ms, to_ms
-from storage.database import Database, Row
+from btcpay.values.times import boot_mark, to_ms
+from storage.database import Database
 from storage.queries import blocks, idempotency, meta, payments
 from storage.queries.lists import mempool_watch
 from storage.queries.meta import Key
@@ -38,8 +36,6 @@ from storage.queries.totals import tallies
 log = logging.getLogger(__name__)
 
 MOST_RUN_S = 300  # a run that is at it for longer hangs
-# Where no mempool is asked, a deadline has passed once a block's time is so much later.
-ENDS_AFTER = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -77,12 +73,13 @@ class Checker:
     def _run(self, ids: Sequence[str] | None, report: Report) -> None:
         chain = self._chain()
         is_known = chain.follow(report)
-        self._settle_deep(report)
+        settle_deep(self.db, self.settings, self.prices, report, self.now())
         if not is_known:
             report.failed += (ids or ()) if report.chain_failed else ()
             return
         if not self.settings.explorers:
-            self._end_by_blocks(report)
+            ahead = self._sources.clock_skew.ahead(self.now(), time.monotonic())
+            end_by_blocks(self.db, self.settings, report, self.now(), ahead)
             return
         if ids is None:
             now = self.now()
@@ -130,49 +127,12 @@ class Checker:
     def _chain(self) -> CatchUp:
         return CatchUp(self.db, self.settings, self._sources, self.prices, self.now, self.mark)
 
-    def _end_by_blocks(self, report: Report) -> None:
-        """Where no mempool is asked: ends what the blocks alone, all of them read, show unpaid.
-
-        A block's time may be ahead: no end comes before its deadline by our clock either.
-        """
-        if not report.is_caught_up or report.tip_asked_at is None:
-            return
-        now, top = self.now(), self.db.only(blocks.TOP)
-        asked_at = report.tip_asked_at - self._sources.clock_skew.ahead(now, time.monotonic())
-        ends_at = min(asked_at, from_ms(top["mined_at"]) - ENDS_AFTER)
-        if not report.is_agreed:
-            ends_at -= HELD_AT_MOST
-        for row in self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at)):
-            scan = Scan(asked_at=now, tip_height=top["height"], ends_at=ends_at)
-            try_apply(self.db, self.settings, row["id"], scan, now, report)
-
     def _ask(self, ids: Sequence[str], chain: CatchUp, report: Report) -> None:
         looks = self._look(ids, report)
         if any(misses(self.db, look) for look in looks):
             chain.follow(report)  # a block may have come, and has what the mempool has not
         for look in looks:
             self._apply(look, report)
-
-    def _settle_deep(self, report: Report) -> None:
-        """Makes payments of what has the confirmations that were asked for, now."""
-        tip_height = blocks.tip_height(self.db) or 0
-        ready = {
-            row["invoice_id"]
-            for row in self.db.rows(mempool_watch.DEEPENING)
-            if self._is_ready(row, tip_height, report)
-        }
-        prices = receipt_prices(self.db, self.prices) if ready else {}
-        for invoice_id in sorted(ready):
-            scan = Scan(self.now(), tip_height, prices=prices)
-            try_apply(self.db, self.settings, invoice_id, scan, self.now(), report)
-
-    def _is_ready(self, row: Row, tip_height: int, report: Report) -> bool:
-        try:
-            return is_deep(output_of(row), tip_height, rules_for(self.settings, row))
-        except BadRow:  # the next is somebody's money too
-            log.exception("what came to invoice %s is spoiled", row["invoice_id"])
-            report.failed.append(row["invoice_id"])
-            return False
 
     def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
         addresses = [found for one in ids if (found := self._address(one, report))]
