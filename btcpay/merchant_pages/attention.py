@@ -9,7 +9,7 @@ from btcpay.checkout.amounts import AmountRefused, read_amount
 from btcpay.invoices import by_hand
 from btcpay.invoices.links import most
 from btcpay.merchant_pages.visit import Visit
-from btcpay.notify.customer_mail import mailto
+from btcpay.notify.mail.customer import mailto
 from btcpay.values.currencies import of_minor, rounded, to_minor
 from btcpay.values.errors import Refused, StaleError
 from btcpay.values.ids import is_id

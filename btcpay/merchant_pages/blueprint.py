@@ -7,16 +7,15 @@ from flask import Blueprint
 from btcpay.merchant_pages import (
     attention,
     authorize,
-    downloads,
     home,
     invoice,
     links,
-    lists,
     month,
     new_invoice,
     till,
 )
 from btcpay.merchant_pages.area import Area
+from btcpay.merchant_pages.lists import downloads, money
 from btcpay.merchant_pages.login import Login
 from btcpay.merchant_pages.settings import api_keys, shop, webhooks
 from btcpay.web.service import Service
@@ -31,7 +30,7 @@ def merchant_pages(service: Service) -> Blueprint:
     area.open("GET", "/", home.lead_here)
     area.get("/attention", attention.show)
     area.post("/attention/set-aside", attention.set_small_aside)
-    area.get("/invoices", lists.show_invoices)
+    area.get("/invoices", money.show_invoices)
     area.post("/invoices", new_invoice.make)
     area.get("/invoices/new", new_invoice.show_form)
     area.get("/invoices/<id>", invoice.show)
@@ -39,7 +38,7 @@ def merchant_pages(service: Service) -> Blueprint:
     area.post("/invoices/<id>/set-aside", invoice.set_aside)
     area.post("/invoices/<id>/cancel", invoice.cancel)
     area.get("/month", month.show)
-    area.get("/payments", lists.show_payments)
+    area.get("/payments", money.show_payments)
     area.get("/downloads", downloads.show)
     area.get("/downloads/payments", files.send_payments)
     area.get("/downloads/labels", files.send_labels)

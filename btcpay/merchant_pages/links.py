@@ -11,7 +11,7 @@ from btcpay.checkout.bip21 import qr_svg
 from btcpay.checkout.link_page import no_price, too_much
 from btcpay.invoices.create import live_price
 from btcpay.invoices.links import AMOUNTS, most, new_link, set_active
-from btcpay.merchant_pages.listing import Listing
+from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import NotFound, PriceUnavailable, TooMuch
 from btcpay.values.ids import is_id

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.http.http_client import Session
-from btcpay.notify import command, mail, standard_webhook
+from btcpay.notify import command, standard_webhook
 from btcpay.notify.greenfield import webhook as greenfield
 from btcpay.notify.lane import Lane
-from btcpay.notify.mail import Mail
+from btcpay.notify.mail.transport import STALE, Mail, add_overdue
 from btcpay.notify.outcome import HELD_MS, note
 from btcpay.notify.read import Event, event_of
 from btcpay.notify.retries import ATTEMPT_S, PROBE_AFTER, Answer
@@ -83,9 +83,9 @@ class Outbox:
         self._mail = Mail(self._db, url, server, sender) if server and sender else None
         self._in_flight: list[tuple[Lane, Row, Row]] = []
         public_events.number_new(self._db)
-        self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - mail.STALE))
+        self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
         if self._mail:
-            mail.add_overdue(self._db, self._now())
+            add_overdue(self._db, self._now())
         self._result, until_s = Delivered(), time.monotonic() + run_s
         lanes = self._lanes()
         while True:

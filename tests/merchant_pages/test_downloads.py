@@ -11,7 +11,7 @@ from builders import Live, pay
 from fake_esplora import Terminal
 
 from btcpay.exports.payments import COLUMNS
-from btcpay.merchant_pages.downloads import AT_ONCE
+from btcpay.merchant_pages.lists.downloads import AT_ONCE
 from btcpay.merchants.sessions import new_login
 
 pytestmark = pytest.mark.both_databases

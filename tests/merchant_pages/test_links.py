@@ -7,7 +7,7 @@ from payer import Page
 from payer import made as invoice_of
 from payer import press as press_link
 
-from btcpay.merchant_pages.listing import SIZE
+from btcpay.merchant_pages.lists.listing import SIZE
 from storage.queries.lists.link_pages import MOST_COUNTED
 
 

@@ -9,8 +9,8 @@ from builders import pay
 from databases import about_sqlite, plan
 from statements import statements
 
-from btcpay.merchant_pages import listing, search
-from btcpay.merchant_pages.search import TextMatch
+from btcpay.merchant_pages.lists import listing, search
+from btcpay.merchant_pages.lists.search import TextMatch
 from storage.queries.lists import merchant_lists
 
 pytestmark = pytest.mark.both_databases

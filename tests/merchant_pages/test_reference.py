@@ -15,7 +15,7 @@ from payer import Page
 from btcpay.exports.labels import labels
 from btcpay.exports.payments import csv_lines, defused, received
 from btcpay.invoices import create
-from btcpay.merchant_pages.listing import SIZE
+from btcpay.merchant_pages.lists.listing import SIZE
 from btcpay.merchants.branding import checked_reference
 from btcpay.notify import read
 from btcpay.values.errors import CommandError

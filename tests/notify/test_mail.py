@@ -15,7 +15,7 @@ from builders import Clock, Shop, pay, until
 from mail_server import MailServer
 
 from btcpay.merchants.merchants import set_mail
-from btcpay.notify import smtp
+from btcpay.notify.mail import smtp
 from btcpay.notify.outbox import Delivered, Outbox, new_send
 from btcpay.settings.settings import read
 from storage.queries import invoices, meta

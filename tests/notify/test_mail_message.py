@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.notify import mail_texts
-from btcpay.notify.mail_message import MailText, message_of
-from btcpay.notify.mail_texts import About
+from btcpay.notify.mail import texts
+from btcpay.notify.mail.message import MailText, message_of
+from btcpay.notify.mail.texts import About
 from btcpay.settings.mail_settings import Sender
 from btcpay.settlement.attention import REASONS
 
@@ -116,15 +116,15 @@ STATE = {"received_sats": 50_000, "paid_at": 1_700_000_000_000, "tx_hash": "ab" 
 def test_every_letter_in_every_language(language):
     about = About(INVOICE, STATE | {"attention": "short"}, PAGE, BERLIN)
     mails = [
-        mail_texts.paid(about, language),
-        mail_texts.receipt(about, language, BRAND),
-        mail_texts.overdue(STATE["paid_at"], BERLIN, language),
+        texts.paid(about, language),
+        texts.receipt(about, language, BRAND),
+        texts.overdue(STATE["paid_at"], BERLIN, language),
     ]
     mails += [
-        mail_texts.attention(About(INVOICE, STATE | {"attention": reason}, PAGE, BERLIN), language)
+        texts.attention(About(INVOICE, STATE | {"attention": reason}, PAGE, BERLIN), language)
         for reason in REASONS
     ]
-    english = [mail_texts.paid(about, "en"), mail_texts.receipt(about, "en", BRAND)]
+    english = [texts.paid(about, "en"), texts.receipt(about, "en", BRAND)]
     for one in mails:
         message = sent(one)
         assert message["Subject"] and body(message, "plain").strip()
@@ -138,7 +138,7 @@ def test_every_letter_in_every_language(language):
 
 def test_a_receipt_says_what_the_page_says():
     about = About(INVOICE, STATE, PAGE, BERLIN)
-    receipt = mail_texts.receipt(about, "en", BRAND)
+    receipt = texts.receipt(about, "en", BRAND)
     assert receipt.subject == "Receipt from My shop · 10442"
     assert receipt.text.split("\n\n") == [
         "Thank you. This is your receipt.",
@@ -148,6 +148,6 @@ def test_a_receipt_says_what_the_page_says():
         "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",
     ]
     about = About(INVOICE | {"reference": None}, STATE, PAGE, BERLIN)
-    assert mail_texts.receipt(about, "en", BRAND).subject == "Receipt from My shop"
-    reachable = mail_texts.receipt(about, "en", BRAND | {"contact": "me@example.com"})
+    assert texts.receipt(about, "en", BRAND).subject == "Receipt from My shop"
+    reachable = texts.receipt(about, "en", BRAND | {"contact": "me@example.com"})
     assert "Invoice: inv_1\nContact: me@example.com\n" in reachable.text

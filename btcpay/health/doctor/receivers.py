@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, YELLOW
-from btcpay.notify.smtp import NoSession, open_session
+from btcpay.notify.mail.smtp import NoSession, open_session
 from btcpay.values.times import from_ms, iso, to_ms
 from storage.database import Database
 from storage.queries import deliveries, receivers

@@ -2,8 +2,15 @@
 
 from flask import Response
 
-from btcpay.merchant_pages.listing import Listing
-from btcpay.merchant_pages.search import MOST_CHARACTERS, Found, Names, by_name, in_texts, named
+from btcpay.merchant_pages.lists.listing import Listing
+from btcpay.merchant_pages.lists.search import (
+    MOST_CHARACTERS,
+    Found,
+    Names,
+    by_name,
+    in_texts,
+    named,
+)
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.ids import is_id
 from storage.queries.lists import merchant_lists as queries

@@ -7,7 +7,7 @@ from typing import Any
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
-from btcpay.notify.mail_message import MailText
+from btcpay.notify.mail.message import MailText
 from btcpay.values.currencies import asked_of
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from peewee import Select
 
-from btcpay.merchant_pages.listing import MORE, SIZE, Listing
+from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing
 from btcpay.values.currencies import CODES
 from btcpay.values.money import SATS_PER_BTC
 from storage.database import Database, Row

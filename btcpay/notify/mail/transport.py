@@ -6,10 +6,10 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 from email.message import EmailMessage
 
-from btcpay.notify import mail_texts, smtp
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.mail_message import MailText, message_of
-from btcpay.notify.mail_texts import About
+from btcpay.notify.mail import smtp, texts
+from btcpay.notify.mail.message import MailText, message_of
+from btcpay.notify.mail.texts import About
 from btcpay.notify.read import state_of
 from btcpay.notify.retries import Answer
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
@@ -79,15 +79,15 @@ class Mail:
             since = unchecked_since(self._db, merchant_id)
             if now - since < OVERDUE:
                 return None
-            return wanted["address"], mail_texts.overdue(to_ms(since), zone, language)
+            return wanted["address"], texts.overdue(to_ms(since), zone, language)
         invoice = self._db.only(invoices.WHOLE, id=row["invoice_id"])
         about = About(invoice, state_of(row), f"{self._base_url}/pay/{invoice['id']}", zone)
         if receiver["transport"] == receivers.RECEIPT:
             if not invoice["customer_email"] or invoice["status"] != "paid":
                 return None
             brand = self._db.only(brands.ON_PAGES, merchant_id=merchant_id)
-            return invoice["customer_email"], mail_texts.receipt(about, language, brand)
-        say = mail_texts.paid if row["kind"] == EventKind.INVOICE_PAID else mail_texts.attention
+            return invoice["customer_email"], texts.receipt(about, language, brand)
+        say = texts.paid if row["kind"] == EventKind.INVOICE_PAID else texts.attention
         return wanted["address"], say(about, language)
 
 

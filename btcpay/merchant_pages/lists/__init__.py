@@ -1,0 +1,1 @@
+"""Long lists: searched, page by page, and taken away as files."""

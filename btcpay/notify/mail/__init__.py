@@ -1,0 +1,1 @@
+"""Mail to merchants and to their customers."""
