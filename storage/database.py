@@ -1,4 +1,4 @@
-"""One database, SQLite or PostgreSQL, and statements compiled once from the models."""
+"""One database, SQLite or PostgreSQL."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
-from peewee import Field, Model, PeeweeException, Query, Select, SqliteDatabase, Value, fn
+from peewee import PeeweeException, Query, Select, SqliteDatabase, fn
 
 from storage.faults import as_peewee_errors
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite, refuse_old_library
+from storage.statement import Statement
 from storage.turns import Places, Turn
 
 # WAL: readers go on beside the one writer. FULL: a commit that is lost after its answer went out
@@ -30,47 +31,6 @@ _AS_IT_IS = nullcontext()
 
 Row = dict[str, Any]
 T = TypeVar("T")
-
-
-class Slot:
-    """A place in a compiled statement that a value of this name fills at each run."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-def slot(name: str) -> Value:
-    return Value(Slot(name), converter=False)
-
-
-def slots(*fields: Field) -> dict[Field, Value]:
-    """Each field with a slot of its own name: the values of an INSERT or UPDATE."""
-    return {field: slot(field.name) for field in fields}
-
-
-def every(model: type[Model]) -> dict[Field, Value]:
-    """All that an INSERT gives a row of this model; its `seq` is the database's to give."""
-    return slots(*(field for field in model._meta.sorted_fields if field.name != "seq"))
-
-
-def needed(model: type[Model]) -> dict[Field, Value]:
-    """What an INSERT must give a row of this model: every column that may not be NULL."""
-    return slots(*(field for field in every(model) if not field.null))
-
-
-class Statement:
-    """A query's SQL for one database; `arguments` puts the values into their slots."""
-
-    def __init__(self, connection: Any, query: Query) -> None:
-        self.query = query  # kept, so that its id stays its own
-        if isinstance(query, Select) and not connection.for_update:
-            query = query.for_update(False)  # SQLite: the transaction has locked all there is
-        self.sql, self.parameters = connection.get_sql_context().sql(query).query()
-        self.columns: tuple[str, ...] = ()
-
-    def arguments(self, values: Row) -> list[Any]:
-        """The parameters in order; a missing value is a KeyError, before anything runs."""
-        return [values[p.name] if isinstance(p, Slot) else p for p in self.parameters]
 
 
 # By a query's id, for SQLite and for servers: a process compiles each query once.

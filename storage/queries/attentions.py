@@ -2,8 +2,8 @@
 
 from peewee import EXCLUDED, JOIN, Case, fn
 
-from storage.database import every, slot
 from storage.models import Attention, Invoice
+from storage.statement import every, slot
 
 # The same reason again is no news: the row keeps the time of the first.
 _SINCE = Case(None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at)

@@ -5,9 +5,10 @@ from typing import Any
 
 from peewee import JOIN, SQL, Case, Join, Select, fn
 
-from storage.database import Database, Row, every, slot
+from storage.database import Database, Row
 from storage.models import Balance, Block, Invoice, Output, Payment
 from storage.queries.invoices import MAY_BE_PAID
+from storage.statement import every, slot
 
 _HEADER = (Block.height, Block.hash, Block.header, Block.mined_at)
 

@@ -2,8 +2,8 @@
 
 from peewee import JOIN, fn
 
-from storage.database import every, slot
 from storage.models import Brand, Merchant
+from storage.statement import every, slot
 
 _LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256, Brand.contact)
 _LOGO = (Brand.logo, Brand.logo_type)

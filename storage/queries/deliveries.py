@@ -2,9 +2,9 @@
 
 from peewee import JOIN, Case, fn
 
-from storage.database import needed, slot, slots
 from storage.models import Delivery, PublicEvent, Receiver
 from storage.queries.receivers import MAILS
+from storage.statement import needed, slot, slots
 
 _THIS = (Delivery.receiver_id == slot("receiver_id")) & (Delivery.about == slot("about"))
 _OF_RECEIVER = Delivery.receiver_id == slot("receiver_id")

@@ -4,8 +4,8 @@ from enum import StrEnum
 
 from peewee import fn
 
-from storage.database import every, slot
 from storage.models import Event
+from storage.statement import every, slot
 
 
 class Kind(StrEnum):

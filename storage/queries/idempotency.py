@@ -1,7 +1,7 @@
 """Idempotency keys: an INSERT claims one, an UPDATE by its owner ends or returns the claim."""
 
-from storage.database import needed, slot, slots
 from storage.models import IdempotencyKey as Key
+from storage.statement import needed, slot, slots
 
 _THIS = (
     (Key.merchant_id == slot("merchant_id"))

@@ -2,8 +2,8 @@
 
 from peewee import Case, fn
 
-from storage.database import every, slot, slots
 from storage.models import Invoice, Output
+from storage.statement import every, slot, slots
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = Invoice.merchant_id == slot("merchant_id")

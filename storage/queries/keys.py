@@ -2,8 +2,8 @@
 
 from peewee import fn
 
-from storage.database import needed, slot, slots
 from storage.models import ApiKey, Merchant
+from storage.statement import needed, slot, slots
 
 # What a request needs to know of its key, in one statement.
 BY_SECRET = ApiKey.select(

@@ -1,7 +1,7 @@
 """Payment links."""
 
-from storage.database import every, slot, slots
 from storage.models import PaymentLink
+from storage.statement import every, slot, slots
 
 BY_ID = PaymentLink.select().where(
     (PaymentLink.merchant_id == slot("merchant_id")) & (PaymentLink.id == slot("id"))

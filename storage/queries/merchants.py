@@ -1,7 +1,7 @@
 """Merchants and their address counters."""
 
-from storage.database import slot, slots
 from storage.models import Merchant
+from storage.statement import slot, slots
 
 ALL = Merchant.select().order_by(Merchant.id)
 BY_NAME = Merchant.select().where(Merchant.name == slot("name"))

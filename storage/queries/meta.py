@@ -5,8 +5,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from btcpay.values.times import from_ms, to_ms
-from storage.database import Database, slot
+from storage.database import Database
 from storage.models import Fact
+from storage.statement import slot
 
 ORDER_BYTES = 262_144  # more than the largest order writes, in pages, keys and all
 

@@ -2,8 +2,8 @@
 
 from peewee import fn
 
-from storage.database import every, slot, slots
 from storage.models import Output, Payment, Proof
+from storage.statement import every, slot, slots
 
 LIST = (
     Payment.select(*Payment.PUBLIC)

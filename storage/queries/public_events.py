@@ -2,9 +2,10 @@
 
 from peewee import SQL, fn
 
-from storage.database import Database, needed, slot, slots
+from storage.database import Database
 from storage.models import PublicEvent
 from storage.queries import meta
+from storage.statement import needed, slot, slots
 
 # Nobody waits for long while so many are numbered or forgotten.
 BATCH = 1000

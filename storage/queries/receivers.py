@@ -5,8 +5,9 @@ from typing import Any
 
 from peewee import fn
 
-from storage.database import Database, Row, every, needed, slot, slots
+from storage.database import Database, Row
 from storage.models import Delivery, Merchant, MerchantMail, Receiver
+from storage.statement import every, needed, slot, slots
 
 WEBHOOK, COMMAND, MAIL, RECEIPT = "webhook", "command", "mail", "receipt"
 GREENFIELD = "greenfield"

@@ -2,8 +2,8 @@
 
 from peewee import Select, fn
 
-from storage.database import needed, slot
 from storage.models import Attention, Merchant, MerchantLogin, MerchantSession
+from storage.statement import needed, slot
 
 ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
 

@@ -1,7 +1,7 @@
 """Shops that speak Greenfield, and what they have ordered."""
 
-from storage.database import every, needed, slot, slots
 from storage.models import Invoice, Merchant, ShopOrder, Store
+from storage.statement import every, needed, slot, slots
 
 # The same shop is one store, however many keys it has had.
 ADD = Store.insert(needed(Store)).on_conflict_ignore()

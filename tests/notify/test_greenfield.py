@@ -17,9 +17,9 @@ from btcpay.notify.outbox import Outbox, new_send
 from btcpay.sandbox.payer.misbehave import double_spends
 from btcpay.values.errors import CommandError
 from btcpay.values.times import to_ms
-from storage.database import slot
 from storage.models import Delivery
 from storage.queries import deliveries, invoices
+from storage.statement import slot
 
 SEEN, RECEIVED, PAID = (
     EventKind.INVOICE_PAYMENT_SEEN,

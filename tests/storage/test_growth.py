@@ -13,10 +13,11 @@ from peewee import Delete, Query, Select, Update
 from btcpay.merchants.gap_limit import gap_of, gap_of_merchant
 from btcpay.values.ids import new_id
 from storage import queries
-from storage.database import Database, Statement
+from storage.database import Database
 from storage.models import Output
 from storage.queries import invoices, merchants, payments
 from storage.queries.totals import gaps
+from storage.statement import Statement
 
 pytestmark = pytest.mark.both_databases
 

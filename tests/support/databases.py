@@ -16,7 +16,8 @@ from peewee import Query
 from psycopg.rows import dict_row
 
 from storage import migrate
-from storage.database import Database, Slot, Statement
+from storage.database import Database
+from storage.statement import Slot, Statement
 
 ON_POSTGRES = os.environ.get("TESTS_ON", "sqlite") == "postgresql"
 # Files, journals and pragmas; what starts on a new file without being told to migrate.

@@ -2,10 +2,10 @@
 
 from peewee import fn
 
-from storage.database import slot
 from storage.models import Event, Invoice, Output, Payment
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
+from storage.statement import slot
 
 # The oldest first; the index on merchant and time serves both lists.
 PAYMENTS = keyset.newer(

@@ -7,7 +7,7 @@ from typing import Any
 
 from peewee import ColumnBase, Select
 
-from storage.database import slot
+from storage.statement import slot
 
 FIRST = {"at": 2**62, "place": 2**62}  # behind it is the newest row of all
 

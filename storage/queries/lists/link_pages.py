@@ -4,10 +4,10 @@ from typing import Any
 
 from peewee import SQL, Expression, Select, fn
 
-from storage.database import slot
 from storage.models import Invoice, PaymentLink
 from storage.queries.invoices import CAME_SATS
 from storage.queries.lists import keyset
+from storage.statement import slot
 
 MOST_COUNTED = 500  # of a link's invoices: an index is read so far and no further
 

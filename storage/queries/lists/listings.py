@@ -6,10 +6,11 @@ from typing import Any
 
 from peewee import Case, Select
 
-from storage.database import Database, Row, slot
+from storage.database import Database, Row
 from storage.models import Attention, Invoice, Merchant, Payment
 from storage.queries import links, merchants
 from storage.queries.invoices import CAME_SATS
+from storage.statement import slot
 
 _MISSING_SATS = Case(
     None,

@@ -1,7 +1,7 @@
 """Invoices that the mempool is asked for: a payer may look, the end is near, money is coming."""
 
-from storage.database import slot
 from storage.models import Invoice, Output
+from storage.statement import slot
 
 COLUMNS = (
     Invoice.id,

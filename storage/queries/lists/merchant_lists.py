@@ -8,10 +8,10 @@ from typing import Any
 
 from peewee import JOIN, ColumnBase, Expression, Select, fn
 
-from storage.database import slot
 from storage.models import Attention, Invoice, Output, Payment
 from storage.queries.invoices import CAME_SATS
 from storage.queries.lists import keyset
+from storage.statement import slot
 
 Listed = type[Invoice] | type[Payment]
 MOST_CHOSEN = 26  # rows that CHOSEN takes: a page, and one to know whether there is another

@@ -2,10 +2,10 @@
 
 from peewee import Select
 
-from storage.database import slot
 from storage.models import Attention, Balance, Fact, Invoice, Merchant, Output
 from storage.queries.meta import Key
 from storage.queries.totals import gaps
+from storage.statement import slot
 
 
 def _fact(key: Key) -> Select:

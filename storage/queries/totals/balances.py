@@ -8,8 +8,9 @@ from peewee import Case, ColumnBase, fn
 
 from btcpay.values.errors import BeyondMoney
 from btcpay.values.money import MAX_MONEY_SATS
-from storage.database import Database, Row, slot
+from storage.database import Database, Row
 from storage.models import Balance, Output
+from storage.statement import slot
 
 OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
     Balance.merchant_id == slot("merchant_id")

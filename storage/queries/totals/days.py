@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from peewee import EXCLUDED, SQL, fn
 
 from btcpay.values.zones import day_of, stretches, zone_of
-from storage.database import Database, Row, every, slot
+from storage.database import Database, Row
 from storage.models import Merchant, MerchantDay, Payment
+from storage.statement import every, slot
 
 SINCE = (
     MerchantDay.select()

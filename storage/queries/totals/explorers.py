@@ -2,8 +2,8 @@
 
 from peewee import EXCLUDED
 
-from storage.database import slot, slots
 from storage.models import Explorer, ExplorerUse
+from storage.statement import slot, slots
 
 USED = ExplorerUse.select().where(
     (ExplorerUse.minute_at > slot("after")) & (ExplorerUse.minute_at <= slot("now"))

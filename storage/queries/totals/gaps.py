@@ -2,8 +2,9 @@
 
 from peewee import fn
 
-from storage.database import Database, Row, slot
+from storage.database import Database, Row
 from storage.models import Invoice, Output
+from storage.statement import slot
 
 _PAID = (Invoice.merchant_id == slot("merchant_id")) & Invoice.gap_before.is_null(False)
 _INDEX = Invoice.select(Invoice.id, Invoice.address_index).where(_PAID)

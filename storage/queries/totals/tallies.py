@@ -2,8 +2,8 @@
 
 from peewee import EXCLUDED, SQL, Select, fn
 
-from storage.database import every
 from storage.models import Balance, Invoice, Tally
+from storage.statement import every
 
 ADD = Tally.insert(every(Tally)).on_conflict(
     conflict_target=[Tally.name, Tally.label],
