@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import requests
+from builders import until
 from paths import PROJECT
 from playground import Playground
 
@@ -82,4 +83,6 @@ def test_the_examples_answer_as_written(name, count, playground):
             playground.pay(answer)
             playground.press("mine")
             playground.wait_for_status(answer, "paid")
+            # A moment later: the run that has settled it is at its end.
+            until(lambda one=answer: playground.page_status(one)["checked_at"], "the run's end")
     assert len(found) == count

@@ -1,4 +1,4 @@
-"""The receiver of README takes what is genuine, once, and nothing else."""
+"""The receiver of docs/webhooks.md takes what is genuine, once, and nothing else."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ PAID = b'{"type":"invoice.paid","timestamp":"","data":{"invoice":{"id":"inv_1"}}
 
 
 def program() -> str:
-    text = (PROJECT / "README.md").read_text(encoding="utf-8")
+    text = (PROJECT / "docs" / "webhooks.md").read_text(encoding="utf-8")
     (found,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     return found
 
@@ -34,7 +34,7 @@ def post(url: str, signed: dict[str, str], body: bytes = PAID) -> int:
 
 
 def test_it_delivers_once_and_refuses_what_is_not_genuine():
-    assert sum(bool(line.strip()) for line in program().splitlines()) <= 30  # docs/webhooks.md
+    assert sum(bool(line.strip()) for line in program().splitlines()) <= 30
     port, now = free_port(), datetime.now(UTC)
     url, signed = f"http://127.0.0.1:{port}/", headers([SECRET], "evt_1", now, PAID)
     other = PAID.replace(b"inv_1", b"inv_2")
