@@ -1,5 +1,7 @@
 """A random walk of payers, a merchant and miners on a full node: its own index is always right.
 
+Over peers nothing that waits is seen before its block: the shop has what blocks had and have.
+
 As a script this file is what killed checks come from (see forge.py).
 """
 
@@ -9,7 +11,7 @@ import os
 import random
 import signal
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,12 +26,14 @@ from node_till import NodeTill, open_chain, open_node_till
 
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
 from btcpay.chain.explorers.pool import open_explorers
+from btcpay.chain.peers.pool import open_peers
 from btcpay.check.run import Checker
+from btcpay.http.clock_skew import ClockSkew
 from btcpay.prices.price import new_prices
 from btcpay.proofs.document import check_document
 from btcpay.sandbox.node.script import script_of
 from btcpay.settings import settings
-from storage.database import open_database
+from storage.database import Database, open_database
 
 MOST_INVOICES = 14
 CONFIRMATIONS = {25: 1, 150: 3}  # by amount in USD
@@ -45,8 +49,8 @@ def live(order: dict[str, Any]) -> None:
     die_before(order["moment"])
     read, at = settings.read(os.environ), datetime.fromisoformat(order["at"])
     db = open_database(read.database_url)
-    checker = Checker(db, read, open_explorers(read, None), new_prices(read), lambda: at)
-    checker.run(order["words"] or None)
+    explorers, peers = open_explorers(read, None), open_peers(read, db)
+    Checker(db, read, explorers, new_prices(read), lambda: at, peers=peers).run(order["words"])
 
 
 class Where(NamedTuple):
@@ -78,6 +82,7 @@ class Order:
     confirmations: int
     expires_at: datetime | None
     in_time: set[Outpoint] = field(default_factory=set)
+    mined: set[Outpoint] = field(default_factory=set)  # in a block at any time
     status: str = "open"
 
     @property
@@ -101,6 +106,7 @@ class Walk:
         self.forge, self.seed, self.dice = forge, seed, random.Random(seed)
         self.orders: list[Order] = []
         self.did: Counter[str] = Counter()
+        self.over_peers = bool(till.settings.peers)
 
     @property
     def now(self) -> datetime:
@@ -256,17 +262,23 @@ class Walk:
 
         def check(_: int) -> None:
             with contextlib.closing(open_database(self.till.settings.database_url)) as db:
-                run = self.till.checker(db, in_flight=1).run(self._ids())
+                run = self.checker(db).run(self._ids())
                 assert not (run.failed or run.chain_failed), run
 
         at_once(2, check)
 
     def check(self) -> None:
         """What cron does, and then a look for each invoice."""
-        run = self.till.check()
-        assert run.complete, run
-        run = self.till.checker().run(self._ids())
-        assert run.complete, run
+        for ids in (None, self._ids()):
+            run = self.checker(self.till.shop.service.db).run(ids)
+            assert run.complete, run
+
+    def checker(self, db: Database) -> Checker:
+        checker = self.till.checker(db, in_flight=1)
+        peers = open_peers(checker.settings, db)
+        if peers:
+            peers.clock_skew = ClockSkew()  # bcoin greets by the machine's clock, not by `set_time`
+        return replace(checker, peers=peers)
 
     def _ids(self) -> list[str]:
         return [order.invoice["id"] for order in self.orders]
@@ -306,7 +318,9 @@ class Walk:
                     if order.expires_at is None or mined_at < order.expires_at.timestamp():
                         order.in_time.add(outpoint)
             if order.expires_at is None or self.now < order.expires_at:
-                order.in_time |= found.waiting.keys() | found.confirmed.keys()
+                seen = set() if self.over_peers else found.waiting.keys()
+                order.in_time |= seen | found.confirmed.keys()
+            order.mined |= found.confirmed.keys()
             return found
 
         return [one(order) for order in self.orders]
@@ -343,6 +357,9 @@ class Walk:
         for invoice_id, order, index in zip(self._ids(), self.orders, found, strict=True):
             outputs = [row for row in rows["output"] if row["invoice_id"] == invoice_id]
             assert _confirmed(outputs) == index.confirmed
+            if self.over_peers:
+                index.waiting = _waiting(outputs)
+                assert index.waiting.keys() <= order.mined - index.confirmed.keys()
             assert _waiting(outputs) == index.waiting
             deep = self.deep(order, index, tip)
             payments = [row for row in rows["payment"] if row["address_invoice_id"] == invoice_id]
@@ -408,11 +425,16 @@ HAPPENS = {
 }
 
 
-def run(folder: Path, ticker: TickerServer, seed: int, steps: int) -> Walk:
+def run(
+    folder: Path, ticker: TickerServer, seed: int, steps: int, *, over_peers: bool = False
+) -> Walk:
     """A walk of so many steps; after each the shop has what the node's index says."""
     with contextlib.ExitStack() as stack:
         chain = stack.enter_context(open_chain())
-        opened = open_node_till(folder, ticker, chain, BTCPAY_CONFIRMATIONS="1 3@100")
+        environ = {"BTCPAY_CONFIRMATIONS": "1 3@100"}
+        if over_peers:
+            environ |= {"BTCPAY_PEERS": chain[0].place, "BTCPAY_EXPLORERS": "none"}
+        opened = open_node_till(folder, ticker, chain, **environ)
         till = stack.enter_context(opened)
         forge = Forge(__file__)
         stack.callback(forge.close)
