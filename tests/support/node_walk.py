@@ -10,11 +10,13 @@ import json
 import os
 import random
 import signal
+import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from bitcoin_node import NOBODY, Coin, NodeError, Refused, sign
 from builders import TickerServer, at_once
@@ -44,13 +46,23 @@ FEE_SATS = 500
 
 
 def live(order: dict[str, Any]) -> None:
-    """One check at a time that is told, killed before its so manieth commit."""
+    """One check at a time that is told, killed before its so manieth commit.
+
+    Prints whom it connects to, or looks up.
+    """
+    sys.addaudithook(print_connections)
     signal.alarm(60)  # one that hangs fails the test and does not hold it up
     die_before(order["moment"])
     read, at = settings.read(os.environ), datetime.fromisoformat(order["at"])
     db = open_database(read.database_url)
     explorers, peers = open_explorers(read, None), open_peers(read, db)
     Checker(db, read, explorers, new_prices(read), lambda: at, peers=peers).run(order["words"])
+
+
+def print_connections(event: str, args: tuple[Any, ...]) -> None:
+    if event in ("socket.connect", "socket.getaddrinfo"):
+        host, port = args[1] if event == "socket.connect" else args[:2]
+        print(f"{host}:{port}", flush=True)
 
 
 class Where(NamedTuple):
@@ -107,6 +119,7 @@ class Walk:
         self.orders: list[Order] = []
         self.did: Counter[str] = Counter()
         self.over_peers = bool(till.settings.peers)
+        self.ticker = urlsplit(till.shop.environ["BTCPAY_PRICE_SOURCES"]).netloc
 
     @property
     def now(self) -> datetime:
@@ -250,12 +263,16 @@ class Walk:
     # What the shop does about it
 
     def kill(self) -> None:
-        """A check dies before one of its commits."""
+        """A check dies before one of its commits; over peers it has asked nobody else."""
         moment = self.dice.randint(1, 20)
         order = {"moment": moment, "at": self.now.isoformat()}
         ended = self.forge.run(self.till.shop.environ, self._ids(), **order)
         assert ended.status in (0, -signal.SIGKILL), ended.errors
         self.did["killed" if ended.status else "survived"] += 1
+        if self.over_peers:
+            connected = set(ended.output.split())
+            assert connected <= {self.node.place, self.ticker}
+            self.did["traced"] += len(connected)
 
     def check_twice_at_once(self) -> None:
         """Two runners, each with connections of its own."""

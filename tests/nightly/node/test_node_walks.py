@@ -20,5 +20,6 @@ def test_after_every_step_the_shop_has_what_the_nodes_index_says(
     walk = run(tmp_path, ticker, seed, STEPS, over_peers=over_peers)
     if STEPS >= 30 and SEEDS == [2]:  # it must have happened
         assert {event.__name__ for event in HAPPENS} | {"killed"} <= walk.did.keys()
+        assert walk.did["traced"] or not over_peers
         assert walk.did["blocks of the deepest"] >= 10
         assert {order.status for order in walk.orders} >= {"paid", "expired"}
