@@ -13,6 +13,7 @@ from btcpay.values.errors import FetchError, ProofFailed
 
 # What turns a question to the next source.
 FAILURES = (FetchError, ProofFailed)
+MAX_INPUTS = 100  # of a transaction that waits: nobody needs more to notice a replacement
 MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; a source three behind is stuck
 
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from btcpay.bitcoin.tx import parse_tx
@@ -42,7 +42,7 @@ def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dic
     for coin in _spent_coins(db, block):
         facts = found.setdefault(coin["invoice_id"], Facts(coin["merchant_id"]))
         facts.spent[coin["txid"], coin["vout"]] = height
-    for row in _replaced(db, block):
+    for row in conflicting(db, block.parts.spent, block.parts.txids):
         facts = found.setdefault(row["invoice_id"], Facts(row["merchant_id"]))
         facts.replaced[row["txid"]] = height
     return found
@@ -72,23 +72,28 @@ def _spent_coins(db: Database, block: ProvenBlock) -> list[Row]:
     return [coin for coin in coins if _outpoint(coin["txid"], coin["vout"]) in block.parts.spent]
 
 
-def _replaced(db: Database, block: ProvenBlock) -> list[Row]:
-    """What waited, and never comes: this block spends an input of it otherwise."""
+def conflicting(db: Database, spent: Set[bytes], txids: Collection[bytes]) -> list[Row]:
+    """What waited, and an input of which is `spent` by others; `txids` are of these."""
     return [
         row
         for invoice in db.rows(mempool_watch.WITH_INPUTS)
         for row in db.rows(mempool_watch.INPUTS, **invoice)
-        if _spends_what_is_spent(row, block) and txid_bytes(row["txid"]) not in block.parts.txids
+        if _spends_what_is_spent(row, spent) and txid_bytes(row["txid"]) not in txids
     ]
 
 
-def _spends_what_is_spent(row: Row, block: ProvenBlock) -> bool:
+def _spends_what_is_spent(row: Row, spent: Set[bytes]) -> bool:
     try:
-        outpoints = [one.split(":") for one in inputs_of(row)]
+        return is_any_spent(inputs_of(row), spent)
     except BadRow:  # a spoiled row must not keep the block from all others
         log.exception("what %s to invoice %s spends is spoiled", row["txid"], row["invoice_id"])
         return False
-    return any(_outpoint(txid, int(vout)) in block.parts.spent for txid, vout in outpoints)
+
+
+def is_any_spent(inputs: Iterable[str], spent: Set[bytes]) -> bool:
+    """Whether one of these outpoints, each "txid:vout", is among those of 36 bytes."""
+    outpoints = (one.split(":") for one in inputs)
+    return any(_outpoint(txid, int(vout)) in spent for txid, vout in outpoints)
 
 
 def _outpoint(txid: str, vout: int) -> bytes:

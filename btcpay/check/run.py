@@ -43,7 +43,7 @@ class Checker:
     """What a check needs; `now` reads the wall clock, `in_flight` calls go out at once.
 
     `mark` reads the clock that does not step. Headers and blocks come from the `peers`, where any
-    are set, else from the explorers.
+    are set, else from the explorers. `hear` applies what peers announced.
     """
 
     db: Database
@@ -54,6 +54,7 @@ class Checker:
     in_flight: int = 4
     mark: Callable[[], str] = boot_mark
     peers: Peers | None = None
+    hear: Callable[[Report], None] = lambda report: None
 
     def run(self, ids: Sequence[str] | None = None) -> Report:
         """Brings every invoice up to date, and asks the mempool for those who wait, or for `ids`.
@@ -74,6 +75,7 @@ class Checker:
         chain = self._chain()
         is_known = chain.follow(report)
         settle_deep(self.db, self.settings, self.prices, report, self.now())
+        self.hear(report)  # before anything ends
         if not is_known:
             report.failed += (ids or ()) if report.chain_failed else ()
             return

@@ -8,8 +8,9 @@ from contextlib import suppress
 
 from builders import REGTEST
 
-from btcpay.bitcoin.wire import Reader, compact_size, prefixed, txid_hex
-from btcpay.chain.peers.messages import NODE_NETWORK, WITNESS_BLOCK, message
+from btcpay.bitcoin.tx import Tx
+from btcpay.bitcoin.wire import Reader, compact_size, prefixed, txid_bytes, txid_hex
+from btcpay.chain.peers.messages import NODE_NETWORK, TX, WITNESS_BLOCK, getdata_body, message
 from btcpay.sandbox.node.block import Block
 
 Blocks = Callable[[], Sequence[Block]]
@@ -24,6 +25,8 @@ def honest(peer: "FakePeer", sock: socket.socket, command: str, body: bytes) -> 
 class FakePeer:
     """Has the chain that `blocks` says, by height; `asked` are the messages that came.
 
+    `waits` has what waits, by txid; `listeners` are connections to which transactions are relayed.
+
     `now`: its clock, in unix seconds.
     """
 
@@ -33,9 +36,13 @@ class FakePeer:
         now: Callable[[], int],
         bad: Bad = honest,
         magic: bytes = REGTEST.magic,
+        services: int = NODE_NETWORK,
     ) -> None:
         self.blocks, self.now, self.bad, self.magic = blocks, now, bad, magic
+        self.services = services
         self.asked: list[str] = []
+        self.waits: dict[bytes, bytes] = {}
+        self.listeners: list[socket.socket] = []
         self.released = threading.Event()
         self._server = socket.create_server(("127.0.0.1", 0))
         self.place = f"127.0.0.1:{self._server.getsockname()[1]}"
@@ -54,6 +61,14 @@ class FakePeer:
 
     def send(self, sock: socket.socket, command: str, body: bytes = b"") -> None:
         sock.sendall(message(self.magic, command, body))
+
+    def announce(self, *transactions: Tx, kind: int = TX) -> None:
+        """To whoever listens by now."""
+        hashes = [txid_bytes(tx.txid) for tx in transactions]
+        self.waits |= zip(hashes, (tx.raw for tx in transactions), strict=True)
+        for sock in self.listeners:
+            with suppress(OSError):
+                self.send(sock, "inv", getdata_body(kind, hashes))
 
     def _serve(self) -> None:
         while not self.released.is_set():
@@ -75,25 +90,35 @@ class FakePeer:
                     self._answer(sock, name, body)
         except (OSError, ValueError):
             pass
+        finally:
+            self.listeners = [one for one in self.listeners if one is not sock]
 
     def _answer(self, sock: socket.socket, command: str, body: bytes) -> None:
         reader = Reader(body)
         if command == "version":
-            greeting = struct.pack("<iQq", 70016, NODE_NETWORK, self.now()) + bytes(60)
+            greeting = struct.pack("<iQq", 70016, self.services, self.now()) + bytes(60)
             height = struct.pack("<I", len(self.blocks()) - 1)
             self.send(sock, "version", greeting + prefixed(b"/fake:1/") + height + b"\x01")
             self.send(sock, "sendcmpct", bytes(9))  # what nobody asked for is passed over
             self.send(sock, "verack")
             self.send(sock, "ping", b"12345678")
+            if body.endswith(b"\x01"):
+                self.listeners.append(sock)
+        elif command == "mempool":
+            self.send(sock, "inv", getdata_body(TX, list(self.waits)))
         elif command == "getheaders":
             reader.take(4)
             locator = [txid_hex(reader.take(32)) for _ in range(reader.compact())]
             self.send(sock, "headers", headers_body(self.after(locator, txid_hex(reader.take(32)))))
         elif command == "getdata":
-            assert (reader.compact(), reader.number(4)) == (1, WITNESS_BLOCK)
-            wanted = reader.take(32)
-            raw = next((b.raw for b in self.blocks() if b.hash == txid_hex(wanted)), None)
-            self.send(sock, "block" if raw else "notfound", raw or body)
+            for _ in range(reader.compact()):
+                kind, wanted = reader.number(4), reader.take(32)
+                raw = self.waits.get(wanted)
+                if kind == WITNESS_BLOCK:
+                    blocks = self.blocks()
+                    raw = next((b.raw for b in blocks if b.hash == txid_hex(wanted)), None)
+                found = "block" if kind == WITNESS_BLOCK else "tx"
+                self.send(sock, found if raw else "notfound", raw or getdata_body(kind, [wanted]))
 
     def after(self, locator: Sequence[str], stop: str) -> list[bytes]:
         """As Bitcoin Core: behind the first of the locator that it has, or from genesis on."""

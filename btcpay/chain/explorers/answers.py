@@ -11,7 +11,7 @@ from marshmallow import Schema, ValidationError
 from btcpay.bitcoin.header import build_header
 from btcpay.bitcoin.tx import NO_TXID
 from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
-from btcpay.chain.sources import Mempool, Waiting
+from btcpay.chain.sources import MAX_INPUTS, Mempool, Waiting
 from btcpay.http.http_client import Response
 from btcpay.values.errors import FetchError
 from btcpay.values.money import MAX_MONEY_SATS
@@ -29,7 +29,6 @@ MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES = 16_000_000, 3_000_000
 # Servers cap the list: electrs at 50, others lower. A shorter one is all that there is.
 WHOLE_BELOW = 25
 MAX_PARTS = 15_000  # outputs and inputs of one address
-MAX_INPUTS = 100  # of a transaction that waits: nobody needs more to notice a replacement
 _BLOCK, _TRANSACTION = esplora.Block(), esplora.Transaction()
 _SUMMARY = esplora.Transaction(only=("txid", "status"))
 

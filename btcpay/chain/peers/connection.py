@@ -16,7 +16,7 @@ from btcpay.values.hosts import host_and_port
 from btcpay.values.networks import Network
 
 CONNECT_TIMEOUT_S = 5.0
-GREETING_TIMEOUT_S = 10.0
+GREETING_TIMEOUT_S = SEND_TIMEOUT_S = 10.0
 # While one answer is waited for: what a peer sends beside it, be it ever so small.
 MOST_BESIDE_BYTES, MOST_BESIDE = 8_000_000, 20_000
 _PIECE_BYTES = 65_536
@@ -26,10 +26,13 @@ T = TypeVar("T")
 class Connection:
     """`greeting` is what the node said of itself; `count` gets the bytes that came.
 
+    `relay`: the node announces transactions.
     Its methods raise FetchError; afterwards it is of no use.
     """
 
-    def __init__(self, network: Network, place: str, count: Callable[[int], None]) -> None:
+    def __init__(
+        self, network: Network, place: str, count: Callable[[int], None], relay: bool = False
+    ) -> None:
         self._magic, self._count = network.magic, count
         host, port = host_and_port(place)
 
@@ -41,7 +44,7 @@ class Connection:
         except (OSError, UnicodeError) as error:  # a name may be none that can be looked up
             raise Unreachable(f"cannot be reached: {getattr(error, 'strerror', error)}") from None
         try:
-            self.greeting = self._greet()
+            self.greeting = self._greet(relay)
         except BaseException:
             self.close()
             raise
@@ -54,16 +57,24 @@ class Connection:
         self._send(command, body, end_s)
         return self._next(wanted, end_s)
 
+    def send(self, command: str, body: bytes = b"") -> None:
+        """Sends a message that is not waited for."""
+        self._send(command, body, time.monotonic() + SEND_TIMEOUT_S)
+
+    def next(self, wanted: Collection[str], timeout_s: float) -> tuple[str, bytes]:
+        """The next message of these kinds that comes by itself, and its body."""
+        return self._next(wanted, time.monotonic() + timeout_s)
+
     def close(self) -> None:
         """Also while another thread reads from it, which reads its end then."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
-    def _greet(self) -> Greeting:
+    def _greet(self, relay: bool) -> Greeting:
         """Each says its version and confirms the other's."""
         end_s = time.monotonic() + GREETING_TIMEOUT_S
-        self._send("version", messages.version_body(random.getrandbits(64)), end_s)
+        self._send("version", messages.version_body(random.getrandbits(64), relay), end_s)
         _, body = self._next(("version",), end_s)
         greeting = _parsed(messages.parse_version, body)
         if not greeting.services & (messages.NODE_NETWORK | messages.NODE_NETWORK_LIMITED):

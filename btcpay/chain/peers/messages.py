@@ -23,8 +23,12 @@ from btcpay.bitcoin.wire import (
 VERSION = 70016  # what we speak: Bitcoin Core's since 0.21
 HEAD_BYTES = 24
 MOST_HEADERS = 2000  # of one message
-WITNESS_BLOCK = 0x40000002  # BIP144: a block with its witnesses
-NODE_NETWORK, NODE_NETWORK_LIMITED = 1, 1024  # BIP159: a pruned node has the last 288 blocks
+TX = 1  # what an inventory announces, by its txid
+WITNESS_TX, WITNESS_BLOCK = 0x40000001, 0x40000002  # BIP144: with witnesses
+MOST_ANNOUNCED = 50_000  # of one message: Bitcoin Core's MAX_INV_SZ
+_INVENTORY = 9 + 36 * MOST_ANNOUNCED
+# BIP111: answers what waits too; BIP159: a pruned node has the last 288 blocks.
+NODE_NETWORK, NODE_BLOOM, NODE_NETWORK_LIMITED = 1, 4, 1024
 # The most bytes that the body of a message may have; of any other kind nothing is kept.
 LIMITS = {
     "version": 1024,
@@ -32,7 +36,9 @@ LIMITS = {
     "ping": 8,
     "headers": 3 + MOST_HEADERS * (HEADER_BYTES + 1),
     "block": 4_000_000,  # BIP141
-    "notfound": 9 + 36,  # we ask for one block at a time
+    "notfound": _INVENTORY,
+    "inv": _INVENTORY,
+    "tx": 400_000,  # nobody passes on more: Bitcoin Core's MAX_STANDARD_TX_WEIGHT
 }
 MAX_BODY_BYTES = 4_000_000  # Bitcoin Core, net.h: MAX_PROTOCOL_MESSAGE_LENGTH
 _NOWHERE = bytes(26)  # services, address and port of nobody
@@ -77,11 +83,11 @@ def parse_head(magic: bytes, raw: bytes) -> Head:
     return Head(name, size, check)
 
 
-def version_body(nonce: int) -> bytes:
-    """We serve nothing, want no transactions announced (BIP37), and do not say our time."""
+def version_body(nonce: int, relay: bool = False) -> bytes:
+    """We serve nothing, and do not say our time. `relay`: transactions are announced (BIP37)."""
     agent = prefixed(f"/btcpay:{__version__}/".encode())
     begins = _version_begins.pack(VERSION, 0, 0)
-    ends = nonce.to_bytes(8, "little") + agent + u32(0) + b"\x00"
+    ends = nonce.to_bytes(8, "little") + agent + u32(0) + bytes([relay])
     return begins + _NOWHERE + _NOWHERE + ends
 
 
@@ -118,9 +124,17 @@ def parse_headers(body: bytes) -> list[bytes]:
     return headers
 
 
-def getdata_body(block_hash: str) -> bytes:
-    """Asks for a block with its witnesses; the hash in reversed hex."""
-    return compact_size(1) + u32(WITNESS_BLOCK) + txid_bytes(block_hash)
+def getdata_body(kind: int, hashes: Sequence[bytes]) -> bytes:
+    """Asks for blocks or transactions, by their hashes."""
+    return compact_size(len(hashes)) + b"".join(u32(kind) + one for one in hashes)
+
+
+def parse_inv(body: bytes) -> list[bytes]:
+    """The txids that it announces; other kinds are left out. Raises Malformed."""
+    reader = Reader(body)
+    found = [(reader.number(4), reader.take(32)) for _ in range(reader.compact())]
+    reader.finish()
+    return [hash for kind, hash in found if kind == TX]
 
 
 def block_hash_of(body: bytes) -> str:

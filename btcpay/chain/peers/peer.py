@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 
 from btcpay.bitcoin.header import Header, parse_header
+from btcpay.bitcoin.wire import txid_bytes
 from btcpay.chain.headers import check_header
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection
@@ -82,7 +83,8 @@ class Peer(BlockSource):
 
     def raw_block(self, hash: str) -> bytes:
         wanted = ("block", "notfound")
-        command, body = self._ask("getdata", messages.getdata_body(hash), wanted, BLOCK_TIMEOUT_S)
+        asked = messages.getdata_body(messages.WITNESS_BLOCK, [txid_bytes(hash)])
+        command, body = self._ask("getdata", asked, wanted, BLOCK_TIMEOUT_S)
         if command == "notfound":
             raise FetchError(f"has not block {hash}")
         if messages.block_hash_of(body) != hash:

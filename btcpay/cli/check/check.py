@@ -5,14 +5,19 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 
 import click
 from peewee import PeeweeException
 
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.peers.listener import open_listener
 from btcpay.chain.peers.pool import open_peers
+from btcpay.check.listening import Listening
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.report import Reporter, show_skipped
@@ -31,6 +36,7 @@ from storage.queries import meta
 MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
 # While somebody waits at a page the mempool is asked again so often, until cron's minute ends.
 LOOKS_EVERY_S, STAYS_S = 5, 50
+HEARS_EVERY_S = 1.0  # while peers are listened to
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +59,9 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
         # A look by hand is always made; it counts, but nothing is refused.
         with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
             reporter.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
-    new, outward = _checkers(shell), Outward(shell)
+    outward = Outward(shell)
     if watch is None:
+        new = _checkers(shell)
         until_s = time.monotonic() + STAYS_S
         try:
             report = _run_alone(shell, new, quiet, outward, until_s, time.sleep)
@@ -63,16 +70,20 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
             outward.wait()
         reporter.end(report)
     stop = Stop(signal.SIGTERM, signal.SIGINT)
+    listening, pause = _listening(shell), stop.wait
+    new = _checkers(shell, listening=listening)
+    if listening:
+        pause = partial(_pause_hearing, shell, listening, outward, stop)
     while not stop.wait():
         until_s = time.monotonic() + watch
         try:
-            report = _run_alone(shell, new, quiet, outward, until_s, stop.wait)
+            report = _run_alone(shell, new, quiet, outward, until_s, pause)
         except (PeeweeException, CommandError) as error:
             log.error("there was no check: %s", in_one_line(error))
         else:
             reporter.show(report, brief=True)
         outward.start()
-        stop.wait(max(1.0, until_s - time.monotonic()))
+        pause(max(1.0, until_s - time.monotonic()))
 
 
 class Outward:
@@ -107,7 +118,43 @@ class Outward:
             log.info("notifications: %d delivered, %d not", result.delivered, result.failed)
 
 
-def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker]:
+def _listening(shell: Shell) -> Listening | None:
+    listener = open_listener(shell.settings, utc_now)
+    return Listening(shell.db, shell.settings, listener, utc_now) if listener else None
+
+
+def _pause_hearing(
+    shell: Shell, listening: Listening, outward: Outward, stop: Stop, seconds: float
+) -> bool:
+    """Waits for so long and applies what is heard meanwhile; whether `stop` has ended it."""
+    end_s = time.monotonic() + seconds
+    while not stop.wait(max(0.0, min(HEARS_EVERY_S, end_s - time.monotonic()))):
+        if time.monotonic() >= end_s:
+            return False
+        try:
+            if listening.has_news():
+                with _alone(shell) as alone:
+                    if alone:
+                        listening.apply(Report())
+                outward.start()
+        except PeeweeException as error:
+            log.error("what peers announce could not be looked up: %s", in_one_line(error))
+            return stop.wait(max(0.0, end_s - time.monotonic()))
+    return True
+
+
+@contextmanager
+def _alone(shell: Shell) -> Iterator[bool]:
+    """Whether no other check is at it; notes since when this one is."""
+    with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
+        if alone:
+            meta.put(shell.db, meta.Key.RUN_SINCE, boot_mark())
+        yield alone
+
+
+def _checkers(
+    shell: Shell, per_hour: int | None = None, listening: Listening | None = None
+) -> Callable[[], Checker]:
     """Makes a checker for each run: explorers in their first order, connections and price kept.
 
     `per_hour` stands in place of the quota that is set.
@@ -121,7 +168,8 @@ def _checkers(shell: Shell, per_hour: int | None = None) -> Callable[[], Checker
         quota = Quota(shell.db, per_hour, utc_now)
         explorers = open_explorers(settings, quota, session)
         peers = open_peers(settings, shell.db)
-        return Checker(shell.db, settings, explorers, prices, utc_now, in_flight, peers=peers)
+        checker = Checker(shell.db, settings, explorers, prices, utc_now, in_flight, peers=peers)
+        return replace(checker, hear=listening.apply) if listening else checker
 
     return new
 
@@ -141,10 +189,9 @@ def _run_alone(
     """
     checker, report = new(), None
     while True:
-        with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
+        with _alone(shell) as alone:
             if not alone:
                 break
-            meta.put(shell.db, meta.Key.RUN_SINCE, boot_mark())
             if report is None:
                 report = checker.run()
                 checker.finish(report)

@@ -32,12 +32,14 @@ def test_a_message_is_what_the_documentation_shows():
     assert messages.getheaders_body([GENESIS]).hex() == (
         "80110100" + "01" + bytes.fromhex(GENESIS)[::-1].hex() + "00" * 32
     )
-    assert messages.getdata_body(GENESIS).hex() == (
-        "0102000040" + bytes.fromhex(GENESIS)[::-1].hex()
-    )
+    genesis = bytes.fromhex(GENESIS)[::-1]
+    assert messages.getdata_body(messages.WITNESS_BLOCK, [genesis]) == b"\x01\2\0\0@" + genesis
     assert messages.parse_headers(b"\x01" + HEADER_1 + b"\x00") == [HEADER_1]
     assert messages.block_hash_of(HEADER_1 + b"\x01 and so on") == BLOCK_1
     assert messages.parse_headers(b"\x00") == []
+    assert messages.version_body(7, relay=True) == messages.version_body(7)[:-1] + b"\x01"
+    inventory = b"\x03" + b"".join(bytes([kind, 0, 0, 0]) + genesis for kind in (1, 2, 5))
+    assert messages.parse_inv(inventory) == [genesis]  # BIP144: 2 is a block, 5 of a wtxid
 
 
 @pytest.mark.parametrize(

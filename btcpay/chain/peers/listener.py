@@ -1,0 +1,158 @@
+"""Listens to nodes of the network: which transactions wait, as they announce them."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from datetime import datetime
+from typing import NamedTuple
+
+from btcpay.bitcoin.block import BlockParts, scan_block
+from btcpay.bitcoin.header import HEADER_BYTES
+from btcpay.bitcoin.wire import Malformed
+from btcpay.chain.peers import messages
+from btcpay.chain.peers.connection import Connection
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import FetchError
+from btcpay.values.networks import Network
+
+log = logging.getLogger(__name__)
+
+NEEDED = 2  # so many peers announce what counts; one, where one is set
+SILENCE_S = 150.0  # Bitcoin Core says at least a ping in two minutes
+# A peer whose connection ended rests; twice as long each time, unless it lasted.
+FIRST_REST_S, LONGEST_REST_S = 5.0, 600.0
+MOST_ASKED = 5_000  # of one message that announces: what waits may be 300,000
+MOST_KNOWN = 20_000  # ids of each peer: those of an hour of mainnet
+MOST_MINUTELY_BYTES = 20_000_000  # of each peer; mainnet announces and sends half a million
+# What nobody has taken yet: its bytes, and so many for each; parsed it may be ten times as much.
+MOST_HELD_BYTES, BYTES_EACH = 8_000_000, 1_000
+MOST_PEERS = 8
+
+
+class Announced(NamedTuple):
+    """A transaction, read as a block of one; who announced it last, and when it counted."""
+
+    parts: BlockParts
+    host: str
+    at: datetime
+
+
+class _Ear:
+    """One peer. `has`: whether it has sent what it was asked for, by txid."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.has: dict[bytes, bool] = {}
+        self.connection: Connection | None = None
+        self.rest_s = self.rests_until_s = 0.0
+        self._minute, self._minutely_bytes = 0, 0
+
+    def count(self, size: int) -> None:
+        minute = int(time.monotonic() / 60)
+        if minute != self._minute:
+            self._minute, self._minutely_bytes = minute, 0
+        self._minutely_bytes += size
+        if self._minutely_bytes > MOST_MINUTELY_BYTES:
+            raise FetchError("sends much more than there can be")
+
+    def rest(self, lasted_s: float) -> None:
+        before_s = 0.0 if lasted_s > LONGEST_REST_S else self.rest_s
+        self.rest_s = min(max(before_s * 2, FIRST_REST_S), LONGEST_REST_S)
+        self.rests_until_s = time.monotonic() + self.rest_s
+
+
+class Listener:
+    """Hears what the peers announce, in threads of their own; `now` reads the wall clock.
+
+    Whatever is sent, no more than 20 MB a minute of each peer is read, and 8 MB are held.
+    """
+
+    def __init__(
+        self, network: Network, places: Sequence[str], now: Callable[[], datetime]
+    ) -> None:
+        self._network, self._now = network, now
+        self._ears = [_Ear(place) for place in places[:MOST_PEERS]]
+        self._needed = min(NEEDED, len(places))
+        self._found: list[Announced] = []
+        self._held_bytes = 0
+        self._lock = threading.Lock()
+        self._off: threading.Event | None = None
+
+    def listen(self, is_wanted: bool) -> None:
+        """From now on, or not any more."""
+        if is_wanted and self._off is None:
+            self._off = threading.Event()
+            for ear in self._ears:
+                threading.Thread(target=self._run, args=(ear, self._off), daemon=True).start()
+        elif self._off and not is_wanted:
+            self._off.set()
+            self._off = None
+            for ear in self._ears:
+                if connection := ear.connection:
+                    connection.close()
+
+    def take(self) -> list[Announced]:
+        """What enough of them have announced since the last time, in that order."""
+        with self._lock:
+            found, self._found, self._held_bytes = self._found, [], 0
+        return found
+
+    def _run(self, ear: _Ear, off: threading.Event) -> None:
+        while not off.wait(max(0.0, ear.rests_until_s - time.monotonic())):
+            began_s = time.monotonic()
+            try:
+                with closing(Connection(self._network, ear.place, ear.count, True)) as connection:
+                    ear.connection = connection
+                    self._hear(ear, connection, off)
+            except (FetchError, Malformed) as error:
+                if not off.is_set():
+                    log.warning("peer %s is not listened to for a while: %s", ear.place, error)
+                    ear.rest(time.monotonic() - began_s)
+
+    def _hear(self, ear: _Ear, connection: Connection, off: threading.Event) -> None:
+        """Raises FetchError or Malformed."""
+        if connection.greeting.services & messages.NODE_BLOOM:
+            connection.send("mempool")  # BIP35; others hang up
+        while not off.is_set():
+            command, body = connection.next(("inv", "tx", "ping"), SILENCE_S)
+            if command == "ping":
+                connection.send("pong", body)
+            elif command == "tx":
+                self._keep(ear, body)
+            elif wanted := self._wanted(ear, messages.parse_inv(body)[:MOST_ASKED]):
+                connection.send("getdata", messages.getdata_body(messages.WITNESS_TX, wanted))
+
+    def _wanted(self, ear: _Ear, announced: Sequence[bytes]) -> list[bytes]:
+        """What is to be asked for: what it has not sent yet, and too few others."""
+        with self._lock:
+            wanted = [
+                txid
+                for txid in announced
+                if not ear.has.get(txid) and self._announced(txid) < self._needed
+            ]
+            for txid in wanted:
+                ear.has[txid] = False
+            while len(ear.has) > MOST_KNOWN:
+                del ear.has[next(iter(ear.has))]
+        return wanted
+
+    def _keep(self, ear: _Ear, body: bytes) -> None:
+        parts = scan_block(bytes(HEADER_BYTES) + b"\x01" + body)
+        txid = parts.txids[0]
+        with self._lock:
+            if ear.has.get(txid) is not False:
+                return  # nobody asked for it
+            ear.has[txid] = True
+            if self._announced(txid) == self._needed and self._held_bytes < MOST_HELD_BYTES:
+                self._held_bytes += len(body) + BYTES_EACH
+                self._found.append(Announced(parts, ear.place, self._now()))
+
+    def _announced(self, txid: bytes) -> int:
+        return sum(ear.has.get(txid, False) for ear in self._ears)
+
+
+def open_listener(settings: Settings, now: Callable[[], datetime]) -> Listener | None:
+    """None where no peer is set."""
+    return Listener(settings.network, settings.peers, now) if settings.peers else None

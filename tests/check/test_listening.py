@@ -1,0 +1,83 @@
+"""What peers announce: seen, joined, replaced and taken back, without any explorer's word."""
+
+import pytest
+from fake_esplora import Json, LiedTo
+
+from btcpay.bitcoin.block import scan_block
+from btcpay.bitcoin.tx import Tx
+from btcpay.chain.peers.listener import Announced
+from btcpay.check.listening import hear
+from btcpay.check.report import Report
+from btcpay.sandbox.payer.misbehave import replace
+
+pytestmark = pytest.mark.both_databases
+
+
+def waiting(till: LiedTo, txid: str) -> Tx:
+    return till.sandbox.chain.mempool.entries[txid].tx
+
+
+def announce(till: LiedTo, *transactions: Tx) -> None:
+    """Enough peers announce these, in this order."""
+    heard = [
+        Announced(scan_block(bytes(80) + b"\x01" + tx.raw), "a peer", till.clock())
+        for tx in transactions
+    ]
+    report = Report()
+    hear(till.shop.service.db, till.settings, heard, till.clock(), report)
+    assert not report.failed and not report.changed
+
+
+def received(till: LiedTo, *invoices: Json) -> list[int]:
+    """Satoshis that count towards each, all of which wait."""
+    paths = [f"/pay/{invoice['id']}/status" for invoice in invoices]
+    found = [till.shop.client.get(path).json for path in paths]
+    assert [one["status"] for one in found] == ["open"] * len(found)
+    assert till.balance() == (0, sum(one["received_sats"] for one in found))
+    return [one["received_sats"] for one in found]
+
+
+def test_what_is_announced_is_seen_and_takes_nothing_else_back(till):
+    one, other = till.shop.invoice(), till.shop.invoice()
+    half = one["amount_sats"] // 2
+    first, second, third = till.pay(one, half), till.pay(other), till.pay(one, half)
+    stranger = till.sandbox.wallet.pay(till.sandbox.wallet.address, 20_000, till.now)
+    announce(till, waiting(till, first), waiting(till, stranger))
+    assert received(till, one, other) == [half, 0]
+    announce(till, waiting(till, second), waiting(till, third), waiting(till, first))
+    assert received(till, one, other) == [2 * half, other["amount_sats"]]
+    assert (till.kinds(one), till.kinds(other)) == (["seen"] * 2, ["seen"])
+    assert till.liar.asked == []
+    till.mine()
+    assert till.check().changed[other["id"]] == "paid"
+    announce(till, till.sandbox.chain.find(second).tx)  # late: the block stands
+    assert till.kinds(other) == ["seen", "moved", "payment", "paid"]
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+@pytest.mark.parametrize("away", [False, True], ids=["a higher fee", "a double spend"])
+def test_what_spends_its_coins_otherwise_takes_it_back(till, away, at_once):
+    invoice, other = till.shop.invoice(expires_in_hours=1), till.shop.invoice()
+    lost, kept = waiting(till, till.pay(invoice)), waiting(till, till.pay(other))
+    announce(till, kept)
+    if not at_once:
+        announce(till, lost)
+        till.clock.move(minutes=61)  # raising a fee makes nobody late
+    instead = waiting(till, replace(till.sandbox.wallet, till.now, lost.txid, away))
+    announce(till, *([lost, instead] if at_once else [instead]))
+    sats = 0 if away else invoice["amount_sats"]
+    assert received(till, invoice, other) == [sats, other["amount_sats"]]
+    assert sorted(till.kinds(invoice)) == ["seen"] * (1 if away else 2) + ["vanished"]
+    assert till.kinds(other) == ["seen"]
+    till.mine()
+    ended = "paid" if not away else None if at_once else "expired"
+    assert till.check().changed.get(invoice["id"]) == ended
+
+
+def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):
+    invoice, other = till.shop.invoice(), till.shop.invoice()
+    announce(till, waiting(till, till.pay(invoice, 5_000)))
+    till.shop.sql("UPDATE output SET inputs = '[3]'")
+    both = waiting(till, till.pay_outputs((invoice, 6_000), (other, 7_000)))
+    announce(till, both)
+    assert till.kinds(other) == ["seen"] and "is spoiled" in caplog.text
