@@ -172,8 +172,7 @@ def test_no_connection_is_open_when_workers_are_forked(shop, clock):
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
             " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
-        threading.Event().wait(0.5)  # for the server to notice
-        assert connection.execute(others).fetchone() == (0,)
+        until(lambda: connection.execute(others).fetchone() == (0,), "none to be open")
     made.extensions["btcpay"].close()
 
 
@@ -200,7 +199,7 @@ def test_threads_wait_together_for_a_server_that_does_not_answer():
 
         began_s = time.monotonic()
         at_once(8, ask)
-        assert time.monotonic() - began_s < 5
+        assert time.monotonic() - began_s < 12
 
 
 @pytest.mark.parametrize("early", ["the payment", "the spend"])

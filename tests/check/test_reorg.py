@@ -218,7 +218,7 @@ def test_checks_at_the_same_time_undo_once(till):
     invoices = [paid(till)[0] for _ in range(3)]
     reorganise(till, depth=3, double_spend=True)
     barrier = threading.Barrier(4)
-    till.liar.lies = {"/blocks/tip/hash": lambda text: barrier.wait(10) and text or text}
+    till.liar.lies = {"/blocks/tip/hash": lambda text: barrier.wait(60) and text or text}
 
     def check(_: int) -> bool:
         db = open_database(till.settings.database_url)

@@ -209,7 +209,7 @@ def test_roots_shop_belongs_to_its_user_who_can_serve_it_from_wherever_root_is(f
 
 def answers(url: str) -> bool:
     try:
-        return requests.get(url, timeout=5).ok
+        return requests.get(url, timeout=60).ok
     except (requests.ConnectionError, requests.Timeout):  # it listens before it can answer
         return False
 

@@ -280,13 +280,13 @@ def test_no_secret_stands_in_a_log(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         secret, unused = (new_login(db, shop.merchant_id, shop.clock()) for _ in range(2))
         session = requests.Session()
-        session.get(f"{live.url}/merchant/login/{unused}", timeout=20)
-        session.post(f"{live.url}/merchant/login/{secret}", headers=FROM_THIS_SITE, timeout=20)
+        session.get(f"{live.url}/merchant/login/{unused}", timeout=60)
+        session.post(f"{live.url}/merchant/login/{secret}", headers=FROM_THIS_SITE, timeout=60)
         cookie = session.cookies["merchant"]
-        page = session.get(f"{live.url}/merchant/sessions", timeout=20).text
+        page = session.get(f"{live.url}/merchant/sessions", timeout=60).text
         token = Page(page).values["token"]
-        session.post(f"{live.url}/merchant/logout", data={"token": token}, timeout=20)
-        session.get(f"{live.url}/merchant/login/{secret}", timeout=20)
+        session.post(f"{live.url}/merchant/logout", data={"token": token}, timeout=60)
+        session.get(f"{live.url}/merchant/login/{secret}", timeout=60)
         log = live.log()
     assert log.count('"operation":"GET /merchant/login/<secret>"') == 2
     assert log.count('"key_id":"ses_') == 3  # who logged in, looked at the devices, logged out

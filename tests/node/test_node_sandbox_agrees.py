@@ -448,7 +448,7 @@ ADDRESS_PATHS = ("/txs", "/txs/mempool")
 
 
 def get(root: str, path: str) -> tuple[int, object]:
-    answer = requests.get(root + path, timeout=10)
+    answer = requests.get(root + path, timeout=60)
     json = "json" in answer.headers["Content-Type"] and answer.status_code == 200
     return answer.status_code, answer.json() if json else answer.content
 

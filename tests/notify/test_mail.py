@@ -270,7 +270,7 @@ def test_a_server_that_hangs_takes_its_share_of_a_run_and_no_more(scheme, office
         url = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}"
         began_s = time.monotonic()
         assert office.run(office.new_outbox(BTCPAY_SMTP_URL=url)) == Delivered(0, 1)
-        assert time.monotonic() - began_s < 4
+        assert time.monotonic() - began_s < 9
     assert {row[4] for row in office.rows()} == {"does not answer in time"}
 
 
@@ -314,7 +314,7 @@ def test_what_a_mail_server_says_is_bounded(piece, offices, monkeypatch):
         tracemalloc.start()
         began_s = time.monotonic()
         assert office.run(office.new_outbox(BTCPAY_SMTP_URL=url)) == Delivered(0, 1)
-        assert time.monotonic() - began_s < 4
+        assert time.monotonic() - began_s < 9
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
         tracemalloc.stop()
 

@@ -24,13 +24,13 @@ def program() -> str:
 
 def _answers(url: str) -> bool:
     try:
-        return requests.get(url, timeout=5).status_code == 501
+        return requests.get(url, timeout=60).status_code == 501
     except requests.ConnectionError:
         return False
 
 
 def post(url: str, signed: dict[str, str], body: bytes = PAID) -> int:
-    return requests.post(url, data=body, headers=signed, timeout=5).status_code
+    return requests.post(url, data=body, headers=signed, timeout=60).status_code
 
 
 def test_it_delivers_once_and_refuses_what_is_not_genuine():

@@ -90,7 +90,7 @@ def test_all_sources_are_asked_at_the_same_time(server, seconds):
     barrier = threading.Barrier(5)
 
     def together(_path: str) -> Reply:
-        barrier.wait(2)  # BrokenBarrierError, and no answer, unless all five are here
+        barrier.wait(20)  # BrokenBarrierError, and no answer, unless all five are here
         return say({"usd": "100"})
 
     server.instead = together
@@ -172,7 +172,7 @@ def test_twenty_threads_ask_once_and_share_the_outcome(server, answer):
 
     def slow(path: str) -> Reply:
         for _ in range(20):  # not before all twenty have come
-            assert calling.acquire(timeout=5)
+            assert calling.acquire(timeout=60)
         return fails(path) if answer is None else say({"usd": "100"})
 
     server.instead = slow
@@ -188,7 +188,7 @@ def test_while_one_thread_refreshes_the_others_take_the_old_price(server, second
     served = threading.Event()
 
     def waiting(_path: str) -> Reply:
-        served.wait(5)
+        served.wait(60)
         return say({"usd": "200"})
 
     server.instead = waiting

@@ -30,11 +30,11 @@ class Page:
         self.session = requests.Session()
 
     def get(self, path: str) -> requests.Response:
-        return self.session.get(self.root + path, timeout=5)
+        return self.session.get(self.root + path, timeout=60)
 
     def press(self, button: str, **fields: str | int) -> requests.Response:
         url = f"{self.root}/sandbox/{button}"
-        return self.session.post(url, data=fields, headers=JSON, timeout=5)
+        return self.session.post(url, data=fields, headers=JSON, timeout=60)
 
     def paid_sats(self, txid: str) -> int:
         """What a transaction that waits or is confirmed pays to ADDRESS."""
@@ -122,7 +122,7 @@ def test_after_a_reorganisation_a_payment_waits_and_confirms_again_or_is_gone(pa
 def test_a_browser_is_sent_back_to_the_page_which_shows_the_payment(page):
     form = {"address": ADDRESS, "amount": "4321"}
     url = f"{page.root}/sandbox/pay"
-    answer = page.session.post(url, data=form, allow_redirects=False, timeout=5)
+    answer = page.session.post(url, data=form, allow_redirects=False, timeout=60)
     assert (answer.status_code, answer.headers["Location"]) == (303, "/")
     html = page.get("/").text
     assert f"Paid 4,321 sat to {ADDRESS}. It waits: mine a block." in html
@@ -146,7 +146,7 @@ def test_what_another_site_presses_is_refused(page, headers):
     before = page.get("/blocks/tip/height").text
     for accepts in ({}, JSON):
         answer = page.session.post(
-            f"{page.root}/sandbox/mine", headers=headers | accepts, timeout=5
+            f"{page.root}/sandbox/mine", headers=headers | accepts, timeout=60
         )
         assert answer.status_code == 403
     assert page.get("/blocks/tip/height").text == before
@@ -154,10 +154,10 @@ def test_what_another_site_presses_is_refused(page, headers):
 
 def test_its_own_page_presses_and_nobody_shows_it_in_a_frame_or_by_another_name(page):
     own = {"Origin": page.root, "Sec-Fetch-Site": "same-origin"}
-    assert page.session.post(f"{page.root}/sandbox/mine", headers=own, timeout=5).ok
+    assert page.session.post(f"{page.root}/sandbox/mine", headers=own, timeout=60).ok
     assert "frame-ancestors 'none'" in page.get("/").headers["Content-Security-Policy"]
     for path in ("/", "/sandbox/state"):
-        asked = page.session.get(page.root + path, headers={"Host": "evil.example"}, timeout=5)
+        asked = page.session.get(page.root + path, headers={"Host": "evil.example"}, timeout=60)
         assert asked.status_code == 403
 
 
@@ -218,7 +218,7 @@ def test_wrong_input_is_refused_with_a_message(page, button, fields, named):
     answer = page.press(button, **fields)
     assert answer.status_code == 400, answer.text
     assert named in answer.json()["error"]
-    shown = page.session.post(f"{page.root}/sandbox/{button}", data=fields, timeout=5)
+    shown = page.session.post(f"{page.root}/sandbox/{button}", data=fields, timeout=60)
     assert shown.status_code == 400 and 'role="alert"' in shown.text
     typed = [str(escape(value)) for name, value in fields.items() if name not in UNTYPED]
     assert [f'value="{value}"' for value in typed if f'value="{value}"' not in shown.text] == []
@@ -268,6 +268,6 @@ def test_the_module_serves_until_ctrl_c_ends_it_cleanly(tmp_path: Path):
 def tip_of(port: int) -> str:
     """The tip's height, or "" while nobody listens yet."""
     try:
-        return requests.get(f"http://127.0.0.1:{port}/blocks/tip/height", timeout=5).text
+        return requests.get(f"http://127.0.0.1:{port}/blocks/tip/height", timeout=60).text
     except requests.ConnectionError:
         return ""

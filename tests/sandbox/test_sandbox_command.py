@@ -68,7 +68,7 @@ def test_the_printed_link_logs_in_once_and_the_workbenchs_each_time(playground):
     assert len({printed, *again}) == 3
     for link in (printed, *again):
         with requests.Session() as session:
-            page = session.post(link, headers={"Sec-Fetch-Site": "same-origin"}, timeout=20)
+            page = session.post(link, headers={"Sec-Fetch-Site": "same-origin"}, timeout=60)
             assert page.status_code == 200 and page.url.endswith("/merchant")
 
 

@@ -58,10 +58,10 @@ def test_without_a_command_it_says_where_it_is_and_lasts_until_the_end(tmp_path,
     process = started(folder=tmp_path, stdin=asked, stdout=subprocess.PIPE)
     shop = ready(process)
     family = children_of(process.pid)
-    assert requests.get(f"{shop['url']}/healthz", timeout=10).ok
-    assert requests.get(f"{shop['sandbox_url']}/sandbox/state", timeout=10).json()["height"] == 200
+    assert requests.get(f"{shop['url']}/healthz", timeout=60).ok
+    assert requests.get(f"{shop['sandbox_url']}/sandbox/state", timeout=60).json()["height"] == 200
     keyed = {"Authorization": f"Bearer {shop['key']}"}
-    listed = requests.get(f"{shop['url']}/api/v1/invoices", headers=keyed, timeout=10)
+    listed = requests.get(f"{shop['url']}/api/v1/invoices", headers=keyed, timeout=60)
     assert listed.json()["data"] == []
     beside = os.environ | shop["environ"]
     hooks = [sys.executable, "-P", "-m", "btcpay", "webhook", "add", shop["merchant"]]

@@ -10,7 +10,7 @@ JSON = {"Accept": "application/json"}
 
 
 def page(playground: Playground) -> str:
-    return requests.get(playground.chain, timeout=10).text
+    return requests.get(playground.chain, timeout=60).text
 
 
 def test_no_key_leaves_the_sandboxs_processes(playground):
@@ -65,7 +65,7 @@ def test_what_cannot_be_done_is_said(playground):
         ("explorer", {"state": "mumbles"}, "Up or down: give up, down or lies"),
     ):
         url = f"{playground.chain}/sandbox/{button}"
-        answer = requests.post(url, data=fields, headers=JSON, timeout=10)
+        answer = requests.post(url, data=fields, headers=JSON, timeout=60)
         assert answer.status_code == 400 and answer.json()["error"].startswith(said)
 
 

@@ -27,7 +27,7 @@ def by_sh(folder: Path, text: str) -> dict[str, str]:
     (folder / "env").write_text(text)
     script = f"set -eu -a; . {folder}/env; exec {tool('env')} -0"
     words = ["sh", "-c", script]
-    ended = subprocess.run(words, env={}, cwd=folder, capture_output=True, text=True, timeout=20)
+    ended = subprocess.run(words, env={}, cwd=folder, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, ""), (text, ended.stderr)
     environ = dict(item.split("=", 1) for item in ended.stdout.split("\0") if item)
     return {name: value for name, value in environ.items() if name not in ("PWD", "_", "OLDPWD")}
@@ -39,7 +39,7 @@ def by_systemd(folder: Path, text: str) -> dict[str, str]:
     (folder / "environment.d").mkdir(exist_ok=True)
     (folder / "environment.d" / "1.conf").write_text(text)
     environ = {"XDG_CONFIG_HOME": str(folder), "HOME": str(folder)}
-    ended = subprocess.run([SYSTEMD], env=environ, capture_output=True, text=True, timeout=20)
+    ended = subprocess.run([SYSTEMD], env=environ, capture_output=True, text=True, timeout=60)
     lines = (line.partition("=") for line in ended.stdout.splitlines())
     found = {name: "".join(shlex.split(value)).replace("\\t", "\t") for name, _, value in lines}
     # It leaves out what is empty, and finds what other programs have installed.

@@ -108,7 +108,7 @@ def test_a_full_disk_refuses_orders_calmly_and_takes_them_again_without_a_restar
 
 
 def readyz(live: Live) -> requests.Response:
-    return requests.get(f"{live.url}/readyz", timeout=20)
+    return requests.get(f"{live.url}/readyz", timeout=60)
 
 
 def test_doctor_and_check_on_a_full_disk_tell_all_that_they_can_find_out(tmp_path, ticker, clock):

@@ -359,7 +359,7 @@ class Live:
         """A request below /api/v1, as `requests` sends it."""
         headers = kwargs.pop("headers", {}) | ({"Authorization": f"Bearer {key}"} if key else {})
         url = f"{self.url}/api/v1{path}"
-        return requests.request(method, url, headers=headers, timeout=20, **kwargs)
+        return requests.request(method, url, headers=headers, timeout=60, **kwargs)
 
     def stop(self) -> None:
         self._process.send_signal(signal.SIGTERM)

@@ -91,13 +91,15 @@ def slow(seconds: float, then: Reply) -> Reply:
 
 
 def dripping(start: bytes, drop: bytes, released: threading.Event) -> Reply:
-    """Sends `start` and then `drop` twenty times a second, until it is released."""
+    """Sends `start` and then `drop` twenty times a second, for half a minute or until released."""
 
     def reply(handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
         with contextlib.suppress(OSError):
             handler.wfile.write(start)
-            while not released.wait(0.05):
+            for _ in range(600):
+                if released.wait(0.05):
+                    return
                 handler.wfile.write(drop)
                 handler.wfile.flush()
 
@@ -226,7 +228,7 @@ class Liar(FakeEsplora):
         self.lies: dict[str, Callable[[Any], Any]] = {}
 
     def _answer(self, target: str) -> Reply:
-        truth = requests.get(self.honest + target, timeout=10)
+        truth = requests.get(self.honest + target, timeout=60)
         for pattern, lie in self.lies.items():
             if re.search(pattern, target):
                 is_json = truth.headers.get("Content-Type", "").startswith("application/json")

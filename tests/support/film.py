@@ -26,7 +26,7 @@ WITHIN_S = 120
 
 
 def state_of(playground: Playground) -> dict:
-    return requests.get(f"{playground.chain}/sandbox/state", timeout=10).json()["scene"]
+    return requests.get(f"{playground.chain}/sandbox/state", timeout=60).json()["scene"]
 
 
 def shot(tab: Tab) -> Image.Image:
@@ -75,7 +75,7 @@ def picture_all(tab: Tab, playground: Playground, folder: Path) -> None:
     names = tab.ask("[...document.querySelectorAll('[name=scene]')].map((it) => it.value)")
     for name in names:
         fields = {"scene": name, "quick": "1"}
-        assert requests.post(f"{playground.chain}/sandbox/scene", data=fields, timeout=10).ok
+        assert requests.post(f"{playground.chain}/sandbox/scene", data=fields, timeout=60).ok
         over = lambda: state_of(playground)["state"] == "over"  # noqa: E731
         until(over, name, WITHIN_S)
         tab.until("document.querySelector('#story .end')")

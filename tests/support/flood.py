@@ -1,7 +1,6 @@
 """More orders at once than the service has threads, and how soon others are answered meanwhile."""
 
 import contextlib
-import os
 import socket
 import time
 from collections.abc import Iterator
@@ -13,8 +12,7 @@ from builders import Live, Shop
 from btcpay.web.process import THREADS
 
 MANY = THREADS + 16
-# Later on a machine that is busy with something else.
-SOON_S = 0.5 * max(1, os.getloadavg()[0] / (os.cpu_count() or 1))
+SOON_S = 2  # an order that waits holds its thread for three seconds or more
 ORDER = (
     b"POST /api/v1/invoices HTTP/1.1\r\nHost: x\r\nContent-Length: 17\r\n"
     b'Content-Type: application/json\r\nAuthorization: Bearer %s\r\n\r\n{"amount_usd": 5}'
@@ -50,6 +48,6 @@ def slowest_s(url: str, times: int = 20) -> float:
     waited = []
     for _ in range(times):
         started_s = time.monotonic()
-        assert requests.get(url, timeout=20).ok
+        assert requests.get(url, timeout=60).ok
         waited.append(time.monotonic() - started_s)
     return max(waited)

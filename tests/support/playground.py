@@ -38,7 +38,7 @@ def is_alive(pid: int) -> bool:
 
 def scene_of(playground: "Playground") -> dict[str, Any]:
     """The scene that was begun last, as the workbench shows it."""
-    return requests.get(f"{playground.chain}/sandbox/state", timeout=10).json()["scene"]
+    return requests.get(f"{playground.chain}/sandbox/state", timeout=60).json()["scene"]
 
 
 @dataclass
@@ -67,16 +67,16 @@ class Playground:
         return re.search(r"http\S+/pay/inv_\w+", self.introduction)[0]
 
     def get(self, path: str) -> Any:
-        return requests.get(self.api + path, headers=self._headers(), timeout=10).json()
+        return requests.get(self.api + path, headers=self._headers(), timeout=60).json()
 
     def post(self, path: str, body: Any) -> Any:
-        return requests.post(self.api + path, json=body, headers=self._headers(), timeout=10).json()
+        return requests.post(self.api + path, json=body, headers=self._headers(), timeout=60).json()
 
     def press(self, button: str, **fields: Any) -> Any:
         """A button of the sandbox's page."""
         headers = {"Accept": "application/json"}
         response = requests.post(
-            f"{self.chain}/sandbox/{button}", data=fields, headers=headers, timeout=10
+            f"{self.chain}/sandbox/{button}", data=fields, headers=headers, timeout=60
         )
         assert response.ok, response.text
         return response.json()
@@ -95,7 +95,7 @@ class Playground:
         return self.get(f"/invoices/{invoice['id']}")
 
     def page_status(self, invoice: dict[str, Any]) -> dict[str, Any]:
-        return requests.get(f"{invoice['pay_url']}/status", timeout=10).json()
+        return requests.get(f"{invoice['pay_url']}/status", timeout=60).json()
 
     def btcpay(self, *words: str) -> subprocess.CompletedProcess:
         """A command line beside the running service."""

@@ -74,7 +74,7 @@ class Relay(FakeEsplora):
             calls.append(path)
             number = len(calls)
             if path not in self._truths:
-                self._truths[path] = requests.get(self._honest + path, timeout=10)
+                self._truths[path] = requests.get(self._honest + path, timeout=60)
         truth, fault = self._truths[path], self.faults.get(world)
         instead = fault(number, path, truth.content) if fault else None
         return instead or say(truth.content, truth.status_code)

@@ -66,7 +66,7 @@ class Writer:
         if int(order.rpartition("-")[2]) % 2:
             headers["Idempotency-Key"] = order
         body = {"amount_usd": 25, "description": order}
-        return session.post(f"{self.url}/api/v1/invoices", json=body, headers=headers, timeout=20)
+        return session.post(f"{self.url}/api/v1/invoices", json=body, headers=headers, timeout=60)
 
 
 def write_until_killed(shop: Shop, live: Live, enough: int) -> list[Writer]:

@@ -45,7 +45,7 @@ def run(words: list[str], playground: Playground, ids: dict[str, str]) -> Any:
     headers = [words[place + 1] for place, word in enumerate(words) if word == "-H"]
     named = dict(header.replace("$KEY", playground.key).split(": ", 1) for header in headers)
     method = "POST" if "-d" in options else "GET"
-    return requests.request(method, url, data=options.get("-d"), headers=named, timeout=10).json()
+    return requests.request(method, url, data=options.get("-d"), headers=named, timeout=60).json()
 
 
 def shape(value: Any) -> Any:

@@ -25,10 +25,7 @@ def test_others_are_answered_at_once_while_another_process_holds_the_lock(shop, 
             page_s = flood.slowest_s(f"{live.url}/pay/{invoice['id']}", 5)
             other.rollback()
             other.close()
-        assert (alive_s < flood.SOON_S, page_s < 2 * flood.SOON_S) == (True, True), (
-            alive_s,
-            page_s,
-        )
+        assert max(alive_s, page_s) < flood.SOON_S, (alive_s, page_s)
         assert "Traceback" not in live.log()
     assert set(answers) == {201, 503} and len(answers[201]) >= 40
     assert all(b'"code":"server_error"' in answer for answer in answers[503])
@@ -71,7 +68,7 @@ def test_who_waits_for_a_lock_that_stays_is_refused_with_the_first(shop, monkeyp
     other.execute("BEGIN IMMEDIATE")
     started_s = time.monotonic()
     assert at_once(12, ask) == [500] * 12
-    assert time.monotonic() - started_s < 2.5
+    assert time.monotonic() - started_s < 5
     other.rollback()
     other.close()
     assert shop.post("/invoices", {"amount_usd": 5}).status_code == 201

@@ -53,9 +53,9 @@ def test_two_limiters_on_one_redis_count_together(redis):
 
 @needs_redis
 def test_a_request_fits_again_when_the_oldest_has_left_and_not_before(limiter):
-    brief, before_s = Bucket("brief", 2, period_s=1), time.time()
+    brief, before_s = Bucket("brief", 2, period_s=3), time.time()
     windows = [limiter.hit(brief, "key")]
-    assert before_s + 0.99 < windows[0].resets_s <= time.time() + 1  # Lua keeps 14 digits
+    assert before_s + 2.99 < windows[0].resets_s <= time.time() + 3  # Lua keeps 14 digits
     time.sleep(0.3)
     assert {limiter.look(brief, "key").remaining for _ in range(4)} == {1}  # which counts nothing
     windows += [limiter.hit(brief, "key"), limiter.hit(brief, "key")]
@@ -75,10 +75,10 @@ def test_a_limit_that_was_lowered_leaves_nothing(limiter):
 
 @needs_redis
 def test_a_window_that_has_ended_leaves_redis(redis, limiter):
-    limiter.hit(Bucket("brief", 2, period_s=1), "key")
+    limiter.hit(Bucket("brief", 2, period_s=100), "key")
     with Redis.from_url(redis.url) as store:
-        assert store.keys() == [b"btcpay:brief:key"]
-        until(lambda: not store.keys(), "its end")
+        (key,) = store.keys()
+        assert key == b"btcpay:brief:key" and 0 < store.ttl(key) <= 101
 
 
 @needs_redis
@@ -104,11 +104,12 @@ def test_while_redis_is_away_a_process_counts_for_itself(redis, limiter, go_away
     for _ in range(10):
         limiter.hit(WRITES, "key")
     go_away(redis)
+    before_s = time.time()
     windows = [limiter.hit(WRITES, "key") for _ in range(31)]
     assert [window.remaining for window in windows] == [*range(29, -1, -1), 0]
     assert [window.allowed for window in windows] == [True] * 30 + [False]
     assert {window.limit for window in windows} == {30}
-    assert time.time() + 55 < windows[0].resets_s < time.time() + 61
+    assert before_s + 60 <= windows[0].resets_s <= time.time() + 60
 
 
 @needs_redis
@@ -119,7 +120,7 @@ def test_a_hanging_redis_is_waited_for_once_in_a_pause(redis, limiter, seconds):
         started_s = time.monotonic()
         limiter.hit(READS, "key")
         waited_s = time.monotonic() - started_s
-        assert ANSWER_TIMEOUT_S * 0.9 < waited_s < ANSWER_TIMEOUT_S * 8
+        assert ANSWER_TIMEOUT_S * 0.9 < waited_s < 20
         started_s = time.monotonic()
         for _ in range(30):
             limiter.hit(READS, "key")

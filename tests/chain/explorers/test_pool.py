@@ -155,7 +155,7 @@ def test_after_two_seconds_without_an_answer_the_second_is_asked_too(first, seco
     explorers = impatient(first, second)
     began_s = time.monotonic()
     assert found(explorers) == [7]
-    assert 0.2 <= time.monotonic() - began_s < 5
+    assert time.monotonic() - began_s >= 0.2
     assert (explorers.calls, len(second.asked)) == (2, 1)
     assert found(explorers) == [7] and len(first.asked) == 1  # it is last in line now
     assert Explorers.hedge_s == 2
@@ -175,18 +175,18 @@ def test_one_that_answers_in_time_is_asked_alone(first, second):
     assert second.asked == [] and explorers.calls == 20
 
 
-@pytest.mark.parametrize(("has_news", "least_s", "most_s"), [(True, 0.2, 0.9), (False, 1.0, 5.0)])
+@pytest.mark.parametrize(("has_news", "late_s", "least_s"), [(True, 30, 0.2), (False, 1, 1)])
 def test_all_are_asked_at_once_and_the_slow_are_left(
-    first, second, released, has_news, least_s, most_s
+    first, second, released, has_news, late_s, least_s
 ):
     first.instead = lambda _: silent(released)
     explorers = impatient(first, second)
-    explorers.late_s = 1.0
+    explorers.late_s = late_s
     began_s = time.monotonic()
     heights, failed = explorers.ask_all(
         Esplora.tip_height, lambda: explorers.hedge_s if has_news else explorers.late_s
     )
-    assert least_s <= time.monotonic() - began_s < most_s
+    assert least_s <= time.monotonic() - began_s < 20
     assert list(heights.values()) == [1000] and [str(error) for error in failed.values()] == [
         "took too long"
     ]

@@ -315,7 +315,7 @@ def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to):
     behind = {"by": 3}
 
     def newest(_: object) -> object:
-        return requests.get(f"{till.liar.honest}/blocks/{height - behind['by']}", timeout=10).json()
+        return requests.get(f"{till.liar.honest}/blocks/{height - behind['by']}", timeout=60).json()
 
     till.liar.lies["/blocks$"] = newest
     roots = f"{till.liar.root.replace('127.0.0.1', 'localhost')} {till.settings.explorers[1]}"

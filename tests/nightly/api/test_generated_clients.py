@@ -22,7 +22,7 @@ PYTHON_GENERATOR = "openapi-python-client==0.29.1"
 def document(playground: Playground, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The description, as the running service gives it."""
     path = tmp_path_factory.mktemp("document") / "openapi.json"
-    path.write_text(json.dumps(requests.get(f"{playground.api}/openapi.json", timeout=20).json()))
+    path.write_text(json.dumps(requests.get(f"{playground.api}/openapi.json", timeout=60).json()))
     return path
 
 

@@ -123,7 +123,7 @@ class Machine:
         for button, fields in (("pay", {"address": address, "amount": amount}), ("mine", {})):
             headers = {"Accept": "application/json"}
             url = f"{self.chain}/sandbox/{button}"
-            assert requests.post(url, data=fields, headers=headers, timeout=20).ok
+            assert requests.post(url, data=fields, headers=headers, timeout=60).ok
 
     def stop(self) -> None:
         if (self.folder / "serve.pid").exists():

@@ -90,7 +90,7 @@ def test_the_merchants_pages_are_for_the_house_alone(proxy):
 
 @pytest.mark.parametrize("proxy", ["nginx"], indirect=True)
 def test_nginx_leads_to_tls_and_writes_no_login_link_into_its_log(proxy):
-    plain = http.client.HTTPConnection("127.0.0.1", proxy.plain, timeout=20)
+    plain = http.client.HTTPConnection("127.0.0.1", proxy.plain, timeout=60)
     with contextlib.closing(plain):
         plain.request("GET", "/pay/x?y")
         answer = plain.getresponse()

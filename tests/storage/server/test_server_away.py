@@ -75,7 +75,7 @@ def test_orders_are_refused_calmly_meanwhile_and_taken_again_without_a_restart(
                 assert "in a read-only transaction" in live.log()
             else:
                 answer = live.ask("GET", f"/invoices/{invoice['id']}", shop.read_key)
-                page = requests.get(f"{live.url}/pay/{invoice['id']}", timeout=20)
+                page = requests.get(f"{live.url}/pay/{invoice['id']}", timeout=60)
                 assert answer.status_code == page.status_code == 500
         assert counts(shop) == before
         still_reads(live, shop, invoice)
@@ -93,10 +93,10 @@ def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
     port = free_port()
 
     def probed() -> tuple[int, int, float]:
-        scraped = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+        scraped = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
         up = by_name(text_string_to_metric_families(scraped))["btcpay_database_up"]
         alive, ready = (
-            requests.get(f"{live.url}/{path}", timeout=10).status_code
+            requests.get(f"{live.url}/{path}", timeout=60).status_code
             for path in ("healthz", "readyz")
         )
         return alive, ready, up
@@ -106,10 +106,10 @@ def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
         for mode in ("fast", "immediate"):
             with away(mode):
                 assert probed() == (200, 503, 0)
-                answer = requests.get(f"{live.url}/readyz", timeout=10)
+                answer = requests.get(f"{live.url}/readyz", timeout=60)
                 assert answer.json()["database"] == {"ok": False, "problem": "no answer"}
             assert probed() == (200, 200, 1)
-        answer = requests.get(f"{live.url}/readyz", timeout=10)
+        answer = requests.get(f"{live.url}/readyz", timeout=60)
         assert answer.json()["database"] == {"ok": True, "version": versions.VERSION}
 
 

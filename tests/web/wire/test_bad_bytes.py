@@ -72,7 +72,7 @@ def test_a_body_beyond_the_limit_is_too_large(shop, live, size):
         started_s = time.monotonic()
         answer = exchange(live, post(shop, headers, body))
         assert_envelope(answer, 413, "payload_too_large")
-        assert time.monotonic() - started_s < 5
+        assert time.monotonic() - started_s < 20
 
 
 def test_a_declared_length_beyond_the_limit_is_refused_before_it_arrives(shop, live):

@@ -21,7 +21,7 @@ def test_a_new_visitor_waits_a_second_at_worst_beside(live, shop, sent):
         return socket.create_connection(("127.0.0.1", live.port), 20)
 
     def visit() -> None:
-        assert requests.get(page, timeout=20).status_code == 200
+        assert requests.get(page, timeout=60).status_code == 200
 
     with strangers(connect, sent, STRANGERS) as answers:
         until(lambda: answers[0] > STRANGERS, "all strangers to ask")
