@@ -60,6 +60,11 @@ QUESTIONS = (
         "The merchant's pages in a browser (on or off)",
         lambda _answers, _state: "off",
     ),
+    Question(
+        "peers",
+        "Nodes of the Bitcoin network, such as 10.0.0.5:8333, that take the place of explorers.",
+        asked=False,
+    ),
     Question("bind", "Where the service listens, as host:port.", asked=False),
 )
 

@@ -10,6 +10,7 @@ from btcpay.setup.places import STATE
 from btcpay.values.errors import CommandError
 
 BACKUPS = Path("/var/backups/btcpay")
+CHECK, WATCH = "btcpay-check.service", " check --watch 15\n"
 STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
 SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
 # Examples of what stands before the service.
@@ -24,10 +25,16 @@ def template(name: str) -> str:
 
 
 def units(
-    program: list[str], env_file: Path, user: str, state: Path | None, backups: Path = BACKUPS
+    program: list[str],
+    env_file: Path,
+    user: str,
+    state: Path | None,
+    backups: Path = BACKUPS,
+    watches: bool = False,
 ) -> Mapping[str, str]:
     """Each unit's text by its name. `state`: the folder of a SQLite database.
 
+    `watches`: the check stays, so that it listens to peers; its timer starts it where it ended.
     Raises CommandError for a path that a unit could not say.
     """
     words = " ".join(program)
@@ -51,6 +58,8 @@ def units(
             ("\nUMask=", f"\nReadWritePaths={elsewhere}\nUMask=" if elsewhere else "\nUMask="),
         ):
             text = text.replace(old, new)
+        if watches and file.name == CHECK:
+            text = text.replace("Type=oneshot", "Type=exec").replace(" check\n", WATCH)
         found[file.name] = text
     return found
 

@@ -254,7 +254,13 @@ def test_units_are_written_and_started_when_they_are_asked_for(folder):
         "daemon-reload",
         "enable --now btcpay.service btcpay-check.timer btcpay-backup.timer",
         "restart btcpay.service",
+        "stop btcpay-check.service",
     ]
+    assert "Type=oneshot" in (folder / "units" / "btcpay-check.service").read_text()
+    run(["setup", *words, *more, "--peers", "10.0.0.5:8333"], environ=environ)
+    watching = (folder / "units" / "btcpay-check.service").read_text()
+    assert "check --watch 15\n" in watching and "Type=exec" in watching
+    assert "BTCPAY_PEERS=10.0.0.5:8333\n" in (folder / "shop.env").read_text()
 
 
 def test_a_missing_folder_for_the_units_is_refused_before_anything_is_made(folder):

@@ -148,6 +148,7 @@ def test_a_wrong_answer_is_refused_at_its_question():
         ("proxy", "socks5://127.0.0.1:9050"),
         ("trusted_proxies", "-1"),
         ("bind", "8000"),
+        ("peers", "10.0.0.5"),
         ("email_retention_days", "never"),
     ):
         with pytest.raises(ValueError):

@@ -125,7 +125,7 @@ class _Run:
             say(f"wrote {self.file}")
         if not self.given["no_merchant"]:
             as_user(lambda settings: self._make_merchant(settings, merchant))
-        has_units = self._units(state, user)
+        has_units = self._units(state, user, watches=bool(said.get("BTCPAY_PEERS")))
         as_user(lambda settings: self._examine(settings, said, has_units, user))
 
     def _examine(
@@ -176,12 +176,13 @@ class _Run:
             if settings.merchant_pages and not sessions_of(db, owner["id"], utc_now()):
                 show_way_in(login_url(db, settings.base_url, owner["id"], utc_now()))
 
-    def _units(self, state: Path | None, user: pwd.struct_passwd) -> bool:
+    def _units(self, state: Path | None, user: pwd.struct_passwd, watches: bool) -> bool:
         """Writes and starts the units, if they are wanted; whether they are."""
         if not self._agreed("units", self._may_have_units(), "Write the systemd units?"):
             return False
         backups = self.given["backups"]
-        texts = units.units(places.program(), self.file, self.user_name, state, backups)
+        program = places.program()
+        texts = units.units(program, self.file, self.user_name, state, backups, watches)
         places.make_folder(backups, user)
         written = units.write(self.given["units_folder"], texts)
         say(f"wrote {', '.join(written)}" if written else "the units are as they should be")
@@ -189,6 +190,7 @@ class _Run:
         if self._agreed("start", self.asks, "Start the shop, now and at each boot?"):
             units.systemctl("enable", "--now", *units.STARTED)
             units.systemctl("restart", units.STARTED[0])  # it reads its settings once
+            units.systemctl("stop", units.CHECK)  # so does a check that stays; its timer starts it
         return True
 
     def _may_have_units(self) -> bool:
