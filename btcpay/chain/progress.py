@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.values.times import from_ms, to_ms
-from storage.database import Database
+from storage.database import Database, Row
 from storage.queries import blocks
 
 LATELY = timedelta(hours=168)  # so long after its end an invoice may still be paid
@@ -24,8 +24,13 @@ class Progress:
 
 def progress_of(db: Database, now: datetime) -> Progress | None:
     """None before the first invoice is checked."""
-    found = db.row(blocks.PROGRESS, finished_after=_finished_after(now))
-    if found is None:
+    found = db.row(blocks.PROGRESS, finished_after=finished_after(now))
+    return progress_in(found) if found else None
+
+
+def progress_in(found: Row) -> Progress | None:
+    """Of a row with `blocks.KNOWN`."""
+    if found["height"] is None:
         return None
     behind = found["behind"] if found["invoice_at_stake"] or found["money_at_stake"] else 0
     return Progress(found["height"], from_ms(found["mined_at"]), behind)
@@ -38,9 +43,9 @@ def hours_to_read(behind: int, per_hour: int) -> int:
 
 def is_at_stake(db: Database, now: datetime) -> bool:
     """Whether any money may come or go; otherwise no block is read."""
-    at_stake = db.row(blocks.AT_STAKE, finished_after=_finished_after(now))
+    at_stake = db.row(blocks.AT_STAKE, finished_after=finished_after(now))
     return bool(at_stake or db.row(blocks.MONEY_AT_STAKE))
 
 
-def _finished_after(now: datetime) -> int:
+def finished_after(now: datetime) -> int:
     return to_ms(now - LATELY)

@@ -14,7 +14,7 @@ from btcpay.values.ids import is_id
 from btcpay.values.times import iso, iso_ms, to_ms
 from btcpay.web.service import Service
 from storage.database import Row
-from storage.queries import attentions, blocks, invoices, links, payments
+from storage.queries import attentions, invoices, links
 
 FEW_BLOCKS = 6  # as many as come in an hour: the next checks read them
 
@@ -53,6 +53,12 @@ class Snapshot:
         return _is_taken_back(self.row, self.missing_sats)
 
     @property
+    def has_vanished(self) -> bool:
+        """Whether a payment was seen that is not there any more, and what is left pays nothing."""
+        is_settled = self.state in ("seen", "paid", "canceled")
+        return not is_settled and self.row["gone_at"] is not None
+
+    @property
     def state(self) -> str:
         """The status; instead of open it is seen, overdue, partial or waiting."""
         if self.row["status"] != "open":
@@ -71,21 +77,20 @@ def snapshot_of(
 
     While the invoice is open and `is_look`, the next check asks for it sooner: somebody looks.
     """
-    row = service.db.row(invoices.WHOLE, id=id) if is_id("inv", id) else None
+    row = service.db.row(invoices.SEEN, id=id) if is_id("inv", id) else None
     if row is None or merchant_id not in (None, row["merchant_id"]):
         raise NotFound("there is no such invoice")
-    row["checked_at"] = checked_ms(service.db, row)
+    row["checked_at"] = checked_ms(row)
     now = service.now()
     if is_look and row["status"] == "open":
         service.notes.note(invoices.ASKED, row["id"], now)
-    rules, tip_height = rules_for(service.settings, row), blocks.tip_height(service.db) or 0
-    newest = row["newest_height"]
+    rules, newest = rules_for(service.settings, row), row["newest_height"]
     return Snapshot(
         row=row,
         missing_sats=missing_sats(
             row["status"], row["amount_sats"], row["received_sats"], rules.tolerance_percent
         ),
-        confirmations=0 if newest is None else max(0, tip_height + 1 - newest),
+        confirmations=0 if newest is None else max(0, (row["tip_height"] or 0) + 1 - newest),
         needed=rules.confirmations,
         now=now,
         least_sats=least_sats_of(row["script"]),
@@ -115,18 +120,11 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     behind = progress.behind if progress and progress.behind > FEW_BLOCKS else 0
     return Notices(
         was_undone=bool(attention and attention["reason"] == "reorganised"),
-        has_vanished=has_vanished(service, snapshot),
+        has_vanished=snapshot.has_vanished,
         link_is_active=bool(link and link["status"] == "active"),
         blocks_behind=behind,
         hours_behind=hours_to_read(behind, service.settings.explorer_calls_per_hour),
     )
-
-
-def has_vanished(service: Service, snapshot: Snapshot) -> bool:
-    if snapshot.state in ("seen", "paid", "canceled"):
-        return False
-    gone = service.db.only(payments.GONE, invoice_id=snapshot.row["id"])
-    return gone["gone_at"] is not None
 
 
 def status_of(snapshot: Snapshot) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.money import stored_amount
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Row
-from storage.queries import blocks, invoices, meta, payments
+from storage.queries import blocks, invoices, payments
 
 _OUTPOINT = re.compile("[0-9a-f]{64}:[0-9]{1,10}")
 
@@ -102,21 +102,28 @@ def known_outputs(db: Database, invoice_id: str, scan: Scan) -> list[Output]:
     return [output_of(row) for row in found.values()]
 
 
-def checked_ms(db: Database, row: Row) -> int | None:
-    """When the invoice was last known to be up to date: every block read, or the mempool asked."""
-    read_ms = int(meta.get(db, meta.Key.READ_AT) or 0)
+def checked_ms(row: Row) -> int | None:
+    """When the invoice was last known to be up to date: every block read, or the mempool asked.
+
+    Of a row with `invoices.CHAIN`.
+    """
+    read_ms = int(row["read_at"] or 0)
     known = [row["checked_at"], read_ms if read_ms >= row["created_at"] else None]
     return max((ms for ms in known if ms is not None), default=None)
 
 
-def verdict_of(
-    db: Database, settings: Settings, row: Row, now: datetime, outputs: Iterable[Row] | None = None
+def verdict_of(db: Database, settings: Settings, row: Row, now: datetime) -> Verdict:
+    """The verdict on all outputs that have not vanished."""
+    outputs = db.rows(payments.ALIVE, invoice_id=row["id"])
+    return verdict_on(outputs, settings, row, now, blocks.tip_height(db))
+
+
+def verdict_on(
+    outputs: Iterable[Row], settings: Settings, row: Row, now: datetime, tip_height: int | None
 ) -> Verdict:
-    """The verdict on these outputs, some of which may have vanished; else on all that have not."""
-    if outputs is None:
-        outputs = db.rows(payments.ALIVE, invoice_id=row["id"])
-    known, tip_height = [output_of(output) for output in outputs], blocks.tip_height(db) or 0
-    return stored_verdict(invoice_of(row), known, tip_height, rules_for(settings, row), now)
+    """The verdict on these outputs, some of which may have vanished. Raises BadRow."""
+    known, rules = [output_of(output) for output in outputs], rules_for(settings, row)
+    return stored_verdict(invoice_of(row), known, tip_height or 0, rules, now)
 
 
 def beside_sats(verdict: Verdict) -> int:

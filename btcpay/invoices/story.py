@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.invoices.status import checked_ms, rules_for, verdict_of
+from btcpay.invoices.status import checked_ms, rules_for, verdict_on
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Verdict
 from btcpay.values.errors import CommandError
@@ -26,7 +26,7 @@ class Story:
 
 
 def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Story:
-    """Five statements. Raises CommandError when there is no such invoice."""
+    """Three statements. Raises CommandError when there is no such invoice."""
     row = db.row(attentions.INVOICE, id=invoice_id)
     if row is None:
         raise CommandError(f"there is no invoice {invoice_id!r}")
@@ -35,9 +35,9 @@ def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -
         row=row,
         attention=row.pop("attention"),
         attention_since_at=row.pop("attention_since_at"),
-        verdict=verdict_of(db, settings, row, now, outputs),
+        verdict=verdict_on(outputs, settings, row, now, row["tip_height"]),
         needed=rules_for(settings, row).confirmations,
         outputs=outputs,
         events=db.rows(events.OF_INVOICE, invoice_id=invoice_id),
-        checked_at=checked_ms(db, row),
+        checked_at=checked_ms(row),
     )

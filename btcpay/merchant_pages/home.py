@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from flask import Response
 
-from btcpay.chain.progress import progress_of
+from btcpay.chain.progress import finished_after, progress_in
 from btcpay.health.state import state_of
 from btcpay.invoices.status import rules_for
 from btcpay.merchant_pages.takings import amounts, chart_of, first_day, takings
@@ -33,17 +33,16 @@ def lead_here() -> Response:
 
 
 def show(visit: Visit) -> Response:
-    """The first page after logging in: five statements, and the session's."""
+    """The first page after logging in: four statements, and the session's."""
     service, now = visit.service, visit.now
     db, settings, own = service.db, service.settings, {"merchant_id": visit.merchant_id}
     currency = visit.session.currency
     today_number = day_of(to_ms(now), visit.zone)
     rows = db.rows(days.SINCE, day=first_day(today_number), **own)
     took = takings(rows, today_number, currency)
-    progress = progress_of(db, now)
     outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, **own)
-    coming = by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings)
-    shop = db.only(today.SHOP, **own)
+    shop = db.only(today.SHOP, finished_after=finished_after(now), **own)
+    progress = progress_in(shop)
     checked_ms, backed_up_ms = (
         None if shop[fact] is None else int(shop[fact]) for fact in ("checked_at", "backed_up_at")
     )

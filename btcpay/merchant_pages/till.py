@@ -9,7 +9,7 @@ from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
 from btcpay.checkout.bip21 import qr_svg
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_page import no_price, too_much
-from btcpay.checkout.snapshot import Notices, has_vanished, snapshot_of
+from btcpay.checkout.snapshot import Notices, snapshot_of
 from btcpay.invoices import create
 from btcpay.invoices.links import most
 from btcpay.merchant_pages.sales import last_sales
@@ -80,7 +80,7 @@ def show_manifest(visit: Visit) -> Response:
 def show_invoice(visit: Visit, id: str) -> Response:
     """The QR code, then whether it is paid; the script asks the checkout's status."""
     snapshot = snapshot_of(visit.service, id, visit.merchant_id)
-    is_gone = snapshot.is_taken_back or has_vanished(visit.service, snapshot)
+    is_gone = snapshot.is_taken_back or snapshot.has_vanished
     brand = visit.pages.brand(visit.merchant_id)
     page = page_of(snapshot, brand, Notices(has_vanished=is_gone))
     receipt_url = f"{visit.service.settings.base_url}/pay/{id}"

@@ -3,6 +3,7 @@
 from peewee import EXCLUDED, JOIN, Case, fn
 
 from storage.models import Attention, Invoice
+from storage.queries.invoices import CHAIN
 from storage.statement import every, slot
 
 # The same reason again is no news: the row keeps the time of the first.
@@ -31,12 +32,13 @@ BELOW = (
     .order_by(Attention.stake_minor, Attention.invoice_id)
     .limit(slot("limit"))
 )
-# An invoice with all its columns, and why it wants a human if it does.
+# An invoice with all its columns, how far the chain is known, why it wants a human if it does.
 INVOICE = (
     Invoice.select(
         Invoice,
         Attention.reason.alias("attention"),
         Attention.since_at.alias("attention_since_at"),
+        *CHAIN,
     )
     .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
     .where(Invoice.id == slot("id"))

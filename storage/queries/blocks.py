@@ -169,12 +169,14 @@ KEEP_PROVEN = Output.update(
 AT_STAKE = Invoice.select(Invoice.id).where(MAY_BE_PAID).limit(1)
 MONEY_AT_STAKE = Balance.select(Balance.merchant_id).where(Balance.total_sats > 0).limit(1)
 # The best block that we know, with what UNREAD, AT_STAKE and MONEY_AT_STAKE say of the others.
-_BEST = Block.alias()
-PROGRESS = _BEST.select(
-    _BEST.height,
-    _BEST.mined_at,
+BEST = Block.alias()
+IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
+KNOWN = (
+    BEST.height,
+    BEST.mined_at,
     Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("behind"),
     AT_STAKE.alias("invoice_at_stake"),
     MONEY_AT_STAKE.alias("money_at_stake"),
-).where(_BEST.height == Block.select(fn.MAX(Block.height)))
+)
+PROGRESS = BEST.select(*KNOWN).where(IS_BEST)
 FIRST_INVOICE = Invoice.select(fn.MIN(Invoice.created_at).alias("at"))

@@ -2,7 +2,8 @@
 
 from peewee import Case, fn
 
-from storage.models import Invoice, Output
+from storage.models import Block, Fact, Invoice, Output
+from storage.queries.meta import Key
 from storage.statement import every, slot, slots
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
@@ -30,6 +31,28 @@ BLANK = dict.fromkeys(field.name for field in Invoice._meta.sorted_fields) | dic
     ("failures", *(field.name for field in _CAME_COUNTED)), 0
 )
 ADD = Invoice.insert(every(Invoice)).returning(*Invoice.PUBLIC)
+
+# How far the chain is known, and up to when it was read: each NULL before the first block.
+CHAIN = (
+    Block.select(fn.MAX(Block.height)).alias("tip_height"),
+    Fact.select(Fact.value).where(Fact.name == Key.READ_AT.value).alias("read_at"),
+)
+_ALIVE, _GONE = Output.alias(), Output.alias()
+# When something vanished last to which nothing has come since, as after a replacement; else null.
+_GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_at)).where(
+    (_GONE.invoice_id == Invoice.id)
+    & (
+        _GONE.vanished_at
+        > fn.COALESCE(
+            _ALIVE.select(fn.MAX(_ALIVE.first_seen_at)).where(
+                (_ALIVE.invoice_id == Invoice.id) & _ALIVE.vanished_at.is_null()
+            ),
+            0,
+        )
+    )
+)
+# For who looks at it: with all that its state follows from.
+SEEN = WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_at"))
 
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
 _CAME = _EVER_CAME.where(Output.vanished_at.is_null())

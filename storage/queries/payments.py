@@ -1,7 +1,5 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
-from peewee import fn
-
 from storage.models import Output, Payment, Proof
 from storage.statement import every, slot, slots
 
@@ -40,21 +38,6 @@ ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
 KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
 # Of one transaction, which may have come again.
 VANISHED = OUTPUTS.where((Output.txid == slot("txid")) & Output.vanished_at.is_null(False))
-_LATER = Output.alias("later")
-# When something vanished last to which nothing has come since, as after a replacement; else null.
-GONE = Output.select(fn.MAX(Output.vanished_at).alias("gone_at")).where(
-    (Output.invoice_id == slot("invoice_id"))
-    & Output.vanished_at.is_null(False)
-    & (
-        Output.vanished_at
-        > fn.COALESCE(
-            _LATER.select(fn.MAX(_LATER.first_seen_at)).where(
-                (_LATER.invoice_id == slot("invoice_id")) & _LATER.vanished_at.is_null()
-            ),
-            0,
-        )
-    )
-)
 
 # All that is seen of an output; CREDIT_OUTPUTS alone says which payment it is part of.
 _KEY = (Output.invoice_id, Output.txid, Output.vout)

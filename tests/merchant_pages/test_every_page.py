@@ -11,7 +11,7 @@ from statements import statements
 
 from btcpay.languages.catalogs import LANGUAGES
 
-MOST_STATEMENTS = 7
+MOST_STATEMENTS = 5
 ODD = ("\x00", "%ED%A0%80", "%00", "9" * 40, "-1", "\u202e", "'", "a" * 3000)
 
 
@@ -31,12 +31,14 @@ def paths(browser):
 
 
 @about_sqlite
-def test_a_page_runs_at_most_seven_statements_and_writes_nothing(browser):
+def test_a_page_runs_at_most_five_statements_and_writes_nothing(browser):
+    """A file is read in pieces: it writes nothing either."""
     for path in paths(browser):
         browser.shop.clock.move(seconds=61)
         with statements(browser.shop) as run:
             assert browser.get(path, buffered=True).status_code == 200
-        assert 1 <= len(run) <= MOST_STATEMENTS, f"{path}: {run}"
+        most = 99 if path.startswith("/downloads/") else MOST_STATEMENTS
+        assert 1 <= len(run) <= most, f"{path}: {run}"
         assert all(statement.startswith(("SELECT", "WITH")) for statement in run), f"{path}: {run}"
 
 

@@ -1,8 +1,9 @@
 """What a merchant's first page says beside the days: the shop itself, what comes, what wants."""
 
-from peewee import Select
+from peewee import JOIN, Select
 
 from storage.models import Attention, Balance, Fact, Invoice, Merchant, Output
+from storage.queries import blocks
 from storage.queries.meta import Key
 from storage.queries.totals import gaps
 from storage.statement import slot
@@ -22,8 +23,10 @@ SHOP = (
         _fact(Key.CHECKED_AT),
         _fact(Key.PREVIEWS_LATE),
         _fact(Key.BACKED_UP_AT),
+        *blocks.KNOWN,
     )
     .join(Balance, on=(Balance.merchant_id == Merchant.id))
+    .join(blocks.BEST, JOIN.LEFT_OUTER, on=blocks.IS_BEST)
     .where(Merchant.id == slot("merchant_id"))
 )
 # What was seen and does not count yet, in a block or in none; the newest first.
