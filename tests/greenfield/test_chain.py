@@ -1,23 +1,27 @@
-"""The table of docs/shop-plugins.md over a real chain: what a plug-in reads at each step."""
+"""The table of docs/shop-plugins.md over a real chain: what public clients read at each step."""
+
+from operator import itemgetter
 
 import pytest
+from builders import Live
 from fake_esplora import open_till
 from greenfield import GreenfieldShop
+from greenfield_clients import node_client, open_client, python_client
+from hosted import Watch
 
 from btcpay.sandbox.payer.misbehave import double_spends
 
 pytestmark = pytest.mark.both_databases
-INVOICES = "/stores/STORE/invoices"
+ID = itemgetter("id")
 
 
 @pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, BTCPAY_GREENFIELD="on") as opened:
+def till(tmp_path, ticker):
+    with open_till(tmp_path, ticker, Watch(), BTCPAY_GREENFIELD="on") as opened:
         yield opened
 
 
-def test_what_a_plug_in_reads_while_its_orders_are_paid(till):
-    plugin = GreenfieldShop(till.shop)
+def read_while_orders_are_paid(till, plugin):
     orders = {
         name: plugin.order("10000", "SATS")
         for name in ("paid", "over", "part", "late", "canceled", "lost")
@@ -26,10 +30,11 @@ def test_what_a_plug_in_reads_while_its_orders_are_paid(till):
 
     def read():
         shown = {name: plugin.seen(order) for name, order in orders.items()}
+        assert sorted(plugin.listed(), key=ID) == sorted(shown.values(), key=ID)
         return {name: f"{one['status']} {one['additionalStatus']}" for name, one in shown.items()}
 
     def came(name):
-        (method,) = plugin.ask("GET", f"{INVOICES}/{orders[name]['id']}/payment-methods").json
+        (method,) = plugin.methods(orders[name])
         payments = [(one["value"], one["status"]) for one in method["payments"]]
         return method["totalPaid"], method["due"], payments
 
@@ -45,8 +50,7 @@ def test_what_a_plug_in_reads_while_its_orders_are_paid(till):
         "part": "New PaidPartial",
     }
     assert came("part") == ("0.00004000", "0.00006000", [("0.00004000", "Processing")])
-    path = f"{INVOICES}/{orders['canceled']['id']}/status"
-    assert plugin.ask("POST", path, {"status": "Invalid"}).status_code == 200
+    plugin.cancel(orders["canceled"])
     till.mine()
     till.confirm(ours["lost"])
     settled = {
@@ -71,3 +75,15 @@ def test_what_a_plug_in_reads_while_its_orders_are_paid(till):
         "late": "Expired PaidLate",
         "lost": "Expired None",
     }
+
+
+def test_what_a_plug_in_reads_by_its_own_requests(till):
+    read_while_orders_are_paid(till, GreenfieldShop(till.shop))
+
+
+@pytest.mark.parametrize("client", [node_client, python_client])
+def test_what_a_public_client_reads(till, tmp_path, client):
+    words, environ = client()
+    shop = GreenfieldShop(till.shop)
+    with Live(till.shop, tmp_path) as live, open_client(shop, live, words, environ) as plugin:
+        read_while_orders_are_paid(till, plugin)
