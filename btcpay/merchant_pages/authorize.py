@@ -30,7 +30,7 @@ def ask(visit: Visit) -> Response:
 
 
 def allow(visit: Visit) -> Response:
-    """Makes the key, and shows the form that brings it to the shop and to nobody else."""
+    """Makes the key of this press, and shows the form that brings it to the shop alone."""
     asked, service = _asked(visit), visit.service
     store_id, issued = issue_for_shop(
         service.db,
@@ -40,6 +40,8 @@ def allow(visit: Visit) -> Response:
         asked.redirect,
         visit.now,
         asked.permissions,
+        id=visit.id_of_press("key"),
+        characters=visit.secret_of_press(),
     )
     given = [("apiKey", issued.secret), ("userId", f"merchant_{visit.merchant_id}")]
     given += [("permissions[]", f"{named(one)}:{store_id}") for one in asked.permissions]

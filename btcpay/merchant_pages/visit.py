@@ -15,7 +15,7 @@ from btcpay.checkout.cookie import new_form
 from btcpay.merchants.sessions import Session
 from btcpay.values.currencies import CODES, asked_of
 from btcpay.values.errors import InvalidRequest
-from btcpay.values.ids import derived_id
+from btcpay.values.ids import derived_base62, derived_id
 from btcpay.values.zones import zone_of
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
@@ -82,7 +82,15 @@ class Visit:
 
     def id_of_press(self, prefix: str) -> str:
         """The id of what this showing of a form makes of its fields, however often it is sent."""
-        return derived_id(prefix, self.secret, f"press {urlencode(sorted(self.form.items()))}")
+        return derived_id(prefix, self.secret, f"press {self._press}")
+
+    def secret_of_press(self) -> str:
+        """The characters of a secret that this showing of a form makes, which no table has."""
+        return derived_base62(self.secret, f"secret {self._press}")
+
+    @property
+    def _press(self) -> str:
+        return f"{request.query_string!r} {urlencode(sorted(self.form.items()))}"
 
     @property
     def _token(self) -> str:

@@ -46,13 +46,15 @@ def issue(
     store_id: str | None = None,
     permissions: str | None = None,
     id: str | None = None,
+    characters: str | None = None,
 ) -> Issued:
     """Stores a new key of scope `read` or `write`; a plug-in's has a store and permissions too.
 
-    Its id is a new one, unless it is given.
+    Its id, and the characters of its secret, are new unless given: then it is made once.
     """
     prefix = "sk_live_" if network.name == "mainnet" else "sk_test_"
-    issued = Issued(id or new_id("key"), scope, name, prefix + random_base62(SECRET_CHARACTERS))
+    secret = prefix + (characters or random_base62(SECRET_CHARACTERS))
+    issued = Issued(id or new_id("key"), scope, name, secret)
     db.run(
         keys.ADD,
         id=issued.id,

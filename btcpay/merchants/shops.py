@@ -61,10 +61,11 @@ def issue_for_shop(
     shop_url: str,
     now: datetime,
     asked: Iterable[str] | None = None,
+    **once: str,
 ) -> tuple[str, keys.Issued]:
     """The store of that shop, made if there is none, and a new key of it. Raises CommandError.
 
-    `plugin` is one of PERMISSIONS, unless it has `asked` for some.
+    `plugin` is one of PERMISSIONS, unless it has `asked` for some; `once` as of `keys.issue`.
     """
     shop = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
     with db.write():
@@ -72,6 +73,6 @@ def issue_for_shop(
         store = db.only(stores.OF_SHOP, **shop)
         permissions = " ".join(PERMISSIONS[plugin] if asked is None else asked)
         issued = keys.issue(
-            db, network, merchant_id, "write", plugin, now, store["id"], permissions
+            db, network, merchant_id, "write", plugin, now, store["id"], permissions, **once
         )
     return store["id"], issued

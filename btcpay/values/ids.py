@@ -24,6 +24,12 @@ def derived_id(prefix: str, secret: str, text: str) -> str:
     return _id_of(prefix, hmac.digest(secret.encode(), text.encode(), "sha256"))
 
 
+def derived_base62(secret: str, text: str) -> str:
+    """The same of as many characters as a new secret has."""
+    digest = hmac.digest(secret.encode(), text.encode(), "sha256")
+    return _base62(int.from_bytes(digest, "big"), SECRET_CHARACTERS)
+
+
 def random_base62(length: int) -> str:
     """`length` characters, each uniform among the 62: a uniform number, written with them."""
     return _base62(secrets.randbelow(len(BASE62) ** length), length)

@@ -16,7 +16,10 @@ BY_SECRET = ApiKey.select(
     ApiKey.permissions,
 ).where(ApiKey.secret_sha256 == slot("secret_sha256"))
 
-ADD = ApiKey.insert(needed(ApiKey) | slots(ApiKey.store_id, ApiKey.permissions))
+# A form that is sent twice makes its key once.
+ADD = ApiKey.insert(
+    needed(ApiKey) | slots(ApiKey.store_id, ApiKey.permissions)
+).on_conflict_ignore()
 
 ALL = (
     ApiKey.select(

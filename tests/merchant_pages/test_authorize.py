@@ -29,9 +29,15 @@ def path(redirect=REDIRECT, **fields):
     )
 
 
-def allow(browser, token, url=None, **headers):
-    sent = FROM_THIS_SITE | headers
-    return browser.client.post(url or path(), data={"token": token}, headers=sent)
+def allow(browser, token, url=None, press="p", **headers):
+    sent, fields = FROM_THIS_SITE | headers, {"token": token, "press": press}
+    return browser.client.post(url or path(), data=fields, headers=sent)
+
+
+def brought(given):
+    """The names and values that the page's button brings to the shop."""
+    tags = [attributes for tag, attributes in Page(given.text).tags if tag == "input"]
+    return [(each["name"], each["value"]) for each in tags if each["name"] != "token"]
 
 
 def test_the_merchant_allows_it_and_the_key_goes_to_the_shop_alone(browser, shop):
@@ -47,11 +53,7 @@ def test_the_merchant_allows_it_and_the_key_goes_to_the_shop_alone(browser, shop
     assert "form-action https://shop.example:443;" in policy and "frame-ancestors 'none'" in policy
     form = [attributes for tag, attributes in Page(given.text).tags if tag == "form"][-1]
     assert (form["action"], form["method"]) == (REDIRECT, "post")
-    fields = [
-        (attributes["name"], attributes["value"])
-        for tag, attributes in Page(given.text).tags
-        if tag == "input" and attributes["name"] != "token"
-    ]
+    fields = brought(given)
     (_, secret), (_, user), *permissions = fields
     assert [name for name, _ in fields] == ["apiKey", "userId", "permissions[]", "permissions[]"]
     store = permissions[0][1].partition(":")[2]
@@ -61,6 +63,19 @@ def test_the_merchant_allows_it_and_the_key_goes_to_the_shop_alone(browser, shop
     ).json
     assert current["permissions"] == [one for _, one in permissions]
     assert (current["apiKey"], current["userId"]) == (secret, user)
+
+
+@pytest.mark.both_databases
+def test_a_press_that_comes_twice_makes_one_key_and_another_press_another(browser, shop):
+    other = path(permissions=ASKED[:1])
+    token, press = browser.token(), Page(browser.client.get(path()).text).values["press"]
+    before = len(shop.service.db.rows(keys.ALL))
+    first, again = (brought(allow(browser, token, press=press)) for _ in range(2))
+    assert first == again
+    assert len(shop.service.db.rows(keys.ALL)) == before + 1
+    for given in (allow(browser, token), allow(browser, token, other, press)):
+        assert brought(given)[0] != first[0]
+    assert len(shop.service.db.rows(keys.ALL)) == before + 3
 
 
 def test_nobody_else_and_no_other_site_allows_it(browser, shop):
