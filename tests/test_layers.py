@@ -92,13 +92,20 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Of the file's tree, which takes longer to walk than to read."""
+    return list(ast.walk(tree(path)))
+
+
 MODULES = {name_of(path): path for path in sources()}
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """The project's modules that a file names in its imports, and as text when it loads by name."""
     found = as_text(path)
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -112,10 +119,10 @@ def imported(path: Path) -> set[str]:
 
 def as_text(path: Path) -> set[str]:
     """Modules that a file names in words, as the table of commands does, to load them later."""
-    nodes = list(ast.walk(tree(path)))
-    if not any(isinstance(node, ast.Call) and called(node) in IMPORTING for node in nodes):
+    called_here = {called(node) for node in nodes(path) if isinstance(node, ast.Call)}
+    if called_here.isdisjoint(IMPORTING):
         return set()
-    texts = (node.value for node in nodes if isinstance(node, ast.Constant))
+    texts = (node.value for node in nodes(path) if isinstance(node, ast.Constant))
     return {text for text in texts if isinstance(text, str) and text in MODULES}
 
 
@@ -256,7 +263,7 @@ def functions_of(node: ast.AST) -> list[str]:
 
 def outside(path: Path) -> Iterator[str]:
     """Every name that a file imports, such as `bit.PrivateKeyTestnet`."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -276,11 +283,11 @@ def called(node: ast.Call) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def calls(path: Path) -> Iterator[tuple[str, int]]:
+@cache
+def calls(path: Path) -> list[tuple[str, int]]:
     """Every call in a file as it is written, such as `datetime.now`, with its line."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), node.lineno
+    called_here = [node for node in nodes(path) if isinstance(node, ast.Call)]
+    return [(ast.unparse(node.func), node.lineno) for node in called_here]
 
 
 def test_no_float():
@@ -320,7 +327,7 @@ def test_no_module_imports_what_is_another_ones_own():
     def borrowed(path: Path) -> list[str]:
         return [
             alias.name
-            for node in ast.walk(tree(path))
+            for node in nodes(path)
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
             if re.match(r"_[^_]", alias.name)
@@ -341,7 +348,7 @@ def private(path: Path) -> set[str]:
     """Functions and methods with a leading underscore, but for those that libraries call."""
     return {
         node.name
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef)
         and re.match(r"_[^_]", node.name)
         and node.name not in ("_serialize", "_deserialize", "_is_closed")

