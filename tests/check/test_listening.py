@@ -3,7 +3,6 @@
 import pytest
 from fake_esplora import Json, LiedTo
 
-from btcpay.bitcoin.block import scan_block
 from btcpay.bitcoin.tx import Tx
 from btcpay.chain.peers.listener import Announced
 from btcpay.check.listening import hear
@@ -19,10 +18,7 @@ def waiting(till: LiedTo, txid: str) -> Tx:
 
 def announce(till: LiedTo, *transactions: Tx) -> None:
     """Enough peers announce these, in this order."""
-    heard = [
-        Announced(scan_block(bytes(80) + b"\x01" + tx.raw), "a peer", till.clock())
-        for tx in transactions
-    ]
+    heard = [Announced(tx.raw, "a peer", till.clock()) for tx in transactions]
     report = Report()
     hear(till.shop.service.db, till.settings, heard, till.clock(), report)
     assert not report.failed and not report.changed

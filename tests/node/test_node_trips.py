@@ -10,12 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import TickerServer
+from builders import TickerServer, until
 from fake_esplora import Json
 from node_till import Chain, NodeTill, open_chain, open_node_till
 
 from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.peers.listener import Listener
 from btcpay.chain.peers.pool import Peers
+from btcpay.check.listening import Listening
 from btcpay.check.report import Report
 from btcpay.http import http_client
 from btcpay.proofs.document import check_document
@@ -148,3 +150,22 @@ def test_a_payment_is_found_reorganised_and_proven_by_the_nodes_own_protocol(til
     assert check_over_peers(till).changed == {invoice["id"]: "paid"}
     assert proof(till, invoice).block_hash == block_hash
     assert till.balance() == (invoice["amount_sats"],) * 2
+
+
+def test_a_payment_is_seen_as_the_node_announces_it(till: NodeTill):
+    till.mine()
+    invoice, part_sats = till.shop.invoice(), 5_000
+    till.open_page(invoice)
+    listener = Listener(till.settings.network, [till.node.place], till.clock)
+    listening = Listening(till.shop.service.db, till.settings, listener, till.clock)
+    assert not listening.has_news()
+    # What is sent before the node has greeted is announced to nobody.
+    until(lambda: till.pay(invoice, part_sats) and listening.has_news(), "a part", every_s=0.3)
+    listening.apply(Report())
+    listener.listen(False)
+    status, received_sats, unconfirmed_sats = till.state(invoice)
+    assert (status, received_sats) == ("open", unconfirmed_sats)
+    assert received_sats and received_sats % part_sats == 0
+    till.mine()
+    till.check()
+    assert till.kinds(invoice)[0] == "seen"

@@ -3,10 +3,12 @@
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from functools import cached_property
 
 from btcpay.bitcoin.block import BlockParts, scan_block
 from btcpay.bitcoin.header import HEADER_BYTES
@@ -26,17 +28,28 @@ FIRST_REST_S, LONGEST_REST_S = 5.0, 600.0
 MOST_ASKED = 5_000  # of one message that announces: what waits may be 300,000
 MOST_KNOWN = 20_000  # ids of each peer: those of an hour of mainnet
 MOST_MINUTELY_BYTES = 20_000_000  # of each peer; mainnet announces and sends half a million
-# What nobody has taken yet: its bytes, and so many for each; parsed it may be ten times as much.
-MOST_HELD_BYTES, BYTES_EACH = 8_000_000, 1_000
+# What nobody has taken yet; what is taken at once, as it may be ten times as much when it is read.
+MOST_HELD_BYTES, MOST_TAKEN_BYTES = 8_000_000, 2_000_000
+BYTES_EACH = 300  # beside those of the transaction itself
 MOST_PEERS = 8
 
 
-class Announced(NamedTuple):
-    """A transaction, read as a block of one; who announced it last, and when it counted."""
+@dataclass(frozen=True)
+class Announced:
+    """A transaction; who announced it last, and when it counted."""
 
-    parts: BlockParts
+    raw: bytes
     host: str
     at: datetime
+
+    @cached_property
+    def parts(self) -> BlockParts:
+        """It as the only one of a block. Raises Malformed."""
+        return scan_block(bytes(HEADER_BYTES) + b"\x01" + self.raw)
+
+    @property
+    def size(self) -> int:
+        return len(self.raw) + BYTES_EACH
 
 
 class _Ear:
@@ -75,7 +88,7 @@ class Listener:
         self._network, self._now = network, now
         self._ears = [_Ear(place) for place in places[:MOST_PEERS]]
         self._needed = min(NEEDED, len(places))
-        self._found: list[Announced] = []
+        self._found: deque[Announced] = deque()
         self._held_bytes = 0
         self._lock = threading.Lock()
         self._off: threading.Event | None = None
@@ -94,10 +107,14 @@ class Listener:
                     connection.close()
 
     def take(self) -> list[Announced]:
-        """What enough of them have announced since the last time, in that order."""
+        """What enough of them have announced, in that order; if that is much, some of it."""
+        taken = list[Announced]()
         with self._lock:
-            found, self._found, self._held_bytes = self._found, [], 0
-        return found
+            end_bytes = self._held_bytes - MOST_TAKEN_BYTES
+            while self._found and self._held_bytes > end_bytes:
+                taken.append(self._found.popleft())
+                self._held_bytes -= taken[-1].size
+        return taken
 
     def _run(self, ear: _Ear, off: threading.Event) -> None:
         while not off.wait(max(0.0, ear.rests_until_s - time.monotonic())):
@@ -139,15 +156,15 @@ class Listener:
         return wanted
 
     def _keep(self, ear: _Ear, body: bytes) -> None:
-        parts = scan_block(bytes(HEADER_BYTES) + b"\x01" + body)
-        txid = parts.txids[0]
+        new = Announced(body, ear.place, self._now())
+        txid = new.parts.txids[0]
         with self._lock:
             if ear.has.get(txid) is not False:
                 return  # nobody asked for it
             ear.has[txid] = True
             if self._announced(txid) == self._needed and self._held_bytes < MOST_HELD_BYTES:
-                self._held_bytes += len(body) + BYTES_EACH
-                self._found.append(Announced(parts, ear.place, self._now()))
+                self._held_bytes += new.size
+                self._found.append(replace(new))  # which has not been read yet
 
     def _announced(self, txid: bytes) -> int:
         return sum(ear.has.get(txid, False) for ear in self._ears)
