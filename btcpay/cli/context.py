@@ -164,7 +164,7 @@ def plain(row: Row, columns: str) -> Row:
 
 def number(name: str, value: Any) -> Any:
     """The text of a column whose name says that it is an amount as the JSON number that it is."""
-    is_amount = name in ("amount", "price") or {"usd", "btc", "value"} & set(name.split("_"))
+    is_amount = name in ("amount", "price", "tip") or {"usd", "btc", "value"} & set(name.split("_"))
     if isinstance(value, str) and is_amount:
         return orjson.Fragment(value)
     return value

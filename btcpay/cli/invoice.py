@@ -40,9 +40,9 @@ ATTENTION_COLUMNS = (
     " description"
 )
 SHOW_COLUMNS = (
-    "id status currency amount price amount_sats amount_usd_quote price_usd reference description"
-    " deposit_address address_index payment_link_id return_url tx_hash settled_reason expires_at"
-    " paid_at checked_at created_at"
+    "id status currency amount tip price amount_sats amount_usd_quote price_usd reference"
+    " description deposit_address address_index payment_link_id return_url tx_hash settled_reason"
+    " expires_at paid_at checked_at created_at"
 )
 PAYMENT_COLUMNS = " ".join(field.name for field in Payment.PUBLIC)
 OUTPUT_COLUMNS = (

@@ -31,6 +31,8 @@ COLUMNS = (
     "usd_at_receipt",
     "usd_at_quote",
     "invoice_usd_quote",
+    "tip",
+    "tip_currency",
     "outputs",
     "block_height",
     "block_hash",
@@ -79,6 +81,8 @@ def grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:
 
 def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None) -> Row:
     block = outputs[0] if outputs else {"block_height": None, "block_hash": None}
+    # With the payment that completed the invoice alone: a sum has each tip once.
+    has_tip = Decimal(row["tip"] or 0) and row["tx_hash"] == row["completed_by"]
     return {
         "day": date_of(day_of(row["created_at"], zone_of(merchant["timezone"]))).isoformat(),
         "received_at": iso_ms(row["created_at"]),
@@ -97,6 +101,8 @@ def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None
         "usd_at_receipt": row["amount_usd_at_receipt"],
         "usd_at_quote": str(usd_for_sats(row["amount_sats"], Decimal(row["price_usd"]))),
         "invoice_usd_quote": row["amount_usd_quote"],
+        "tip": row["tip"] if has_tip else None,
+        "tip_currency": row["invoice_currency"] if has_tip else None,
         "outputs": [f"{output['txid']}:{output['vout']}" for output in outputs],
         "block_height": block["block_height"],
         "block_hash": block["block_hash"],

@@ -20,7 +20,13 @@ from storage.queries import invoices
 MOST_SHOWN = 100  # outputs, and events: who sends much dust to an address makes no endless page
 MOST_REASON = 300  # characters
 # What the page shows of the invoice's row.
-SHOWN = [*(field.name for field in Invoice.PUBLIC), "address_index", "settled_reason", "reference"]
+SHOWN = [
+    *(field.name for field in Invoice.PUBLIC),
+    "address_index",
+    "settled_reason",
+    "reference",
+    "tip",
+]
 
 
 def show(visit: Visit, id: str) -> Response:

@@ -105,6 +105,8 @@ def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock
         "usd_at_receipt": "25.00",
         "usd_at_quote": "25.00",
         "invoice_usd_quote": "25",
+        "tip": "",
+        "tip_currency": "",
         "outputs": f"{txid}:0",
         "block_height": "100",
         "block_hash": "0b" * 32,

@@ -1,5 +1,7 @@
 """The till: one press makes one invoice, and its page says how it stands."""
 
+import csv
+import io
 import re
 from decimal import Decimal
 from functools import partial
@@ -253,7 +255,13 @@ def test_what_is_sold_often_is_one_press_and_a_tip_is_taken_by_its_percentage(br
     found = shop.get(f"/invoices/{made(browser.post('/till', **form))}").json
     assert found["amount_usd_quote"] == 21.89
     assert shop.sql("SELECT tip FROM invoice").fetchone()[0] == "1.99"
-    assert "1.99" in browser.page(f"/till/{found['id']}").texts["tip"]
+    for path in ("till", "invoices"):
+        assert "1.99" in browser.page(f"/{path}/{found['id']}").texts["tip"]
+    for sats in (1000, found["amount_sats"] - 1000, 500):  # the bookkeeper's sum has it once
+        pay(shop, found, sats)
+    lines = csv.DictReader(io.StringIO(browser.get("/downloads/payments").text))
+    tips = [(line["tip"], line["tip_currency"]) for line in lines]
+    assert sorted(tips) == [("", ""), ("", ""), ("1.99", "USD")]
     assert "19.90" not in browser.page("/till").texts.get("suggested", "")  # sold once
     made(press(browser, "19.90", tip="99"))  # no tip that is offered
     page = browser.page("/till")

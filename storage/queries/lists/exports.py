@@ -26,6 +26,9 @@ PAYMENTS = keyset.newer(
         Invoice.description,
         Invoice.reference,
         Invoice.deposit_address,
+        Invoice.tip,
+        Invoice.currency.alias("invoice_currency"),
+        Invoice.tx_hash.alias("completed_by"),
     )
     .join(Invoice, on=(Invoice.id == Payment.address_invoice_id))
     .where((Payment.merchant_id == slot("merchant_id")) & (Payment.created_at < slot("before"))),
