@@ -2,26 +2,20 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 from builders import until
 from fake_esplora import Terminal, Till
-from fake_peer import FakePeer
+from fake_peer import FakePeer, chain_of
 
 WITHIN_S = 15
 
 
 @pytest.fixture
 def peers(till: Till) -> Iterator[list[FakePeer]]:
-    ledger = till.sandbox.chain.ledger
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(
-                FakePeer(lambda: [ledger.blocks[hash] for hash in ledger.hashes], lambda: till.now)
-            )
-            for _ in range(2)
-        ]
+    chain, now = chain_of(till), lambda: till.now
+    with FakePeer(chain, now) as one, FakePeer(chain, now) as other:
+        yield [one, other]
 
 
 def test_eight_payments_are_seen_in_time_between_two_runs(

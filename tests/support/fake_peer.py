@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from builders import REGTEST
+from fake_esplora import Till
 
 from btcpay.bitcoin.tx import Tx
 from btcpay.bitcoin.wire import Reader, compact_size, prefixed, txid_bytes, txid_hex
@@ -16,6 +17,12 @@ from btcpay.sandbox.node.block import Block
 Blocks = Callable[[], Sequence[Block]]
 # Gets a peer, the connection and a message; whether nothing else is to be answered.
 Bad = Callable[["FakePeer", socket.socket, str, bytes], bool]
+
+
+def chain_of(till: Till) -> Blocks:
+    """The chain that the shop is paid on."""
+    ledger = till.sandbox.chain.ledger
+    return lambda: [ledger.blocks[hash] for hash in ledger.hashes]
 
 
 def honest(peer: "FakePeer", sock: socket.socket, command: str, body: bytes) -> bool:

@@ -15,14 +15,13 @@ from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection
-from btcpay.settings.settings import Settings
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Network
 
 log = logging.getLogger(__name__)
 
 NEEDED = 2  # so many peers announce what counts; one, where one is set
-SILENCE_S = 150.0  # Bitcoin Core says at least a ping in two minutes
+SILENCE_S = 330.0  # nodes say at least a ping in two minutes, some in five
 # A peer whose connection ended rests; twice as long each time, unless it lasted.
 FIRST_REST_S, LONGEST_REST_S = 5.0, 600.0
 MOST_ASKED = 5_000  # of one message that announces: what waits may be 300,000
@@ -168,8 +167,3 @@ class Listener:
 
     def _announced(self, txid: bytes) -> int:
         return sum(ear.has.get(txid, False) for ear in self._ears)
-
-
-def open_listener(settings: Settings, now: Callable[[], datetime]) -> Listener | None:
-    """None where no peer is set."""
-    return Listener(settings.network, settings.peers, now) if settings.peers else None

@@ -5,8 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +14,7 @@ from peewee import PeeweeException
 
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.peers.listener import open_listener
+from btcpay.chain.peers.listener import Listener
 from btcpay.chain.peers.pool import open_peers
 from btcpay.check.listening import Listening
 from btcpay.check.report import Report
@@ -119,8 +118,11 @@ class Outward:
 
 
 def _listening(shell: Shell) -> Listening | None:
-    listener = open_listener(shell.settings, utc_now)
-    return Listening(shell.db, shell.settings, listener, utc_now) if listener else None
+    settings = shell.settings
+    if not settings.peers:
+        return None
+    listener = Listener(settings.network, settings.peers, utc_now)
+    return Listening(shell.db, settings, listener, utc_now)
 
 
 def _pause_hearing(
@@ -133,7 +135,7 @@ def _pause_hearing(
             return False
         try:
             if listening.has_news():
-                with _alone(shell) as alone:
+                with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
                     if alone:
                         listening.apply(Report())
                 outward.start()
@@ -141,15 +143,6 @@ def _pause_hearing(
             log.error("what peers announce could not be looked up: %s", in_one_line(error))
             return stop.wait(max(0.0, end_s - time.monotonic()))
     return True
-
-
-@contextmanager
-def _alone(shell: Shell) -> Iterator[bool]:
-    """Whether no other check is at it; notes since when this one is."""
-    with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
-        if alone:
-            meta.put(shell.db, meta.Key.RUN_SINCE, boot_mark())
-        yield alone
 
 
 def _checkers(
@@ -189,9 +182,10 @@ def _run_alone(
     """
     checker, report = new(), None
     while True:
-        with _alone(shell) as alone:
+        with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
             if not alone:
                 break
+            meta.put(shell.db, meta.Key.RUN_SINCE, boot_mark())
             if report is None:
                 report = checker.run()
                 checker.finish(report)

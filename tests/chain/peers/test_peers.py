@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from fake_esplora import LiedTo
-from fake_peer import Bad, Blocks, FakePeer, headers_body, honest
+from fake_peer import Bad, Blocks, FakePeer, chain_of, headers_body, honest
 from rival import Rival
 
 from btcpay.chain.explorers.pool import Explorers
@@ -25,11 +25,6 @@ class Hasty(Peers):
     """Waits a tenth of what the product waits."""
 
     hedge_s, late_s = Peers.hedge_s / 10, Peers.late_s / 10
-
-
-def chain_of(till: LiedTo) -> Blocks:
-    ledger = till.sandbox.chain.ledger
-    return lambda: [ledger.blocks[hash] for hash in ledger.hashes]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from builders import clean_environ, until
-from fake_peer import FakePeer
+from fake_peer import FakePeer, chain_of
 from paths import PROJECT
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
@@ -60,7 +60,6 @@ FLOODS = {"ids": ids, "scripts": made_by(wide), "coins": made_by(long)}
 
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
 def test_less_than_200_mb_and_a_payment_is_seen_beside_it(till, tmp_path: Path, flood):
-    ledger = till.sandbox.chain.ledger
     log = tmp_path / "log"
 
     def floods(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
@@ -74,9 +73,7 @@ def test_less_than_200_mb_and_a_payment_is_seen_beside_it(till, tmp_path: Path, 
     till.open_page(invoice)
     with ExitStack() as stack, log.open("wb") as stderr:
         peers = [
-            stack.enter_context(
-                FakePeer(lambda: [ledger.blocks[hash] for hash in ledger.hashes], lambda: till.now)
-            )
+            stack.enter_context(FakePeer(chain_of(till), lambda: till.now))
             for _ in range(FLOODING + 2)
         ]
         honest = peers[FLOODING:]

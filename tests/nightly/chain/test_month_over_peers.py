@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fake_peer import FakePeer
+from fake_peer import FakePeer, chain_of
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.peers.pool import Peers
@@ -13,11 +13,8 @@ MONTH = 4320
 
 
 def test_a_month_of_blocks_is_read_in_one_run(till):
-    ledger = till.sandbox.chain.ledger
     db, network = till.shop.service.db, till.settings.network
-    with FakePeer(
-        lambda: [ledger.blocks[hash] for hash in ledger.hashes], lambda: till.now
-    ) as peer:
+    with FakePeer(chain_of(till), lambda: till.now) as peer:
 
         def check():
             checker = till.checker(explorers=Explorers(network, (), http_client.Session()))
