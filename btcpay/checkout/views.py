@@ -52,7 +52,7 @@ def pages(service: Service) -> Blueprint:
     blueprint.add_app_template_filter(without_turns)
     blueprint.before_request(checkout.pages.admit)
     blueprint.after_request(checkout.pages.guard)
-    blueprint.register_error_handler(Exception, checkout.pages.failed)
+    blueprint.register_error_handler(Exception, checkout.failed)
     blueprint.record_once(lambda state: languages.install(state.app))
     return blueprint
 
@@ -67,9 +67,16 @@ class Checkout:
         """Whose service this is, for a browser, unless several share it; for programs nothing."""
         if "text/html" not in request.headers.get("Accept", ""):
             return error_response(NotFound("there is nothing at this path"))
+        return self.pages.page("root.html", brand=self._only_brand())
+
+    def failed(self, error: Exception) -> Response:
+        """As a page; who opened a wrong address is told how to reach the seller."""
+        return self.pages.failed(error, self._only_brand() if isinstance(error, NotFound) else None)
+
+    def _only_brand(self) -> Row | None:
+        """Of the merchant whose service it is; None where several share it."""
         known = self.service.db.rows(merchants.ALL)
-        brand = self.pages.brand(known[0]["id"]) if len(known) == 1 else None
-        return self.pages.page("root.html", brand=brand)
+        return self.pages.brand(known[0]["id"]) if len(known) == 1 else None
 
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""

@@ -114,13 +114,14 @@ class Pages:
         if visitor:
             self._service.limiter.hit(VISITS, visitor).require_allowed(now)
 
-    def failed(self, error: Exception) -> Response:
+    def failed(self, error: Exception, brand: Row | None = None) -> Response:
         """What went wrong: JSON when the script asks, otherwise a page."""
         error = as_api_error(error)
         response = error_response(error)
         if request.path.endswith(("/status", "/price")):
             return response
-        page = self.page(self._message, response.status_code, code=error.code, error=error)
+        status, code = response.status_code, error.code
+        page = self.page(self._message, status, brand, code=code, error=error)
         if isinstance(error, RateLimited):
             page.headers["Retry-After"] = str(error.retry_after_s)
         return page
