@@ -63,7 +63,10 @@ def set_tips(visit: Visit) -> Response:
 
 def show_manifest(visit: Visit) -> Response:
     """What a browser installs the till by (W3C Web Application Manifest)."""
-    icon = {"src": visit.pages.icon(), "type": "image/svg+xml", "sizes": "any", "purpose": "any"}
+    icons = [
+        {"src": visit.pages.icon(), "type": "image/svg+xml", "sizes": "any"},
+        {"src": visit.pages.icon("icon.png"), "type": "image/png", "sizes": "512x512"},
+    ]
     manifest = {
         "name": f"{gettext('Till')} · {visit.session.merchant}",
         "short_name": gettext("Till"),
@@ -72,7 +75,7 @@ def show_manifest(visit: Visit) -> Response:
         "scope": address("/till"),
         "display": "standalone",
         "background_color": branding.LIGHT_PAGE,
-        "icons": [icon],
+        "icons": icons,
     }
     return Response(json.dumps(manifest), mimetype="application/manifest+json")
 

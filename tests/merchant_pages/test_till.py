@@ -277,8 +277,15 @@ def test_the_till_can_be_installed_and_gives_a_receipt(browser):
     manifest = browser.get("/till/manifest")
     assert manifest.mimetype == "application/manifest+json"
     assert manifest.json["start_url"] == "../../merchant/till"
-    icon = urljoin("/merchant/till/manifest", manifest.json["icons"][0]["src"])
-    assert browser.client.get(icon).mimetype == "image/svg+xml"
+    (touch,) = re.findall('rel="apple-touch-icon" href="([^"]+)"', browser.page("/till").source)
+    icons = {touch: "image/png"} | {one["src"]: one["type"] for one in manifest.json["icons"]}
+    for address, media_type in icons.items():
+        shown = browser.client.get(urljoin("/merchant/till", address))
+        assert (shown.mimetype, media_type[6:9]) == (
+            media_type,
+            str(shown.data[1:4], "ascii").lower(),
+        )
+    assert [one["sizes"] for one in manifest.json["icons"]] == ["any", "512x512"]
     found = invoice(browser)
     assert "receipt-code" not in browser.page(f"/till/{found['id']}").texts
     pay(browser.shop, found)

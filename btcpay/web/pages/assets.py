@@ -8,7 +8,12 @@ from functools import cached_property
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent / "static"
-MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+MEDIA_TYPES = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+}
 
 
 @dataclass(frozen=True)

@@ -93,9 +93,9 @@ class Pages:
         response.headers["Link"] = ", ".join(f"<{url}>; rel=preload; as=style" for url in styles)
         return response
 
-    def icon(self) -> str:
+    def icon(self, file: str = ICON) -> str:
         """The service's own, relative to the page that is asked for."""
-        return to_root() + self.assets.address(ICON)
+        return to_root() + self.assets.address(file)
 
     def visitor(self) -> str | None:
         """In whose window the request counts; None where addresses mean nothing."""
