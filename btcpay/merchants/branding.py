@@ -109,14 +109,17 @@ def image_type(content: bytes) -> str:
 
 
 def checked_url(text: str) -> str:
-    """An address to lead back to. Raises CommandError for anything but a plain web address."""
-    url = text.strip()
+    """An address to lead back to. Raises CommandError for anything but a plain web address.
+
+    A bar, which OpenCart has in its own, is encoded: no address may have one, browsers leave it.
+    """
+    url = text.strip().replace("|", "%7C")
     if not re.fullmatch(rf"https?://[!-~]{{1,{MAX_URL_CHARACTERS}}}", url):
         raise CommandError(
             f"{text!a} must be an address of at most {MAX_URL_CHARACTERS} characters that begins"
             " with https:// or http://, other letters than ASCII percent-encoded"
         )
-    if set(url.replace(INVOICE, "")) & set('{}<>"\\^`|'):
+    if set(url.replace(INVOICE, "")) & set('{}<>"\\^`'):
         raise CommandError(f"{url}: {INVOICE} is the only thing in braces, other signs are encoded")
     if not _has_plain_host(url):
         raise CommandError(f"{url} must name a host, without user, password or {INVOICE} in it")

@@ -144,13 +144,13 @@ def test_what_could_never_be_answered_with_makes_no_order(greenfield):
 def test_what_is_tiny_long_or_has_blanks_is_kept_within_bounds(greenfield):
     """A tolerance of a hundred million digits; a number beyond an index entry of PostgreSQL."""
     long = "".join(map(str, range(3_000)))
-    checkout = {"paymentTolerance": "1e-99999999", "redirectURL": f"{SHOP}/?o={{OrderId}}"}
+    checkout = {"paymentTolerance": "1e-99999999", "redirectURL": f"{SHOP}/?r=a|b&o={{OrderId}}"}
     order = greenfield.order("0.00000001", "BTC", metadata={"orderId": long})
     assert order["amount"] == "0.00000001" and order["metadata"] == {"orderId": long}
     for number, found in ((long, [order]), (long[:501], [order]), (long[:499], [])):
         assert greenfield.ask("GET", INVOICES, query_string={"orderId": number}).json == found
     blanks = row_of(greenfield, greenfield.order(metadata={"orderId": "1 &#/"}, checkout=checkout))
-    assert blanks["return_url"] == f"{SHOP}/?o=1%20%26%23%2F"
+    assert blanks["return_url"] == f"{SHOP}/?r=a%7Cb&o=1%20%26%23%2F"
     assert blanks["tolerance_percent"] == "0.00"
     no_number = greenfield.order(metadata={"orderId": {"a": 1.5}})
     assert row_of(greenfield, no_number)["reference"] is None
