@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from requests.adapters import HTTPAdapter
 
-from btcpay.values.errors import Unreachable
+from btcpay.values.errors import TimedOut
 
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ class Adapter(HTTPAdapter):
 
 
 def in_time(timeout_s: float, read: Callable[[], T]) -> T:
-    """What `read` answers. Raises Unreachable when it takes longer.
+    """What `read` answers. Raises TimedOut when it takes longer.
 
     It runs in a thread of its own, which is left behind then: a time-out of a socket begins again
     with each byte, and nothing else ends the silence of a name server.
@@ -119,7 +119,7 @@ def in_time(timeout_s: float, read: Callable[[], T]) -> T:
         return found.result(timeout_s)
     except TimeoutError:
         call.end()
-        raise Unreachable(f"took longer than {timeout_s:.3g} s") from None
+        raise TimedOut(f"took longer than {timeout_s:.3g} s") from None
     finally:
         del found  # an error's frames would hold it, and it the error, with a whole body
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 RUN_S = 20
 MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
 PAGE = 100
-NO_ANSWER = Answer(False, None, "there was no answer when the run ended")
+NO_ANSWER = Answer(False, None, "there was no answer when the run ended", may_go_on=True)
 FOR_EVER_MS = (1 << 63) - 1
 # How an event is sent, by the receiver's transport; mail has a session of its own.
 SENDS = {

@@ -25,8 +25,6 @@ def note(db: Database, receiver: Row, row: Row, answer: Answer, now: datetime) -
     is_mail = receiver["transport"] in receivers.MAILS
     name, taken = ("mails", "sent") if is_mail else ("webhook_deliveries", "delivered")
     label = taken if answer.is_taken else "failed" if again_at else "given_up"
-    # An attempt without an answer may still be under way.
-    is_unsure = row["line"] is not None and answer.status is None
     with db.write():
         changed = db.run(
             deliveries.TRIED,
@@ -38,7 +36,7 @@ def note(db: Database, receiver: Row, row: Row, answer: Answer, now: datetime) -
             delivered_at=to_ms(now) if answer.is_taken else None,
             status=answer.status,
             answer=answer.text,
-            held_until=to_ms(now) + HELD_MS if is_unsure else None,
+            held_until=to_ms(now) + HELD_MS if row["line"] and answer.may_go_on else None,
         )
         if not changed:
             return False

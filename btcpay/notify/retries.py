@@ -20,7 +20,8 @@ class Answer(NamedTuple):
     """How an attempt went; `status` of HTTP or of the program, None when there was none.
 
     `text` is the answer's beginning, or why there was none. Of a failure, `is_refusal`: of this
-    delivery alone, others may be taken; `is_final`: it will never be taken.
+    delivery alone, others may be taken; `is_final`: it will never be taken; `may_go_on`: the
+    attempt may still be under way.
     """
 
     is_taken: bool
@@ -28,6 +29,7 @@ class Answer(NamedTuple):
     text: str
     is_refusal: bool = False
     is_final: bool = False
+    may_go_on: bool = False
 
     @property
     def is_up(self) -> bool:

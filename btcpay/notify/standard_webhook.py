@@ -13,7 +13,7 @@ from datetime import datetime
 from btcpay.http.http_client import Session
 from btcpay.notify.read import Event
 from btcpay.notify.retries import Answer
-from btcpay.values.errors import FetchError
+from btcpay.values.errors import FetchError, TimedOut
 from btcpay.values.times import to_ms
 from storage.database import Row
 
@@ -62,6 +62,6 @@ def post(
     try:
         status, start = session.post(url, timeout_s, body, headers, KEPT_BYTES)
     except FetchError as error:
-        return Answer(False, None, str(error))
+        return Answer(False, None, str(error), may_go_on=isinstance(error, TimedOut))
     text = start.decode("utf-8", "replace").replace("\0", "")
     return Answer(200 <= status < 300, status, text)

@@ -13,7 +13,7 @@ SECRET_CHARACTERS = 43  # 62**43 > 2**256
 
 def new_id(prefix: str) -> str:
     """A fresh identifier, such as `inv_` and 24 base62 characters."""
-    return _id_of(prefix, secrets.token_bytes(32))
+    return f"{prefix}_{random_base62(ID_CHARACTERS)}"
 
 
 def derived_id(prefix: str, secret: str, text: str) -> str:
@@ -21,22 +21,18 @@ def derived_id(prefix: str, secret: str, text: str) -> str:
 
     So a form makes one thing, however often it is sent.
     """
-    return _id_of(prefix, hmac.digest(secret.encode(), text.encode(), "sha256"))
+    return f"{prefix}_{derived_base62(secret, text, ID_CHARACTERS)}"
 
 
-def derived_base62(secret: str, text: str) -> str:
-    """The same of as many characters as a new secret has."""
+def derived_base62(secret: str, text: str, length: int = SECRET_CHARACTERS) -> str:
+    """The same without a prefix, of `length` characters (at most 43)."""
     digest = hmac.digest(secret.encode(), text.encode(), "sha256")
-    return _base62(int.from_bytes(digest, "big"), SECRET_CHARACTERS)
+    return _base62(int.from_bytes(digest, "big"), length)
 
 
 def random_base62(length: int) -> str:
     """`length` characters, each uniform among the 62: a uniform number, written with them."""
     return _base62(secrets.randbelow(len(BASE62) ** length), length)
-
-
-def _id_of(prefix: str, digest: bytes) -> str:
-    return f"{prefix}_{_base62(int.from_bytes(digest, 'big'), ID_CHARACTERS)}"
 
 
 def _base62(number: int, length: int) -> str:

@@ -88,8 +88,8 @@ def listen(till: Till, store: GreenfieldShop, url: str, *types: str) -> Json:
     return endpoints.register(till.shop.service.db, row_of(store), wanted, till.clock())
 
 
-def deliver(till: Till) -> tuple[int, int]:
-    send = new_send(till.settings, 5)
+def deliver(till: Till, timeout_s: float = 5) -> tuple[int, int]:
+    send = new_send(till.settings, timeout_s)
     result = Outbox(till.shop.service.db, till.settings, till.clock, send).run()
     return result.delivered, result.failed
 
@@ -205,6 +205,20 @@ def test_what_one_process_sends_no_other_sends_for_a_minute(till, store, receive
     assert deliver(till) == (0, 0) and receiver.messages == []
     till.clock.move(seconds=61)
     assert deliver(till) == (1, 0)
+
+
+@pytest.mark.both_databases
+def test_a_shop_that_is_down_is_tried_again_at_once_and_a_slow_one_when_that_is_surely_over(
+    till, store, receiver, released
+):
+    receiver.instead = lambda _: released.wait() and say(b"", 200)
+    for url, timeout_s, tried in (("http://127.0.0.1:9/", 5, 1), (receiver.url, 0.3, 0)):
+        added = listen(till, store, url)
+        order(till, store)
+        assert deliver(till, timeout_s) == (0, 1)
+        till.clock.move(seconds=6)
+        assert deliver(till) == (0, tried)
+        endpoints.remove(till.shop.service.db, store.store, added["id"])
 
 
 def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiver):

@@ -111,8 +111,10 @@
   const tellShop = () => {
     const { state, shop, id, leadsBack } = find("main").dataset;
     if (!shop || said === state) return;
-    if (parent !== window) parent.postMessage({ invoiceId: id, status: WORDS[state] }, shop);
-    else if (said && state === "paid" && leadsBack === "true") find("return")?.click();
+    if (parent !== window) {
+      if (!said) parent.postMessage("loaded", shop);
+      parent.postMessage({ invoiceId: id, status: WORDS[state] }, shop);
+    } else if (said && state === "paid" && leadsBack === "true") find("return")?.click();
     said = state;
   };
 
