@@ -5,6 +5,7 @@ second to load it. What has loaded it (this file as a script) has neither thread
 that a fork would break, nor anything that depends on the environment or the folder.
 """
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -23,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from paths import PROJECT, TESTS
 
@@ -193,7 +194,7 @@ def fork_for_each_order(act: Callable[[dict[str, Any]], None]) -> None:
     if pid:
         _keep(pid, channel, files[1:])
     _take_over(order, channel, files[1:])
-    act(order)
+    _leave(_status(act, order))
 
 
 def _keep(pid: int, channel: socket.socket, files: list[int]) -> None:
@@ -223,6 +224,28 @@ def _take_over(order: dict[str, Any], channel: socket.socket, files: list[int]) 
     time.tzset()
 
 
+def _status(act: Callable[[dict[str, Any]], None], order: dict[str, Any]) -> int:
+    try:
+        act(order)
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            raise
+        return end.code or 0
+    return 0
+
+
+def _leave(status: int) -> NoReturn:
+    """As multiprocessing's forks end: taking all modules apart costs twice what a command does."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        sys.exit(status)  # the interpreter has something to say of that
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(status)
+
+
 def command_line(order: dict[str, Any]) -> None:
     """What `btcpay` with these words would do."""
     sys.argv = [order.get("name", "btcpay"), *order["words"]]
@@ -239,6 +262,6 @@ def program(order: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    for name in SERVED:
+    for name in (*SERVED, *main.COMMANDS.values()):
         importlib.import_module(name)
     fork_for_each_order(program)
