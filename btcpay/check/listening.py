@@ -46,9 +46,11 @@ class Listening:
         return bool(self._heard)
 
     def apply(self, report: Report) -> None:
-        """Applies what was heard by now: by one process at a time."""
+        """Applies what was heard by now, one process at a time; what is invented fails no run."""
         if self.has_news():
-            hear(self.db, self.settings, self._heard, self.now(), report)
+            found = Report()
+            hear(self.db, self.settings, self._heard, self.now(), found)
+            report.changed |= found.changed
             self._heard = ()
 
 

@@ -3,10 +3,11 @@
 import pytest
 from fake_esplora import Json, LiedTo
 
-from btcpay.bitcoin.tx import Tx
+from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.chain.peers.listener import Announced
-from btcpay.check.listening import hear
+from btcpay.check.listening import Listening, hear
 from btcpay.check.report import Report
+from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.misbehave import replace
 
 pytestmark = pytest.mark.both_databases
@@ -80,3 +81,37 @@ def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):
     both = waiting(till, till.pay_outputs((invoice, 6_000), (other, 7_000)))
     announce(till, both)
     assert till.kinds(other) == ["seen"] and "is spoiled" in caplog.text
+
+
+class Told:
+    """In place of a listener."""
+
+    def __init__(self) -> None:
+        self.is_wanted, self.heard = False, list[Announced]()
+
+    def listen(self, is_wanted: bool) -> None:
+        self.is_wanted = is_wanted
+
+    def take(self) -> list[Announced]:
+        taken, self.heard = self.heard, []
+        return taken
+
+
+def test_peers_are_listened_to_while_a_page_is_open_and_what_they_invent_fails_no_run(till):
+    told, report, invoice = Told(), Report(), till.shop.invoice()
+    listening = Listening(till.shop.service.db, till.settings, told, till.clock)
+    for minutes, opens, is_wanted in [(0, False, False), (1, True, True), (9, False, True)]:
+        till.clock.move(minutes=minutes)
+        if opens:
+            till.open_page(invoice)
+        assert not listening.has_news() and told.is_wanted == is_wanted
+    script = script_of(invoice["deposit_address"])
+    for number in range(4):  # each a bit less than half of all that there is
+        coin = TxIn(Outpoint(f"{number + 1:064x}", 0), b"", 0)
+        tx = Tx(2, (coin,), (TxOut(10**15, script),), 0)
+        told.heard.append(Announced(tx.raw, "a peer", till.clock()))
+    assert listening.has_news()
+    listening.apply(report)
+    assert till.kinds(invoice) == ["seen"] * 2 and report == Report()
+    till.clock.move(minutes=2)
+    assert not listening.has_news() and not told.is_wanted
