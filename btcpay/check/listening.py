@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from btcpay.bitcoin.block import BlockParts
 from btcpay.bitcoin.wire import txid_hex
@@ -11,6 +11,7 @@ from btcpay.chain.peers.listener import Announced, Listener
 from btcpay.chain.sources import MAX_INPUTS
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import conflicting, is_any_spent
+from btcpay.check.mempool import Look, misses
 from btcpay.check.report import Report
 from btcpay.check.urgency import CLOSED_LATELY
 from btcpay.invoices.status import inputs_of
@@ -24,6 +25,8 @@ from storage.queries import blocks
 from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
+
+LAG = timedelta(minutes=1)  # an explorer has what peers have announced, though not at once
 
 
 @dataclass
@@ -85,6 +88,12 @@ def hear(
             if try_apply(db, settings, invoice_id, scan, now, report):
                 # What waits as peers say is asked of an explorer as late as what one has shown.
                 db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(one.at))
+
+
+def is_ahead(db: Database, look: Look) -> bool:
+    """Whether peers announced so lately what it does not show that the explorer may not have it."""
+    since = to_ms(look.asked_at - LAG)
+    return any(row["first_seen_at"] > since for row in misses(db, look))
 
 
 def _concerned(db: Database, heard: Sequence[Announced]) -> dict[str, bytes]:

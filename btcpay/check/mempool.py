@@ -138,8 +138,8 @@ def gather(
         )
 
 
-def misses(db: Database, look: Look) -> bool:
-    """Whether money that waited is not shown: is it in a block, or gone?"""
+def misses(db: Database, look: Look) -> list[Row]:
+    """Money that waited and is not shown: is it in a block, or gone?"""
     shown = {output.outpoint for output in look.outputs}
     waiting = db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)
-    return any((row["txid"], row["vout"]) not in shown for row in waiting)
+    return [row for row in waiting if (row["txid"], row["vout"]) not in shown]

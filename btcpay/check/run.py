@@ -13,6 +13,7 @@ from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.by_blocks import end_by_blocks, settle_deep
 from btcpay.check.catch_up import CatchUp
+from btcpay.check.listening import is_ahead
 from btcpay.check.mempool import Address, Look, address_of, asked_lately, gather, misses, watched_of
 from btcpay.check.plan import plan
 from btcpay.check.report import Report
@@ -171,9 +172,8 @@ class Checker:
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.outputs,
             misses=report.is_caught_up,
-            is_cut=not look.mempool.is_whole,
-            # Since then both the tip and the mempool were asked.
-            ends_at=tip_at and min(look.asked_at, tip_at) - look.ahead,
+            is_cut=not look.mempool.is_whole or bool(self.peers and is_ahead(self.db, look)),
+            ends_at=tip_at and min(look.asked_at, tip_at) - look.ahead,  # both were asked since
             explorer=look.mempool.host,
         )
         report.looked += 1

@@ -1,14 +1,18 @@
 """What peers announce: seen, joined, replaced and taken back, without any explorer's word."""
 
+from dataclasses import replace
+
 import pytest
 from fake_esplora import Json, LiedTo
+from fake_peer import FakePeer, chain_of
 
-from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
+from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.chain.peers.listener import Announced
+from btcpay.chain.peers.pool import Peers
 from btcpay.check.listening import Listening, hear
 from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.misbehave import replace
+from btcpay.sandbox.payer import misbehave
 
 pytestmark = pytest.mark.both_databases
 
@@ -63,7 +67,7 @@ def test_what_spends_its_coins_otherwise_takes_it_back(till, away, at_once):
     if not at_once:
         announce(till, lost)
         till.clock.move(minutes=61)  # raising a fee makes nobody late
-    instead = waiting(till, replace(till.sandbox.wallet, till.now, lost.txid, away))
+    instead = waiting(till, misbehave.replace(till.sandbox.wallet, till.now, lost.txid, away))
     announce(till, *([lost, instead] if at_once else [instead]))
     sats = 0 if away else invoice["amount_sats"]
     assert received(till, invoice, other) == [sats, other["amount_sats"]]
@@ -115,3 +119,15 @@ def test_peers_are_listened_to_while_a_page_is_open_and_what_they_invent_fails_n
     assert till.kinds(invoice) == ["seen"] * 2 and report == Report()
     till.clock.move(minutes=2)
     assert not listening.has_news() and not told.is_wanted
+
+
+def test_an_explorer_that_has_not_heard_of_it_yet_takes_nothing_back(till):
+    invoice, db = till.shop.invoice(), till.shop.service.db
+    raw = till.sandbox.wallet.draft({invoice["deposit_address"]: 5_000})
+    announce(till, parse_tx(raw))  # which no explorer ever has
+    with FakePeer(chain_of(till), lambda: till.now) as peer:
+        for minutes, kinds in [(0, ["seen"]), (2, ["seen", "vanished"])]:
+            till.clock.move(minutes=minutes)
+            peers = Peers(till.settings.network, [peer.place], db.close)
+            report = replace(till.checker(peers=(peer.place,)), peers=peers).run()
+            assert report.looked == 1 and till.kinds(invoice) == kinds

@@ -52,9 +52,9 @@ DEEPENING = (
     .where(_COMES & Output.block_height.is_null(False))
 )
 # What waits of one invoice.
-WAITING = Output.select(Output.txid, Output.vout, Output.amount_sats, Output.inputs).where(
-    (Output.invoice_id == slot("invoice_id")) & _COMES & Output.block_height.is_null()
-)
+WAITING = Output.select(
+    Output.txid, Output.vout, Output.amount_sats, Output.inputs, Output.first_seen_at
+).where((Output.invoice_id == slot("invoice_id")) & _COMES & Output.block_height.is_null())
 # What waits in the mempool and what it spends, invoice by invoice: all at once may be too much.
 _SPENDS = (
     Output.payment_id.is_null()
