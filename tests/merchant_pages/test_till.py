@@ -281,10 +281,7 @@ def test_the_till_can_be_installed_and_gives_a_receipt(browser):
     icons = {touch: "image/png"} | {one["src"]: one["type"] for one in manifest.json["icons"]}
     for address, media_type in icons.items():
         shown = browser.client.get(urljoin("/merchant/till", address))
-        assert (shown.mimetype, media_type[6:9]) == (
-            media_type,
-            str(shown.data[1:4], "ascii").lower(),
-        )
+        assert shown.mimetype == media_type and media_type[6:9] in str(shown.data[:9]).lower()
     assert [one["sizes"] for one in manifest.json["icons"]] == ["any", "512x512"]
     found = invoice(browser)
     assert "receipt-code" not in browser.page(f"/till/{found['id']}").texts
