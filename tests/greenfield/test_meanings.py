@@ -26,8 +26,9 @@ NOTHING = {"received_sats": 0, "unconfirmed_sats": 0, "beside_sats": 0, "settled
     ("expired", {}, ("Expired", "None")),
     ("expired", {"received_sats": 400, "beside_sats": 400}, ("Expired", "PaidPartial")),
     ("expired", {"received_sats": 400, "unconfirmed_sats": 400}, ("Expired", "PaidPartial")),
-    ("expired", {"beside_sats": 1000}, ("Expired", "PaidLate")),
-    ("expired", {"received_sats": 400, "beside_sats": 900}, ("Expired", "PaidLate")),
+    ("expired", {"beside_sats": 1}, ("Expired", "PaidPartial")),
+    ("expired", {"received_sats": 400, "beside_sats": 949}, ("Expired", "PaidPartial")),
+    ("expired", {"received_sats": 400, "beside_sats": 950}, ("Expired", "PaidLate")),
     ("canceled", {"beside_sats": 5}, ("Invalid", "Marked")),
 ])
 # fmt: on
