@@ -61,8 +61,9 @@ def node_client() -> tuple[list[Any], dict[str, str]]:
 def python_client() -> tuple[list[Any], dict[str, str]]:
     """btcpay-python-sdk, in a folder of its own: the package is called `btcpay` as ours is."""
     folder = Path(sys.prefix) / "sdk"
-    words = [UV, "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--target", folder]
-    ended = asked([*words, "-r", SDK / "sdk.txt"])
+    words = [UV, "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+    words += ["-p", sys.executable, "--target", folder, "-r", SDK / "sdk.txt"]
+    ended = asked(words)
     if ended.returncode:
         lack(ended.stderr)
     return [sys.executable, SDK / "sdk.py"], {"PYTHONPATH": str(folder)}
