@@ -160,7 +160,7 @@ def test_a_payment_is_seen_as_the_node_announces_it(till: NodeTill):
     listening = Listening(till.shop.service.db, till.settings, listener, till.clock)
     assert not listening.has_news()
     # What is sent before the node has greeted is announced to nobody.
-    until(lambda: till.pay(invoice, part_sats) and listening.has_news(), "a part", every_s=0.3)
+    until(lambda: till.pay(invoice, part_sats) and listening.has_news(), "a part", every_s=1)
     listening.apply(Report())
     listener.listen(False)
     status, received_sats, unconfirmed_sats = till.state(invoice)
