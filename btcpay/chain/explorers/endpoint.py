@@ -59,7 +59,8 @@ class Endpoint:
     ) -> T:
         """What the answer says. Raises FetchError, and what `response.parse` raises.
 
-        `is_look`: it is asked of the mempool, so that slow headers and blocks keep no time from it.
+        `is_look`: it is asked of an address, so that slow headers and blocks keep no time from it;
+        a restore asks of hundreds.
         """
         if self.left_alone:
             raise LeftAlone(self.left_alone)

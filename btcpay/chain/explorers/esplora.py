@@ -166,7 +166,7 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
 
     def is_used(self, address: str) -> bool:
         self.require_network()
-        return bool(self.read(f"/address/{address}/txs", TRANSACTIONS))
+        return bool(self.read(f"/address/{address}/txs", TRANSACTIONS, is_look=True))
 
 
 def _text(body: bytes, pattern: str, what: str) -> str:

@@ -192,7 +192,7 @@ def test_all_are_asked_at_once_and_the_slow_are_left(
     ]
 
 
-def test_an_explorer_has_sixty_seconds_of_a_run_and_the_mempool_is_asked_all_the_same(
+def test_an_explorer_has_sixty_seconds_of_a_run_and_addresses_are_asked_all_the_same(
     first, second, monkeypatch
 ):
     explorers = client(first)
@@ -202,6 +202,8 @@ def test_an_explorer_has_sixty_seconds_of_a_run_and_the_mempool_is_asked_all_the
     with pytest.raises(OutOfQuota, match="127.0.0.1 has had its time of this run"):
         explorers.ask(Esplora.tip_height)
     assert found(explorers) == [] and explorers.calls == 2
+    one._is_of_network = True  # which is asked once, before
+    assert not explorers.is_used(ADDRESS)  # of which a restore asks hundreds
     assert endpoint.MOST_CHAIN_S == 60
 
 
