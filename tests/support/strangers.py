@@ -13,7 +13,7 @@ WRONG = (
 )
 KEPT = WRONG % (b"GET", b"")
 NEW = WRONG % (b"POST", b"Content-Length: 0\r\n")  # whose answers end the connection
-VISITS = 10
+VISITS = 6
 
 
 @contextlib.contextmanager
