@@ -78,14 +78,14 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
         return idempotency.once(db, subject, clock(), prepare, make)[0]
 
     with ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(order, other, "one", lambda: asked.wait(20))
+        slow = pool.submit(order, other, "one", lambda: asked.wait(60))
         until(lambda: shop.sql("SELECT 1 FROM idempotency_key").fetchone(), "the key to be held")
         clock.move(seconds=61)
 
         def slowly(*judged: object) -> bool:
             found = judge(*judged)
             asked.set()
-            slow.result(20)
+            slow.result(60)
             return found
 
         monkeypatch.setattr(idempotency, "_is_free", slowly)
@@ -102,7 +102,7 @@ def test_notes_go_on_after_all_connections_were_taken(shop, clock, monkeypatch):
     def hold() -> None:
         with db.connected():
             taken.append(1)
-            free.wait(20)
+            free.wait(60)
 
     with ThreadPoolExecutor(20) as pool:
         for _ in range(20):
@@ -133,7 +133,7 @@ def test_erasing_addresses_holds_no_invoice_while_it_waits_for_another(till, oth
             erased = pool.submit(erase_emails, other, 30, clock())
             until(lambda: erased.done() or waiting(till.shop), "the erasing to end or wait")
             db.run(mempool_watch.FAILED, id=one["id"], at=0)
-        assert erased.result(20) == 2
+        assert erased.result(60) == 2
 
 
 def test_nothing_is_settled_while_a_block_is_undone(till, other, monkeypatch):
@@ -158,7 +158,7 @@ def test_nothing_is_settled_while_a_block_is_undone(till, other, monkeypatch):
         monkeypatch.setattr(db, "rows", rows)
         with db.write():
             undo_above(db, till.settings, 99, till.clock())
-        settled[0].result(20)
+        settled[0].result(60)
     assert shop.get(f"/invoices/{late['id']}", key).json["status"] == "paid"
 
 
@@ -239,7 +239,7 @@ def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is
 
         monkeypatch.setattr(db, "rows", rows)
         assert reader(db)._read(first, Report())
-        assert read[0].result(20)
+        assert read[0].result(60)
     monkeypatch.undo()
     till.check()
     assert till.look(invoice)["status"] == "paid" and till.balance() == (0, 0)

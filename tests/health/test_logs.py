@@ -125,7 +125,7 @@ def test_requests_at_once_keep_their_ids_apart(shop, tmp_path):
 
 
 def raw(live: Live, text: str) -> bytes:
-    with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
+    with socket.create_connection(("127.0.0.1", live.port), 60) as connection:
         connection.sendall(text.encode("utf-8", "surrogateescape"))
         connection.shutdown(socket.SHUT_WR)
         with connection.makefile("rb") as answer:

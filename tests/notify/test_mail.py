@@ -321,10 +321,10 @@ def test_what_a_mail_server_says_is_bounded(piece, offices, monkeypatch):
 
 def test_a_slow_server_takes_what_it_can_and_the_rest_waits_untried(offices):
     office = offices()
-    office.server.pause_s = 0.4
+    office.server.pause_s = 0.8
     for _ in range(5):
         office.paid()
-    result = office.run(run_s=11.2)
+    result = office.run(run_s=smtp.ATTEMPT_S + 3)
     assert 1 <= result.delivered < 5 and result.failed == 0
     office.server.pause_s = 0
     assert office.run().delivered == 5 - result.delivered

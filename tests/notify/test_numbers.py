@@ -60,12 +60,12 @@ def test_what_is_committed_late_gets_a_later_number(shop):
         with shop.service.db.write():
             made = make(shop, "slow")
             inserted.set()
-            assert may_commit.wait(20)
+            assert may_commit.wait(60)
         return made
 
     with ThreadPoolExecutor(1) as pool:
         slow_one = pool.submit(slow)
-        assert inserted.wait(20)
+        assert inserted.wait(60)
         fast = make(shop, "fast")
         assert numbered(shop) == [(1, fast)]
         may_commit.set()

@@ -90,7 +90,7 @@ def test_all_sources_are_asked_at_the_same_time(server, seconds):
     barrier = threading.Barrier(5)
 
     def together(_path: str) -> Reply:
-        barrier.wait(20)  # BrokenBarrierError, and no answer, unless all five are here
+        barrier.wait(60)  # BrokenBarrierError, and no answer, unless all five are here
         return say({"usd": "100"})
 
     server.instead = together

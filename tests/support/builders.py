@@ -83,7 +83,7 @@ class TickerServer(Serving):
 
     def answer(self, _request: BaseHTTPRequestHandler) -> Reply:
         self.asked += 1
-        self._may_answer.wait(20)
+        self._may_answer.wait(60)
         return say(self.body, self.status)
 
     def reset(self) -> None:
@@ -266,7 +266,7 @@ def at_once(many: int, call: Callable[[int], Any]) -> list[Any]:
     barrier = threading.Barrier(many)
 
     def begin(number: int) -> Any:
-        barrier.wait(20)
+        barrier.wait(60)
         return call(number)
 
     with ThreadPoolExecutor(many) as pool:
@@ -364,7 +364,7 @@ class Live:
     def stop(self) -> None:
         self._process.send_signal(signal.SIGTERM)
 
-    def wait(self, timeout_s: float = 30) -> int:
+    def wait(self, timeout_s: float = 60) -> int:
         return self._process.wait(timeout_s)
 
     def kill(self) -> None:

@@ -162,7 +162,7 @@ class Forge:
 
     def close(self) -> None:
         self._orders.close()
-        self._process.wait(10)
+        self._process.wait(60)
         self._process.stdout.close()
 
 

@@ -49,7 +49,7 @@ def test_no_more_connections_are_taken_than_there_may_be_files():
 
 def test_more_clients_than_files_end_no_worker(shop, tmp_path):
     with Live(shop, tmp_path, before=FEW_FILES) as live:
-        clients = [socket.create_connection(("127.0.0.1", live.port), 10) for _ in range(300)]
+        clients = [socket.create_connection(("127.0.0.1", live.port), 60) for _ in range(300)]
         for client in clients:
             client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert clients[0].recv(12) == b"HTTP/1.1 200"
@@ -87,7 +87,7 @@ def test_any_wsgi_server_serves_the_application(shop, tmp_path):
     with process:
         port = int(process.stdout.readline())
         for size in (2, 70_000):
-            with socket.create_connection(("127.0.0.1", port), 10) as client:
+            with socket.create_connection(("127.0.0.1", port), 60) as client:
                 client.sendall(
                     b"POST /api/v1/payment-links HTTP/1.0\r\nContent-Type: application/json\r\n"
                     b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n{}%s"

@@ -22,7 +22,7 @@ def test_a_request_under_way_is_answered(shop, tmp_path, ticker):
             until(lambda: ticker.asked, "the order to be under way")
             live.stop()
             assert not answer.done()
-        assert answer.result(20).status_code == 201
+        assert answer.result(60).status_code == 201
         assert live.wait() == 0
     assert len(shop.get("/invoices").json["data"]) == 1
 

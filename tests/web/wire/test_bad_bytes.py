@@ -289,7 +289,7 @@ def test_two_transfer_encodings_are_refused_wherever_the_packets_are_cut(shop, l
     sent = post(shop, twice, chunked(ORDER))
     head = sent.index(twice)
     for cut in (*range(head, head + len(twice) + 4, 5), len(sent) - 9):
-        with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
+        with socket.create_connection(("127.0.0.1", live.port), 60) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.sendall(sent[:cut])
             time.sleep(0.01)  # else both are one packet

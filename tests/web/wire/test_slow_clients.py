@@ -114,7 +114,7 @@ def test_requests_sent_at_once_are_answered_in_their_order(live, shop):
 
 def test_a_client_that_waits_to_be_told_to_go_on_is_told_so_once(live, shop):
     head = POST + b"Authorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: 17\r\n"
-    with socket.create_connection(("127.0.0.1", live.port), 10) as connection:
+    with socket.create_connection(("127.0.0.1", live.port), 60) as connection:
         connection.sendall(head % shop.issue("write").encode() + b"Connection: close\r\n\r\n")
         assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(b'{"amount_usd": 5}')

@@ -18,7 +18,7 @@ def test_a_new_visitor_waits_a_second_at_worst_beside(live, shop, sent):
     page = f"{live.url}/pay/{shop.invoice()['id']}"
 
     def connect() -> socket.socket:
-        return socket.create_connection(("127.0.0.1", live.port), 20)
+        return socket.create_connection(("127.0.0.1", live.port), 60)
 
     def visit() -> None:
         assert requests.get(page, timeout=60).status_code == 200
