@@ -21,7 +21,7 @@ BtcpayError
  + SettingsError            mistakes in the environment, all of them; exit status 2
  + FetchError               a server's answer is missing, or is not what was asked for
  |  + Unreachable           no complete answer came
- |  |  + TimedOut           in time; what was asked may still go on
+ |  |  + TimedOut           not in time; what was asked may still go on
  |  + BadStatus             a status other than 200
  + ProofFailed              evidence of a payment that does not prove it
  + BadRow                   a stored row that no program of ours has written
@@ -137,7 +137,7 @@ class Unreachable(FetchError):
 
 
 class TimedOut(Unreachable):
-    """It came not in time; what was asked may still go on."""
+    """Not in time; what was asked may still go on."""
 
 
 class BadStatus(FetchError):
