@@ -77,15 +77,15 @@ def hear(
             left = [seen for seen in others if not is_any_spent(seen.inputs, one.parts.spent)]
             if not new and len(left) == len(others):
                 continue
-            waiting = [*left, *new]
             scan = Scan(
                 asked_at=one.at,
                 tip_height=blocks.tip_height(db) or 0,
-                waiting=waiting,
+                waiting=[*left, *new],
                 misses=len(left) < len(others),
                 explorer=one.host,
             )
             if try_apply(db, settings, invoice_id, scan, now, report):
+                waiting = [*left, *new]
                 # What waits as peers say is asked of an explorer as late as what one has shown.
                 db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(one.at))
 
