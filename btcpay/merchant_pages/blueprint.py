@@ -55,7 +55,6 @@ def merchant_pages(service: Service) -> Blueprint:
     area.post("/links/<id>/activate", partial(links.switch, active=True))
     area.post("/links/<id>/deactivate", partial(links.switch, active=False))
     area.get("/settings", shop.show)
-    area.post("/settings/logo", shop.set_logo)
     area.post("/settings/<part>", shop.save)
     area.get("/keys", api_keys.show)
     area.post("/keys", api_keys.issue)

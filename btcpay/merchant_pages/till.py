@@ -68,7 +68,7 @@ def show_manifest(visit: Visit) -> Response:
         {"src": visit.pages.icon("icon.png"), "type": "image/png", "sizes": "512x512"},
     ]
     manifest = {
-        "name": f"{gettext('Till')} · {visit.session.merchant}",
+        "name": f"{gettext('Till')} · {visit.session.seller}",
         "short_name": gettext("Till"),
         "id": address("/till"),
         "start_url": address("/till"),

@@ -103,6 +103,7 @@ class Visit:
             f"merchant/{template}",
             status,
             merchant=self.session.merchant,
+            seller=self.session.seller,
             in_inbox=self.session.wanting,
             address=address,
             token=self._token,

@@ -20,13 +20,15 @@ BROWSER_CHARACTERS = 200  # of what a browser says of itself
 
 
 class Session(NamedTuple):
-    """Whose browser it is; `merchant` is the name on the command line, `wanting` how many
-    invoices need its attention (at most MOST_COUNTED are counted), the rest what it has set.
+    """Whose browser it is; `merchant` is the name on the command line, `seller` the one that
+    customers see, `wanting` how many invoices need its attention (at most MOST_COUNTED are
+    counted), the rest what it has set.
     """
 
     id: str
     merchant_id: int
     merchant: str
+    seller: str
     currency: str
     timezone: str
     tip_percents: str | None

@@ -1,8 +1,8 @@
 """The way in to the merchant's pages: links that work once, sessions that live by their use."""
 
-from peewee import Select, fn
+from peewee import JOIN, Select, fn
 
-from storage.models import Attention, Merchant, MerchantLogin, MerchantSession
+from storage.models import Attention, Brand, Merchant, MerchantLogin, MerchantSession
 from storage.statement import needed, slot
 
 ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
@@ -38,12 +38,14 @@ BY_SECRET = (
         MerchantSession.merchant_id,
         MerchantSession.last_used_at,
         Merchant.name.alias("merchant"),
+        fn.COALESCE(Brand.name, Merchant.name).alias("seller"),
         Merchant.currency,
         Merchant.timezone,
         Merchant.tip_percents,
         _wanting(),
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
+    .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
     .where(
         (MerchantSession.secret_sha256 == slot("secret_sha256"))
         & (MerchantSession.last_used_at > slot("used_after"))

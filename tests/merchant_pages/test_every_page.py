@@ -15,6 +15,16 @@ MOST_STATEMENTS = 5
 ODD = ("\x00", "%ED%A0%80", "%00", "9" * 40, "-1", "\u202e", "'", "a" * 3000)
 
 
+FORMS = {
+    "/till": "till amount keypad show note sales till-settings sound percents alarms",
+    "/settings": "look name accent contact logo-file preview currency timezone address language"
+    " return_paid return_unpaid",
+    "/sessions": "new-device add-device",
+    "/webhooks": "new-webhook url add",
+    "/keys": "new-key scope name issue",
+}
+
+
 def paths(browser):
     """Each page, of a shop that has some of everything."""
     shop = browser.shop
@@ -28,6 +38,14 @@ def paths(browser):
     there = [path for path in found if browser.get(path, buffered=True).status_code == 200]
     assert len(there) >= 12
     return there
+
+
+def test_the_till_and_each_page_of_the_settings_has_its_fields_and_the_sellers_name(browser):
+    browser.post("/settings/look", name="Tea & Co")
+    for path, ids in FORMS.items():
+        page = browser.page(path)
+        assert set(ids.split()) <= page.attributes.keys(), path
+        assert "Tea & Co" in page.texts["shop"], path
 
 
 @about_sqlite

@@ -14,6 +14,8 @@ from storage.queries import keys as stored_keys
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + bytes(30)
 LOOK = {"name": "Café Ünder", "accent": "#c0397f", "contact": "+49 30 1234567"}
+FORM = {"headers": FROM_THIS_SITE, "content_type": "multipart/form-data"}
+LOGO = ("logo", "logo_type", "logo_sha256")
 STORED = {
     "look": LOOK,
     "counting": {"currency": "EUR", "timezone": "Europe/Berlin"},
@@ -78,23 +80,27 @@ def test_show_shows_the_checkout_as_it_would_look_and_stores_nothing(browser):
     assert all_of(browser.shop) == before
 
 
-def test_a_logo_is_stored_by_its_bytes_and_taken_back(browser):
-    def send(content, **more):
-        fields = {"token": browser.token(), "logo": (BytesIO(content), "logo.png"), **more}
-        path = "/merchant/settings/logo"
-        return browser.client.post(path, data=fields, headers=FROM_THIS_SITE)
+def test_a_logo_is_stored_by_its_bytes_with_the_name_beside_it_and_taken_back(browser):
+    def send(content=None, **more):
+        fields = {"token": browser.token(), **LOOK, **more}
+        if content is not None:
+            fields["logo"] = (BytesIO(content), "logo.png")
+        return browser.client.post("/merchant/settings/look", data=fields, **FORM)
 
     assert send(PNG).status_code == 303
-    assert all_of(browser.shop)["logo_type"] == "image/png"
-    assert all_of(browser.shop)["logo_sha256"] in browser.get("/settings").text
+    stored = all_of(browser.shop)
+    assert (stored["logo_type"], stored["name"]) == ("image/png", LOOK["name"])
+    assert stored["logo_sha256"] in browser.get("/settings").text
     for content in (b"<svg/>", PNG + bytes(65_536), b""):
-        answer = send(content)
+        answer = send(content, name="Other")
         assert answer.status_code == 400 and "at most 64 KiB" in answer.text
+        assert 'value="Other"' in answer.text
     assert send(bytes(1_000_001)).status_code == 413
     assert send(PNG, token="another").status_code == 403
-    assert all_of(browser.shop)["logo"]
-    assert browser.post("/settings/logo", remove="1").status_code == 303
-    assert all_of(browser.shop)["logo"] is None
+    assert send().status_code == 303  # no file was chosen
+    assert all_of(browser.shop) == stored
+    assert send(remove="1").status_code == 303
+    assert all_of(browser.shop) == stored | dict.fromkeys(LOGO)
 
 
 @pytest.mark.both_databases

@@ -311,6 +311,21 @@ class Tab:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
+    def choose_file(self, selector: str, file: Path) -> None:
+        found = self.call(
+            "Runtime.evaluate", expression=f"document.querySelector({json.dumps(selector)})"
+        )
+        where = found["result"]["objectId"]
+        self.call("DOM.setFileInputFiles", files=[str(file)], objectId=where)
+
+    def download_to(self, folder: Path) -> None:
+        self._browser.call(
+            "Browser.setDownloadBehavior",
+            behavior="allow",
+            browserContextId=self.context.id,
+            downloadPath=str(folder),
+        )
+
     def press(self, *keys: str) -> None:
         for key in keys:
             named = {"key": key, "code": key} | KEYS[key]

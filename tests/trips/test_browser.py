@@ -2,9 +2,9 @@
 
 from axe import axe_script, look
 from browser import DESK, PHONE
-from builders import until
-from hosted import show
-from merchant_browser import log_in
+from hosted import open_counter, show
+from merchant_browser import ON
+from shop_walk import play
 
 from btcpay.values.money import btc_shown, btc_text
 
@@ -38,25 +38,7 @@ def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open
     assert tab.ask("window.stayed")  # nothing was loaded again
 
 
-def test_a_merchant_logs_in_sells_and_downloads(open_tab, counter):
-    tab = log_in(open_tab(counter.root), counter)
-    assert look(tab, axe_script(), (PHONE, DESK)) == []
-    tab.go(f"{counter.root}/merchant/till")
-    tab.until("document.activeElement.id === 'amount'")
-    tab.type("25")
-    tab.press("Enter")
-    tab.until("document.getElementById('qr')")
-    id = tab.ask("location.pathname.split('/').pop()")
-    counter.pay(counter.shop.get(f"/invoices/{id}").json)
-    tab.until_state("seen")
-    counter.mine()
-    tab.until_state("paid")
-    tab.go(f"{counter.root}/merchant/downloads")
-    for times in (1, 2):  # a form that only asks may be pressed again
-        tab.click(".days button")
-        until(lambda: tab.ask("1") and downloads(tab) == times, "a download")  # noqa: B023
-
-
-def downloads(tab):
-    """How many files the browser has asked for."""
-    return sum("/downloads/payments" in url for url in tab.requests)
+def test_a_day_of_a_shop_by_one_link_and_a_phone(open_tab, tmp_path, ticker):
+    with open_counter(tmp_path, ticker, **ON) as counter:
+        ticker.price("60000.00", eur="50000.00")
+        play(open_tab, counter, tmp_path, script=True)

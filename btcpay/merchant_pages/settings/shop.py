@@ -72,25 +72,25 @@ def save(visit: Visit, part: str) -> Response:
             wrong[name] = _advice()[name]
     if part == "return" and checked.get("return_unpaid") and not visit.form.get("return_paid"):
         wrong["return_paid"] = gettext("This one is needed where the other one is set.")
+    is_shown = "show" in visit.form and not wrong
+    if part == "look" and not is_shown:
+        _check_logo(visit, checked, wrong)
     if wrong:
         return show(visit, 400, part, wrong)
-    if "show" in visit.form:
+    if is_shown:
         return show(visit, part=part, preview=checked)
     return visit.to("/settings", done=PARTS[part].store(visit, checked))
 
 
-def set_logo(visit: Visit) -> Response:
-    """Stores the image that was sent, or forgets the one that there is."""
+def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
+    """Adds the file that came with the form, or that the logo goes."""
     if "remove" in visit.form:
-        change = dict.fromkeys(("logo", "logo_type", "logo_sha256"))
-    else:
-        file = request.files.get("logo")
+        checked |= dict.fromkeys(("logo", "logo_type", "logo_sha256"))
+    elif file := request.files.get("logo"):
         try:
-            change = branding.checked(logo=file.read() if file else b"")
+            checked |= branding.checked(logo=file.read())
         except CommandError:
-            wrong = gettext("A PNG, JPEG or WebP image of at most 64 KiB.")
-            return show(visit, 400, wrong={"logo": wrong})
-    return visit.to("/settings", done=_store_brand(visit, change))
+            wrong["logo"] = gettext("A PNG, JPEG or WebP image of at most 64 KiB.")
 
 
 def _store_brand(visit: Visit, change: Fields) -> str:
