@@ -19,7 +19,7 @@ FORMS = {
     "/till": "till amount keypad show note sales till-settings sound percents alarms",
     "/settings": "look name accent contact logo-file preview currency timezone address language"
     " return_paid return_unpaid",
-    "/sessions": "new-device add-device",
+    "/sessions": "add-device",
     "/webhooks": "new-webhook url add",
     "/keys": "new-key scope name issue",
 }
