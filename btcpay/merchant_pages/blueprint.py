@@ -70,6 +70,7 @@ def merchant_pages(service: Service) -> Blueprint:
     area.post("/sessions/end-others", login.end_others)
     area.post("/logout", login.log_out)
     if service.settings.greenfield:
-        area.get(authorize.PATH, authorize.ask, root="")
-        area.post(authorize.PATH, authorize.allow, root="")
+        for path in (authorize.PATH, f"{authorize.PATH}/"):  # Shopware's link ends so
+            area.get(path, authorize.ask, root="")
+            area.post(path, authorize.allow, root="")
     return area.blueprint
