@@ -153,7 +153,7 @@ def counter(
     """`btcpay serve`, a chain to pay on, and the check: one for the browsers of a file."""
     folder, with_merchant_pages = (
         tmp_path_factory.mktemp("counter"),
-        {"BTCPAY_MERCHANT_PAGES": "on"},
+        {"BTCPAY_MERCHANT_PAGES": "on", "BTCPAY_GREENFIELD": "on"},
     )
     with open_counter(folder, ticker, **with_merchant_pages) as opened:
         yield opened

@@ -140,9 +140,9 @@ def try_webhook(browser, receiver):
     (row,) = db.rows(receivers.LIST)
     id = row["id"]
     assert "whsec_" not in browser.get("/webhooks?done=added").text
-    assert "was taken" in browser.post(f"/webhooks/{id}/test").text
+    assert "was accepted" in browser.post(f"/webhooks/{id}/test").text
     receiver.instead = lambda _message: say(b"", 500)
-    assert "was not taken: 500" in browser.post(f"/webhooks/{id}/test").text
+    assert "was not accepted: 500" in browser.post(f"/webhooks/{id}/test").text
     shop.invoice()
     later = shop.clock().timestamp() * 1000 + 3_600_000
     db.run(deliveries.WAITING_NOW, receiver_id=id, next_at=int(later))

@@ -239,7 +239,7 @@ def test_the_last_ten_sales_stand_beneath_each_as_it_is_now(browser):
     pay(shop, found, confirmed=False)
     assert "On its way" in browser.page("/till").texts["sales"]
     assert browser.page("/till").attributes["alarms"]["data-waits"] == "true"
-    assert "Nothing was sold" in other.page("/till").texts["sales"]
+    assert "Nothing has been sold" in other.page("/till").texts["sales"]
     for amount in range(31, 41):
         shop.clock.move(seconds=10)
         invoice(browser, amount=str(amount))
