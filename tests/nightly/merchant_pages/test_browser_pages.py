@@ -63,7 +63,8 @@ def test_every_page_fits_in_both_themes_and_axe_finds_nothing(open_tab, counter,
     tab, axe = log_in(open_tab(counter.root), counter), axe_script()
     found = []
     for path in pages:
-        tab.go(f"{counter.root}/merchant{path}{'&' if '?' in path else '?'}lang={language}")
+        and_then = "&" if "?" in path else "?"
+        assert tab.go(f"{counter.root}/merchant{path}{and_then}lang={language}") == 200
         tab.until("document.getElementById('main')")
         found += [(path, fault) for fault in look(tab, axe, (DESK, SMALL))]
     assert found == []
