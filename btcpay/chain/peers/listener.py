@@ -30,6 +30,7 @@ MOST_MINUTELY_BYTES = 20_000_000  # of each peer; mainnet announces and sends ha
 # What nobody has taken yet; what is taken at once, as it may be ten times as much when it is read.
 MOST_HELD_BYTES, MOST_TAKEN_BYTES = 8_000_000, 2_000_000
 BYTES_EACH = 300  # beside those of the transaction itself
+UNTIL_TAKEN_S = 0.1
 MOST_PEERS = 8
 
 
@@ -136,6 +137,8 @@ class Listener:
             if command == "ping":
                 connection.send("pong", body)
             elif command == "tx":
+                while self._held_bytes >= MOST_HELD_BYTES and not off.wait(UNTIL_TAKEN_S):
+                    pass  # nothing is lost: the peer has to wait
                 self._keep(ear, body)
             elif wanted := self._wanted(ear, messages.parse_inv(body)[:MOST_ASKED]):
                 connection.send("getdata", messages.getdata_body(messages.WITNESS_TX, wanted))
@@ -161,7 +164,7 @@ class Listener:
             if ear.has.get(txid) is not False:
                 return  # nobody asked for it
             ear.has[txid] = True
-            if self._announced(txid) == self._needed and self._held_bytes < MOST_HELD_BYTES:
+            if self._announced(txid) == self._needed:
                 self._held_bytes += new.size
                 self._found.append(replace(new))  # which has not been read yet
 
