@@ -159,6 +159,14 @@ def counter(
         yield opened
 
 
+@pytest.fixture
+def new_counter(tmp_path: Path, ticker: TickerServer) -> Iterator[Counter]:
+    """One where nothing was done; named before `open_tab`, whose pages ask it to the end."""
+    with open_counter(tmp_path, ticker, BTCPAY_MERCHANT_PAGES="on") as opened:
+        ticker.price("60000.00", eur="50000.00")
+        yield opened
+
+
 @pytest.fixture(scope="module")
 def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
     """What `make run` starts: one for a file."""

@@ -2,8 +2,7 @@
 
 from axe import axe_script, look
 from browser import DESK, PHONE
-from hosted import open_counter, show
-from merchant_browser import ON
+from hosted import show
 from shop_walk import play
 
 from btcpay.values.money import btc_shown, btc_text
@@ -38,7 +37,5 @@ def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open
     assert tab.ask("window.stayed")  # nothing was loaded again
 
 
-def test_a_day_of_a_shop_by_one_link_and_a_phone(open_tab, tmp_path, ticker):
-    with open_counter(tmp_path, ticker, **ON) as counter:
-        ticker.price("60000.00", eur="50000.00")
-        play(open_tab, counter, tmp_path, script=True)
+def test_a_day_of_a_shop_by_one_link_and_a_phone(new_counter, open_tab, tmp_path):
+    play(open_tab, new_counter, tmp_path, script=True)

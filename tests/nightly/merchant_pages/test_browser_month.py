@@ -1,8 +1,7 @@
 """A day of a shop without a script, and where a card has its code: in a real browser."""
 
 from browser import DESK, PHONE
-from hosted import open_counter
-from merchant_browser import ON, log_in
+from merchant_browser import log_in
 from shop_walk import play
 
 MIDDLE = """(() => {
@@ -13,10 +12,8 @@ MIDDLE = """(() => {
 TEN_CM = 10 / 2.54 * 96  # in pixels of a style sheet
 
 
-def test_a_day_of_a_shop_by_one_link_and_a_phone_without_a_script(open_tab, tmp_path, ticker):
-    with open_counter(tmp_path, ticker, **ON) as counter:
-        ticker.price("60000.00", eur="50000.00")
-        play(open_tab, counter, tmp_path, script=False)
+def test_a_day_of_a_shop_by_one_link_and_a_phone_without_a_script(new_counter, open_tab, tmp_path):
+    play(open_tab, new_counter, tmp_path, script=False)
 
 
 def test_the_code_of_a_card_is_in_the_middle_and_ten_centimetres_on_paper(open_tab, counter):
