@@ -155,7 +155,7 @@ class Line(Generic[Source]):
         if isinstance(error, LeftAlone | Spent):
             return False
         # The host alone: a URL may carry credentials.
-        log.warning("explorer %s %s", place.one.host, error)
+        log.warning("source %s %s", place.one.host, error)
         with self._lock:
             place.failed += 1
             if not (isinstance(error, Unreachable) or (status and status >= 500)):
@@ -171,5 +171,5 @@ class Line(Generic[Source]):
 def _nobody(errors: Mapping[Source, Exception]) -> ExplorerError:
     said = "; ".join(f"{one.host} {error}" for one, error in errors.items())
     if all(isinstance(error, Spent) for error in errors.values()):
-        return OutOfQuota(f"no explorer may be asked for now: {said}")
-    return ExplorerError(f"no explorer answered: {said}")
+        return OutOfQuota(f"no source may be asked for now: {said}")
+    return ExplorerError(f"no source answered: {said}")

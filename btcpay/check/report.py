@@ -15,7 +15,7 @@ class Report:
     `changed`: invoices by their new status. `stuck`: why the chain is not believed to be whole.
     `answered`: whether an explorer showed the tip; `tip_asked_at`: when it was asked for, by our
     clock; `is_agreed`: whether two of them showed it, where two are set. `clock_ahead_s`: how far
-    our clock is ahead of the explorers', 0 up to CLOCK_OFF. `calls` and `read_bytes`: what it cost.
+    our clock is ahead of the sources', 0 up to CLOCK_OFF. `calls` and `read_bytes`: what it cost.
     """
 
     blocks: int = 0

@@ -188,7 +188,7 @@ class Checker:
         report.clock_ahead_s = ahead // timedelta(seconds=1)
         if ahead:
             log.error(
-                "this machine's clock is %d s ahead of the explorers': invoices end by theirs, and"
+                "this machine's clock is %d s ahead of the sources': invoices end by theirs, and"
                 " nothing is erased; %s",
                 report.clock_ahead_s,
                 REMEDY,

@@ -25,8 +25,8 @@ BtcpayError
  |  + BadStatus             a status other than 200
  + ProofFailed              evidence of a payment that does not prove it
  + BadRow                   a stored row that no program of ours has written
- + ExplorerError            a question that no explorer answered; never means "nothing there"
-    + OutOfQuota            no explorer may be asked for now
+ + ExplorerError            a question that no source answered; never means "nothing there"
+    + OutOfQuota            no source may be asked for now
     + BeyondMoney           the answer shows more than can exist; nothing was written
 """
 
@@ -166,7 +166,7 @@ class ExplorerError(BtcpayError):
 
 
 class OutOfQuota(ExplorerError):
-    """No explorer may be asked any more for now."""
+    """No source may be asked any more for now."""
 
 
 class BeyondMoney(ExplorerError):

@@ -262,7 +262,7 @@ def test_when_nobody_answers_the_reason_is_kept_until_reading_begins(till, open_
     till.liar.instead = second.instead = lambda _: say("no", 404)
     refused(till, till.liar.root, second.root)
     db = till.shop.service.db
-    assert "no explorer answered: 127.0.0.1 answered HTTP 404" in meta.get(db, Key.NOT_BEGUN)
+    assert "no source answered: 127.0.0.1 answered HTTP 404" in meta.get(db, Key.NOT_BEGUN)
     till.liar.instead = lambda _: None
     assert till.check().complete and meta.get(db, Key.NOT_BEGUN) == ""
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from btcpay import __version__
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
 from btcpay.values.networks import NETWORKS
@@ -15,6 +16,18 @@ VERSION = bytes.fromhex(
     "3b2eb35d8ce617650f2f5361746f7368693a302e372e322fc03e0300"
 )
 VERACK = bytes.fromhex("f9beb4d976657261636b000000000000000000005df6e0e2")
+# developer.bitcoin.org, reference, version: of 0.9.3, a field a line.
+VERSION_FIELDS = [
+    "72110100",  # 70002
+    "0100000000000000",
+    "bc8f5e5400000000",
+    "010000000000000000000000000000000000ffffc61b6409208d",
+    "010000000000000000000000000000000000ffffcb0071c0208d",
+    "128035cbc97953f8",
+    "0f2f5361746f7368693a302e392e332f",
+    "cf050500",
+    "01",  # it wants transactions announced
+]
 # developer.bitcoin.org, reference, getheaders and headers: the first two blocks that follow.
 GENESIS = "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f"
 BLOCK_1 = "00000000839a8e6886ab5951d76f411475428afc90947ee320161bbf18eb6048"
@@ -28,7 +41,6 @@ def test_a_message_is_what_the_documentation_shows():
     assert messages.message(MAGIC, "verack") == VERACK
     assert messages.checksum(VERSION).hex() == "3b648d5a"
     assert messages.parse_version(VERSION) == (60002, 1, 0x50D0B211, 212_672)
-    assert messages.parse_version(messages.version_body(7)) == (messages.VERSION, 0, 0, 0)
     assert messages.getheaders_body([GENESIS]).hex() == (
         "80110100" + "01" + bytes.fromhex(GENESIS)[::-1].hex() + "00" * 32
     )
@@ -37,9 +49,24 @@ def test_a_message_is_what_the_documentation_shows():
     assert messages.parse_headers(b"\x01" + HEADER_1 + b"\x00") == [HEADER_1]
     assert messages.block_hash_of(HEADER_1 + b"\x01 and so on") == BLOCK_1
     assert messages.parse_headers(b"\x00") == []
-    assert messages.version_body(7, relay=True) == messages.version_body(7)[:-1] + b"\x01"
     inventory = b"\x03" + b"".join(bytes([kind, 0, 0, 0]) + genesis for kind in (1, 2, 5))
     assert messages.parse_inv(inventory) == [genesis]  # BIP144: 2 is a block, 5 of a wtxid
+
+
+def test_our_version_has_the_fields_that_the_documentation_shows():
+    published = [bytes.fromhex(field) for field in VERSION_FIELDS]
+    whole = messages.message(MAGIC, "version", b"".join(published))
+    assert whole[:24].hex() == "f9beb4d976657273696f6e0000000000650000005f1a69d2"
+    assert messages.parse_version(whole[24:]) == (70002, 1, 1_415_483_324, 329_167)
+    nonce = int.from_bytes(published[5], "little")
+    name = f"/btcpay:{__version__}/".encode()
+    for relay in (True, False):
+        ours = [bytes(len(field)) for field in published]
+        ours[0] = bytes.fromhex("80110100")  # 70016
+        ours[5] = published[5]
+        ours[6] = bytes([len(name)]) + name
+        ours[8] = published[8] if relay else b"\x00"
+        assert messages.version_body(nonce, relay) == b"".join(ours)
 
 
 @pytest.mark.parametrize(
