@@ -104,7 +104,7 @@ def set_up(walk: Walk, logo: Path, script: bool) -> None:
 def sell_three(walk: Walk, script: bool) -> list[str]:
     """Two that are paid; the second one is taken back while the third is shown."""
     tab, counter = walk.tab, walk.counter
-    walk.section("till", "#amount")
+    walk.section("till", "#till")
     first = walk.show_code("25", by_keys=script)
     assert "Café Ünder" in tab.text("brand") and tab.text("amount") == "€25.00"
     assert tab.qr().text.startswith(f"bitcoin:{first['deposit_address']}?amount=0.0005")
@@ -112,7 +112,7 @@ def sell_three(walk: Walk, script: bool) -> list[str]:
     tab.until_state("seen")  # without a script by a refresh
     counter.mine()
     tab.until_state("paid")
-    walk.tap("#next", "#amount")
+    walk.tap("#next", "#till")
     lost = walk.show_code("7.50", by_keys=script)
     txid = counter.pay(lost)
     tab.until_state("seen")
@@ -120,7 +120,7 @@ def sell_three(walk: Walk, script: bool) -> list[str]:
     counter.till.look_for(lost)
     tab.until("document.getElementById('main').dataset.takenBack === 'true'")
     assert tab.text("state") == "The payment was taken back"
-    walk.tap("#next", "#amount")
+    walk.tap("#next", "#till")
     assert "€7.50" in tab.text("alarms")
     third = walk.show_code("25", by_keys=script)
     assert "€7.50" in tab.text("alarms")
