@@ -110,8 +110,8 @@ def test_slow_steps_share_one_time_out(server, proxy, released):
     server.instead = lambda _: dripping(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n", released)
     began_s = time.monotonic()
     with pytest.raises(Unreachable):
-        get(server, proxy.url, 0.8)
-    assert time.monotonic() - began_s < 20
+        get(server, proxy.url, 3)
+    assert time.monotonic() - began_s < 5.5
 
 
 def test_a_tls_handshake_that_never_ends_behind_a_proxy_is_left_at_the_time_out():

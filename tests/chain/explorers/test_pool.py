@@ -155,7 +155,7 @@ def test_after_two_seconds_without_an_answer_the_second_is_asked_too(first, seco
     explorers = impatient(first, second)
     began_s = time.monotonic()
     assert found(explorers) == [7]
-    assert time.monotonic() - began_s >= 0.2
+    assert 0.2 <= time.monotonic() - began_s < endpoint.REQUEST_TIMEOUT_S - 1
     assert (explorers.calls, len(second.asked)) == (2, 1)
     assert found(explorers) == [7] and len(first.asked) == 1  # it is last in line now
     assert Explorers.hedge_s == 2
