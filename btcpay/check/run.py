@@ -120,10 +120,12 @@ class Checker:
             pool.end_within(seconds)
 
     def _close(self, report: Report) -> None:
-        """Nobody asks on; notes what it has cost by now."""
+        """Nobody asks on; notes what it has cost by now, and which peers were good."""
         pools: set[Pool[BlockSource]] = {self.explorers, self._sources}
         for pool in pools:
             pool.close()
+        if self.peers:
+            self.peers.note(self.db, self.settings, self.now())
         report.calls = sum(pool.calls for pool in pools)
         report.read_bytes = sum(pool.bytes_read for pool in pools)
 

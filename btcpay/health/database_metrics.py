@@ -17,10 +17,12 @@ from btcpay import __version__
 from btcpay.chain.progress import progress_of
 from btcpay.merchants.gap_limit import gap_of_merchant
 from btcpay.settlement.attention import REASONS
-from btcpay.values.times import from_ms
+from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
-from storage.queries import attentions, deliveries, merchants, meta
+from storage.queries import attentions, deliveries, merchants, meta, peers
 from storage.queries.totals import tallies
+
+LATELY = timedelta(hours=1)
 
 
 @dataclass(eq=False)
@@ -77,6 +79,9 @@ class Figures(Collector):
         if known := progress_of(db, now):
             yield _gauge("chain_height", "Height of the best block known.", known.height)
             yield _gauge("blocks_behind", "Blocks that are still to be read.", known.behind)
+        good = [row["good_at"] for row in db.rows(peers.ALL) if row["good_at"]]
+        lately = sum(ms > to_ms(now - LATELY) for ms in good)
+        yield _gauge("peers_good", "Nodes that answered a check within the hour.", lately)
         yield from _gaps(db)
         oldest_ms = db.only(deliveries.OLDEST_WEBHOOK)["at"]
         age = now - from_ms(oldest_ms) if oldest_ms is not None else timedelta()

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from btcpay.values.networks import NETWORKS, Network
+from btcpay.values.networks import AUTO, NETWORKS, Network
 
 T = TypeVar("T")
 
@@ -196,10 +196,10 @@ def bind(text: str) -> str:
     return text if re.fullmatch(r"unix:\S+", text) else _place(text)
 
 
-@accepting("host:port of nodes of the Bitcoin network, separated by commas")
+@accepting("host:port of nodes of the Bitcoin network, separated by commas, or auto")
 def peers(text: str) -> tuple[str, ...]:
     places = tuple(dict.fromkeys(text.replace(",", " ").split()))
-    for place in places:
+    for place in () if places == (AUTO,) else places:
         _require(not _place(place).endswith(":0"))
     return places
 

@@ -16,7 +16,7 @@ from btcpay.settings.mail_settings import MailServer, Sender
 from btcpay.settings.parsers import Confirmations, PriceSource, whole
 from btcpay.values.errors import SettingsError
 from btcpay.values.hosts import host_and_port, is_near
-from btcpay.values.networks import Network
+from btcpay.values.networks import AUTO, Network
 
 PREFIX = "BTCPAY_"
 T = TypeVar("T")
@@ -117,6 +117,9 @@ def strange_names(environ: Mapping[str, str], near: float = 0.6) -> dict[str, st
     return {name: "".join(difflib.get_close_matches(name, known, 1, near)) for name in strange}
 
 
+ONION_WAY = "a .onion name with BTCPAY_PROXY alone, such as socks5h://127.0.0.1:9050"
+
+
 def read(environ: Mapping[str, str]) -> Settings:
     """Settings from the environment (docs/settings.md says what each variable means).
 
@@ -153,15 +156,20 @@ def _missing_ways(found: SimpleNamespace) -> Iterator[str]:
     if found.proxy.startswith("socks5h:") and find_spec("socks") is None:
         extra = "pip install 'blocktill[socks]'"
         yield f"{VARIABLES['proxy']} accepts socks5h:// with PySocks alone: {extra}"
-    if found.proxy and not all(is_near(host_and_port(place)[0]) for place in found.peers):
-        where = "only peers on this machine or in its network, as peers are not asked through it"
-        yield f"{VARIABLES['peers']} accepts beside {VARIABLES['proxy']} {where}"
+    is_auto = found.peers == (AUTO,)
+    far = is_auto or not all(is_near(host_and_port(place)[0]) for place in found.peers)
+    if found.proxy.startswith("http:") and far:
+        where = "only peers on this machine or in its network: others need socks5h://"
+        yield f"{VARIABLES['peers']} accepts beside an http:// proxy {where}"
+    if is_auto and not found.network.seeds:
+        yield f"{VARIABLES['peers']} accepts auto on public networks alone"
+    if not found.proxy and any(".onion:" in place for place in found.peers):
+        yield f"{VARIABLES['peers']} accepts {ONION_WAY}"
     for name in ("explorers", "price_sources", "currency_sources"):
         urls = [getattr(one, "url", one) for one in getattr(found, name)]
         is_onion = any((urlsplit(url).hostname or "").endswith(".onion") for url in urls)
         if is_onion and not found.proxy:
-            way = "a .onion name with BTCPAY_PROXY alone, such as socks5h://127.0.0.1:9050"
-            yield f"{VARIABLES[name]} accepts {way}"
+            yield f"{VARIABLES[name]} accepts {ONION_WAY}"
 
 
 def _text_of(environ: Mapping[str, str], name: str) -> str:

@@ -33,6 +33,9 @@ class Checkpoint(NamedTuple):
     hash: str
 
 
+AUTO = "auto"  # in place of peers: those that the seeds of the network name
+
+
 @dataclass(frozen=True)
 class Network:
     """One Bitcoin network.
@@ -46,7 +49,8 @@ class Network:
     like; `gone_after`: how long looks at the mempool must miss what was seen in time;
     `genesis_hash`: the block at height 0 (Bitcoin Core, kernel/chainparams.cpp), by which an
     explorer of another network is known: the test networks share their address prefixes;
-    `magic`: the first bytes of each message between its nodes (the same file);
+    `magic`: the first bytes of each message between its nodes; `port`: where these listen; `seeds`:
+    DNS names that lead to some (the same file);
     `checkpoint`: a block without which no explorer's chain is believed when reading begins; None
     where a chain is one's own. They are what Bitcoin Core v31.0 assumes to be valid
     (src/kernel/chainparams.cpp, defaultAssumeValid, by its pull request 34677 of February 2026);
@@ -70,6 +74,8 @@ class Network:
     tip_max_age: timedelta | None = None
     gone_after: timedelta = timedelta(hours=1)
     checkpoint: Checkpoint | None = None
+    port: int = 0
+    seeds: tuple[str, ...] = ()
 
     def stands_still(self, mined_at: datetime, now: datetime) -> bool:
         """Whether a newest block from then is too old to be the newest."""
@@ -100,6 +106,17 @@ NETWORKS = {
             checkpoint=Checkpoint(
                 938_343, "00000000000000000000ccebd6d74d9194d8dcdc1d177c478e094bfad51ba5ac"
             ),
+            port=8333,
+            seeds=(
+                "seed.bitcoin.sipa.be",
+                "dnsseed.bluematt.me",
+                "seed.bitcoin.jonasschnelli.ch",
+                "seed.btc.petertodd.net",
+                "seed.bitcoin.sprovoost.nl",
+                "dnsseed.emzy.de",
+                "seed.bitcoin.wiz.biz",
+                "seed.mainnet.achownodes.xyz",
+            ),
         ),
         Network(
             "testnet",
@@ -111,6 +128,14 @@ NETWORKS = {
             ("https://blockstream.info/testnet/api", "https://mempool.space/testnet/api"),
             checkpoint=Checkpoint(
                 4_842_348, "000000007a61e4230b28ac5cb6b5e5a0130de37ac1faf2f8987d2fa6505b67f4"
+            ),
+            port=18333,
+            seeds=(
+                "testnet-seed.bitcoin.jonasschnelli.ch",
+                "seed.tbtc.petertodd.net",
+                "seed.testnet.bitcoin.sprovoost.nl",
+                "testnet-seed.bluematt.me",
+                "seed.testnet.achownodes.xyz",
             ),
         ),
         Network(
@@ -124,6 +149,8 @@ NETWORKS = {
             checkpoint=Checkpoint(
                 123_613, "0000000002368b1e4ee27e2e85676ae6f9f9e69579b29093e9a82c170bf7cf8a"
             ),
+            port=48333,
+            seeds=("seed.testnet4.bitcoin.sprovoost.nl", "seed.testnet4.wiz.biz"),
         ),
         Network(
             "signet",
@@ -136,6 +163,8 @@ NETWORKS = {
             checkpoint=Checkpoint(
                 293_175, "00000008414aab61092ef93f1aacc54cf9e9f16af29ddad493b908a01ff5c329"
             ),
+            port=38333,
+            seeds=("seed.signet.bitcoin.sprovoost.nl", "seed.signet.achownodes.xyz"),
         ),
         Network(
             "regtest",

@@ -38,6 +38,13 @@ class ExplorerUse(Table):
         primary_key = CompositeKey("root", "minute_at")
 
 
+class Peer(Table):
+    place = TextField(primary_key=True)
+    good_at = BigIntegerField(null=True)
+    height = BigIntegerField(null=True)
+    left_until = BigIntegerField(null=True)
+
+
 class IdempotencyKey(Table):
     merchant_id = BigIntegerField()
     operation = TextField()

@@ -454,6 +454,15 @@ CREATE TABLE explorer_use (
     PRIMARY KEY (root, minute_at)
 );
 
+-- Nodes of the network, each at host:port: when one last answered as it should and the height that
+-- it showed then, and until when it is not asked.
+CREATE TABLE peer (
+    place TEXT PRIMARY KEY,
+    good_at BIGINT,
+    height BIGINT,
+    left_until BIGINT
+);
+
 
 -- Who is notified
 

@@ -227,8 +227,16 @@ def test_peers_stand_beside_explorers_or_in_their_place():
     assert alone == "BTCPAY_EXPLORERS accepts none only beside BTCPAY_PEERS"
     tor = "http://127.0.0.1:8118"
     (far,) = mistakes(PEERS="10.0.0.5:8333,node.lan:8333", PROXY=tor)
-    assert far.startswith("BTCPAY_PEERS accepts beside BTCPAY_PROXY only peers on this machine")
+    assert far.startswith("BTCPAY_PEERS accepts beside an http:// proxy only peers on this machine")
     read({"BTCPAY_PEERS": "10.0.0.5:8333", "BTCPAY_PROXY": tor})
+    assert read({"BTCPAY_PEERS": "auto", "BTCPAY_NETWORK": "signet"}).peers == ("auto",)
+    for ways, network, said in (
+        ({"PEERS": "auto"}, "regtest", "accepts auto on public networks alone"),
+        ({"PEERS": "abc.onion:8333"}, "signet", "accepts a .onion name with BTCPAY_PROXY alone"),
+        ({"PEERS": "auto", "PROXY": tor}, "signet", "accepts beside an http:// proxy only"),
+    ):
+        (mistake,) = mistakes(NETWORK=network, **ways)
+        assert mistake.startswith(f"BTCPAY_PEERS {said}")
     for wrong in ("node", "node:", "node:0", "node:65536", "http://node:1", "a b:1"):
         (mistake,) = mistakes(PEERS=wrong)
         assert mistake.startswith("BTCPAY_PEERS accepts host:port of nodes")

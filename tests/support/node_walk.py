@@ -55,7 +55,7 @@ def live(order: dict[str, Any]) -> None:
     die_before(order["moment"])
     read, at = settings.read(os.environ), datetime.fromisoformat(order["at"])
     db = open_database(read.database_url)
-    explorers, peers = open_explorers(read, None), open_peers(read, db)
+    explorers, peers = open_explorers(read, None), open_peers(read, db, at)
     Checker(db, read, explorers, new_prices(read), lambda: at, peers=peers).run(order["words"])
 
 
@@ -292,7 +292,7 @@ class Walk:
 
     def checker(self, db: Database) -> Checker:
         checker = self.till.checker(db, in_flight=1)
-        peers = open_peers(checker.settings, db)
+        peers = open_peers(checker.settings, db, self.now)
         if peers:
             peers.clock_skew = ClockSkew()  # bcoin greets by the machine's clock, not by `set_time`
         return replace(checker, peers=peers)

@@ -5,17 +5,20 @@ import socket
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from importlib import import_module
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.messages import Greeting, Head
 from btcpay.http.deadline import in_time
 from btcpay.values.errors import FetchError, Unreachable
-from btcpay.values.hosts import host_and_port
+from btcpay.values.hosts import host_and_port, is_near
 from btcpay.values.networks import Network
 
 CONNECT_TIMEOUT_S = 5.0
+PROXIED_TIMEOUT_S = 30.0  # Tor needs many seconds for a new way
 GREETING_TIMEOUT_S = SEND_TIMEOUT_S = 10.0
 # While one answer is waited for: what a peer sends beside it, be it ever so small.
 MOST_BESIDE_BYTES, MOST_BESIDE = 8_000_000, 20_000
@@ -26,21 +29,29 @@ T = TypeVar("T")
 class Connection:
     """`greeting` is what the node said of itself; `count` gets the bytes that came.
 
-    `relay`: the node announces transactions.
+    `relay`: the node announces transactions. What is not near is reached through the `proxy`, a URL
+    of socks5h://, if there is one; it looks names up, so that onion services work.
     Its methods raise FetchError; afterwards it is of no use.
     """
 
     def __init__(
-        self, network: Network, place: str, count: Callable[[int], None], relay: bool = False
+        self,
+        network: Network,
+        place: str,
+        count: Callable[[int], None],
+        relay: bool = False,
+        proxy: str = "",
     ) -> None:
         self._magic, self._count = network.magic, count
         host, port = host_and_port(place)
 
         def connect() -> socket.socket:
+            if proxy and not is_near(host):
+                return _through(proxy, host, port)
             return socket.create_connection((host, port), CONNECT_TIMEOUT_S)
 
         try:
-            self._socket = in_time(CONNECT_TIMEOUT_S, connect)
+            self._socket = in_time(PROXIED_TIMEOUT_S if proxy else CONNECT_TIMEOUT_S, connect)
         except (OSError, UnicodeError) as error:  # a name may be none that can be looked up
             raise Unreachable(f"cannot be reached: {getattr(error, 'strerror', error)}") from None
         try:
@@ -132,6 +143,14 @@ class Connection:
             raise Unreachable("hung up")
         self._count(len(piece))
         return piece
+
+
+def _through(proxy: str, host: str, port: int) -> socket.socket:
+    socks = import_module("socks")  # PySocks, an extra that a socks5h:// setting needs
+    found, at = urlsplit(proxy), (host, port)
+    way = (socks.SOCKS5, found.hostname, found.port, True, found.username, found.password)
+    connected: socket.socket = socks.create_connection(at, PROXIED_TIMEOUT_S, None, *way)
+    return connected
 
 
 def _left_s(end_s: float) -> float:

@@ -83,9 +83,13 @@ class Listener:
     """
 
     def __init__(
-        self, network: Network, places: Sequence[str], now: Callable[[], datetime]
+        self,
+        network: Network,
+        places: Sequence[str],
+        now: Callable[[], datetime],
+        proxy: str = "",
     ) -> None:
-        self._network, self._now = network, now
+        self._network, self._now, self._proxy = network, now, proxy
         self._ears = [_Ear(place) for place in places[:MOST_PEERS]]
         self._needed = min(NEEDED, len(places))
         self._found: deque[Announced] = deque()
@@ -120,7 +124,8 @@ class Listener:
         while not off.wait(max(0.0, ear.rests_until_s - time.monotonic())):
             began_s = time.monotonic()
             try:
-                with closing(Connection(self._network, ear.place, ear.count, True)) as connection:
+                opened = Connection(self._network, ear.place, ear.count, True, self._proxy)
+                with closing(opened) as connection:
                     ear.connection = connection
                     self._hear(ear, connection, off)
             except (FetchError, Malformed) as error:

@@ -31,8 +31,11 @@ class Peer(BlockSource):
     seconds, at each greeting.
     """
 
-    def __init__(self, network: Network, place: str, on_time: Callable[[int], None]) -> None:
-        self.network, self.host = network, place
+    def __init__(
+        self, network: Network, place: str, on_time: Callable[[int], None], proxy: str = ""
+    ) -> None:
+        self.network, self.host, self._proxy = network, place, proxy
+        self.has_answered = False
         self.calls = self.bytes_read = 0
         self.until_s = math.inf
         self._on_time = on_time
@@ -90,6 +93,16 @@ class Peer(BlockSource):
         if messages.block_hash_of(body) != hash:
             raise FetchError("answered another block")
         return body
+
+    @property
+    def shown_height(self) -> int | None:
+        """Of the best block that it has shown in this run."""
+        return self._best.height if self._best else None
+
+    @property
+    def has_wasted_its_time(self) -> bool:
+        """Whether all of its time of this run brought nothing."""
+        return not self.has_answered and self._spent_s >= MOST_CHAIN_S
 
     def close(self) -> None:
         """Hangs up, also on a question that nobody waits for any more."""
@@ -155,7 +168,9 @@ class Peer(BlockSource):
             if left_s <= 0:
                 raise Spent("has had its time of this run")
             self.calls += 1
-            return self._greeted().ask(command, body, wanted, min(timeout_s, left_s))
+            answer = self._greeted().ask(command, body, wanted, min(timeout_s, left_s))
+            self.has_answered = True
+            return answer
         except FetchError:
             self._hang_up()
             raise
@@ -165,7 +180,7 @@ class Peer(BlockSource):
 
     def _greeted(self) -> Connection:
         if self._connection is None:
-            self._connection = Connection(self.network, self.host, self._count)
+            self._connection = Connection(self.network, self.host, self._count, proxy=self._proxy)
             self._on_time(self._connection.greeting.time)
         return self._connection
 

@@ -14,6 +14,7 @@ from peewee import PeeweeException
 
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.peers.book import chosen
 from btcpay.chain.peers.listener import Listener
 from btcpay.chain.peers.pool import open_peers
 from btcpay.check.listening import Listening
@@ -121,7 +122,8 @@ def _listening(shell: Shell) -> Listening | None:
     settings = shell.settings
     if not settings.peers:
         return None
-    listener = Listener(settings.network, settings.peers, utc_now)
+    places = chosen(shell.db, settings, utc_now())
+    listener = Listener(settings.network, places, utc_now, settings.proxy)
     return Listening(shell.db, settings, listener, utc_now)
 
 
@@ -160,7 +162,7 @@ def _checkers(
     def new() -> Checker:
         quota = Quota(shell.db, per_hour, utc_now)
         explorers = open_explorers(settings, quota, session)
-        peers = open_peers(settings, shell.db)
+        peers = open_peers(settings, shell.db, utc_now())
         checker = Checker(shell.db, settings, explorers, prices, utc_now, in_flight, peers=peers)
         return replace(checker, hear=listening.apply) if listening else checker
 

@@ -10,16 +10,17 @@ import click
 
 from btcpay.check.report import Report
 from btcpay.check.run import MOST_RUN_S
-from btcpay.cli.context import Shell, answer_json, say
+from btcpay.cli.context import Shell, answer_json, plain, say
 from btcpay.http.clock_skew import REMEDY
 from btcpay.values.errors import CommandError
 from btcpay.values.times import elapsed
 from btcpay.web.logs import is_json
 from storage.database import Database, place_of
-from storage.queries import merchants, meta
+from storage.queries import merchants, meta, peers
 
 log = logging.getLogger(__name__)
 
+PEER = "place height good_at"
 MOST_HELD = 1000  # log lines; a run with more of them is printed as it comes
 
 
@@ -31,6 +32,7 @@ class Reporter:
 
     def __init__(self, shell: Shell, quiet: bool) -> None:
         self._quiet, self._as_json, self._held = quiet, shell.as_json, list[MemoryHandler]()
+        self._db = shell.db
         self._merchants = len(shell.db.rows(merchants.ALL))
         if not self._merchants:
             url = shell.settings.database_url
@@ -77,6 +79,7 @@ class Reporter:
             "calls": report.calls,
             "bytes": report.read_bytes,
             "merchants": self._merchants,
+            "peers": [plain(row, PEER) for row in self._db.rows(peers.ALL)],
         }
 
 

@@ -11,7 +11,7 @@ from peewee import PeeweeException
 
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import Known
-from btcpay.health.doctor import database, disk, explorers, prices, receivers, records
+from btcpay.health.doctor import database, disk, explorers, peers, prices, receivers, records
 from btcpay.health.doctor import settings as variables
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED
@@ -52,6 +52,7 @@ def examine(
             records.zones,
             records.attention,
             records.gaps,
+            peers.findings,
             receivers.webhooks,
             receivers.mail,
         ):

@@ -1,0 +1,88 @@
+"""The book of peers: whom a run asks, when each was last good, and who is left alone for a day."""
+
+import ipaddress
+import random
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from btcpay.http.deadline import in_time
+from btcpay.settings.settings import Settings
+from btcpay.values.hosts import host_and_port
+from btcpay.values.networks import AUTO
+from btcpay.values.times import to_ms
+from storage.database import Database
+from storage.queries import peers
+
+MOST = 8  # with `auto`; Bitcoin Core has as many outbound connections
+LEFT_FOR = timedelta(days=1)
+LOOKUP_TIMEOUT_S = 5.0
+MOST_OF_SEED = 40  # addresses: one that names more is no better for it
+LookUp = Callable[[str, int], Sequence[str]]
+
+
+def addresses_of(name: str, port: int) -> list[str]:
+    """Places (host:port) that a DNS seed names; none when it does not answer."""
+    try:
+        found = in_time(
+            LOOKUP_TIMEOUT_S, lambda: socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        )
+    except (OSError, UnicodeError):
+        return []
+    hosts = {str(address[0]) for *_, address in found}
+    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts]
+
+
+def chosen(
+    db: Database, settings: Settings, now: datetime, look_up: LookUp = addresses_of
+) -> list[str]:
+    """Those that are asked in a run: of the settings', or with `auto` eight of different networks.
+
+    Those that are left alone are not among them, unless there is nobody else.
+    """
+    rows = db.rows(peers.ALL)
+    left = {row["place"] for row in rows if (row["left_until"] or 0) > to_ms(now)}
+    if settings.peers != (AUTO,):
+        return [one for one in settings.peers if one not in left] or list(settings.peers)
+    network = settings.network
+    if settings.proxy:  # which looks the names up: each leads to a node of that seed's choice
+        seeds = [f"{name}:{network.port}" for name in network.seeds]
+        return [one for one in seeds if one not in left] or seeds
+    found = spread(row["place"] for row in rows if row["good_at"] and row["place"] not in left)
+    if len(found) < MOST:
+        named = [
+            one for name in network.seeds for one in look_up(name, network.port)[:MOST_OF_SEED]
+        ]
+        random.shuffle(named)
+        found = spread([*found, *(one for one in named if one not in left)])
+    return found
+
+
+def spread(places: Iterable[str]) -> list[str]:
+    """The first ones of different networks, so that nobody who has many addresses is many peers."""
+    found: dict[str, str] = {}
+    for place in places:
+        found.setdefault(network_of(place), place)
+    return list(found.values())[:MOST]
+
+
+def network_of(place: str) -> str:
+    """The /16 of an IPv4 address, the /32 of an IPv6 one; of a name all of it."""
+    host, _ = host_and_port(place)
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    address = getattr(address, "ipv4_mapped", None) or address
+    return str(ipaddress.ip_network((address, 16 if address.version == 4 else 32), strict=False))
+
+
+def note_good(db: Database, place: str, height: int | None, now: datetime) -> None:
+    db.run(peers.GOOD, place=place, height=height, good_at=to_ms(now))
+
+
+def leave(db: Database, place: str, now: datetime) -> None:
+    """It is not asked for a day; who never was good is forgotten then."""
+    with db.write():
+        db.run(peers.FORGET, now=to_ms(now))
+        db.run(peers.LEAVE, place=place, left_until=to_ms(now + LEFT_FOR))

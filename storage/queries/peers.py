@@ -1,0 +1,16 @@
+"""Nodes of the network: when each was good, and which are left alone."""
+
+from storage.models import Peer
+from storage.statement import slot, slots
+
+# The last that were good first.
+ALL = Peer.select().order_by(Peer.good_at.is_null(), Peer.good_at.desc(), Peer.place)
+GOOD = Peer.insert(slots(Peer.place, Peer.good_at, Peer.height)).on_conflict(
+    conflict_target=[Peer.place],
+    update={Peer.good_at: slot("good_at"), Peer.height: slot("height"), Peer.left_until: None},
+)
+LEAVE = Peer.insert(slots(Peer.place, Peer.left_until)).on_conflict(
+    conflict_target=[Peer.place], update={Peer.left_until: slot("left_until")}
+)
+# Also what a clock that was ahead has left.
+FORGET = Peer.delete().where((Peer.left_until < slot("now")) & Peer.good_at.is_null())

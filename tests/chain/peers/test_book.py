@@ -1,0 +1,146 @@
+"""Which peers a run asks: of different networks, the good ones first, liars not for a day."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from builders import REGTEST
+from fake_esplora import Till
+from fake_peer import FakePeer, chain_of
+from tunnels import Socks
+
+from btcpay.chain.peers import book
+from btcpay.chain.peers.connection import Connection
+from btcpay.chain.peers.pool import open_peers
+from btcpay.health.doctor.finding import Shop as Examined
+from btcpay.health.doctor.peers import findings
+from btcpay.health.state import GREEN, RED, YELLOW
+from btcpay.values.networks import AUTO, NETWORKS
+from storage.queries import peers
+
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("place", "network"),
+    [
+        ("198.51.100.7:8333", "198.51.0.0/16"),
+        ("198.51.7.1:8333", "198.51.0.0/16"),
+        ("[2001:db8:1::5]:8333", "2001:db8::/32"),
+        ("[::ffff:198.51.100.7]:8333", "198.51.0.0/16"),
+        ("abc.onion:8333", "abc.onion"),
+    ],
+)
+def test_a_peer_is_of_a_network(place, network):
+    assert book.network_of(place) == network
+
+
+def test_eight_of_different_networks_are_chosen():
+    places = [f"10.{number}.0.{host}:8333" for number in range(12) for host in (1, 2)]
+    assert book.spread(places) == [f"10.{number}.0.1:8333" for number in range(8)]
+
+
+@pytest.fixture
+def auto(till: Till):
+    """The database, and settings with which peers are looked up; what the seeds name."""
+    named: dict[str, list[str]] = {}
+    settings = replace(till.settings, network=NETWORKS["mainnet"], peers=(AUTO,))
+
+    def chosen(later: timedelta = timedelta(), **changes: object) -> list[str]:
+        changed = replace(settings, **changes)
+        now = till.clock() + later
+        return book.chosen(till.shop.service.db, changed, now, lambda name, _: named.get(name, []))
+
+    return till, named, chosen
+
+
+@pytest.mark.both_databases
+def test_seeds_are_asked_until_enough_were_good_and_who_lies_is_left_for_a_day(auto):
+    till, named, chosen = auto
+    db, now, seeds = till.shop.service.db, till.clock(), NETWORKS["mainnet"].seeds
+    assert chosen() == []  # no seed answers
+    named[seeds[0]] = [f"10.{number}.0.1:8333" for number in range(5)]
+    named[seeds[5]] = [f"10.{number}.0.2:8333" for number in range(4, 9)]
+    assert len(chosen()) == 8
+    for number in range(7):
+        book.note_good(db, f"11.{number}.0.1:8333", 100 + number, now + timedelta(number))
+    assert chosen()[:7] == [f"11.{number}.0.1:8333" for number in reversed(range(7))]
+    assert len(chosen()) == 8
+    book.leave(db, "11.6.0.1:8333", now)
+    assert "11.6.0.1:8333" not in chosen() + chosen(DAY - timedelta(seconds=1))
+    assert chosen(DAY)[0] == "11.6.0.1:8333"
+    book.leave(db, "12.0.0.1:8333", now)
+    book.leave(db, "12.0.0.2:8333", now + 2 * DAY)  # forgets the one before, never good
+    assert {row["place"] for row in db.rows(peers.ALL) if row["good_at"] is None} == {
+        "12.0.0.2:8333"
+    }
+
+
+def test_behind_a_proxy_the_seeds_themselves_are_peers_and_no_name_is_looked_up(auto):
+    _, named, chosen = auto
+    named["seed.bitcoin.sipa.be"] = ["10.0.0.1:8333"]
+    places = chosen(proxy="socks5h://127.0.0.1:9050")
+    assert places == [f"{name}:8333" for name in NETWORKS["mainnet"].seeds]
+
+
+def test_a_peer_that_is_set_is_left_only_beside_another(auto):
+    till, _, chosen = auto
+    places = ("10.0.0.5:8333", "10.0.0.6:8333")
+    book.leave(till.shop.service.db, places[0], till.clock())
+    assert chosen(peers=places) == [places[1]]
+    assert chosen(peers=places[:1]) == [places[0]]
+
+
+def test_an_onion_peer_is_reached_through_the_proxy_which_looks_its_name_up(till):
+    peer = FakePeer(chain_of(till), lambda: till.now)
+    with peer, Socks(int(peer.place.split(":")[1])) as tor:
+        connection = Connection(REGTEST, "abc.onion:8333", lambda _: None, proxy=tor.url)
+        assert connection.greeting.height == len(peer.blocks()) - 1
+        connection.close()
+        assert tor.asked == [("abc.onion", 8333)]
+
+
+def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
+    till.shop.invoice()
+    till.mine(5)
+
+    def lies(peer, sock, command, body):
+        if command != "getdata":
+            return False
+        newest, older = peer.blocks()[-1], peer.blocks()[-2]
+        peer.send(sock, "block", newest.header + older.raw[80:])
+        return True
+
+    chain, db = chain_of(till), till.shop.service.db
+    with FakePeer(chain, lambda: till.now) as good, FakePeer(chain, lambda: till.now, lies) as bad:
+        places = (bad.place, good.place)
+        checker = till.checker(peers=places)
+        now = till.clock()
+        for _ in range(2):
+            over = replace(checker, peers=open_peers(checker.settings, db, now))
+            assert over.run().complete
+            till.mine()
+        found = {row["place"]: row for row in db.rows(peers.ALL)}
+        assert found[good.place]["height"] == len(chain()) - 2
+        assert found[good.place]["left_until"] is None
+        assert [one.host for one in open_peers(checker.settings, db, now).all] == [good.place]
+        assert found[bad.place]["left_until"]
+
+
+def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(till):
+    places, db = ("10.0.0.5:8333", "10.0.0.6:8333"), till.shop.service.db
+
+    def said(*wanted: str) -> list[tuple[str, str]]:
+        settings = replace(till.settings, peers=wanted or places)
+        shop = Examined(settings, {}, till.clock, lambda _: 0)
+        return [(one.colour, one.sentence) for one in findings(shop, db)]
+
+    assert said() == [(RED, "has not answered to any check")] * 2
+    assert said(AUTO) == [(RED, "none was found yet")]
+    book.note_good(db, places[0], 120, till.clock())
+    book.leave(db, places[1], till.clock())
+    (first, second) = said()
+    assert first == (GREEN, "at block 120, 0 s ago") == said(AUTO)[0]
+    assert second[0] == YELLOW and "left until" in second[1]
+    till.clock.move(minutes=61)
+    assert [colour for colour, _ in said()] == [RED, RED]
