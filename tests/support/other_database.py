@@ -86,6 +86,7 @@ def lived_in(till: Till, folder: Path) -> None:
     till.clock.at = present
     till.check()
     till.shop.sql("INSERT INTO explorer VALUES ('esplora.example', 2, 14)")
+    till.shop.sql("INSERT INTO peer VALUES ('10.0.0.5:8333', 14, 100, NULL)")
     Terminal(till).run("webhook", "add", "shop", "http://127.0.0.1:9/")
     ordered = till.shop.invoice()
     Terminal(till).run("check")

@@ -36,7 +36,7 @@ Fault = Callable[[int, str, bytes], Reply | None]
 NOISE = frozenset(
     (
         *("seq", "asked_at", "asked_since", "checked_at", "failures", "failed_at"),
-        *("changes", "not_before", "last_used_at", "explorer", "explorer_use", "tally"),
+        *("changes", "not_before", "last_used_at", "explorer", "explorer_use", "peer", "tally"),
     )
 )
 # When something was noticed: differs where the clock of the wall decides.
