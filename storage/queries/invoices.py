@@ -41,6 +41,7 @@ _ALIVE, _GONE = Output.alias(), Output.alias()
 # When something vanished last to which nothing has come since, as after a replacement; else null.
 _GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_at)).where(
     (_GONE.invoice_id == Invoice.id)
+    & _GONE.vanished_at.is_null(False)
     & (
         _GONE.vanished_at
         > fn.COALESCE(
