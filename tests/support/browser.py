@@ -293,11 +293,6 @@ class Tab:
         while not self._time_is_up:
             self._browser.hear(f"the passing of {seconds} s")
 
-    def keep_files(self, folder: Path) -> None:
-        """What is downloaded goes there."""
-        where = {"behavior": "allow", "downloadPath": str(folder)}
-        self._browser.call("Browser.setDownloadBehavior", browserContextId=self.context.id, **where)
-
     # What a visitor does
 
     def go(self, url: str) -> int:

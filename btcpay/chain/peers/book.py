@@ -14,7 +14,7 @@ from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import peers
 
-MOST = 8  # with `auto`; Bitcoin Core has as many outbound connections
+MOST = 8  # with `auto`; Bitcoin Core has as many that relay
 LEFT_FOR = timedelta(days=1)
 LOOKUP_TIMEOUT_S = 5.0
 MOST_OF_SEED = 40  # addresses: one that names more is no better for it

@@ -1,5 +1,6 @@
 """A day of a shop without a script, and where a card has its code: in a real browser."""
 
+import pytest
 from browser import DESK, PHONE
 from merchant_browser import log_in
 from shop_walk import play
@@ -12,8 +13,9 @@ MIDDLE = """(() => {
 TEN_CM = 10 / 2.54 * 96  # in pixels of a style sheet
 
 
-def test_a_day_of_a_shop_by_one_link_and_a_phone_without_a_script(new_counter, open_tab, tmp_path):
-    play(open_tab, new_counter, tmp_path, script=False)
+@pytest.mark.parametrize("script", [True, False])
+def test_a_day_of_a_shop_by_one_link_and_a_phone(new_counter, open_tab, tmp_path, script):
+    play(open_tab, new_counter, tmp_path, script)
 
 
 def test_the_code_of_a_card_is_in_the_middle_and_ten_centimetres_on_paper(open_tab, counter):
