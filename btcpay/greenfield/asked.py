@@ -24,25 +24,23 @@ SATS = "SATS"
 _MAX_DESCRIPTION, _MAX_EMAIL = 500, 320
 
 
-def body_of(schema: Schema) -> tuple[bytes, dict[str, Any]]:
-    """The body, as it came and as it was loaded. Raises Unfit."""
+def body_of(schema: Schema) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The body, as it can be given back and as it was loaded. Raises Unfit."""
     body = read_body()
     value = parse(body)
     if not isinstance(value, dict):
         raise Unfit(("", "the body must be a JSON object"))
     try:
-        orjson.loads(body)  # what it cannot read, nobody could be answered with
+        return orjson.loads(body), schema.load(value)
     except orjson.JSONDecodeError as error:
         raise Unfit(("", f"the body cannot be kept: {error}")) from None
-    try:
-        return body, schema.load(value)
     except ValidationError as error:
         raise Unfit(*accepts.mistakes(error)) from None
 
 
-def metadata_of(body: bytes) -> str | None:
+def metadata_of(sent: dict[str, Any]) -> str | None:
     """As it was sent; a whole number beyond 64 bits is the nearest that a double holds."""
-    metadata = orjson.loads(body).get("metadata")
+    metadata = sent.get("metadata")
     return orjson.dumps(metadata).decode() if metadata else None
 
 

@@ -79,14 +79,14 @@ def add(app: Flask, service: Service) -> Greenfield:
 def _admitted(
     service: Service, permission: str, view: Callable[..., Response]
 ) -> Callable[..., Response]:
-    def answered(store: str | None = None, **path_values: Any) -> Response:
+    def answered(store: str | None = None, id: str | None = None, **rest: Any) -> Response:
         if store is not None and store != g.caller.store_id:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
             raise Forbidden(f"this needs a key with the permission {named(permission)}")
-        if not is_id("inv", path_values.get("id", "inv_" + "0" * 24)):
+        if id is not None and not is_id("inv", id):
             raise NotFound("there is no invoice with this id")
         own = service.db.only(stored.BY_ID, id=g.caller.store_id)
-        return view(service, own, **path_values)
+        return view(service, own, **rest if id is None else {"id": id})
 
     return answered

@@ -31,7 +31,7 @@ SEARCHED = 1000  # of the newest, where a status of theirs is only a part of one
 
 def create_order(service: Service, store: Row) -> Response:
     """An invoice for what the shop asks, at the price of a bitcoin in the order's own currency."""
-    body, asked = body_of(accepts.NewOrder())
+    sent, asked = body_of(accepts.NewOrder())
     currency, amount = amount_of(asked, store["currency"])
     checkout = asked.get("checkout", {})
     order = create.Order(
@@ -40,7 +40,7 @@ def create_order(service: Service, store: Row) -> Response:
         timedelta(
             minutes=checkout.get("expirationMinutes", service.settings.link_invoice_expiry_min)
         ),
-        details_of(asked, checkout, store) | {"metadata": metadata_of(body)},
+        details_of(asked, checkout, store) | {"metadata": metadata_of(sent)},
         currency,
     )
     price = create.live_price(
@@ -94,10 +94,10 @@ def get_order(service: Service, store: Row, id: str) -> Response:
 
 def set_metadata(service: Service, store: Row, id: str) -> Response:
     """Its metadata anew, and its number with them."""
-    body, asked = body_of(accepts.MetadataAnew())
+    sent, asked = body_of(accepts.MetadataAnew())
     _found(service, store, id)
     with service.db.write():
-        service.db.run(stores.SET_METADATA, invoice_id=id, metadata=metadata_of(body))
+        service.db.run(stores.SET_METADATA, invoice_id=id, metadata=metadata_of(sent))
         service.db.run(stores.SET_NUMBER, invoice_id=id, order_id=order_id_of(asked))
     return _shown(service, store, id)
 

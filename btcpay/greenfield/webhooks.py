@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from flask import Response
-from marshmallow import ValidationError
 
+from btcpay.greenfield.asked import body_of
 from btcpay.greenfield.errors import Unfit
 from btcpay.merchants.shops import is_within
 from btcpay.notify.greenfield import endpoints
@@ -13,7 +13,6 @@ from btcpay.notify.greenfield.meanings import TYPES
 from btcpay.notify.receivers import refuse_url
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.web.application import answer
-from btcpay.web.body import parse, read_body
 from btcpay.web.service import Service
 from schemas import greenfield as accepts
 from storage.database import Row
@@ -71,10 +70,7 @@ def _shown(row: Row) -> dict[str, Any]:
 
 def _wanted(service: Service, store: Row) -> endpoints.Wanted:
     """Raises Unfit for a URL that is not the shop's own, or where nothing may be sent."""
-    try:
-        asked = accepts.NewWebhook().load(parse(read_body()))
-    except ValidationError as error:
-        raise Unfit(*accepts.mistakes(error)) from None
+    _, asked = body_of(accepts.NewWebhook())
     url, shop_url = asked["url"], store["shop_url"]
     try:
         refuse_url(url, service.settings.network)

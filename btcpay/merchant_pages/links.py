@@ -18,7 +18,7 @@ from btcpay.values.ids import is_id
 from btcpay.web.pages.languages import gettext
 from schemas.requests import NEW_PRICED_LINK, load
 from storage.database import Row
-from storage.queries import links, merchants
+from storage.queries import links
 from storage.queries.lists import link_pages as queries
 
 Wrong = dict[str, str]  # by the field: a sentence
@@ -108,13 +108,11 @@ def _typed(form: Mapping[str, str], currency: str) -> tuple[dict[str, Any], Wron
 
 
 def _made(visit: Visit, wanted: dict[str, Any]) -> str:
-    """The id of the link of this press: of two copies the second waits, and finds the first's."""
-    db, id = visit.service.db, visit.id_of_press("lnk")
-    price, currency = None, visit.currency
+    """The id of the link of this press."""
+    db, price, currency = visit.service.db, None, visit.currency
     if currency != "USD":
         price = live_price(db, visit.service.prices, visit.merchant_id, visit.now, currency)
-    with db.write():
-        db.only(merchants.LOCKED, id=visit.merchant_id)
-        if db.row(links.ANY_BY_ID, id=id) is None:
+    with visit.once("lnk", links.ANY_BY_ID) as (id, is_made):
+        if not is_made:
             new_link(db, visit.now, visit.merchant_id, wanted | {"id": id}, price)
     return id

@@ -13,7 +13,7 @@ from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, TooMuch
 from btcpay.web.pages.languages import gettext
 from schemas.requests import NEW_PRICED_INVOICE, load
-from storage.queries import invoices, merchants
+from storage.queries import invoices
 
 # Hours that the price holds and the page may be paid, as the form offers them.
 LIVES = {hours: Decimal(hours) for hours in ("1", "24", "72", "168", "720")} | {"never": None}
@@ -55,7 +55,7 @@ def make(visit: Visit) -> Response:
 
 
 def _made(visit: Visit, amount: Decimal) -> str:
-    """The id of the invoice of this press: of two copies the second waits, and finds the first's.
+    """The id of the invoice of this press.
 
     Raises PriceUnavailable, AmountRefused, InvalidRequest, CommandError.
     """
@@ -75,10 +75,8 @@ def _made(visit: Visit, amount: Decimal) -> str:
     price = create.live_price(service.db, service.prices, visit.merchant_id, visit.now, currency)
     high = most(currency)
     refuse_dust(service, visit.merchant_id, amount, high, currency, price.in_currency)
-    id = visit.id_of_press("inv")
-    with service.db.write():
-        service.db.only(merchants.LOCKED, id=visit.merchant_id)
-        if service.db.row(invoices.WHOLE, id=id) is None:
+    with visit.once("inv", invoices.WHOLE) as (id, is_made):
+        if not is_made:
             network = service.settings.network
             create.new_invoice(service.db, network, visit.now, order._replace(id=id), price)
     return id

@@ -20,7 +20,7 @@ from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable,
 from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import gettext
 from schemas.requests import NEW_PRICED_INVOICE, load
-from storage.queries import invoices, merchants
+from storage.queries import invoices
 
 # A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
 LIFE_HOURS = Decimal("0.25")
@@ -119,12 +119,11 @@ def show_form(
 def _made(visit: Visit, amount: Decimal, tip: Decimal) -> str:
     """The id of the invoice of this press: the one that it has made, or a new one.
 
-    The price is asked for outside the transaction. Of two copies of one press the second waits for
-    the merchant's row, and finds what the first has made. What a press has made is not shown again
-    once money has come to it: a page that was gone back to is for the next guest. Raises
+    The price is asked for outside the transaction. What a press has made is not shown again once
+    money has come to it: a page that was gone back to is for the next guest. Raises
     PriceUnavailable, AmountRefused.
     """
-    service, id = visit.service, visit.id_of_press("inv")
+    service = visit.service
     currency, note = visit.currency, visit.form.get("note")
     wanted = {"amount": amount, "expires_in_hours": LIFE_HOURS, "description": note}
     order = create.order_of(visit.merchant_id, load(NEW_PRICED_INVOICE, wanted), currency)
@@ -132,12 +131,11 @@ def _made(visit: Visit, amount: Decimal, tip: Decimal) -> str:
     price = create.live_price(service.db, service.prices, visit.merchant_id, visit.now, currency)
     high = most(currency)
     refuse_dust(service, visit.merchant_id, amount, high, currency, price.in_currency)
-    with service.db.write():
-        service.db.only(merchants.LOCKED, id=visit.merchant_id)
+    with visit.once("inv", invoices.WHOLE) as (id, is_made):
         of_press = {"id": id, "merchant_id": visit.merchant_id}
         if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, now=to_ms(visit.now), **of_press):
             return id
-        if service.db.row(invoices.WHOLE, id=id) is None:
+        if not is_made:
             order = order._replace(id=id)
         network = service.settings.network
         return create.new_invoice(service.db, network, visit.now, order, price)["id"]

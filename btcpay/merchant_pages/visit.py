@@ -1,6 +1,8 @@
 """One request of a merchant who is logged in, as a view gets it."""
 
 import hmac
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -21,6 +23,8 @@ from btcpay.web.body import read_body
 from btcpay.web.pages import languages
 from btcpay.web.pages.render import Pages, to_root
 from btcpay.web.service import Service
+from storage.database import Query
+from storage.queries import merchants
 
 ROOT = "/merchant"
 # Of a form with a file: more than any that is taken, so that its page can say that it is too large.
@@ -83,6 +87,17 @@ class Visit:
     def id_of_press(self, prefix: str) -> str:
         """The id of what this showing of a form makes of its fields, however often it is sent."""
         return derived_id(prefix, self.secret, f"press {self._press}")
+
+    @contextmanager
+    def once(self, prefix: str, known: Query) -> Iterator[tuple[str, bool]]:
+        """A transaction for what this press makes: its id, and whether `known` finds it made.
+
+        Of two copies of one press the second waits for the merchant's row.
+        """
+        db, id = self.service.db, self.id_of_press(prefix)
+        with db.write():
+            db.only(merchants.LOCKED, id=self.merchant_id)
+            yield id, db.row(known, id=id) is not None
 
     def secret_of_press(self) -> str:
         """The characters of a secret that this showing of a form makes, which no table has."""

@@ -4,10 +4,9 @@ from flask import Response
 
 from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants import keys
-from btcpay.values.errors import NotFound
+from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.web.pages.languages import gettext
 from storage.queries import keys as stored_keys
-from storage.queries import merchants
 
 SCOPES = ("write", "read")
 MOST_NAME = 60
@@ -26,12 +25,12 @@ def issue(visit: Visit) -> Response:
     """The key of this press: sent twice it is made once, and its secret shown once."""
     service, scope = visit.service, visit.form.get("scope", "")
     name = visit.form.get("name", "").strip()
-    if len(name) > MOST_NAME or not name.isprintable() or scope not in SCOPES:
+    if scope not in SCOPES:
+        raise InvalidRequest("the form names no kind of key")
+    if len(name) > MOST_NAME or not name.isprintable():
         return show(visit, 400, wrong=gettext("One line of at most 60 characters."))
-    id = visit.id_of_press("key")
-    with service.db.write():
-        service.db.only(merchants.LOCKED, id=visit.merchant_id)
-        if service.db.row(stored_keys.BY_ID, id=id):
+    with visit.once("key", stored_keys.BY_ID) as (id, is_made):
+        if is_made:
             return visit.to("/keys", done="issued")
         network, owner_id = service.settings.network, visit.merchant_id
         issued = keys.issue(service.db, network, owner_id, scope, name, visit.now, id=id)

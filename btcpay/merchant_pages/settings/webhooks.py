@@ -12,7 +12,6 @@ from btcpay.notify.samples import sample
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.web.pages.languages import gettext
 from storage.database import Row
-from storage.queries import merchants
 from storage.queries import receivers as queries
 
 TEST_S = 5  # of a request that somebody waits for
@@ -40,10 +39,8 @@ def add(visit: Visit) -> Response:
         receivers.refuse_url(url[: MOST_URL + 1], service.settings.network)
     except CommandError:
         return show(visit, 400, wrong=gettext("This must be an https:// address."))
-    id = visit.id_of_press("whk")
-    with service.db.write():
-        service.db.only(merchants.LOCKED, id=visit.merchant_id)
-        if service.db.row(queries.BY_ID, id=id):
+    with visit.once("whk", queries.BY_ID) as (id, is_made):
+        if is_made:
             return visit.to("/webhooks", done="added")
         added = receivers.add(service.db, visit.merchant_id, url, None, [], visit.now, id)
     return show(visit, added=added)
