@@ -58,3 +58,14 @@ def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(
         watching.terminate()
         _, errors = watching.communicate(timeout=30)
     assert watching.returncode == 0 and "Traceback" not in errors
+
+
+def test_a_check_that_does_not_listen_says_so_where_no_explorer_is_asked(
+    till: Till, btcpay: Terminal
+):
+    with FakePeer(chain_of(till), lambda: till.now) as peer:
+        environ = {"BTCPAY_EXPLORERS": "none", "BTCPAY_PEERS": peer.place}
+        said = "only `btcpay check --watch` listens to peers"
+        assert said in btcpay.run("check", **environ)[1]
+        assert btcpay.run("check", "--quiet", **environ) == ("", "")
+        assert said not in btcpay.run("check", BTCPAY_PEERS=peer.place)[1]

@@ -21,7 +21,7 @@ from btcpay.check.listening import Listening
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.report import Reporter, show_skipped
-from btcpay.cli.context import Shell, Stop, answering
+from btcpay.cli.context import Shell, Stop, answering, say
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
 from btcpay.notify.outbox import Delivered, Outbox, new_send
@@ -61,6 +61,8 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
             reporter.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
     outward = Outward(shell)
     if watch is None:
+        if not (shell.settings.explorers or quiet):
+            say("payments show with their block: only `btcpay check --watch` listens to peers")
         new = _checkers(shell)
         until_s = time.monotonic() + STAYS_S
         try:
