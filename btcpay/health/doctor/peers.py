@@ -16,14 +16,16 @@ KNOWN = timedelta(days=1)  # with `auto`: who was good before is none of ours an
 
 
 def findings(shop: Shop, db: Database) -> Iterator[Finding]:
-    """What the last checks noted: nobody is asked. All in trouble are red: nothing is ever paid."""
+    """What the last checks noted: nobody is asked. Red: none answers any more, nothing is paid."""
     wanted, now_ms = shop.settings.peers, to_ms(shop.now())
     rows = {row["place"]: row for row in db.rows(peers.ALL)}
     if wanted == (AUTO,):
         since_ms = to_ms(shop.now() - KNOWN)
         wanted = tuple(one for one, row in rows.items() if (row["good_at"] or 0) > since_ms)
         if not wanted:
-            yield Finding("peers", RED, "none was found yet", "let `btcpay check` run, see its log")
+            yield Finding(
+                "peers", YELLOW, "none was found yet", "let `btcpay check` run, see its log"
+            )
     since_ms = to_ms(shop.now() - LATELY)
     good = {one for one in wanted if one in rows and (rows[one]["good_at"] or 0) > since_ms}
     for place in wanted:
@@ -37,4 +39,5 @@ def findings(shop: Shop, db: Database) -> Iterator[Finding]:
         else:
             when = f"since {iso_ms(row['good_at'])}" if row["good_at"] else "to any check"
             said = f"has not answered {when}"
-        yield Finding(f"peer {place}", YELLOW if good else RED, said, REMEDY)
+        is_lost = not good and row["good_at"]
+        yield Finding(f"peer {place}", RED if is_lost else YELLOW, said, REMEDY)
