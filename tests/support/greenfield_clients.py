@@ -14,7 +14,6 @@ from browser import lack
 from builders import Live
 from greenfield import GreenfieldShop
 from paths import TESTS
-from registry import UV, asked
 
 Json = dict[str, Any]
 ANSWER_S = 40  # generous: other work may run on the machine
@@ -61,11 +60,8 @@ def node_client() -> tuple[list[Any], dict[str, str]]:
 def python_client() -> tuple[list[Any], dict[str, str]]:
     """btcpay-python-sdk, in a folder of its own: the package is called `btcpay` as ours is."""
     folder = Path(sys.prefix) / "sdk"
-    words = [UV, "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
-    words += ["-p", sys.executable, "--target", folder, "-r", SDK / "sdk.txt"]
-    ended = asked(words)
-    if ended.returncode:
-        lack(ended.stderr)
+    if not (folder / "btcpay").is_dir():
+        lack(f"btcpay-python-sdk is not in {folder}: CONTRIBUTING.md says how it is installed")
     return [sys.executable, SDK / "sdk.py"], {"PYTHONPATH": str(folder)}
 
 
