@@ -44,8 +44,8 @@ formats: $(VENV)/.installed-dev  ## how languages write numbers and times, from 
 
 screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots; the documents' sheet and film
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/nightly/checkout/test_browser_looks.py
-	$(BIN)/python tests/support/contact_sheet.py build/screenshots docs/checkout-states.webp
-	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/support/film.py build/screenshots docs/sandbox.webp
+	$(BIN)/python tests/support/contact_sheet.py build/screenshots docs/pictures/checkout-states.webp
+	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/support/film.py build/screenshots docs/pictures/sandbox.webp
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
 	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/bench/run.py

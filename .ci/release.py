@@ -131,7 +131,7 @@ def main() -> int:
     if found:
         return 1
     if "//example.com" in (sources / "pyproject.toml").read_text():
-        print("before:     a public home in pyproject.toml, docs/install.md and SECURITY.md")
+        print("before:     a public home in pyproject.toml, SECURITY.md, docs/operators/install.md")
     print("to upload:  .venv/bin/uv publish", *(file.relative_to(PROJECT) for file in files))
     print(f"and:        git push origin {git('tag', '--points-at', 'HEAD').splitlines()[0]}")
     return 0

@@ -13,7 +13,11 @@ from btcpay.health import database_metrics, process_metrics
 from btcpay.settings.settings import Settings, read
 
 ROOTS = "(?:btcpay|storage|schemas|tests|docs)/"
-DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/*.md")])
+DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
+
+
+def named(document: Path) -> str:
+    return str(document.relative_to(PROJECT))
 
 
 def text(name: str) -> str:
@@ -21,7 +25,9 @@ def text(name: str) -> str:
 
 
 def test_every_setting_is_in_the_table_with_its_default():
-    rows = dict(re.findall(r"^\| `(BTCPAY_\w+)` \| (.*?) \|", text("docs/settings.md"), re.M))
+    rows = dict(
+        re.findall(r"^\| `(BTCPAY_\w+)` \| (.*?) \|", text("docs/operators/settings.md"), re.M)
+    )
     assert set(rows) == {f"BTCPAY_{field.name.upper()}" for field in fields(Settings)}
     defaults = {name: cell.strip("`") for name, cell in rows.items() if cell.startswith("`")}
     defaults["BTCPAY_BIND"] = "127.0.0.1:8000"
@@ -30,7 +36,9 @@ def test_every_setting_is_in_the_table_with_its_default():
 
 def test_every_command_is_in_the_table():
     """A group's later commands stand behind its first: `btcpay key issue ...` | `list`."""
-    table = "\n".join(line for line in text("docs/commands.md").splitlines() if line[:1] == "|")
+    table = "\n".join(
+        line for line in text("docs/operators/commands.md").splitlines() if line[:1] == "|"
+    )
     missing = [
         name
         for name, _ in commands(cli)
@@ -45,7 +53,7 @@ def test_every_metric_is_in_the_table():
     sources = "".join(
         Path(str(module.__file__)).read_text() for module in (database_metrics, process_metrics)
     )
-    named = re.findall(r"`btcpay_(\w+)", text("docs/monitoring.md"))
+    named = re.findall(r"`btcpay_(\w+)", text("docs/operators/monitoring.md"))
     assert [name for name in named if name.removesuffix("_total") not in sources] == []
     made = set(re.findall(r'"btcpay_(\w+)"', sources)) - {
         process_metrics.PRICED.removeprefix("btcpay_")
@@ -61,7 +69,7 @@ def anchors(document: Path) -> set[str]:
     return {*plain, *re.findall(r'<a id="([^"]+)">', written)}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_link_leads_somewhere(document):
     written = document.read_text(encoding="utf-8")
     links = re.findall(r'\]\(([^)\s]+)\)|src="([^"]+)"', written)
@@ -76,12 +84,16 @@ def test_every_link_leads_somewhere(document):
     assert broken == []
 
 
-def test_readme_leads_to_every_document():
-    linked = set(re.findall(r"\]\((?:docs/)?([\w.-]+\.md)\)", text("README.md")))
-    assert linked == {path.name for path in DOCUMENTS} - {"README.md"}
+def test_readme_and_the_front_page_of_the_documents_lead_to_every_one():
+    linked = {
+        (PROJECT / folder / name).resolve()
+        for folder in ("", "docs")
+        for name in re.findall(r"\]\(([\w./-]+\.md)\)", text(f"{folder}/README.md".lstrip("/")))
+    }
+    assert linked == set(DOCUMENTS)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_path_that_is_named_exists(document):
     """From the root, or within btcpay/: `storage/queries/`, `check/`, `tests/support/forge.py`."""
     written = document.read_text(encoding="utf-8")

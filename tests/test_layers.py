@@ -207,7 +207,7 @@ def test_what_decides_and_what_proves_needs_nothing_but_python(room):
 
 def test_the_picture_of_the_rooms_is_the_table_of_the_layers():
     """Every room is in it once, above all that it may import."""
-    page = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs/developers/architecture.md").read_text(encoding="utf-8")
     floors = [line.partition("#")[0].split() for line in page.split("```")[1].splitlines()[1:]]
     floor_of = {room: -number for number, rooms in enumerate(floors) for room in rooms}
     assert set(floor_of) == set(ROOMS) and sum(map(len, floors)) == len(ROOMS)

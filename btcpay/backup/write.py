@@ -12,7 +12,7 @@ from storage.backup import sqlite_file
 from storage.database import in_one_line, open_database, sqlite_path
 from storage.queries import meta
 
-DOCS = "docs/backup.md"
+DOCS = "docs/operators/backup.md"
 
 
 def write_backup(database_url: str, file: Path, overwrite: bool = False) -> sqlite_file.Contents:

@@ -46,7 +46,7 @@ def _of_network(name: str, parser: Callable[[str], T]) -> T:
 
 @dataclass(frozen=True)
 class Settings:
-    """One row for every variable of docs/settings.md, which is BTCPAY_ and the field's name."""
+    """One row for each variable of docs/operators/settings.md: BTCPAY_ and the field's name."""
 
     network: Network = setting("regtest", accepts.network)
     database_url: str = setting("sqlite:///var/btcpay.db", accepts.database_url, is_secret=True)
@@ -121,7 +121,7 @@ ONION_WAY = "a .onion name with BTCPAY_PROXY alone, such as socks5h://127.0.0.1:
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    """Settings from the environment (docs/settings.md says what each variable means).
+    """Settings from the environment (docs/operators/settings.md says what each variable means).
 
     Raises SettingsError with every mistake found. After a mistake a setting has its default, so
     that the next ones are found.

@@ -1,6 +1,6 @@
 """Why an invoice needs a human: decided from where it stands and what happened to it. Pure.
 
-docs/settlement.md has the reasons in full.
+docs/developers/settlement.md has the reasons in full.
 """
 
 from collections.abc import Sequence

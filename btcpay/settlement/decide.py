@@ -8,7 +8,7 @@
 4. It is expired when every block up to its end is read, the mempool was asked after it, and both
    show too little in time, waiting transactions included.
 
-docs/settlement.md has them all in full.
+docs/developers/settlement.md has them all in full.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
 """Settlement: an invoice, what was known of its address and a scan in, what follows out. Pure.
 
 The check writes what `settle` says. Pages, command line and API show what `stored_verdict` says of
-what was written. The rules in words are in docs/settlement.md.
+what was written. The rules in words are in docs/developers/settlement.md.
 """
 
 from collections.abc import Sequence

@@ -25,7 +25,7 @@ from storage import locks
 from storage.database import open_database
 from storage.queries import merchants
 
-BACKUP = (PROJECT / "docs" / "backup.md").read_text(encoding="utf-8")
+BACKUP = (PROJECT / "docs/operators/backup.md").read_text(encoding="utf-8")
 NEW = "createdb --owner btcpay --encoding UTF8 --template template0 btcpay"
 
 
@@ -36,14 +36,15 @@ def commands(lines: str) -> str:
 
 
 def blocks(heading: str) -> list[str]:
-    """The commands of each block below a heading of docs/backup.md."""
+    """The commands of each block below a heading of docs/operators/backup.md."""
     section = BACKUP.partition(f"{heading}\n")[2].partition("\n## ")[0]
     return [commands(lines) for lines in re.findall(r"```console\n(.*?)```", section, re.S)]
 
 
 DUMP, RESTORE = blocks("### PostgreSQL")
 (CARRY_OVER,) = blocks("## From SQLite to PostgreSQL")
-PAGE = (PROJECT / "docs" / "postgresql.md").read_text(encoding="utf-8").split("## Failover")[1]
+SERVER = (PROJECT / "docs/operators/postgresql.md").read_text(encoding="utf-8")
+PAGE = SERVER.split("## Failover")[1]
 FAILOVER = commands(re.search(r"```console\n(.*?)```", PAGE, re.S)[1])
 
 
@@ -172,7 +173,7 @@ def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, ma
 
 def test_btcpay_backup_names_the_program_that_does_it(till, machine):
     said = machine.run("btcpay backup monday.db", status=1)
-    assert "use pg_dump as docs/backup.md says" in said
+    assert "use pg_dump as docs/operators/backup.md says" in said
     assert not (machine.folder / "monday.db").exists()
 
 

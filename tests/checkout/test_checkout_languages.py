@@ -42,7 +42,7 @@ def texts(value):
 
 def test_the_glossary_has_the_words_that_the_catalogs_use():
     """A column for each language, in the order of the menu, English first."""
-    page = (PROJECT / "docs" / "languages.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs/developers/languages.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (?!English|---)[^|]+ \| (.+) \|$", page, re.M)
     assert len(rows) > 10
     for place, language in enumerate(list(LANGUAGES)[1:]):

@@ -1,4 +1,4 @@
-"""The table of docs/shop-plugins.md over a real chain: what public clients read at each step."""
+"""The table of docs/merchants/shop-plugins.md over a real chain: what public clients read."""
 
 from operator import itemgetter
 

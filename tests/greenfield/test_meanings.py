@@ -1,4 +1,4 @@
-"""What Greenfield calls each state of an invoice: the table of docs/shop-plugins.md."""
+"""What Greenfield calls each state of an invoice: the table of docs/merchants/shop-plugins.md."""
 
 from decimal import Decimal
 

@@ -18,7 +18,7 @@ from btcpay.notify.read import Event
 from btcpay.notify.samples import sample
 from schemas.resources import Resources
 
-PAGE = (PROJECT / "docs/events.md").read_text(encoding="utf-8")
+PAGE = (PROJECT / "docs/developers/events.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_every_kind_happens_in_a_life_and_the_document_has_no_other(life):
 
 def section(kind: EventKind) -> str:
     found = re.search(rf"^### {re.escape(kind)}\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S)
-    assert found, f"docs/events.md does not tell of {kind}"
+    assert found, f"docs/developers/events.md does not tell of {kind}"
     return found[1]
 
 

@@ -1,4 +1,4 @@
-"""The receiver of docs/webhooks.md takes what is genuine, once, and nothing else."""
+"""The receiver of docs/developers/webhooks.md takes what is genuine, once, and nothing else."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ PAID = b'{"type":"invoice.paid","timestamp":"","data":{"invoice":{"id":"inv_1"}}
 
 
 def program() -> str:
-    text = (PROJECT / "docs" / "webhooks.md").read_text(encoding="utf-8")
+    text = (PROJECT / "docs/developers/webhooks.md").read_text(encoding="utf-8")
     (found,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     return found
 

@@ -125,7 +125,7 @@ def test_sources_agree_within_5_percent_of_their_median_and_to_a_quorum(prices, 
     assert agree(prices, quorum) == (None if agreed is None else Decimal(agreed))
 
 
-# Five are set and three must agree, as by default: docs/going-live.md has this table in words.
+# Five are set and three must agree, as by default: in words in docs/operators/going-live.md.
 FAR, NEAR = "1000", "105.2"
 
 

@@ -13,7 +13,7 @@ from builders import clean_environ, until
 from playground import children_of, is_alive
 
 ONCE = [sys.executable, "-P", "-m", "btcpay", "sandbox", "--once"]
-# What the tests of a shop do, with nothing but Python: docs/sandbox.md shows the same with curl.
+# What a shop's tests do, with nothing but Python; docs/developers/sandbox.md does it with curl.
 A_SHOPS_TESTS = """
 import json, os, sys, time
 from urllib.parse import urlencode

@@ -1,10 +1,10 @@
-"""The blocks of commands in docs/going-live.md, and how each of them is tried."""
+"""The blocks of commands in docs/operators/going-live.md, and how each of them is tried."""
 
 import re
 
 from paths import PROJECT
 
-TEXT = (PROJECT / "docs" / "going-live.md").read_text(encoding="utf-8")
+TEXT = (PROJECT / "docs/operators/going-live.md").read_text(encoding="utf-8")
 BLOCK = re.compile(
     r"<!-- (?P<how>run|by hand): (?P<name>[^;\n]+?) -->\n"
     r"```console\n(?P<lines>.*?)```\n",

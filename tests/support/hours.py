@@ -84,7 +84,7 @@ class Outcome:
         return sum(self.seen_s) / len(self.seen_s)
 
     def row(self) -> str:
-        """Of the table in docs/budget.md, without its first cell."""
+        """Of the table in docs/operators/budget.md, without its first cell."""
         return (
             f"{self.mean_s:.0f} s | {max(self.seen_s)} s | {self.late} of {len(self.seen_s):,}"
             f" | {max(self.counted_s)} s | {self.unready} min | {self.calls} |"

@@ -47,8 +47,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_systemd_takes_the_credential_of_the_documentation(installed, tmp_path):
-    """The drop-in of docs/settings.md, in each unit that needs the database."""
-    page = (PROJECT / "docs" / "settings.md").read_text()
+    """The drop-in of docs/operators/settings.md, in each unit that needs the database."""
+    page = (PROJECT / "docs/operators/settings.md").read_text()
     drop_in = re.search(r"```ini\n(\[Service\]\nLoadCredential=.*?)```", page, re.S)[1]
     for name in UNITS:
         shutil.copy(installed / name, tmp_path)

@@ -1,4 +1,4 @@
-"""docs/going-live.md: what it names exists; tests/nightly/trips runs them as they are written."""
+"""docs/operators/going-live.md: what it names exists; tests/nightly/trips runs its commands."""
 
 import re
 

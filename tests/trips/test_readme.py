@@ -1,4 +1,4 @@
-"""The curl lines of README and docs/api.md run as written, and their answers look as they say."""
+"""The curl lines of README and docs/developers/api.md run as written and answer as shown."""
 
 import json
 import re
@@ -65,12 +65,14 @@ def looks_as(answer: Any, example: Any) -> bool:
 
 
 def test_every_operation_has_an_example():
-    assert len(examples("docs/api.md")) == len(OPERATIONS) + 2  # an error, and the public status
-    headings = re.findall(r"^### (\S+)$", (PROJECT / "docs" / "api.md").read_text(), re.M)
+    assert (
+        len(examples("docs/developers/api.md")) == len(OPERATIONS) + 2
+    )  # an error, and the public status
+    headings = re.findall(r"^### (\S+)$", (PROJECT / "docs/developers/api.md").read_text(), re.M)
     assert set(headings) == set(OPERATIONS)
 
 
-@pytest.mark.parametrize(("name", "count"), [("README.md", 2), ("docs/api.md", 10)])
+@pytest.mark.parametrize(("name", "count"), [("README.md", 2), ("docs/developers/api.md", 10)])
 def test_the_examples_answer_as_written(name, count, playground):
     found = examples(name)
     ids: dict[str, str] = {}

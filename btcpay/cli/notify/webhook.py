@@ -41,7 +41,7 @@ def webhook() -> None:
     multiple=True,
     type=click.Choice([kind.value for kind in EventKind]),
     metavar="KIND",
-    help="Only these; may be given more than once. See docs/events.md.",
+    help="Only these; may be given more than once. See docs/developers/events.md.",
 )
 @answering
 def webhook_add(

@@ -139,7 +139,7 @@ def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
         say = shlex.join(["btcpay", "wallet", "gap", merchant["name"], str(gap.limit + MARGIN)])
         remedy = (
             f"set the wallet's gap limit to {gap.limit + MARGIN}, or use `btcpay wallet export`"
-            f" (docs/backup.md); then say so: `{say}`"
+            f" (docs/operators/backup.md); then say so: `{say}`"
         )
         name, well = f"gap of {merchant['name']}", gap.is_well_within(merchant["wallet_gap_limit"])
         yield Finding(name, GREEN, sentence) if well else Finding(name, YELLOW, sentence, remedy)

@@ -1,4 +1,4 @@
-"""docs/going-live.md: its commands run as they are written, with regtest instead of testnet."""
+"""docs/operators/going-live.md: its commands run as written, with regtest instead of testnet."""
 
 import getpass
 import os

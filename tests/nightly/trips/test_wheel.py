@@ -63,7 +63,7 @@ def test_the_sdist_leads_to_the_wheel_that_the_checkout_leads_to(built, tmp_path
 def test_the_sdist_can_be_read_tested_and_released(built):
     names = names_of(built.sdist)
     wanted = {"README.md", "CHANGELOG.md", "LICENSE", "Makefile", "setup.cfg", "gunicorn.conf.py"}
-    wanted |= {"docs/settlement.md", "deploy/Dockerfile", "requirements.txt", ".ci/run"}
+    wanted |= {"docs/developers/settlement.md", "deploy/Dockerfile", "requirements.txt", ".ci/run"}
     wanted |= {"tests/conftest.py", "tests/support/forge.py", "tests/vectors/bip_vectors.json"}
     assert wanted - names == set()
     strange = ("node_modules", "__pycache__", ".venv", "var/")

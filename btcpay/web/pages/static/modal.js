@@ -1,5 +1,5 @@
 // An invoice in a frame over a shop's own page. Shops' plug-ins know these names and messages:
-// docs/shop-plugins.md.
+// docs/merchants/shop-plugins.md.
 "use strict";
 (() => {
   const own = new URL(document.currentScript.src);
