@@ -105,11 +105,6 @@ class Tx:
         """Virtual bytes, rounded up (BIP141)."""
         return -(-self.weight // 4)
 
-    @property
-    def signals_replacement(self) -> bool:
-        """BIP125: any sequence below 0xfffffffe opts in."""
-        return any(i.sequence < 0xFFFFFFFE for i in self.inputs)
-
 
 def coinbase_height(script_sig: bytes) -> int | None:
     """The block's height as its coinbase's input begins with it (BIP34); None when it does not.

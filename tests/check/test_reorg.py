@@ -113,7 +113,7 @@ def test_what_came_beyond_the_amount_pays_when_the_payment_is_lost(till):
     first, second = till.pay(invoice), till.pay(invoice)
     chain = till.sandbox.chain
     kept = chain.mempool.entries[second].tx.raw
-    chain.mine(1, till.now, only=[first])
+    till.mine_only(first)
     till.check()
     till.mine()
     till.check()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from btcpay.bitcoin.tx import Outpoint, Tx, TxOut, parse_tx
+from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
 from btcpay.sandbox.errors import BadRequest, JournalError, Rejected
 from btcpay.sandbox.node.block import subsidy_sats
 from btcpay.sandbox.node.ledger import Ledger
@@ -28,36 +28,16 @@ def sandbox(tmp_path: Path):
     opened.close()
 
 
-def unsent(sandbox: Sandbox, fee_sats: int = 1_000, rbf: bool = True, skip: int = 0) -> Tx:
-    """A valid payment of the wallet that nobody has sent yet."""
-    coins = sandbox.wallet.coins()[skip : skip + 1]
-    return parse_tx(sandbox.wallet.build(coins, [TxOut(10_000, SCRIPT)], fee_sats, rbf))
-
-
-def change_of(tx: Tx) -> Spendable:
+def change_of(sandbox: Sandbox, txid: str) -> Spendable:
     """What comes back from a waiting payment."""
-    return Spendable(Outpoint(tx.txid, 1), tx.outputs[1].value_sats, True)
+    output = sandbox.chain.mempool.entries[txid].tx.outputs[1]
+    return Spendable(Outpoint(txid, 1), output.value_sats, True)
 
 
-def of_vsize(sandbox: Sandbox, vsize: int, coins: list[Spendable], fee_sats: int) -> Tx:
-    """A payment of exactly that size: signatures vary by a byte, so other amounts are tried."""
-    tries = (TxOut(10_000 + n, SCRIPT) for n in range(100))
-    txs = (parse_tx(sandbox.wallet.build(coins, [output], fee_sats)) for output in tries)
-    return next(tx for tx in txs if tx.vsize == vsize)
-
-
-def usual_vsize(sandbox: Sandbox, coins: list[Spendable]) -> int:
-    """The larger of the two sizes that every other signature has; rarely one is smaller still."""
-    outputs = (TxOut(20_000 + n, SCRIPT) for n in range(20))
-    return max(parse_tx(sandbox.wallet.build(coins, [o], 1_000)).vsize for o in outputs)
-
-
-def refusal(sandbox: Sandbox, tx: Tx) -> str:
-    before = dict(sandbox.chain.mempool.entries)
-    with pytest.raises(Rejected) as caught:
-        sandbox.chain.accept(tx.raw, NOW)
-    assert sandbox.chain.mempool.entries == before
-    return str(caught.value)
+def child_of(sandbox: Sandbox, txid: str) -> str:
+    """A payment from the change of one that waits."""
+    outputs = [TxOut(7_000, SCRIPT)]
+    return sandbox.chain.accept(sandbox.wallet.build([change_of(sandbox, txid)], outputs, 500), NOW)
 
 
 class TestPaying:
@@ -88,47 +68,30 @@ class TestPaying:
 class TestReplacing:
     def test_each_of_many_replacements_evicts_what_was_built_on_the_old_one(self, sandbox):
         old = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
-        change = change_of(sandbox.chain.mempool.entries[old].tx)
-        sandbox.chain.accept(sandbox.wallet.build([change], [TxOut(7_000, SCRIPT)], 5_000), NOW)
+        child_of(sandbox, old)
         new = [replace(sandbox.wallet, NOW, old), *(replace(sandbox.wallet, NOW) for _ in "1234")]
         assert list(sandbox.chain.mempool.entries) == new[-1:]
         assert TxOut(10_000, SCRIPT) in sandbox.chain.mempool.entries[new[-1]].tx.outputs
 
-    def test_the_child_of_one_that_opts_in_can_be_replaced(self, sandbox):
+    def test_a_child_is_replaced_alone(self, sandbox):
         parent = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
-        change = change_of(sandbox.chain.mempool.entries[parent].tx)
-        child = sandbox.wallet.build([change], [TxOut(7_000, SCRIPT)], 500, rbf=False)
-        replace(sandbox.wallet, NOW, sandbox.chain.accept(child, NOW))
-        assert len(sandbox.chain.mempool.entries) == 2
+        replaced = replace(sandbox.wallet, NOW, child_of(sandbox, parent))
+        assert list(sandbox.chain.mempool.entries) == [parent, replaced]
 
-    @pytest.mark.parametrize(("extra_sats", "accepted"), [(0, True), (-1, False)])
-    def test_a_replacement_pays_for_the_old_fee_and_its_own_relay(
-        self, sandbox, extra_sats, accepted
-    ):
-        coins = sandbox.wallet.coins()[:1]
-        old = of_vsize(sandbox, usual_vsize(sandbox, coins), coins, 1_000)
-        sandbox.chain.accept(old.raw, NOW)
-        new = of_vsize(sandbox, old.vsize, coins, 1_000 + old.vsize + extra_sats)
-        if accepted:
-            assert sandbox.chain.accept(new.raw, NOW) == new.txid
-        else:
-            assert "insufficient fee" in refusal(sandbox, new)
-
-    def test_a_higher_fee_at_a_lower_feerate_is_refused(self, sandbox):
-        coins = sandbox.wallet.coins()
-        old = sandbox.wallet.build(coins[:1], [TxOut(10_000, SCRIPT)], 1_000)
-        sandbox.chain.accept(old, NOW)
-        new = parse_tx(sandbox.wallet.build(coins[:12], [TxOut(10_000, SCRIPT)], 3_000))
-        assert "feerate" in refusal(sandbox, new)
-
-    def test_a_replacement_may_not_add_a_waiting_coin(self, sandbox):
-        old = unsent(sandbox)
-        sandbox.chain.accept(old.raw, NOW)
-        other = unsent(sandbox, skip=1)
-        sandbox.chain.accept(other.raw, NOW)
-        coins = [Spendable(old.inputs[0].outpoint, 5_000_000_000, False), change_of(other)]
-        new = parse_tx(sandbox.wallet.build(coins, [TxOut(10_000, SCRIPT)], 90_000))
-        assert refusal(sandbox, new) == "replacement-adds-unconfirmed"
+    @pytest.mark.parametrize("away", [False, True])
+    @pytest.mark.parametrize("sats", [10_000, 4_999_995_000], ids=["with change", "all of a coin"])
+    def test_a_replacement_keeps_the_rules_of_bip125(self, sandbox, sats, away):
+        """Opted in to; no further waiting coin; above the fees it evicts, and at a higher rate."""
+        entries = sandbox.chain.mempool.entries
+        old = sandbox.wallet.pay(ADDRESS, sats, NOW)
+        evicted = [entries[old]]
+        if len(entries[old].tx.outputs) == 2:
+            evicted.append(entries[child_of(sandbox, old)])
+        new = entries[replace(sandbox.wallet, NOW, old, away)]
+        assert all(txin.sequence < 0xFFFFFFFE for entry in evicted for txin in entry.tx.inputs)
+        assert all(txin.outpoint in sandbox.chain.ledger.coins for txin in new.tx.inputs)
+        assert new.fee_sats >= sum(entry.fee_sats for entry in evicted) + new.tx.vsize
+        assert new.fee_sats * evicted[0].tx.vsize > evicted[0].fee_sats * new.tx.vsize
 
 
 class TestMining:
@@ -151,10 +114,7 @@ class TestMining:
 
 class TestReorganising:
     def test_a_chain_of_payments_falls_with_its_first(self, sandbox):
-        first = unsent(sandbox)
-        sandbox.chain.accept(first.raw, NOW)
-        second = sandbox.wallet.build([change_of(first)], [TxOut(20_000, SCRIPT)], 1_000)
-        sandbox.chain.accept(second, NOW)
+        child_of(sandbox, sandbox.wallet.pay(ADDRESS, 10_000, NOW))
         sandbox.chain.mine(1, NOW)
         sandbox.chain.reorganise(1, NOW, double_spends(sandbox.wallet, 1))
         assert not sandbox.chain.mempool.entries
@@ -205,7 +165,7 @@ def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leave
         for block in branch:
             fresh.connect(block)
         assert (fresh.coins, fresh.confirmed) == (ledger.coins, ledger.confirmed)
-        assert fresh.history == {script: txids for script, txids in ledger.history.items() if txids}
+        assert fresh.history == ledger.history
         for entry in chain.mempool.entries.values():
             spend(entry.tx, unspent)
     assert len(chain.ledger.blocks) > len(chain.ledger.hashes)  # blocks were undone

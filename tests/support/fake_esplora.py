@@ -302,6 +302,15 @@ class Till:
     def mine(self, blocks: int = 1) -> None:
         self.sandbox.chain.mine(blocks, self.now)
 
+    def mine_only(self, *txids: str) -> None:
+        """A block with these alone; what else waits goes on waiting."""
+        chain = self.sandbox.chain
+        others = [entry for txid, entry in chain.mempool.entries.items() if txid not in txids]
+        chain.mempool.remove(entry.tx.txid for entry in others)
+        self.mine()
+        for entry in others:
+            chain.mempool.add(entry)
+
     def checker(
         self,
         db: Database | None = None,

@@ -21,8 +21,12 @@ Bad = Callable[["FakePeer", socket.socket, str, bytes], bool]
 
 def chain_of(till: Till) -> Blocks:
     """The chain that the shop is paid on."""
-    ledger = till.sandbox.chain.ledger
-    return lambda: [ledger.blocks[hash] for hash in ledger.hashes]
+
+    def blocks() -> Sequence[Block]:
+        ledger = till.sandbox.chain.ledger  # another one after a reorganisation
+        return [ledger.blocks[hash] for hash in ledger.hashes]
+
+    return blocks
 
 
 def honest(peer: "FakePeer", sock: socket.socket, command: str, body: bytes) -> bool:

@@ -175,7 +175,7 @@ def over_the_deadline(till: Till) -> None:
     till.look_for(waiting, confirmed, replaced)
     till.clock.move(hours=2)
     misbehave.replace(till.sandbox.wallet, till.now, taken_back, away=True)
-    till.sandbox.chain.mine(1, till.now, only=[in_time, till.pay(late)])
+    till.mine_only(in_time, till.pay(late))
 
 
 def deep_or_canceled(till: Till) -> None:

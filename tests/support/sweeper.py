@@ -44,5 +44,5 @@ class Sweeper:
         key = Key(self._wallet.at(path).secret)
         sats, wallet = invoice["amount_sats"], self._till.sandbox.wallet
         coin = Spendable(Outpoint(txid, 0), sats, waiting=False)
-        raw = sign(key, [coin], [TxOut(sats - 1_000, wallet.script)], rbf=True)
+        raw = sign(key, [coin], [TxOut(sats - 1_000, wallet.script)])
         self._till.sandbox.chain.accept(raw, self._till.now)

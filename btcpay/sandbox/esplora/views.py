@@ -14,10 +14,7 @@ Json = dict[str, Any]
 
 
 def tx_view(chain: Chain, found: Found) -> Json:
-    tx = found.tx
-    paid_sats = sum(output.value_sats for output in tx.outputs)
-    funded_sats = sum(prevout.value_sats for prevout in found.prevouts)
-    prevouts = found.prevouts or (None,)
+    tx, prevouts = found.tx, found.prevouts or (None,)
     return {
         "txid": tx.txid,
         "version": tx.version,
@@ -26,7 +23,7 @@ def tx_view(chain: Chain, found: Found) -> Json:
         "vout": [_output_view(output) for output in tx.outputs],
         "size": len(tx.raw),
         "weight": tx.weight,
-        "fee": 0 if tx.is_coinbase else funded_sats - paid_sats,
+        "fee": 0 if tx.is_coinbase else found.fee_sats,
         "status": _status_view(chain, found.height),
     }
 

@@ -2,18 +2,17 @@
 
 import contextlib
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from btcpay.bitcoin.tx import Tx, parse_tx
 from btcpay.sandbox.errors import BadRequest, Rejected
-from btcpay.sandbox.node.acceptance import apply, judge
 from btcpay.sandbox.node.block import GENESIS, Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.journal import Journal
 from btcpay.sandbox.node.ledger import Found, Ledger
 from btcpay.sandbox.node.mempool import Mempool
-from btcpay.sandbox.node.rules import MAX_BLOCK_WEIGHT
 
+MAX_BLOCK_WEIGHT = 4_000_000  # BIP141
 MAX_FUTURE_S = 7200  # a block's time may run ahead of the clock by two hours
 MAX_BLOCKS_AT_ONCE = 1000
 MAX_REORGANISATION_BLOCKS = 100  # beyond it mature coinbases would vanish
@@ -36,17 +35,17 @@ class Chain:
         tx = parse_tx(raw)
         with self.lock:
             if tx.txid not in self.mempool.entries:
-                accepted = judge(self.ledger, self.mempool, tx)
+                entry = self.mempool.judge(self.ledger, tx)
                 self._journal.append({"tx": tx.raw.hex(), "at": now})
-                apply(self.mempool, accepted)
+                self.mempool.add(entry)
         return tx.txid
 
-    def mine(self, count: int, now: int, only: Collection[str] | None = None) -> list[str]:
-        """The new hashes; the first takes what waits, or `only` these txids. Raises BadRequest."""
+    def mine(self, count: int, now: int) -> list[str]:
+        """The new hashes; the first takes what waits. Raises BadRequest."""
         if not 1 <= count <= MAX_BLOCKS_AT_ONCE:
             raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
         with self.lock:
-            return [self._mine_one(now, only).hash for _ in range(count)]
+            return [self._mine_one(now).hash for _ in range(count)]
 
     def reorganise(self, depth: int, now: int, instead: Sequence[bytes] = ()) -> list[str]:
         """Replaces the last `depth` blocks by one more; the new hashes.
@@ -59,70 +58,57 @@ class Chain:
             if not 1 <= depth <= deepest:
                 raise BadRequest(f"Blocks to undo: give 1 to {deepest}, not {depth}")
             fork_height = self.ledger.height - depth
-            blocks = self._rival_branch(fork_height, depth + 1, now, instead)
-            raw_blocks = [block.raw.hex() for block in blocks]
+            ledger, mempool = self.ledger.branch(fork_height), Mempool()
+            for raw in instead:
+                mempool.add(mempool.judge(ledger, parse_tx(raw)))
+            for _ in range(depth + 1):
+                block = _next_block(ledger, mempool, self._reward_script, now)
+                _connect(ledger, mempool, block)
+            hashes = ledger.hashes[fork_height + 1 :]
+            raw_blocks = [ledger.blocks[block_hash].raw.hex() for block_hash in hashes]
             self._journal.append({"fork_height": fork_height, "blocks": raw_blocks, "at": now})
-            self._switch(fork_height, blocks)
-            return [block.hash for block in blocks]
+            self._switch(ledger, fork_height)
+            return hashes
 
     def find(self, txid: str) -> Found:
         """A transaction in the mempool or on the best branch; KeyError when it is in neither."""
-        if entry := self.mempool.entries.get(txid):
-            return Found(entry.tx, entry.prevouts, None)
-        confirmed = self.ledger.confirmed[txid]
-        prevouts = tuple(coin.output for coin in confirmed.spent)
-        return Found(confirmed.tx, prevouts, confirmed.height)
+        return self.mempool.entries.get(txid) or self.ledger.confirmed[txid]
 
     def confirmed_of(self, script: bytes) -> list[Found]:
         """Newest first."""
-        return [self.find(txid) for txid in reversed(self.ledger.history.get(script, []))]
+        return self.ledger.history.get(script, [])[::-1]
 
     def waiting_of(self, script: bytes) -> list[Found]:
         """Newest first."""
-        return [self.find(txid) for txid in reversed(self.mempool.by_script.get(script, {}))]
+        waiting = reversed(self.mempool.entries.values())
+        return [entry for entry in waiting if script in entry.scripts]
 
-    def _mine_one(self, now: int, only: Collection[str] | None) -> Block:
-        block = _next_block(self.ledger, self.mempool, self._reward_script, now, only)
+    def _mine_one(self, now: int) -> Block:
+        block = _next_block(self.ledger, self.mempool, self._reward_script, now)
         self._journal.append({"block": block.raw.hex()})
         _connect(self.ledger, self.mempool, block)
         return block
 
-    def _rival_branch(
-        self, fork_height: int, count: int, now: int, instead: Sequence[bytes]
-    ) -> list[Block]:
-        """`count` blocks on the one at `fork_height`, tried out on a ledger of their own."""
-        ledger, mempool, blocks = Ledger(), Mempool(), []
-        for block_hash in self.ledger.hashes[: fork_height + 1]:
-            ledger.connect(self.ledger.blocks[block_hash])
-        for raw in instead:
-            apply(mempool, judge(ledger, mempool, parse_tx(raw)))
-        for _ in range(count):
-            blocks.append(_next_block(ledger, mempool, self._reward_script, now, None))
-            _connect(ledger, mempool, blocks[-1])
-        return blocks
-
-    def _switch(self, fork_height: int, blocks: Sequence[Block]) -> None:
-        """Puts `blocks` in place of all above `fork_height`; what is still possible waits again."""
-        lost: list[Block] = []
-        while self.ledger.height > fork_height:
-            lost.insert(0, self.ledger.disconnect())
+    def _switch(self, ledger: Ledger, fork_height: int) -> None:
+        """Goes over to a branch that left ours at that height; what is possible waits again."""
+        lost = [ledger.blocks[block_hash] for block_hash in self.ledger.hashes[fork_height + 1 :]]
         waiting = [entry.tx for entry in self.mempool.entries.values()]
-        for block in blocks:
-            self.ledger.connect(block)
-        self.mempool = Mempool()
+        self.ledger, self.mempool = ledger, Mempool()
         for tx in [*(tx for block in lost for tx in block.txs[1:]), *waiting]:
             with contextlib.suppress(Rejected):  # its coins went another way on the new branch
-                apply(self.mempool, judge(self.ledger, self.mempool, tx))
+                self.mempool.add(self.mempool.judge(ledger, tx))
 
     def _replay(self, event: dict[str, Any]) -> None:
         if "tx" in event:
             tx = parse_tx(bytes.fromhex(event["tx"]))
-            apply(self.mempool, judge(self.ledger, self.mempool, tx))
+            self.mempool.add(self.mempool.judge(self.ledger, tx))
         elif "block" in event:
             _connect(self.ledger, self.mempool, parse_block(bytes.fromhex(event["block"])))
         else:
-            blocks = [parse_block(bytes.fromhex(raw)) for raw in event["blocks"]]
-            self._switch(event["fork_height"], blocks)
+            ledger = self.ledger.branch(event["fork_height"])
+            for raw in event["blocks"]:
+                ledger.connect(parse_block(bytes.fromhex(raw)))
+            self._switch(ledger, event["fork_height"])
 
 
 def _connect(ledger: Ledger, mempool: Mempool, block: Block) -> None:
@@ -131,27 +117,24 @@ def _connect(ledger: Ledger, mempool: Mempool, block: Block) -> None:
     mempool.remove(tx.txid for tx in block.txs[1:])
 
 
-def _next_block(
-    ledger: Ledger, mempool: Mempool, script: bytes, now: int, only: Collection[str] | None
-) -> Block:
+def _next_block(ledger: Ledger, mempool: Mempool, script: bytes, now: int) -> Block:
     """The block that would follow the tip, later than the median time past."""
     time = max(now, ledger.median_time_past(ledger.tip.hash) + 1)
     if time > now + MAX_FUTURE_S:
         raise BadRequest("time-too-new: the chain is more than two hours ahead of the clock")
-    txs = _template(mempool, only)
+    txs = _template(mempool)
     fees_sats = sum(mempool.entries[tx.txid].fee_sats for tx in txs)
     coinbase = build_coinbase(ledger.height + 1, fees_sats, script, txs)
     return build_block(ledger.tip.hash, time, coinbase, txs)
 
 
-def _template(mempool: Mempool, only: Collection[str] | None) -> list[Tx]:
+def _template(mempool: Mempool) -> list[Tx]:
     """What a block takes, parents before children, as far as the weight limit goes."""
     chosen: dict[str, Tx] = {}
     room = MAX_BLOCK_WEIGHT - COINBASE_ROOM_WEIGHT
     for txid, entry in mempool.entries.items():
         parents = {i.outpoint.txid for i in entry.tx.inputs} & mempool.entries.keys()
-        wanted = only is None or txid in only
-        if wanted and entry.tx.weight <= room and parents <= chosen.keys():
+        if entry.tx.weight <= room and parents <= chosen.keys():
             chosen[txid] = entry.tx
             room -= entry.tx.weight
     return list(chosen.values())

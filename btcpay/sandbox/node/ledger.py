@@ -11,28 +11,31 @@ MTP_BLOCKS = 11  # BIP113 and the rule for block times: the median of the last e
 
 
 class Coin(NamedTuple):
-    """An output that can be spent; `height` is None while it waits in the mempool."""
+    """An unspent output of a block."""
 
     output: TxOut
-    height: int | None
+    height: int
     is_coinbase: bool
 
 
-class Confirmed(NamedTuple):
-    """A transaction in a block of the best branch, with the coins it spent (a coinbase: none)."""
-
-    tx: Tx
-    height: int
-    position: int
-    spent: tuple[Coin, ...]
-
-
 class Found(NamedTuple):
-    """A transaction, the outputs it spends, and its block's height, None while it waits."""
+    """A transaction, the outputs it spends (a coinbase: none), and its height, None: it waits."""
 
     tx: Tx
     prevouts: tuple[TxOut, ...]
     height: int | None
+
+    @property
+    def fee_sats(self) -> int:
+        """Of what is no coinbase."""
+        paid_sats = sum(output.value_sats for output in self.tx.outputs)
+        return sum(prevout.value_sats for prevout in self.prevouts) - paid_sats
+
+    @property
+    def scripts(self) -> list[bytes]:
+        """Those that it spends from or pays, each once."""
+        outputs = [*self.prevouts, *self.tx.outputs]
+        return list(dict.fromkeys(output.script for output in outputs))
 
 
 @dataclass
@@ -43,8 +46,8 @@ class Ledger:
     blocks: dict[str, Block] = field(default_factory=dict)
     heights: dict[str, int] = field(default_factory=dict)
     coins: dict[Outpoint, Coin] = field(default_factory=dict)
-    confirmed: dict[str, Confirmed] = field(default_factory=dict)
-    history: dict[bytes, list[str]] = field(default_factory=dict)
+    confirmed: dict[str, Found] = field(default_factory=dict)
+    history: dict[bytes, list[Found]] = field(default_factory=dict)
 
     @property
     def height(self) -> int:
@@ -67,37 +70,23 @@ class Ledger:
         self.hashes.append(block.hash)
         self.blocks[block.hash] = block
         self.heights[block.hash] = self.height
-        for position, tx in enumerate(block.txs):
-            self._confirm(tx, position)
+        for tx in block.txs:
+            self._confirm(tx)
 
-    def disconnect(self) -> Block:
-        block = self.tip
-        for tx in reversed(block.txs):
-            self._unconfirm(tx)
-        self.hashes.pop()
-        return block
+    def branch(self, fork_height: int) -> "Ledger":
+        """One that ends at this height, and keeps the blocks above it as lost ones."""
+        ledger = Ledger(blocks=dict(self.blocks), heights=dict(self.heights))
+        for block_hash in self.hashes[: fork_height + 1]:
+            ledger.connect(self.blocks[block_hash])
+        return ledger
 
-    def _confirm(self, tx: Tx, position: int) -> None:
+    def _confirm(self, tx: Tx) -> None:
         inputs = () if tx.is_coinbase else tx.inputs
-        spent = tuple(self.coins.pop(i.outpoint) for i in inputs)
-        self.confirmed[tx.txid] = Confirmed(tx, self.height, position, spent)
+        spent = tuple(self.coins.pop(i.outpoint).output for i in inputs)
+        self.confirmed[tx.txid] = found = Found(tx, spent, self.height)
         for vout, output in enumerate(tx.outputs):
             is_spendable = output.script[:1] != bytes([OP_RETURN])
             if self.height > 0 and is_spendable:  # nobody can spend what genesis paid
                 self.coins[Outpoint(tx.txid, vout)] = Coin(output, self.height, tx.is_coinbase)
-        for script in touched(tx, [coin.output for coin in spent]):
-            self.history.setdefault(script, []).append(tx.txid)
-
-    def _unconfirm(self, tx: Tx) -> None:
-        spent = self.confirmed.pop(tx.txid).spent
-        for vout in range(len(tx.outputs)):
-            self.coins.pop(Outpoint(tx.txid, vout), None)
-        for txin, coin in zip(tx.inputs, spent, strict=False):
-            self.coins[txin.outpoint] = coin
-        for script in touched(tx, [coin.output for coin in spent]):
-            self.history[script].pop()
-
-
-def touched(tx: Tx, prevouts: list[TxOut]) -> list[bytes]:
-    """The scripts that a transaction pays or spends from, each once."""
-    return list(dict.fromkeys(output.script for output in [*prevouts, *tx.outputs]))
+        for script in found.scripts:
+            self.history.setdefault(script, []).append(found)

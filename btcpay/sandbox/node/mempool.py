@@ -1,51 +1,49 @@
-"""Transactions that wait for a block, in the order they came, so parents stand before children."""
+"""Transactions that wait for a block, in the order they came, so parents stand before children.
+
+The payer's wallet alone sends any: what it cannot make, such as a wrong signature, a fee below the
+relay's or a replacement that pays too little (BIP125), is not looked for.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
-from btcpay.sandbox.node.ledger import touched
+from btcpay.sandbox.errors import Rejected
+from btcpay.sandbox.node.ledger import Found, Ledger
 
-
-class Entry(NamedTuple):
-    tx: Tx
-    prevouts: tuple[TxOut, ...]
-    fee_sats: int
+MAX_CHAIN_TXS = 25  # Bitcoin Core's limit of waiting ancestors, and of waiting descendants
+COINBASE_MATURITY_BLOCKS = 100
 
 
 @dataclass
 class Mempool:
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, Found] = field(default_factory=dict)
     spenders: dict[Outpoint, str] = field(default_factory=dict)
-    by_script: dict[bytes, dict[str, None]] = field(default_factory=dict)
 
-    def add(self, entry: Entry) -> None:
-        txid = entry.tx.txid
-        self.entries[txid] = entry
-        self.spenders |= {txin.outpoint: txid for txin in entry.tx.inputs}
-        for script in touched(entry.tx, list(entry.prevouts)):
-            self.by_script.setdefault(script, {})[txid] = None
+    def judge(self, ledger: Ledger, tx: Tx) -> Found:
+        """The entry that it would be; changes nothing. Raises Rejected, in Bitcoin Core's words."""
+        entry = Found(tx, tuple(self._output(ledger, i.outpoint) for i in tx.inputs), None)
+        replaced, ancestors = self.replaced(tx), self.ancestors(tx)
+        families = (self.descendants({ancestor}) - replaced for ancestor in ancestors)
+        if len(ancestors) >= MAX_CHAIN_TXS or any(len(f) >= MAX_CHAIN_TXS for f in families):
+            raise Rejected("too-long-mempool-chain")
+        return entry
+
+    def add(self, entry: Found) -> None:
+        """In the place of what it replaces."""
+        self.remove(self.replaced(entry.tx))
+        self.entries[entry.tx.txid] = entry
+        self.spenders |= {txin.outpoint: entry.tx.txid for txin in entry.tx.inputs}
 
     def remove(self, txids: Iterable[str]) -> None:
         for txid in txids:
-            entry = self.entries.pop(txid)
-            for txin in entry.tx.inputs:
+            for txin in self.entries.pop(txid).tx.inputs:
                 del self.spenders[txin.outpoint]
-            for script in touched(entry.tx, list(entry.prevouts)):
-                del self.by_script[script][txid]
 
-    def output(self, outpoint: Outpoint) -> TxOut | None:
-        """The output of a waiting transaction, spent or not."""
-        entry = self.entries.get(outpoint.txid)
-        if entry is None or outpoint.vout >= len(entry.tx.outputs):
-            return None
-        return entry.tx.outputs[outpoint.vout]
-
-    def conflicts(self, tx: Tx) -> set[str]:
-        """The waiting transactions that spend a coin which `tx` spends."""
-        spenders = {self.spenders[i.outpoint] for i in tx.inputs if i.outpoint in self.spenders}
-        return spenders - {tx.txid}
+    def replaced(self, tx: Tx) -> set[str]:
+        """The waiting transactions that spend what `tx` spends, and what depends on them."""
+        spends = (i.outpoint for i in tx.inputs if i.outpoint in self.spenders)
+        return self.descendants({self.spenders[outpoint] for outpoint in spends})
 
     def ancestors(self, tx: Tx) -> set[str]:
         """The waiting transactions that `tx` depends on, without itself."""
@@ -68,3 +66,13 @@ class Mempool:
             spent = (self.spenders.get(Outpoint(txid, vout)) for vout in outputs)
             queue += [spender for spender in spent if spender and spender not in found]
         return found
+
+    def _output(self, ledger: Ledger, outpoint: Outpoint) -> TxOut:
+        """What is to be spent; a waiting transaction may already spend it."""
+        if parent := self.entries.get(outpoint.txid):
+            return parent.tx.outputs[outpoint.vout]
+        if (coin := ledger.coins.get(outpoint)) is None:
+            raise Rejected("bad-txns-inputs-missingorspent")
+        if coin.is_coinbase and ledger.height + 1 - coin.height < COINBASE_MATURITY_BLOCKS:
+            raise Rejected("bad-txns-premature-spend-of-coinbase")
+        return coin.output

@@ -5,6 +5,8 @@ from btcpay.bitcoin.address import p2pkh, p2sh
 from btcpay.bitcoin.wire import Malformed
 from btcpay.sandbox.errors import BadRequest
 
+DUST_SATS_PER_VB = 3  # Bitcoin Core, policy/policy.h: DUST_RELAY_TX_FEE
+SPENDING_BYTES, WITNESS_SPENDING_BYTES = 148, 67  # an input, as GetDustThreshold counts it
 HRP = "bcrt"
 P2PKH_VERSION, P2SH_VERSION = b"\x6f", b"\xc4"  # testnet's, which regtest shares
 OP_RETURN = 0x6A
@@ -38,6 +40,12 @@ def witness_version(script: bytes) -> int | None:
     if script[0] == 0:
         return 0
     return script[0] - 0x50 if 0x51 <= script[0] <= 0x60 else None
+
+
+def least_sats(script: bytes) -> int:
+    """The least that is relayed to an address's script (GetDustThreshold)."""
+    spending = SPENDING_BYTES if witness_version(script) is None else WITNESS_SPENDING_BYTES
+    return (8 + 1 + len(script) + spending) * DUST_SATS_PER_VB
 
 
 def address_of(script: bytes) -> str | None:

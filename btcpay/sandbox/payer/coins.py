@@ -7,14 +7,13 @@ from typing import NamedTuple
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import hash256, prefixed, u32
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.node.acceptance import MAX_CHAIN_TXS
 from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.node.rules import COINBASE_MATURITY_BLOCKS
+from btcpay.sandbox.node.mempool import COINBASE_MATURITY_BLOCKS, MAX_CHAIN_TXS
 from btcpay.sandbox.payer.key import Key
 
 OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
 INPUT_VB = 91  # a P2SH-P2WPKH input
-RBF_SEQUENCE, FINAL_SEQUENCE = 0xFFFFFFFD, 0xFFFFFFFF
+RBF_SEQUENCE = 0xFFFFFFFD  # opts in to replacement (BIP125)
 SIGHASH_ALL = 1
 
 
@@ -33,7 +32,7 @@ def spendables(chain: Chain, script: bytes) -> list[Spendable]:
     confirmed = [
         Spendable(outpoint, coin.output.value_sats, False)
         for outpoint, coin in ledger.coins.items()
-        if coin.output.script == script and not (coin.is_coinbase and (coin.height or 0) > oldest)
+        if coin.output.script == script and not (coin.is_coinbase and coin.height > oldest)
     ]
     waiting = [  # where the chain of transactions has room for one more
         Spendable(Outpoint(txid, vout), output.value_sats, True)
@@ -69,10 +68,9 @@ def estimate_vsize(input_count: int, scripts: Sequence[bytes]) -> int:
     return OVERHEAD_VB + INPUT_VB * input_count + sum(9 + len(script) for script in scripts)
 
 
-def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut], rbf: bool) -> bytes:
-    """The signed transaction, raw; `rbf` opts in to replacement (BIP125)."""
-    sequence = RBF_SEQUENCE if rbf else FINAL_SEQUENCE
-    inputs = [TxIn(c.outpoint, prefixed(key.program_script), sequence) for c in coins]
+def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut]) -> bytes:
+    """The signed transaction, raw."""
+    inputs = [TxIn(c.outpoint, prefixed(key.program_script), RBF_SEQUENCE) for c in coins]
     unsigned = Tx(2, tuple(inputs), tuple(outputs), 0)
     for index, coin in enumerate(coins):
         preimage = witness_preimage(unsigned, index, key.script_code, coin.value_sats)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from btcpay.bitcoin.tx import Tx, TxOut
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.node.mempool import Entry
+from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.payer.coins import Spendable, choose, total
 from btcpay.sandbox.payer.wallet import Wallet
 
@@ -40,7 +40,7 @@ def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
         return [wallet.build(c, [], wallet.usual_fee_sats(len(c), [])) for c in spent]
 
 
-def _waiting_payment(wallet: Wallet, txid: str) -> Entry:
+def _waiting_payment(wallet: Wallet, txid: str) -> Found:
     own = wallet.payments()
     if not own:
         raise BadRequest("no payment of the sandbox wallet is waiting; press pay first")
@@ -54,7 +54,7 @@ def _spent_coins(tx: Tx, prevouts: Sequence[TxOut]) -> list[Spendable]:
     return [Spendable(txin.outpoint, prevout.value_sats, False) for txin, prevout in pairs]
 
 
-def _fee_sats(wallet: Wallet, entry: Entry, outputs: Sequence[TxOut]) -> int:
+def _fee_sats(wallet: Wallet, entry: Found, outputs: Sequence[TxOut]) -> int:
     """What BIP125 asks for: above all replaced fees, its own relay, and the old feerate."""
     mempool = wallet.chain.mempool
     replaced = mempool.descendants({entry.tx.txid})

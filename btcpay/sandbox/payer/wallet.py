@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.node.rules import least_sats
-from btcpay.sandbox.node.script import address_of, script_of
+from btcpay.sandbox.node.script import address_of, least_sats, script_of
 from btcpay.sandbox.payer.coins import Spendable, choose, estimate_vsize, sign, spendables, total
 from btcpay.sandbox.payer.key import Key
 from btcpay.values.money import MAX_MONEY_SATS
@@ -54,16 +53,14 @@ class Wallet:
     def owns(self, prevouts: Sequence[TxOut]) -> bool:
         return all(prevout.script == self.script for prevout in prevouts)
 
-    def build(
-        self, coins: Sequence[Spendable], outputs: Sequence[TxOut], fee_sats: int, rbf: bool = True
-    ) -> bytes:
+    def build(self, coins: Sequence[Spendable], outputs: Sequence[TxOut], fee_sats: int) -> bytes:
         """The signed transaction, raw; what is left over comes back as change unless it is dust."""
         change_sats = total(coins) - sum(output.value_sats for output in outputs) - fee_sats
         if change_sats >= CHANGE_FLOOR_SATS:
             outputs = [*outputs, TxOut(change_sats, self.script)]
         if not outputs:
             raise BadRequest(f"a fee of {fee_sats} sat leaves nothing to pay")
-        return sign(self._key, coins, outputs, rbf)
+        return sign(self._key, coins, outputs)
 
     def usual_fee_sats(self, input_count: int, outputs: Sequence[TxOut]) -> int:
         """2 sat per virtual byte of a transaction with these outputs and change."""

@@ -13,8 +13,7 @@ from flask.typing import ResponseReturnValue
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.esplora.app import HASH
 from btcpay.sandbox.esplora.invented import invent
-from btcpay.sandbox.node.rules import least_sats
-from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.node.script import least_sats, script_of
 from btcpay.sandbox.payer import misbehave
 from btcpay.sandbox.scenes.actors import Actors
 from btcpay.sandbox.scenes.stories import SCENES

@@ -141,7 +141,7 @@ def _chain_facts(sandbox: Sandbox) -> dict[str, Any]:
 def _last_txids(chain: Chain) -> list[str]:
     """The newest transactions that are no coinbase, waiting ones first."""
     confirmed = reversed(chain.ledger.confirmed.values())
-    recent = (each.tx.txid for each in confirmed if each.position > 0)
+    recent = (each.tx.txid for each in confirmed if not each.tx.is_coinbase)
     newest = itertools.chain(reversed(chain.mempool.entries), recent)
     return list(itertools.islice(newest, SHOWN_TXS))
 
