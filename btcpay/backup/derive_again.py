@@ -10,7 +10,7 @@ from btcpay.values.networks import Network
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, invoices, merchants, payments
-from storage.queries.lists import exports
+from storage.queries.lists import exports, keyset
 
 AT_ONCE = 10_000  # rows
 
@@ -42,13 +42,10 @@ def derive_again(db: Database, network: Network) -> int:
 def _derived(db: Database, network: Network) -> Iterator[tuple[Row, str]]:
     """The invoices whose script is wrong, each with the right one, in hex."""
     for merchant in db.rows(merchants.ALL):
-        of = {"merchant_id": merchant["id"], "limit": AT_ONCE}
-        at = place = -(2**63)
-        while rows := db.rows(exports.INVOICES, **of, at=at, place=place):
+        for rows in keyset.pages(db, exports.INVOICES, AT_ONCE, merchant_id=merchant["id"]):
             for row in rows:
                 if row["script"] != (script := _script(merchant, row, network)):
                     yield row, script
-            at, place = rows[-1]["created_at"], rows[-1]["seq"]
 
 
 def _script(merchant: Row, invoice: Row, network: Network) -> str:

@@ -14,7 +14,7 @@ from storage import locks, migrate, versions
 from storage.backup import old_database, sqlite_file, to_postgres
 from storage.backup.old_database import Place
 from storage.database import Database, open_database
-from storage.queries import idempotency, meta
+from storage.queries import idempotency, merchants, meta
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,21 @@ def _prepare(
 
     No counter falls behind that of the database in place.
     """
-    network, url = settings.network.name, f"sqlite:///{new}"
+    url = f"sqlite:///{new}"
     sqlite_file.copy(file, new)
-    _refuse_strange(sqlite_file.inspect(new, file), file, network)
-    migrated = migrate.migrate(url, network)
+    contents = sqlite_file.inspect(new, file)
+    _refuse_network(file, contents.network, settings)
+    if contents.version > versions.VERSION:
+        raise CommandError(
+            f"{file} is at version {contents.version}, newer than this program's"
+            f" {versions.VERSION}: install the newer program"
+        )
+    migrated = migrate.migrate(url, settings.network.name)
     with closing(open_database(url)) as db:
         mended = derive_again(db, settings.network)
         moves = plan(db, settings, skip, clock, has.counters)
-        agree(moves, old_database.names_beyond(has.names, new))
+        kept = {row["account_key"] for row in db.rows(merchants.ALL)}
+        agree(moves, sorted(has.names[account] for account in has.names.keys() - kept))
         apply_moves(db, moves)
         with db.write():
             db.run(idempotency.FREE)
@@ -94,14 +101,10 @@ def _prepare(
     return Restored(migrated, moves, mended)
 
 
-def _refuse_strange(contents: sqlite_file.Contents, file: Path, network: str) -> None:
-    if contents.network not in (None, network):
-        raise CommandError(f"{file} belongs to {contents.network}, BTCPAY_NETWORK says {network}")
-    if contents.version > versions.VERSION:
-        raise CommandError(
-            f"{file} is at version {contents.version}, newer than this program's"
-            f" {versions.VERSION}: install the newer program"
-        )
+def _refuse_network(file: Path, found: str | None, settings: Settings) -> None:
+    if found not in (None, settings.network.name):
+        said = settings.network.name
+        raise CommandError(f"{file} belongs to {found}, BTCPAY_NETWORK says {said}")
 
 
 @contextmanager
@@ -110,7 +113,7 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[Place]:
 
     Raises CommandError when the database is in use, or of another network.
     """
-    found, place_has = None, Place()
+    has = Place()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     url = settings.database_url
     with locks.only_one(open_database(url), url, "check") as free:
@@ -120,13 +123,9 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[Place]:
             sqlite_file.discard_all(path, purpose)
         if path.exists():
             with sqlite_file.alone(path) as place:
-                found = old_database.network_in(place)
-                place_has = old_database.merchants_in(place)
-        if found not in (None, settings.network.name):
-            raise CommandError(
-                f"{path} belongs to {found}, BTCPAY_NETWORK says {settings.network.name}"
-            )
-        yield place_has
+                has = old_database.look_into(place)
+        _refuse_network(path, has.network, settings)
+        yield has
 
 
 def _require(file: Path) -> None:

@@ -6,7 +6,7 @@ import orjson
 
 from btcpay.exports.payments import PAGE, grouped
 from storage.database import Database, Row
-from storage.queries.lists import exports
+from storage.queries.lists import exports, keyset
 
 MAX_LENGTH = 255  # BIP329 advises wallets to keep this much
 
@@ -19,13 +19,11 @@ def labels(db: Database, merchant: Row, page: int = PAGE) -> Iterator[Row]:
     """
     of = {"merchant_id": merchant["id"]}
     shared = grouped(db.rows(exports.SHARED_TRANSACTIONS, **of), "txid")
-    at, place = 0, 0
-    while rows := db.rows(exports.INVOICES, **of, at=at, place=place, limit=page):
+    for rows in keyset.pages(db, exports.INVOICES, page, **of):
         span = {"first_at": rows[0]["created_at"], "last_at": rows[-1]["created_at"]}
         paid = grouped(db.rows(exports.OUTPUTS_OF_INVOICES, **of, **span), "invoice_id")
         for row in rows:
             yield from _of_invoice(row, paid[row["id"]], shared)
-        at, place = rows[-1]["created_at"], rows[-1]["seq"]
     for txid, invoices in shared.items():
         yield _label("tx", txid, "; ".join(map(_text_of, invoices)))
 

@@ -11,7 +11,7 @@ from btcpay.values.money import SATS_PER_BTC, usd_for_sats
 from btcpay.values.times import iso_ms
 from btcpay.values.zones import date_of, day_of, zone_of
 from storage.database import Database, Row
-from storage.queries.lists import exports
+from storage.queries.lists import exports, keyset
 
 COLUMNS = (
     "day",
@@ -55,20 +55,15 @@ def defused(text: str) -> str:
 def received(
     db: Database, merchant: Row, from_ms: int = 0, before_ms: int = END, page: int = PAGE
 ) -> Iterator[Row]:
-    """The merchant's payments with from_ms <= received < before_ms, oldest first, by COLUMNS.
-
-    Each page is read in a transaction of its own, so that an export makes nobody wait.
-    """
+    """The merchant's payments with from_ms <= received < before_ms, oldest first, by COLUMNS."""
     of = {"merchant_id": merchant["id"]}
-    at, place = from_ms, 0
-    while rows := db.rows(exports.PAYMENTS, **of, at=at, place=place, before=before_ms, limit=page):
+    for rows in keyset.pages(db, exports.PAYMENTS, page, from_ms, before=before_ms, **of):
         span = {"first_at": rows[0]["created_at"], "last_at": rows[-1]["created_at"]}
         outputs = grouped(db.rows(exports.OUTPUTS_OF_PAGE, **of, **span), "payment_id")
         events = db.rows(exports.RECORDS_OF_PAGE, **of, **span)
         recorded = {json.loads(event["detail"])["id"]: event["happened_at"] for event in events}
         for row in rows:
             yield _record(merchant, row, outputs[row["id"]], recorded.get(row["id"]))
-        at, place = rows[-1]["created_at"], rows[-1]["seq"]
 
 
 def grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:

@@ -1,6 +1,6 @@
 """What `btcpay setup` asks: each question is a setting, and each answer may be an option."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -10,15 +10,14 @@ from btcpay.values.errors import SettingsError
 
 NONE = "none"  # what is typed for a setting that is not to be set
 SQLITE = "sqlite:///"
-Default = Callable[[Mapping[str, str], Path], str]  # from earlier answers and the folder for data
 
 
 class Question(NamedTuple):
-    """A setting. Without a default it must be answered; not `asked`, it is an option alone."""
+    """A setting. `usual`: what it is anyway; None must be answered. Not `asked`: only an option."""
 
     name: str
     text: str
-    default: Default | None = lambda _answers, _state: ""
+    usual: str | None = ""
     asked: bool = True
 
     @property
@@ -30,36 +29,20 @@ class Question(NamedTuple):
         return PREFIX + self.name.upper()
 
 
-def _own_file(answers: Mapping[str, str], state: Path) -> str:
-    """A database belongs to one network."""
-    return f"{SQLITE}{state}/{answers['BTCPAY_NETWORK']}.db"
-
-
-def _proxies(answers: Mapping[str, str], _state: Path) -> str:
-    """The service itself speaks no TLS."""
-    return "1" if urlsplit(answers["BTCPAY_BASE_URL"]).scheme == "https" else "0"
-
-
 QUESTIONS = (
     Question("network", "Network (testnet4 to try, mainnet for real money)", None),
     Question("base_url", "Public address, such as https://pay.example.com", None),
-    Question("database_url", "Database", _own_file),
+    Question("database_url", "Database"),
     Question("proxy", "Proxy for explorers and tickers, such as socks5h://127.0.0.1:9050 for Tor"),
-    Question("trusted_proxies", "How many reverse proxies are in front (nginx, Caddy)", _proxies),
+    Question("trusted_proxies", "How many reverse proxies are in front (nginx, Caddy)", "0"),
     Question(
-        "email_retention_days",
-        "Days until customers' e-mail addresses are erased (0: never)",
-        lambda _answers, _state: "0",
+        "email_retention_days", "Days until customers' e-mail addresses are erased (0: never)", "0"
     ),
     Question(
         "smtp_url", "Mail server, such as smtps://user:password@mail.example.com (none: no mail)"
     ),
     Question("mail_from", "Sender of that mail, such as shop@example.com"),
-    Question(
-        "merchant_pages",
-        "The merchant's pages in a browser (on or off)",
-        lambda _answers, _state: "off",
-    ),
+    Question("merchant_pages", "The merchant's pages in a browser (on or off)", "off"),
     Question(
         "peers",
         "Nodes of the Bitcoin network, such as 10.0.0.5:8333, that take the place of explorers.",
@@ -72,21 +55,21 @@ QUESTIONS = (
 def default_of(
     question: Question, answers: Mapping[str, str], present: Mapping[str, str], state: Path
 ) -> str | None:
-    """The present answer, or the usual one; None when there is none.
-
-    Another network needs another database.
-    """
+    """The present answer, or the usual one after these `answers`; None when there is none."""
     now = present.get(question.variable, "").strip()
-    moved = answers.get("BTCPAY_NETWORK") != present.get("BTCPAY_NETWORK")
-    if now and not (question.name == "database_url" and moved and now.startswith(SQLITE)):
-        return now
-    return question.default(answers, state) if question.default else None
+    if question.name == "database_url":  # it belongs to one network
+        moved = answers["BTCPAY_NETWORK"] != present.get("BTCPAY_NETWORK")
+        if not now or (moved and now.startswith(SQLITE)):
+            return f"{SQLITE}{state}/{answers['BTCPAY_NETWORK']}.db"
+    if question.name == "trusted_proxies" and not now:  # the service itself speaks no TLS
+        return "1" if urlsplit(answers["BTCPAY_BASE_URL"]).scheme == "https" else "0"
+    return now or question.usual
 
 
 def answered(question: Question, text: str, answers: Mapping[str, str]) -> str:
     """The answer as the file says it, "" for none. Raises ValueError with what is accepted."""
     text = "" if text.strip() == NONE else text.strip()
-    if not text and question.default is None:
+    if not text and question.usual is None:
         raise ValueError(f"{question.option} is needed")
     if question.name == "database_url" and text.startswith(SQLITE) and text[10:11] != "/":
         raise ValueError(

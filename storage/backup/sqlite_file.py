@@ -22,6 +22,7 @@ from storage.sqlite import create_file, refuse_old_library
 BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for as long as it runs
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
 MOST_NAMED = 5
+NETWORK = f"SELECT value FROM meta WHERE name = '{Key.NETWORK.value}'"  # noqa: S608 - our own name
 _OURS = {"meta", "merchant", "invoice", "output", "schema_version"}
 
 
@@ -67,13 +68,18 @@ def copy(source: Path, target: Path) -> None:
     """
     refuse_old_library()
     try:
-        with closing(read_only(source)) as old, closing(sqlite3.connect(target)) as new:
-            old.backup(new)
-            new.execute("PRAGMA journal_mode = DELETE").fetchall()
+        with closing(read_only(source)) as old:
+            copy_all(old, target)
     except sqlite3.OperationalError as error:
         raise CommandError(f"{source} cannot be copied: {error}") from None
     except sqlite3.DatabaseError as error:
         raise CommandError(f"{source} is damaged, or no database: {error}") from None
+
+
+def copy_all(old: sqlite3.Connection, target: Path) -> None:
+    with closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+        new.execute("PRAGMA journal_mode = DELETE").fetchall()
 
 
 def inspect(path: Path, name: Path) -> Contents:
@@ -95,30 +101,25 @@ def inspect(path: Path, name: Path) -> Contents:
             faults = [row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
             faults += [f"a row of {row[0]}" for row in db.execute("PRAGMA foreign_key_check")]
             (version,) = db.execute("SELECT max(version) FROM schema_version").fetchone()
-            network = network_of(db)
+            network = db.execute(NETWORK).fetchone()
     except sqlite3.Error as error:
         raise CommandError(f"{name} is damaged: {error}") from None
     if faults or version is None:
         raise CommandError(f"{name} is damaged: {'; '.join(faults[:3]) or 'it has no version'}")
-    return Contents(version, network)
-
-
-def network_of(db: sqlite3.Connection) -> str | None:
-    query = "SELECT value FROM meta WHERE name = ?"
-    row = db.execute(query, (Key.NETWORK.value,)).fetchone()
-    return row[0] if row else None
+    return Contents(version, network and network[0])
 
 
 def publish(path: Path, target: Path) -> None:
     """Gives a finished file its name, so that neither survives half of a power cut."""
-    for flush in (path, path.parent):
-        handle = os.open(flush, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)
+    _flush(path)
     os.replace(path, target)
-    folder = os.open(target.parent, os.O_RDONLY)
-    os.fsync(folder)
-    os.close(folder)
+    _flush(target.parent)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)
 
 
 @contextmanager

@@ -19,12 +19,6 @@ from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 
 Answers = dict[str, str]
-# What a setting is anyway.
-USUAL = {
-    "BTCPAY_TRUSTED_PROXIES": "0",
-    "BTCPAY_EMAIL_RETENTION_DAYS": "0",
-    "BTCPAY_MERCHANT_PAGES": "off",
-}
 
 
 @dataclass(frozen=True)
@@ -36,7 +30,13 @@ class Talk:
 
     def settings(self, present: Mapping[str, str], state: Path) -> Answers:
         """All that the file will say. Ends with status 2 for what is missing or wrong."""
-        answers, missing = dict(present), list[str]()
+        needed = [
+            q for q in QUESTIONS if q.usual is None and not present.get(q.variable, "").strip()
+        ]
+        missing = [q.option for q in needed if self.given[q.name] is None and not self.asks]
+        if missing:
+            refuse(f"{' and '.join(missing)} must be given, since nobody can be asked")
+        answers = dict(present)
         for question in QUESTIONS:
             name, text = question.variable, self.given[question.name]
             if text is None and present.get(OF_FILES.get(name, ""), ""):
@@ -44,13 +44,8 @@ class Talk:
             default = default_of(question, answers, present, state)
             if text is None and self.asks and question.asked:
                 answers[name] = _asked_setting(question, default, answers)
-            elif text is None and default is None:
-                missing.append(question.option)
-                answers[name] = "regtest" if question.name == "network" else "http://127.0.0.1"
             else:
                 answers[name] = _checked(question, default if text is None else text, answers)
-        if missing:
-            refuse(f"{' and '.join(missing)} must be given, since nobody can be asked")
         return {name: text for name, text in answers.items() if text}
 
     def merchant(self, network: Network) -> tuple[str, Descriptor]:
@@ -126,9 +121,9 @@ def refuse(message: str) -> NoReturn:
 
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
     """What the file does not say yet, without those answers that are what a setting is anyway."""
-    changes = {q.variable: answers.get(q.variable, "") for q in QUESTIONS}
     return {
-        name: text
-        for name, text in changes.items()
-        if text != present.get(name, "") and (name in present or text != USUAL.get(name, ""))
+        question.variable: text
+        for question in QUESTIONS
+        if (text := answers.get(question.variable, ""))
+        != present.get(question.variable, question.usual or "")
     }

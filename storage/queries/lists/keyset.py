@@ -3,13 +3,16 @@
 A page stands behind a row that is named by its time (`at`) and its place in that time (`place`).
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from peewee import ColumnBase, Select
 
+from storage.database import Database, Row
 from storage.statement import slot
 
 FIRST = {"at": 2**62, "place": 2**62}  # behind it is the newest row of all
+OLDEST = -(2**63)  # before every time and place that can be stored
 
 
 def older(query: Select, model: Any) -> Select:
@@ -26,6 +29,16 @@ def newer(query: Select, model: Any) -> Select:
         (model.created_at > slot("at")) | (model.seq > slot("place"))
     )
     return query.where(before).order_by(*order(model, False)).limit(slot("limit"))
+
+
+def pages(
+    db: Database, query: Select, limit: int, since: int = OLDEST, **values: Any
+) -> Iterator[list[Row]]:
+    """All rows of a `newer` from that time on, so many at once: a transaction for each page."""
+    at, place = since, OLDEST
+    while rows := db.rows(query, at=at, place=place, limit=limit, **values):
+        yield rows
+        at, place = rows[-1]["created_at"], rows[-1]["seq"]
 
 
 def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
