@@ -12,7 +12,7 @@ from btcpay.api import admission, openapi
 from btcpay.api.call import Call
 from btcpay.api.operation import Operation
 from btcpay.checkout import views
-from btcpay.greenfield import dialect as greenfield
+from btcpay.greenfield.blueprint import plug_ins
 from btcpay.health import metrics_server
 from btcpay.health.database_metrics import Figures
 from btcpay.invoices import create
@@ -159,7 +159,8 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.register_blueprint(views.pages(service))
     if settings.merchant_pages:
         app.register_blueprint(merchant_pages(service))
+    if settings.greenfield:
+        app.register_blueprint(plug_ins(service))
     readyz.add(app, service)
-    shops = greenfield.add(app, service) if settings.greenfield else None
-    admission.guard(app, service, shops)
+    admission.guard(app, service)
     return app

@@ -24,9 +24,7 @@ ROOMS = {
             "api checkout greenfield health invoices merchant_pages schemas settings storage "
             "values web"
         ),
-        "greenfield": (
-            "api health invoices merchants notify schemas settings settlement storage values web"
-        ),
+        "greenfield": "api health invoices merchants notify schemas settlement storage values web",
         "merchant_pages": (
             "chain checkout exports health invoices languages merchants notify schemas settings "
             "storage values web"
@@ -50,7 +48,7 @@ ROOMS = {
         "chain": "bitcoin http proofs schemas settings storage values",
         "exports": "storage values",
         "merchants": "bitcoin storage values",
-        "notify": "http languages schemas settings storage values",
+        "notify": "http languages schemas settings settlement storage values",
         "prices": "http settings values",
         "setup": "settings values",
         "http": "values",

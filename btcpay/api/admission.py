@@ -1,7 +1,7 @@
 """How a request under /api/v1 gets in (key, throttle, scope, body) and out (envelope, headers)."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from flask import Flask, Request, Response, g, request
 
@@ -37,10 +37,11 @@ def _asked_and_noted() -> tuple[Request, Any]:
 def admit(service: Service) -> None:
     """Lets a request under /api/v1 in: key, limits, scope, in this order.
 
-    Puts the caller and the window that counted it into `g`. Raises ApiError.
+    Puts the caller and the window that counted it into `g`. Raises ApiError. What else stands below
+    /api/v1 is a blueprint, which lets in by itself.
     """
     asked, noted = _asked_and_noted()
-    if not _is_api(asked.path):
+    if not _is_api(asked.path) or asked.blueprint:
         return
     if asked.path == OPENAPI_PATH:
         noted.window = service.limiter.look(rate_limits.FAILED_AUTH, _visitor())
@@ -95,33 +96,11 @@ def add_operation(app: Flask, service: Service, name: str, operation: Operation)
     add_path(app, ROOT + operation.path, view, name, operation.method)
 
 
-class Dialect(Protocol):
-    """Another interface under the same root: it lets in and refuses in its own words."""
-
-    def speaks(self, path: str) -> bool: ...
-
-    def admit(self, service: Service) -> None: ...
-
-    def refuse(self, error: Exception) -> Response: ...
-
-
-def guard(app: Flask, service: Service, dialect: Dialect | None = None) -> None:
-    """Every request of the interface comes by here; a dialect's paths are its own to admit."""
-
-    def its_own() -> Dialect | None:
-        return dialect if dialect and dialect.speaks(request.path) else None
-
-    def let_in() -> None:
-        other = its_own()
-        return other.admit(service) if other else admit(service)
-
-    def refuse(error: Exception) -> Response:
-        other = its_own()
-        return other.refuse(error) if other else error_response(as_api_error(error))
-
-    app.before_request(let_in)
+def guard(app: Flask, service: Service) -> None:
+    """Every request of the interface comes by here."""
+    app.before_request(lambda: admit(service))
     app.after_request(lambda response: add_headers(service, response))
-    app.register_error_handler(Exception, refuse)
+    app.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
 
 
 def add_headers(service: Service, response: Answer) -> Answer:

@@ -1,7 +1,9 @@
 """The hosted pages: an invoice's checkout, what it polls, a payment link's page, their files."""
 
+import json
 import re
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
@@ -11,7 +13,6 @@ from btcpay.checkout.filters import bitcoin, without_turns
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, order, still_to_pay
 from btcpay.checkout.link_page import GONE, LinkRefused, dust_of, link_values, rate_of
-from btcpay.checkout.shop import shop_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import NotFound
@@ -21,11 +22,11 @@ from btcpay.web.body import read_body
 from btcpay.web.errors import error_response
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
-from btcpay.web.pages.render import Pages, accent_css, kept
+from btcpay.web.pages.render import Pages, accent_css, kept, to_root
 from btcpay.web.service import Service
 from btcpay.web.visitors import is_from_another_site
 from storage.database import Row
-from storage.queries import brands, links, merchants
+from storage.queries import brands, links, merchants, stores
 
 
 def pages(service: Service) -> Blueprint:
@@ -47,7 +48,8 @@ def pages(service: Service) -> Blueprint:
     add("/assets/<name>", checkout.show_asset)
     if service.settings.greenfield:
         add_path(blueprint, "/modal/btcpay.js", checkout.show_modal, "modal")
-        add("/invoice", checkout.lead_into_frame)
+        add("/invoice", checkout.lead_to_invoice)
+        add("/i/<invoice_id>", checkout.lead_to_invoice)
     blueprint.add_app_template_filter(bitcoin)
     blueprint.add_app_template_filter(without_turns)
     blueprint.before_request(checkout.pages.admit)
@@ -84,11 +86,19 @@ class Checkout:
         brand = self.pages.brand(snapshot.row["merchant_id"])
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
         press = new_form() if page.link_id else None
-        shop = shop_of(self.service.db, snapshot.row)
+        shop = self._shop_of(snapshot.row)
         shown = self.pages.page("invoice.html", brand=brand, page=page, press=press, shop=shop)
         if shop:
-            shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=shop.origin)
+            shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=shop["origin"])
         return shown
+
+    def _shop_of(self, invoice: Row) -> dict[str, Any] | None:
+        """Of a plug-in's order: whose pages may frame it and hear how it stands; its way back."""
+        if invoice["store_id"] is None:
+            return None
+        origin = self.service.db.only(stores.BY_ID, id=invoice["store_id"])["shop_url"]
+        leads_back = json.loads(invoice["shop_order"]).get("redirectAutomatically", False)
+        return {"origin": origin, "leads_back": leads_back}
 
     def show_status(self, id: str) -> Response:
         return answer(status_of(snapshot_of(self.service, id)))
@@ -154,13 +164,13 @@ class Checkout:
         script = self.pages.assets.file("modal.js")
         return kept(script.content, script.media_type, False)
 
-    def lead_into_frame(self) -> Response:
-        """To an invoice's page, by the address that plug-ins know it by."""
-        id = request.args.get("id", "")
+    def lead_to_invoice(self, invoice_id: str = "") -> Response:
+        """To an invoice's page, by the addresses that plug-ins know it by."""
+        id = invoice_id or request.args.get("id", "")
         if not is_id("inv", id):
             raise NotFound("there is no such invoice")
         response = Response(status=302)
-        response.headers["Location"] = f"pay/{id}{languages.carried()}"
+        response.headers["Location"] = f"{to_root()}pay/{id}{languages.carried()}"
         return response
 
     def _refuse_other_sites(self) -> None:

@@ -1,99 +1,200 @@
-"""What a plug-in asks for: a body as it came and as it was loaded, and the invoice of it."""
+"""What a plug-in sends, in Greenfield's names, and the invoice that it asks for.
+
+Whatever cannot be taken is a ValidationError that names its field.
+"""
 
 import json
-from decimal import Decimal
-from typing import Any
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import ROUND_DOWN, Decimal
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import orjson
-from marshmallow import Schema, ValidationError
+from marshmallow import Schema, ValidationError, fields, validate
 
-from btcpay.greenfield.errors import Unfit
-from btcpay.invoices import create
+from btcpay.invoices.create import BTC, Order
 from btcpay.merchants.branding import INVOICE, MAX_REFERENCE_CHARACTERS, checked_url
 from btcpay.merchants.shops import is_within
+from btcpay.notify.greenfield_words import OURS
 from btcpay.values.currencies import checked_currency, rounded
-from btcpay.values.errors import CommandError
+from btcpay.values.errors import CommandError, TooMuch
 from btcpay.values.money import MAX_MONEY_BTC, SATS_PER_BTC
 from btcpay.web.body import parse, read_body
-from schemas import greenfield as accepts
-from schemas.requests import MAX_AMOUNT
+from schemas.requests import MAX_AMOUNT, Body
 from storage.database import Row
 
 SATS = "SATS"
-_MAX_DESCRIPTION, _MAX_EMAIL = 500, 320
+BITCOIN = {"BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain"}
+SPEEDS = {"HighSpeed": 1, "MediumSpeed": 1, "LowMediumSpeed": 2, "LowSpeed": 6}  # confirmations
+MARKS = ("Invalid", "Settled", "invalid", "settled")  # the latter by btcpay-python-sdk
+SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest becomes nothing
+# Characters; of a number, since an entry of an index of PostgreSQL has at most 2,704 bytes.
+MAX_NUMBER, _MAX_DESCRIPTION, _MAX_EMAIL = 500, 500, 320
+_KEPT = ("redirectURL", "redirectAutomatically", "defaultLanguage")
+T = TypeVar("T")
 
 
-def body_of(schema: Schema) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The body, as it can be given back and as it was loaded. Raises Unfit."""
+def _keepable(value: Any) -> None:
+    """Raises ValidationError for a text that PostgreSQL does not take."""
+    if "\0" in str(value):
+        raise ValidationError("holds U+0000")
+
+
+def _has_bitcoin(methods: list[str]) -> None:
+    if methods and BITCOIN.isdisjoint(methods):
+        raise ValidationError("only BTC on the chain is possible here")
+
+
+class _Part(Body):
+    error_messages = {"type": "must be a JSON object"}
+
+
+class Checkout(_Part):
+    """What is asked of an invoice's page, and of its payment."""
+
+    speedPolicy = fields.String(validate=validate.OneOf(list(SPEEDS)))
+    paymentMethods = fields.List(fields.String(), validate=_has_bitcoin)
+    expirationMinutes = fields.Integer(validate=validate.Range(1, 525_600))
+    paymentTolerance = fields.Decimal(2, ROUND_DOWN, validate=validate.Range(0, 100))
+    redirectURL = fields.String()
+    redirectAutomatically = fields.Boolean()
+    defaultLanguage = fields.String(validate=validate.Length(max=20))
+
+
+class Metadata(_Part):
+    """Of any JSON what an invoice shows."""
+
+    orderId = fields.Raw(validate=_keepable)
+    itemDesc = fields.Raw()
+    buyerEmail = fields.Raw()
+
+
+class NewMetadata(Body):
+    """Body of PUT invoices."""
+
+    metadata = fields.Nested(Metadata, required=True)
+
+
+class NewOrder(Body):
+    """Body of POST invoices; the amount may be a text."""
+
+    amount = fields.Decimal(
+        required=True,
+        allow_nan=False,
+        validate=validate.Range(SMALLEST, 10**15),
+        error_messages={"required": "is required: an invoice without one is not possible here"},
+    )
+    currency = fields.String()
+    metadata = fields.Nested(Metadata, load_default=dict)
+    checkout = fields.Nested(Checkout, load_default=dict)
+
+
+class Mark(Body):
+    """Body of POST status."""
+
+    status = fields.String(required=True, validate=validate.OneOf(MARKS))
+
+
+class Wanted(Body):
+    """The query of GET invoices."""
+
+    orderId = fields.String(validate=_keepable)
+    status = fields.String(validate=validate.OneOf(list(OURS)))
+    take = fields.Integer(load_default=50, validate=validate.Range(1, 1000))
+    skip = fields.Integer(load_default=0, validate=validate.Range(0, 10**9))
+
+
+class AuthorizedEvents(_Part):
+    everything = fields.Boolean(load_default=False)
+    specificEvents = fields.List(fields.String(), load_default=list)
+
+
+class NewWebhook(Body):
+    """Body of POST and PUT webhooks."""
+
+    url = fields.String(required=True, validate=validate.Length(max=2000))
+    enabled = fields.Boolean(load_default=True)
+    secret = fields.String(validate=validate.Length(1, 200))
+    authorizedEvents = fields.Nested(AuthorizedEvents, load_default={"everything": True})
+
+
+def body_of(schema: Schema) -> tuple[dict[str, Any], str | None]:
+    """The body as it was loaded, and its metadata as they were sent.
+
+    Of those a whole number beyond 64 bits is the nearest that a double holds.
+    """
     body = read_body()
     value = parse(body)
-    if not isinstance(value, dict):
-        raise Unfit(("", "the body must be a JSON object"))
-    try:
-        return orjson.loads(body), schema.load(value)
+    try:  # before numbers that it refuses become decimals, which take minutes to write
+        sent = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise Unfit(("", f"the body cannot be kept: {error}")) from None
-    except ValidationError as error:
-        raise Unfit(*accepts.mistakes(error)) from None
-
-
-def metadata_of(sent: dict[str, Any]) -> str | None:
-    """As it was sent; a whole number beyond 64 bits is the nearest that a double holds."""
+        raise ValidationError(f"the body cannot be kept: {error}") from None
+    asked = schema.load(value)
     metadata = sent.get("metadata")
-    return orjson.dumps(metadata).decode() if metadata else None
+    return asked, orjson.dumps(metadata).decode() if metadata else None
 
 
-def kept_of(checkout: dict[str, Any]) -> str:
-    names = ("redirectURL", "redirectAutomatically", "defaultLanguage")
-    return json.dumps({name: checkout[name] for name in names if name in checkout})
+def checked(path: str, check: Callable[..., T], *values: Any) -> T:
+    """What `check` returns of the values; when it refuses them, that is this field's mistake."""
+    try:
+        return check(*values)
+    except (CommandError, TooMuch) as error:
+        raise ValidationError(str(error), path) from None
 
 
-def order_id_of(asked: dict[str, Any]) -> str | None:
-    number = asked.get("metadata", {}).get("orderId")
-    return str(number)[: accepts.MAX_NUMBER] if isinstance(number, str | Decimal) else None
+def own_url(path: str, url: str, store: Row) -> str:
+    """The address, when it is within the store's shop."""
+    if not is_within(url, store["shop_url"]):
+        raise ValidationError(f"is not within {store['shop_url']}", path)
+    return url
 
 
-def amount_of(asked: dict[str, Any], default: str) -> tuple[str, Decimal]:
-    """The currency and the amount that are asked for; satoshis are bitcoin. Raises Unfit."""
-    code, amount = asked.get("currency", default).upper(), asked["amount"]
-    if code in (create.BTC, SATS):
+def order_id_of(metadata: dict[str, Any]) -> str | None:
+    number = metadata.get("orderId")
+    return str(number)[:MAX_NUMBER] if isinstance(number, str | Decimal) else None
+
+
+def order_of(store: Row, asked: dict[str, Any], metadata: str | None, usual_min: int) -> Order:
+    """The invoice that a shop asks for; without its own word it ends after so many minutes."""
+    named = str(asked.get("currency", store["currency"])).upper()
+    currency, amount = _money(named, asked["amount"])
+    checkout, said = asked["checkout"], asked["metadata"]
+    order_id, email = order_id_of(said), said.get("buyerEmail")
+    tolerance_percent = checkout.get("paymentTolerance")
+    kept = {name: checkout[name] for name in _KEPT if name in checkout}
+    details = {
+        "description": _line(said.get("itemDesc"), _MAX_DESCRIPTION),
+        "customer_email": email if _line(email, _MAX_EMAIL) == email else None,
+        "reference": _line(order_id, MAX_REFERENCE_CHARACTERS),
+        "return_url": _way_back(checkout.get("redirectURL"), order_id, store),
+        "confirmations": SPEEDS.get(checkout.get("speedPolicy")),
+        "tolerance_percent": None if tolerance_percent is None else str(tolerance_percent),
+        "store_id": store["id"],
+        "order_id": order_id,
+        "shop_order": json.dumps({"amount": f"{asked['amount']:f}", "currency": named} | kept),
+        "metadata": metadata,
+    }
+    life = timedelta(minutes=checkout.get("expirationMinutes", usual_min))
+    return Order(store["merchant_id"], amount, life, details, currency)
+
+
+def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
+    """The currency and the amount that are asked for; satoshis are bitcoin."""
+    if code in (BTC, SATS):
         btc = amount / SATS_PER_BTC if code == SATS else amount
         if btc > MAX_MONEY_BTC:
-            raise Unfit(("amount", "is more bitcoin than can exist"))
-        if amount != amount.quantize(Decimal(1) if code == SATS else accepts.SMALLEST):
-            raise Unfit(("amount", "has a part of a satoshi"))
-        return create.BTC, btc
-    try:
-        currency = checked_currency(code)
-    except CommandError as error:
-        raise Unfit(("currency", str(error))) from None
+            raise ValidationError("is more bitcoin than can exist", "amount")
+        if amount != amount.quantize(Decimal(1) if code == SATS else SMALLEST):
+            raise ValidationError("has a part of a satoshi", "amount")
+        return BTC, btc
+    currency = checked("currency", checked_currency, code)
     if amount > MAX_AMOUNT:
-        raise Unfit(("amount", f"is more than {MAX_AMOUNT:,}"))
+        raise ValidationError(f"is more than {MAX_AMOUNT:,}", "amount")
     amount = rounded(amount, currency)
     if not amount:
-        raise Unfit(("amount", f"is less than the smallest unit of {currency}"))
+        raise ValidationError(f"is less than the smallest unit of {currency}", "amount")
     return currency, amount
-
-
-def details_of(asked: dict[str, Any], checkout: dict[str, Any], store: Row) -> dict[str, Any]:
-    """The columns of its invoice. Raises Unfit."""
-    methods = checkout.get("paymentMethods")
-    if methods and not set(methods) & set(accepts.BITCOIN):
-        raise Unfit(("checkout.paymentMethods", "only BTC on the chain is possible here"))
-    said = asked.get("metadata", {})
-    email, description = (said.get(name) for name in ("buyerEmail", "itemDesc"))
-    tolerance = checkout.get("paymentTolerance")
-    speed = checkout.get("speedPolicy")
-    return {
-        "description": _line(description, _MAX_DESCRIPTION),
-        "customer_email": email if _line(email, _MAX_EMAIL) == email else None,
-        "reference": _line(order_id_of(asked), MAX_REFERENCE_CHARACTERS),
-        "return_url": _way_back(checkout.get("redirectURL"), order_id_of(asked), store),
-        "confirmations": accepts.SPEEDS[speed] if speed else None,
-        "tolerance_percent": None if tolerance is None else f"{tolerance:f}",
-        "store_id": store["id"],
-    }
 
 
 def _line(value: Any, most: int) -> str | None:
@@ -105,15 +206,9 @@ def _line(value: Any, most: int) -> str | None:
 
 
 def _way_back(url: str | None, order_id: str | None, store: Row) -> str | None:
-    """The shop's own address, with our place for the id. Raises Unfit for anybody else's."""
+    """The shop's own address, with our place for the id."""
     if not url:
         return None
-    try:
-        found = checked_url(
-            url.replace("{InvoiceId}", INVOICE).replace("{OrderId}", quote(order_id or "", safe=""))
-        )
-    except CommandError as error:
-        raise Unfit(("checkout.redirectURL", str(error))) from None
-    if not is_within(found.replace(INVOICE, ""), store["shop_url"]):
-        raise Unfit(("checkout.redirectURL", f"is not within {store['shop_url']}"))
-    return found
+    path, number = "checkout.redirectURL", quote(order_id or "", safe="")
+    url = url.replace("{InvoiceId}", INVOICE).replace("{OrderId}", number)
+    return own_url(path, checked(path, checked_url, url), store)

@@ -1,133 +1,137 @@
-"""A shop's orders: made, listed, shown, marked."""
+"""A shop's orders: made, listed, shown, marked. Times are unix seconds, amounts texts."""
 
-from datetime import timedelta
+import json
+from typing import Any
 
 from flask import Response, request
 from marshmallow import ValidationError
+from orjson import Fragment
 
-from btcpay.greenfield import shown
 from btcpay.greenfield.asked import (
-    amount_of,
+    MAX_NUMBER,
+    SATS,
+    Mark,
+    NewMetadata,
+    NewOrder,
+    Wanted,
     body_of,
-    details_of,
-    kept_of,
-    metadata_of,
+    checked,
     order_id_of,
+    order_of,
 )
-from btcpay.greenfield.errors import Unfit
-from btcpay.greenfield.meanings import OURS, meaning_of
-from btcpay.invoices import by_hand, create
+from btcpay.invoices import by_hand
+from btcpay.invoices.create import BTC, live_price, new_invoice
 from btcpay.invoices.status import rules_for
-from btcpay.values.errors import NotFound, Refused, TooMuch
+from btcpay.notify.greenfield_words import OURS, meaning_of
+from btcpay.settlement.decide import missing_sats
+from btcpay.values.currencies import price_of
+from btcpay.values.errors import NotFound
+from btcpay.values.money import btc_shown
 from btcpay.values.times import to_ms
 from btcpay.web.application import answer
 from btcpay.web.service import Service
-from schemas import greenfield as accepts
 from storage.database import Row
 from storage.queries import payments, stores
 
 SEARCHED = 1000  # of the newest, where a status of theirs is only a part of one of ours
+MONITORED_S = 7 * 24 * 3600  # after its end an invoice is watched for ever; plug-ins want a number
 
 
 def create_order(service: Service, store: Row) -> Response:
     """An invoice for what the shop asks, at the price of a bitcoin in the order's own currency."""
-    sent, asked = body_of(accepts.NewOrder())
-    currency, amount = amount_of(asked, store["currency"])
-    checkout = asked.get("checkout", {})
-    order = create.Order(
-        store["merchant_id"],
-        amount,
-        timedelta(
-            minutes=checkout.get("expirationMinutes", service.settings.link_invoice_expiry_min)
-        ),
-        details_of(asked, checkout, store) | {"metadata": metadata_of(sent)},
-        currency,
-    )
-    price = create.live_price(
-        service.db, service.prices, store["merchant_id"], service.now(), currency
-    )
-    kept = {
-        "amount": f"{asked['amount']:f}",
-        "currency": str(asked.get("currency", store["currency"])).upper(),
-        "order_id": order_id_of(asked),
-        "checkout": kept_of(checkout),
-    }
+    db, settings = service.db, service.settings
+    order = order_of(store, *body_of(NewOrder()), settings.link_invoice_expiry_min)
+    price = live_price(db, service.prices, store["merchant_id"], service.now(), order.currency)
 
     def make() -> str:
-        now = service.now()
-        row = create.new_invoice(service.db, service.settings.network, now, order, price)
-        service.db.run(stores.ADD_ORDER, invoice_id=row["id"], **kept)
-        return str(row["id"])
+        return str(new_invoice(db, settings.network, service.now(), order, price)["id"])
 
-    try:
-        return _shown(service, store, service.db.written(make))
-    except TooMuch as error:
-        raise Unfit(("amount", str(error))) from None
+    return get_order(service, store, checked("amount", db.written, make))
 
 
 def list_orders(service: Service, store: Row) -> Response:
     """The newest ones that are not archived, of one number or one status."""
-    try:
-        wanted = accepts.Wanted().load(request.args.to_dict())
-    except ValidationError as error:
-        raise Unfit(*accepts.mistakes(error)) from None
-    status, page = wanted.get("status"), {"limit": wanted["take"], "offset": wanted["skip"]}
+    wanted = Wanted().load(request.args.to_dict())
+    status, take, skip = wanted.get("status"), wanted["take"], wanted["skip"]
+    query, more = stores.ORDERS, {}
     if "orderId" in wanted:
-        query, more = stores.ORDERS_OF_NUMBER, {"order_id": wanted["orderId"][: accepts.MAX_NUMBER]}
+        query, more = stores.ORDERS_OF_NUMBER, {"order_id": wanted["orderId"][:MAX_NUMBER]}
     elif status:
         query, more = stores.ORDERS_OF_STATUS, {"status": OURS[status]}
-    else:
-        query, more = stores.ORDERS, {}
+    # What came says which of two an open one is.
     picks = status is not None and (OURS[status] == "open" or "orderId" in wanted)
-    if picks:  # what came says which of two an open one is
-        page = {"limit": SEARCHED, "offset": 0}
+    page = {"limit": SEARCHED, "offset": 0} if picks else {"limit": take, "offset": skip}
     rows = service.db.rows(query, store_id=store["id"], **more, **page)
     if picks:
-        rows = [row for row in rows if _status(service, row) == status]
-        rows = rows[wanted["skip"] :][: wanted["take"]]
-    return answer([shown.order(row, service.settings) for row in rows])
+        rows = [row for row in rows if _status(service, row) == status][skip:][:take]
+    return answer([_shown(service, row) for row in rows])
 
 
 def get_order(service: Service, store: Row, id: str) -> Response:
-    return _shown(service, store, id)
+    return answer(_shown(service, _found(service, store, id)))
 
 
 def set_metadata(service: Service, store: Row, id: str) -> Response:
     """Its metadata anew, and its number with them."""
-    sent, asked = body_of(accepts.MetadataAnew())
+    asked, metadata = body_of(NewMetadata())
     _found(service, store, id)
-    with service.db.write():
-        service.db.run(stores.SET_METADATA, invoice_id=id, metadata=metadata_of(sent))
-        service.db.run(stores.SET_NUMBER, invoice_id=id, order_id=order_id_of(asked))
-    return _shown(service, store, id)
+    anew = {"metadata": metadata, "order_id": order_id_of(asked["metadata"])}
+    service.db.run(stores.SET_METADATA, store_id=store["id"], id=id, **anew)
+    return get_order(service, store, id)
 
 
 def archive_order(service: Service, store: Row, id: str) -> Response:
     """Hidden from the list; its address is watched for ever all the same."""
     _found(service, store, id)
-    with service.db.write():
-        service.db.run(stores.ARCHIVE, invoice_id=id, at=to_ms(service.now()))
+    at = to_ms(service.now())
+    service.db.run(stores.ARCHIVE, store_id=store["id"], id=id, archived_at=at)
     return answer({})
 
 
 def mark_order(service: Service, store: Row, id: str) -> Response:
     """Invalid cancels, by the rules of a cancellation. What came is a human's word: not Settled."""
-    _, asked = body_of(accepts.Word())
+    asked, _ = body_of(Mark())
     _found(service, store, id)
     if asked["status"].lower() == "settled":
-        raise Unfit(("status", "only the merchant accepts what came: `btcpay invoice settle`"))
-    try:
-        by_hand.cancel(service.db, service.settings, id, service.now(), where="by the shop")
-    except Refused as error:
-        raise Unfit(("status", str(error))) from None
-    return _shown(service, store, id)
+        said = "only the merchant accepts what came: `btcpay invoice settle`"
+        raise ValidationError(said, "status")
+    at, by = service.now(), "by the shop"
+    checked("status", by_hand.cancel, service.db, service.settings, id, at, False, by)
+    return get_order(service, store, id)
 
 
 def order_methods(service: Service, store: Row, id: str) -> Response:
     """How it is paid, and what came."""
     row = _found(service, store, id)
+    percent = rules_for(service.settings, row).tolerance_percent
     outputs = service.db.rows(payments.ALIVE, invoice_id=id)
-    return answer([shown.method(row, outputs, service.settings)])
+    came = btc_shown(sum(output["amount_sats"] for output in outputs))
+    due = btc_shown(missing_sats(row["status"], row["amount_sats"], row["received_sats"], percent))
+    is_in_btc = json.loads(row["shop_order"])["currency"] in (BTC, SATS)
+    address = row["deposit_address"]
+    method = {
+        "paymentMethod": "BTC",
+        "paymentMethodId": "BTC-CHAIN",
+        "cryptoCode": "BTC",
+        "currency": "BTC",
+        "activated": True,
+        "destination": address,
+        "paymentLink": f"bitcoin:{address}?amount={due}",
+        "rate": "1" if is_in_btc else str(price_of(row)),
+        "amount": btc_shown(row["amount_sats"]),
+        "due": due,
+        "totalPaid": came,
+        "paymentMethodPaid": came,
+        "networkFee": "0",
+        "payments": [_payment(output, address) for output in outputs],
+        "additionalData": {},
+    }
+    return answer([method])
+
+
+def speed_of(confirmations: int) -> str:
+    """The name of so many confirmations, or of the next greater number that has one."""
+    return {1: "MediumSpeed", 2: "LowMediumSpeed"}.get(confirmations, "LowSpeed")
 
 
 def _found(service: Service, store: Row, id: str) -> Row:
@@ -137,9 +141,49 @@ def _found(service: Service, store: Row, id: str) -> Row:
     return row
 
 
-def _shown(service: Service, store: Row, id: str) -> Response:
-    return answer(shown.order(_found(service, store, id), service.settings))
-
-
 def _status(service: Service, row: Row) -> str:
-    return meaning_of(row, rules_for(service.settings, row)).status
+    return meaning_of(row, rules_for(service.settings, row))[0]
+
+
+def _shown(service: Service, row: Row) -> dict[str, Any]:
+    rules, asked = rules_for(service.settings, row), json.loads(row["shop_order"])
+    status, additional = meaning_of(row, rules)
+    expires_s = row["expires_at"] // 1000
+    return {
+        "id": row["id"],
+        "storeId": row["store_id"],
+        "amount": asked["amount"],
+        "currency": asked["currency"],
+        "type": "Standard",
+        "checkoutLink": f"{service.settings.base_url}/pay/{row['id']}",
+        "createdTime": row["created_at"] // 1000,
+        "expirationTime": expires_s,
+        "monitoringExpiration": expires_s + MONITORED_S,
+        "status": status,
+        "additionalStatus": additional,
+        "availableStatusesForManualMarking": ["Invalid"] if row["status"] == "open" else [],
+        "archived": row["archived_at"] is not None,
+        "metadata": json.loads(row["metadata"] or "{}"),
+        "checkout": {
+            "speedPolicy": speed_of(rules.confirmations),
+            "paymentMethods": ["BTC"],
+            "defaultPaymentMethod": "BTC",
+            "expirationMinutes": (row["expires_at"] - row["created_at"]) // 60_000,
+            "monitoringMinutes": MONITORED_S // 60,
+            "paymentTolerance": Fragment(str(rules.tolerance_percent)),
+            "redirectURL": asked.get("redirectURL"),
+            "redirectAutomatically": asked.get("redirectAutomatically", False),
+            "defaultLanguage": asked.get("defaultLanguage"),
+        },
+    }
+
+
+def _payment(output: Row, address: str) -> dict[str, Any]:
+    return {
+        "id": f"{output['txid']}-{output['vout']}",
+        "receivedDate": output["first_seen_at"] // 1000,
+        "value": btc_shown(output["amount_sats"]),
+        "fee": "0",
+        "status": "Settled" if output["payment_id"] else "Processing",
+        "destination": address,
+    }

@@ -1,10 +1,14 @@
 """The server, the key and its store, and what a bitcoin costs."""
 
+from decimal import Decimal
+from typing import Any
+
 from flask import Response, g, request
+from marshmallow import ValidationError
+from orjson import Fragment
 
 from btcpay import __version__
-from btcpay.greenfield import shown
-from btcpay.greenfield.errors import Unfit
+from btcpay.greenfield.orders import MONITORED_S, speed_of
 from btcpay.health.state import GREEN, state_in
 from btcpay.invoices.create import live_price
 from btcpay.merchants.shops import named
@@ -16,6 +20,8 @@ from storage.database import Row
 
 # PrestaShop refuses what is older than 1.7.0.
 SPOKEN = "1.13.7"
+# An entry of the map of Greenfield 1.x: clients for PHP cannot read the list of 2.x.
+METHOD = {"paymentMethodId": "BTC-CHAIN", "enabled": True, "cryptoCode": "BTC", "data": {}}
 
 
 def server_info(service: Service, store: Row) -> Response:
@@ -50,22 +56,22 @@ def current_key(service: Service, store: Row) -> Response:
 
 
 def all_stores(service: Service, store: Row) -> Response:
-    return answer([shown.store(store, service.settings)])
+    return answer([_shown(service, store)])
 
 
 def one_store(service: Service, store: Row) -> Response:
-    return answer(shown.store(store, service.settings))
+    return answer(_shown(service, store))
 
 
 def payment_methods(service: Service, store: Row) -> Response:
-    return answer(shown.METHODS)
+    return answer({"BTC": METHOD})
 
 
 def rates(service: Service, store: Row) -> Response:
     """What a bitcoin costs now, in each of the pairs; why not, where no price is known."""
     pairs = request.args.getlist("currencyPair") or [f"BTC_{store['currency']}"]
     if len(pairs) > 5:
-        raise Unfit(("currencyPair", "at most five at once"))
+        raise ValidationError("at most five at once", "currencyPair")
     return answer([_rate(service, store, pair) for pair in pairs])
 
 
@@ -81,3 +87,18 @@ def _rate(service: Service, store: Row, pair: str) -> dict[str, object]:
     except (CommandError, PriceUnavailable) as error:
         return {"currencyPair": pair, "rate": None, "errors": [str(error)]}
     return {"currencyPair": f"BTC_{asked}", "rate": str(price), "errors": []}
+
+
+def _shown(service: Service, store: Row) -> dict[str, Any]:
+    settings = service.settings
+    return {
+        "id": store["id"],
+        "name": store["name"],
+        "website": store["shop_url"],
+        "defaultCurrency": store["currency"],
+        "invoiceExpiration": settings.link_invoice_expiry_min * 60,
+        "monitoringExpiration": MONITORED_S,
+        "speedPolicy": speed_of(settings.confirmations.for_usd(Decimal(0))),
+        "paymentTolerance": Fragment(str(settings.underpayment_tolerance_percent)),
+        "archived": False,
+    }

@@ -4,56 +4,89 @@ import json
 from typing import Any
 
 from flask import Response
+from marshmallow import ValidationError
 
-from btcpay.greenfield.asked import body_of
-from btcpay.greenfield.errors import Unfit
-from btcpay.merchants.shops import is_within
-from btcpay.notify.greenfield import endpoints
-from btcpay.notify.greenfield.meanings import TYPES
+from btcpay.greenfield.asked import NewWebhook, body_of, checked, own_url
+from btcpay.notify.greenfield_words import WEBHOOKS
 from btcpay.notify.receivers import refuse_url
-from btcpay.values.errors import CommandError, NotFound
+from btcpay.values.errors import NotFound
+from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
+from btcpay.values.times import to_ms
 from btcpay.web.application import answer
 from btcpay.web.service import Service
-from schemas import greenfield as accepts
 from storage.database import Row
+from storage.queries import merchants, receivers
 
 MOST = 20  # of a store; a plug-in needs one
 
 
 def list_webhooks(service: Service, store: Row) -> Response:
-    return answer([_shown(row) for row in endpoints.every(service.db, store["id"])])
+    return answer([_shown(row) for row in _known(service, store).values()])
+
+
+def get_webhook(service: Service, store: Row, hook: str) -> Response:
+    return answer(_shown(_found(service, store, hook)))
 
 
 def add_webhook(service: Service, store: Row) -> Response:
     """The same URL again replaces what was there: plug-ins register anew at each save."""
-    wanted = _wanted(service, store)
-    known = {row["url"] for row in endpoints.every(service.db, store["id"])}
-    if len(known | {wanted.url}) > MOST:
-        raise Unfit(("url", f"the store has {MOST} webhooks already"))
-    row = endpoints.register(service.db, store, wanted, service.now())
+    row = _put(service, store, None)
     return answer(_shown(row) | {"secret": row["secret"]})
 
 
-def get_webhook(service: Service, store: Row, hook: str) -> Response:
-    return answer(_shown(_found(endpoints.one(service.db, store["id"], hook))))
-
-
 def change_webhook(service: Service, store: Row, hook: str) -> Response:
-    wanted = _wanted(service, store)
-    row = endpoints.change(service.db, store["id"], hook, wanted, service.now())
-    return answer(_shown(_found(row)))
+    return answer(_shown(_put(service, store, hook)))
 
 
 def remove_webhook(service: Service, store: Row, hook: str) -> Response:
-    if not endpoints.remove(service.db, store["id"], hook):
-        _found(None)
+    """What waits for it is forgotten."""
+    _found(service, store, hook)
+    service.db.run(receivers.REMOVE_OF_STORE, store_id=store["id"], id=hook)
     return answer({})
 
 
-def _found(row: Row | None) -> Row:
-    if row is None:
-        raise NotFound("there is no webhook with this id")
-    return row
+def _known(service: Service, store: Row) -> dict[str, Row]:
+    rows = service.db.rows(receivers.OF_STORE, store_id=store["id"])
+    return {row["id"]: row for row in rows}
+
+
+def _found(service: Service, store: Row, hook: str) -> Row:
+    if row := _known(service, store).get(hook):
+        return row
+    raise NotFound("there is no webhook with this id")
+
+
+def _put(service: Service, store: Row, hook: str | None) -> Row:
+    """Stores what is asked for: as that one, else as the one of that URL, else as a new one."""
+    asked, _ = body_of(NewWebhook())
+    checked("url", refuse_url, asked["url"], service.settings.network)
+    url, events = own_url("url", asked["url"], store), asked["authorizedEvents"]
+    types = [name for name in WEBHOOKS if name in events.get("specificEvents", ())]
+    now = to_ms(service.now())
+    with service.db.write():
+        service.db.only(merchants.LOCKED, id=store["merchant_id"])
+        secret = _found(service, store, hook)["secret"] if hook else None
+        known = _known(service, store)
+        same = next((id for id, row in known.items() if row["url"] == url), None)
+        if hook and same != hook:  # the other one of that URL makes way
+            service.db.run(receivers.REMOVE_OF_STORE, store_id=store["id"], id=same)
+        if not hook and not same and len(known) >= MOST:
+            raise ValidationError(f"the store has {MOST} webhooks already", "url")
+        id = hook or same or new_id("whk")
+        service.db.run(
+            receivers.PUT_OF_STORE,
+            id=id,
+            merchant_id=store["merchant_id"],
+            store_id=store["id"],
+            transport=receivers.GREENFIELD,
+            url=url,
+            kinds=None if events["everything"] else json.dumps(types),
+            secret=asked.get("secret") or secret or random_base62(SECRET_CHARACTERS),
+            created_at=now,
+            disabled_at=None if asked["enabled"] else now,
+            disabled_reason=None if asked["enabled"] else "its plug-in has switched it off",
+        )
+        return _found(service, store, id)
 
 
 def _shown(row: Row) -> dict[str, Any]:
@@ -66,19 +99,3 @@ def _shown(row: Row) -> dict[str, Any]:
         "url": row["url"],
         "authorizedEvents": {"everything": row["kinds"] is None, "specificEvents": types},
     }
-
-
-def _wanted(service: Service, store: Row) -> endpoints.Wanted:
-    """Raises Unfit for a URL that is not the shop's own, or where nothing may be sent."""
-    _, asked = body_of(accepts.NewWebhook())
-    url, shop_url = asked["url"], store["shop_url"]
-    try:
-        refuse_url(url, service.settings.network)
-    except CommandError as error:
-        raise Unfit(("url", str(error))) from None
-    if not is_within(url, shop_url):
-        raise Unfit(("url", f"is not within {shop_url}"))
-    events = asked.get("authorizedEvents", {"everything": True})
-    types = [name for name in TYPES if name in events.get("specificEvents", ())]
-    everything = None if events["everything"] else types
-    return endpoints.Wanted(url, everything, asked["enabled"], asked.get("secret"))

@@ -8,14 +8,12 @@ from typing import Any
 
 import orjson
 
-from btcpay.notify.greenfield.meanings import types_of
+from btcpay.notify.greenfield_words import webhooks_of
 from btcpay.notify.kinds import EventKind
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import deliveries, public_events, receivers
-
-NOTHING: Mapping[str, Sequence[str]] = {}
 
 
 @dataclass(frozen=True)
@@ -36,11 +34,10 @@ def publish(
 
     `state` is what may change of it later: how it stands and what came; None: as it is made.
     """
-    stored = None if state is None else orjson.dumps({**state, **news.detail}).decode()
-    words: dict[str, Sequence[str]] = {}
-    if store_id := row.get("store_id"):
-        words[store_id] = types_of(news.kind, {**(state or {}), **news.detail})
-    _add(db, news.kind, now, row["merchant_id"], words, state=stored, invoice_id=row["id"])
+    known = {**(state or {}), **news.detail}
+    stored = None if state is None else orjson.dumps(known).decode()
+    shop = (row.get("store_id"), webhooks_of(news.kind, known))
+    _add(db, news.kind, now, row["merchant_id"], shop, state=stored, invoice_id=row["id"])
 
 
 def publish_link(db: Database, link: Row, kind: EventKind, now: datetime) -> None:
@@ -53,23 +50,24 @@ def _add(
     kind: EventKind,
     now: datetime,
     merchant_id: int,
-    words: Mapping[str, Sequence[str]] = NOTHING,
+    shop: tuple[str | None, Sequence[str]] = (None, ()),
     **about: str | None,
 ) -> None:
-    """`words`: what the store whose order it is is told of it, in Greenfield's words."""
+    """`shop`: the store whose order it is, and the webhooks that it is sent of it."""
     event: Row = dict.fromkeys(("invoice_id", "payment_link_id", "state")) | about
     event |= {"id": new_id("evt"), "merchant_id": merchant_id, "kind": kind.value}
     event["happened_at"] = to_ms(now)
     event |= db.only(public_events.ADD, **event)
+    store_id, webhooks = shop
     for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=merchant_id):
-        if receiver["transport"] == receivers.GREENFIELD:
-            for place, type in enumerate(words.get(receiver["store_id"], ())):
-                if _is_wanted(receiver, type):
-                    in_line = {"about": f"{event['id']} {place} {type}"}
+        if receiver["store_id"] is None and wants(receiver, event):
+            db.run(deliveries.ADD, **delivery(receiver, event, now))
+        elif receiver["store_id"] is not None and receiver["store_id"] == store_id:
+            for place, webhook in enumerate(webhooks):
+                if _is_wanted(receiver, webhook):
+                    in_line = {"about": f"{event['id']} {place} {webhook}"}
                     in_line["line"] = event["invoice_id"]
                     db.run(deliveries.ADD, **delivery(receiver, event, now) | in_line)
-        elif wants(receiver, event):
-            db.run(deliveries.ADD, **delivery(receiver, event, now))
 
 
 def wants(receiver: Row, event: Row) -> bool:

@@ -22,6 +22,5 @@ from storage.models.shop import (
     MerchantLogin,
     MerchantSession,
     PaymentLink,
-    ShopOrder,
     Store,
 )

@@ -111,7 +111,10 @@ class Invoice(Table):
     confirmations = BigIntegerField(null=True)
     tolerance_percent = TextField(null=True)
     store_id = TextField(null=True)
+    order_id = TextField(null=True)
+    shop_order = TextField(null=True)
     metadata = TextField(null=True)
+    archived_at = BigIntegerField(null=True)
 
     ASKED = (amount_usd_quote, amount, currency)  # what it asks for: values/currencies.asked_of
     RULED = (amount_usd_quote, confirmations, tolerance_percent)  # by invoices/status.rules_for
@@ -130,15 +133,6 @@ class Invoice(Table):
         paid_at,
         created_at,
     )
-
-
-class ShopOrder(Table):
-    invoice_id = TextField(primary_key=True)
-    amount = TextField()
-    currency = TextField()
-    order_id = TextField(null=True)
-    checkout = TextField()
-    archived_at = BigIntegerField(null=True)
 
 
 class MerchantLogin(Table):

@@ -60,7 +60,7 @@ LIST = (
 LIST_OF_MERCHANT = LIST.select_extend(Receiver.store_id).where(
     Receiver.merchant_id == slot("merchant_id")
 )
-# Of a shop's plug-in. The same URL again keeps its id, and what waits for it.
+# Of a shop's plug-in; what it registers anew keeps its id, and what waits for it.
 _OF_STORE = Receiver.store_id == slot("store_id")
 _SHOWN = (
     Receiver.url,
@@ -69,21 +69,10 @@ _SHOWN = (
     Receiver.disabled_at,
     Receiver.disabled_reason,
 )
-PUT_OF_STORE = (
-    Receiver.insert(needed(Receiver) | slots(Receiver.store_id, *_SHOWN))
-    .on_conflict(
-        conflict_target=[Receiver.store_id, Receiver.url],
-        conflict_where=Receiver.store_id.is_null(False),
-        preserve=_SHOWN,
-    )
-    .returning(Receiver.id)
+PUT_OF_STORE = Receiver.insert(needed(Receiver) | slots(Receiver.store_id, *_SHOWN)).on_conflict(
+    conflict_target=[Receiver.id], preserve=_SHOWN, update=_WELL
 )
-CHANGE_OF_STORE = Receiver.update(slots(*_SHOWN) | _WELL).where(_OF_STORE & _THIS)
-MAKE_WAY = Receiver.delete().where(
-    _OF_STORE & (Receiver.url == slot("url")) & (Receiver.id != slot("id"))
-)
-ALL_OF_STORE = Receiver.select().where(_OF_STORE).order_by(Receiver.created_at, Receiver.id)
-ONE_OF_STORE = Receiver.select().where(_OF_STORE & _THIS)
+OF_STORE = Receiver.select().where(_OF_STORE).order_by(Receiver.created_at, Receiver.id)
 REMOVE_OF_STORE = Receiver.delete().where(_OF_STORE & _THIS)
 ROTATE = Receiver.update(
     {

@@ -1,7 +1,7 @@
 """Shops that speak Greenfield, and what they have ordered."""
 
-from storage.models import Invoice, Merchant, ShopOrder, Store
-from storage.statement import every, needed, slot, slots
+from storage.models import Invoice, Merchant, Store
+from storage.statement import needed, slot, slots
 
 # The same shop is one store, however many keys it has had.
 ADD = Store.insert(needed(Store)).on_conflict_ignore()
@@ -14,41 +14,17 @@ BY_ID = (
     .where(Store.id == slot("id"))
 )
 
-# What the page of an order is shown in, and what it was asked for; of other invoices nothing.
-OF_ORDER = (
-    Invoice.select(Store.shop_url, ShopOrder.checkout)
-    .join(Store, on=(Store.id == Invoice.store_id))
-    .join(ShopOrder, on=(ShopOrder.invoice_id == Invoice.id))
-    .where(Invoice.id == slot("id"))
-)
-ADD_ORDER = ShopOrder.insert(
-    slots(*(field for field in every(ShopOrder) if field.name != "archived_at"))
-)
-
-# What the shop asked for has names of its own beside the invoice's columns.
-_ORDERS = (
-    Invoice.select(
-        Invoice,
-        ShopOrder.amount.alias("asked_amount"),
-        ShopOrder.currency.alias("asked_currency"),
-        ShopOrder.checkout,
-        ShopOrder.archived_at,
-    )
-    .join(ShopOrder, on=(ShopOrder.invoice_id == Invoice.id))
-    .where(Invoice.store_id == slot("store_id"))
-)
-ORDER = _ORDERS.where(Invoice.id == slot("id"))
+_OWN = Invoice.store_id == slot("store_id")
+_THIS = _OWN & (Invoice.id == slot("id"))
+ORDER = Invoice.select().where(_THIS)
 ORDERS = (
-    _ORDERS.where(ShopOrder.archived_at.is_null())
+    Invoice.select()
+    .where(_OWN & Invoice.archived_at.is_null())
     .order_by(Invoice.created_at.desc(), Invoice.seq.desc())
     .limit(slot("limit"))
     .offset(slot("offset"))
 )
 ORDERS_OF_STATUS = ORDERS.where(Invoice.status == slot("status"))
-ORDERS_OF_NUMBER = ORDERS.where(ShopOrder.order_id == slot("order_id"))
-_THIS = ShopOrder.invoice_id == slot("invoice_id")
-SET_NUMBER = ShopOrder.update(slots(ShopOrder.order_id)).where(_THIS)
-SET_METADATA = Invoice.update(slots(Invoice.metadata)).where(Invoice.id == slot("invoice_id"))
-ARCHIVE = ShopOrder.update({ShopOrder.archived_at: slot("at")}).where(
-    _THIS & ShopOrder.archived_at.is_null()
-)
+ORDERS_OF_NUMBER = ORDERS.where(Invoice.order_id == slot("order_id"))
+SET_METADATA = Invoice.update(slots(Invoice.metadata, Invoice.order_id)).where(_THIS)
+ARCHIVE = Invoice.update(slots(Invoice.archived_at)).where(_THIS & Invoice.archived_at.is_null())

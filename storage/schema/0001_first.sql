@@ -189,8 +189,10 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- back to, instead of the merchant's own way.
 -- `tip`: of an invoice that the till made, how much of `amount` is a tip; null for every other one.
 -- `confirmations` and `tolerance_percent` are what a shop
--- has asked for: the stricter of these and the service's own hold. `store_id`: a plug-in's order, and
--- `metadata` the JSON that came with it, which may hold names and addresses.
+-- has asked for: the stricter of these and the service's own hold. `store_id`: a plug-in's order.
+-- `order_id`: its number there. `shop_order`: the JSON of its amount and currency as they were sent, BTC
+-- and SATS too, and of what was asked of its page. `metadata`: the JSON that came with it, which may hold
+-- names and addresses.
 CREATE TABLE invoice (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -232,12 +234,16 @@ CREATE TABLE invoice (
     confirmations BIGINT CHECK (confirmations BETWEEN 1 AND 6),
     tolerance_percent TEXT,
     store_id TEXT REFERENCES store (id),
+    order_id TEXT,
+    shop_order TEXT,
     metadata TEXT,
+    archived_at BIGINT,
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_at IS NULL)),
     CHECK ((status = 'paid') = (paid_at IS NOT NULL)),
     CHECK ((status = 'paid') = (tx_hash IS NOT NULL)),
-    CHECK (status = 'paid' OR settled_reason IS NULL)
+    CHECK (status = 'paid' OR settled_reason IS NULL),
+    CHECK ((store_id IS NULL) = (shop_order IS NULL))
 );
 CREATE INDEX invoice_newest ON invoice (merchant_id, created_at, seq);
 CREATE INDEX invoice_newest_by_status ON invoice (merchant_id, status, created_at, seq);
@@ -253,6 +259,7 @@ CREATE INDEX invoice_of_till ON invoice (merchant_id, created_at, seq) WHERE tip
 CREATE INDEX invoice_reference ON invoice (merchant_id, reference, created_at, seq)
     WHERE reference IS NOT NULL;
 CREATE INDEX invoice_of_store ON invoice (store_id, created_at, seq) WHERE store_id IS NOT NULL;
+CREATE INDEX invoice_order ON invoice (store_id, order_id) WHERE order_id IS NOT NULL;
 -- Who said what is to be erased: empty where nothing is given, or all is erased.
 CREATE INDEX invoice_personal ON invoice (finished_at)
     WHERE (customer_email IS NOT NULL OR metadata IS NOT NULL) AND finished_at IS NOT NULL;
@@ -264,18 +271,6 @@ CREATE INDEX invoice_gap ON invoice (merchant_id, gap_before) WHERE gap_before I
 CREATE INDEX invoice_asked ON invoice (asked_at) WHERE finished_at IS NULL AND asked_at IS NOT NULL;
 CREATE INDEX invoice_ending ON invoice (expires_at)
     WHERE finished_at IS NULL AND expires_at IS NOT NULL;
-
--- What a shop's plug-in has asked for, beside its invoice. `amount` and `currency` are as it sent them,
--- BTC and SATS too; `checkout` is the JSON of what it asked of the page.
-CREATE TABLE shop_order (
-    invoice_id TEXT PRIMARY KEY REFERENCES invoice (id),
-    amount TEXT NOT NULL,
-    currency TEXT NOT NULL,
-    order_id TEXT,
-    checkout TEXT NOT NULL,
-    archived_at BIGINT
-);
-CREATE INDEX shop_order_number ON shop_order (order_id) WHERE order_id IS NOT NULL;
 
 -- What happened to an invoice and when; never changed, only added to.
 CREATE TABLE event (

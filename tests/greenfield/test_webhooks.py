@@ -1,7 +1,9 @@
 """A plug-in's webhooks: registered within its shop alone, anew at each save, and removed."""
 
 import pytest
+from greenfield import GreenfieldShop
 
+pytestmark = pytest.mark.both_databases
 WEBHOOKS = "/stores/STORE/webhooks"
 URL = "https://shop.example/?wc-api=btcpaygf_default"
 OPENCARTS = "https://shop.example/index.php?route=extension/btcpay/payment/btcpay|callback"
@@ -23,9 +25,16 @@ def test_what_a_plug_in_registers_it_reads_changes_and_removes(greenfield):
     changed = greenfield.ask("PUT", path, moved).json
     assert changed == made | {"url": OPENCARTS, "enabled": False}
     assert greenfield.ask("GET", WEBHOOKS).json == [changed]
-    assert greenfield.ask("DELETE", path).status_code == 200
-    for method, body in (("GET", None), ("PUT", asked), ("DELETE", None)):
-        assert greenfield.ask(method, path, body).status_code == 404
+    sister = GreenfieldShop(greenfield.shop, url="https://sister.example")
+    other = greenfield.ask("POST", WEBHOOKS, {"url": URL}).json
+    sent = greenfield.ask("PUT", f"{WEBHOOKS}/{other['id']}", {"url": OPENCARTS})
+    assert [one["url"] for one in greenfield.ask("GET", WEBHOOKS).json] == [OPENCARTS]
+    assert greenfield.ask("GET", WEBHOOKS).json == [sent.json]  # the other one made way
+    for who, gone in ((greenfield, path), (sister, f"{WEBHOOKS}/{other['id']}")):
+        for method, body in (("GET", None), ("PUT", {"url": who.url}), ("DELETE", None)):
+            assert who.ask(method, gone, body).status_code == 404
+    assert greenfield.ask("DELETE", f"{WEBHOOKS}/{other['id']}").status_code == 200
+    assert greenfield.ask("GET", WEBHOOKS).json == sister.ask("GET", WEBHOOKS).json == []
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,8 @@ from builders import Clock, TickerServer
 from fake_esplora import Json, Terminal, Till, open_till, say
 from greenfield import GreenfieldShop
 
-from btcpay.notify import receivers
-from btcpay.notify.greenfield import endpoints, meanings
-from btcpay.notify.greenfield.endpoints import Wanted
-from btcpay.notify.greenfield.webhook import signature
+from btcpay.notify import greenfield_words, receivers
+from btcpay.notify.greenfield_webhook import signature
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.sandbox.payer.misbehave import double_spends
@@ -32,6 +30,7 @@ def state(status: str = "open", missing: int = 0, first: bool = False) -> Json:
     return {"status": status, "missing_sats": missing, "is_first_seen": first}
 
 
+WEBHOOKS = "/stores/STORE/webhooks"
 GIVE_UP = Delivery.update({Delivery.next_at: None}).where(Delivery.line == slot("line"))
 
 
@@ -55,7 +54,7 @@ GIVE_UP = Delivery.update({Delivery.next_at: None}).where(Delivery.line == slot(
     ],
 )
 def test_each_event_has_its_webhooks(kind, stored, types):
-    assert meanings.types_of(kind, stored) == types
+    assert greenfield_words.webhooks_of(kind, stored) == types
 
 
 def test_the_signature_is_that_of_rfc_4231s_second_case():
@@ -70,8 +69,8 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
 
 
 @pytest.fixture
-def store(till: Till) -> GreenfieldShop:
-    return GreenfieldShop(till.shop)
+def store(till: Till, receiver) -> GreenfieldShop:
+    return GreenfieldShop(till.shop, url=receiver.url)
 
 
 def order(till: Till, store: GreenfieldShop, **fields: Json) -> Json:
@@ -79,13 +78,12 @@ def order(till: Till, store: GreenfieldShop, **fields: Json) -> Json:
     return till.shop.service.db.only(invoices.WHOLE, id=made["id"])
 
 
-def row_of(store: GreenfieldShop) -> Json:
-    return {"id": store.store, "merchant_id": store.shop.merchant_id}
-
-
-def listen(till: Till, store: GreenfieldShop, url: str, *types: str) -> Json:
-    wanted = Wanted(url, types or None)
-    return endpoints.register(till.shop.service.db, row_of(store), wanted, till.clock())
+def listen(store: GreenfieldShop, url: str, *types: str, **more: Json) -> Json:
+    events = {"everything": not types, "specificEvents": types}
+    body = {"url": url, "authorizedEvents": events} | more
+    response = store.ask("POST", WEBHOOKS, body)
+    assert response.status_code == 200, response.text
+    return response.json
 
 
 def deliver(till: Till, timeout_s: float = 5) -> tuple[int, int]:
@@ -110,7 +108,7 @@ WHOLE = [
 
 @pytest.mark.both_databases
 def test_a_shop_is_told_of_its_own_orders_in_order_and_of_nothing_else(till, store, receiver):
-    added = listen(till, store, receiver.url)
+    added = listen(store, receiver.url)
     till.shop.invoice()
     invoice = order(till, store)
     till.pay(invoice)
@@ -142,7 +140,7 @@ def test_a_shop_is_told_of_its_own_orders_in_order_and_of_nothing_else(till, sto
 @pytest.mark.both_databases
 def test_after_a_dead_hour_all_comes_in_order_with_the_same_ids(till, store, receiver):
     """Of the order that was first tried too, whose next attempt was due long after the others."""
-    listen(till, store, receiver.url)
+    listen(store, receiver.url)
     receiver.instead = lambda _: say(b"down", 503)
     one, other = order(till, store), order(till, store)
     for invoice in (one, other):
@@ -169,7 +167,7 @@ def test_after_a_dead_hour_all_comes_in_order_with_the_same_ids(till, store, rec
 @pytest.mark.both_databases
 def test_one_that_is_refused_holds_its_own_order_alone(till, store, receiver):
     """On hold would come after paid: the order would wait for ever."""
-    listen(till, store, receiver.url)
+    listen(store, receiver.url)
     one, other = order(till, store), order(till, store)
     till.pay(one), till.pay(other)
     till.look_for(one, other)
@@ -194,7 +192,7 @@ def test_one_that_is_refused_holds_its_own_order_alone(till, store, receiver):
 
 @pytest.mark.both_databases
 def test_what_one_process_sends_no_other_sends_for_a_minute(till, store, receiver):
-    added = listen(till, store, receiver.url)
+    added = listen(store, receiver.url)
     order(till, store)
     db, now = till.shop.service.db, to_ms(till.clock())
     due = {"receiver_id": added["id"], "until": now, "limit": 9}
@@ -209,20 +207,21 @@ def test_what_one_process_sends_no_other_sends_for_a_minute(till, store, receive
 
 @pytest.mark.both_databases
 def test_a_shop_that_is_down_is_tried_again_at_once_and_a_slow_one_when_that_is_surely_over(
-    till, store, receiver, released
+    till, receiver, released
 ):
     receiver.instead = lambda _: released.wait() and say(b"", 200)
     for url, timeout_s, tried in (("http://127.0.0.1:9/", 5, 1), (receiver.url, 0.3, 0)):
-        added = listen(till, store, url)
+        store = GreenfieldShop(till.shop, url=url)
+        added = listen(store, url)
         order(till, store)
         assert deliver(till, timeout_s) == (0, 1)
         till.clock.move(seconds=6)
         assert deliver(till) == (0, tried)
-        endpoints.remove(till.shop.service.db, store.store, added["id"])
+        store.ask("DELETE", f"{WEBHOOKS}/{added['id']}")
 
 
 def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiver):
-    listen(till, store, receiver.url, *meanings.TYPES[1:])
+    listen(store, receiver.url, *list(greenfield_words.WEBHOOKS)[1:])
     late = order(till, store, checkout={"expirationMinutes": 60})
     short = order(till, store, checkout={"expirationMinutes": 60})
     till.pay(short, 10_000)
@@ -260,31 +259,18 @@ def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiv
 
 @pytest.mark.both_databases
 def test_the_same_url_again_keeps_what_waits_and_takes_the_new_secret(till, store, receiver):
-    db = till.shop.service.db
-    first = listen(till, store, receiver.url)
+    first = listen(store, receiver.url)
     order(till, store)
-    again = endpoints.register(
-        db, row_of(store), Wanted(receiver.url, None, True, "chosen"), till.clock()
-    )
+    again = listen(store, receiver.url, secret="chosen")
     assert (again["id"], again["secret"]) == (first["id"], "chosen")
     assert deliver(till) == (1, 0)
     (message,) = receiver.messages
     assert message.headers["btcpay-sig"] == signature("chosen", message.body)
-    other = listen(till, store, "https://shop.example/other")
-    off = Wanted(receiver.url, ["InvoiceSettled"], False)
-    moved = endpoints.change(db, store.store, other["id"], off, till.clock())
-    assert [one["id"] for one in endpoints.every(db, store.store)] == [other["id"]]
-    assert moved and (moved["secret"], moved["url"]) == (other["secret"], receiver.url)
-    assert moved["disabled_at"] and moved["kinds"] == '["InvoiceSettled"]'
-    assert endpoints.one(db, "another", other["id"]) is None
-    assert not endpoints.remove(db, "another", other["id"])
-    assert endpoints.change(db, "another", other["id"], off, till.clock()) is None
-    assert endpoints.remove(db, store.store, other["id"]) and not endpoints.every(db, store.store)
 
 
 def test_what_was_given_up_is_sent_again_unless_it_was_overtaken(till, store, receiver):
     db = till.shop.service.db
-    added = listen(till, store, receiver.url)
+    added = listen(store, receiver.url)
     for invoice in (order(till, store), order(till, store)):
         till.confirm(invoice)
     db.run(Delivery.update({Delivery.next_at: None}).where(Delivery.about.endswith("Created")))

@@ -5,14 +5,13 @@ Source: docs.btcpayserver.org/API/Greenfield/v1, Webhooks.
 
 import hashlib
 import hmac
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import orjson
 
 from btcpay.http.http_client import Session
-from btcpay.notify.greenfield.meanings import flags_of
+from btcpay.notify.greenfield_words import flags_of
 from btcpay.notify.read import Event, state_of
 from btcpay.notify.retries import Answer
 from btcpay.notify.standard_webhook import post
@@ -20,35 +19,26 @@ from storage.database import Database, Row
 from storage.queries import stores
 
 
-@dataclass(frozen=True)
-class Notice(Event):
-    """An event, with what a plug-in is told of it instead of its body."""
+def in_greenfield(db: Database, receiver: Row, row: Row, event: Event) -> Event:
+    """The event of a delivery with what a plug-in is sent as its data. Raises BadRow.
 
-    content: dict[str, Any]
-
-    @property
-    def body(self) -> bytes:
-        return orjson.dumps(self.content)
-
-
-def notice_of(db: Database, receiver: Row, row: Row, event: Event) -> Notice:
-    """What a delivery says. Raises BadRow. Of the metadata what is still kept."""
+    Of the metadata what is still kept.
+    """
     invoice = db.only(stores.ORDER, store_id=receiver["store_id"], id=row["invoice_id"])
-    place, _, type = row["about"].removeprefix(f"{row['id']} ").partition(" ")
+    place, _, webhook = row["about"].removeprefix(f"{row['id']} ").partition(" ")
     state = state_of(row) if row["state"] is not None else {}
-    first, attempt = f"{row['id']}.{place}.1", f"{row['id']}.{place}.{row['attempts'] + 1}"
     content = {
-        "deliveryId": attempt,
+        "deliveryId": f"{row['id']}.{place}.{row['attempts'] + 1}",
         "webhookId": receiver["id"],
-        "originalDeliveryId": first,
+        "originalDeliveryId": f"{row['id']}.{place}.1",
         "isRedelivery": bool(row["attempts"]),
-        "type": type,
+        "type": webhook,
         "timestamp": row["happened_at"] // 1000,
         "storeId": receiver["store_id"],
         "invoiceId": invoice["id"],
         "metadata": orjson.loads(invoice["metadata"] or "{}"),
     }
-    return Notice(**vars(event), content=content | flags_of(type, event.kind, state, invoice))
+    return replace(event, data=content | flags_of(webhook, event.kind, state, invoice))
 
 
 def signature(secret: str, body: bytes) -> str:
@@ -58,7 +48,7 @@ def signature(secret: str, body: bytes) -> str:
 
 def send(session: Session, receiver: Row, event: Event, _at: datetime, timeout_s: float) -> Answer:
     """One attempt; what goes wrong is an answer too. 2xx takes it."""
-    body = event.body
+    body = orjson.dumps(event.data)
     headers = {
         "Content-Type": "application/json; charset=utf-8",
         "BTCPay-Sig": signature(receiver["secret"], body),

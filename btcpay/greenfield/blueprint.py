@@ -1,28 +1,29 @@
-"""Who is let in by a plug-in's key, and which view answers which path."""
+"""The interface of plug-ins: which view answers which path, who is let in, how errors read."""
 
 from collections.abc import Callable
 from typing import Any
 
-from flask import Flask, Response, g, redirect, request
+from flask import Blueprint, Response, g, request
+from marshmallow import ValidationError
 
 from btcpay.api import admission
 from btcpay.greenfield import orders, stores, webhooks
-from btcpay.greenfield.errors import refusal
 from btcpay.merchants.shops import named
 from btcpay.values.errors import Forbidden, NotFound
 from btcpay.values.ids import is_id
 from btcpay.web import rate_limits
-from btcpay.web.application import add_path
+from btcpay.web.application import add_path, answer
+from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.service import Service
 from storage.queries import stores as stored
 
-ROOTS = tuple(f"{admission.ROOT}/{name}" for name in ("stores", "server", "api-keys"))
+View = Callable[..., Response]
 STORE = "/stores/<store>"
 INVOICES = f"{STORE}/invoices"
 WEBHOOKS, HOOK = f"{STORE}/webhooks", f"{STORE}/webhooks/<hook>"
 OF_WEBHOOKS = "webhooks.canmodifywebhooks"
 # Method and path, the permission that is needed there, and the view.
-OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Response]]] = {
+OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("GET", "/server/info"): ("", stores.server_info),
     ("GET", "/api-keys/current"): ("", stores.current_key),
     ("GET", "/stores"): ("canviewstoresettings", stores.all_stores),
@@ -45,40 +46,34 @@ OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Response]]] = {
     ("PUT", HOOK): (OF_WEBHOOKS, webhooks.change_webhook),
     ("DELETE", HOOK): (OF_WEBHOOKS, webhooks.remove_webhook),
 }
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
-class Greenfield:
-    """The dialect of `api/admission.py` that plug-ins speak."""
-
-    def speaks(self, path: str) -> bool:
-        return any(path == root or path.startswith(f"{root}/") for root in ROOTS)
-
-    def admit(self, service: Service) -> None:
-        """By a key that belongs to a store, within windows of its own. Raises ApiError."""
-        g.caller = caller = admission.authenticate(service, request, ("bearer", "token"))
-        reads = request.method in ("GET", "HEAD")
-        counted = rate_limits.SHOP_READS if reads else rate_limits.SHOP_WRITES
-        g.window = service.limiter.hit(counted, caller.key_id)
-        g.window.require_allowed(service.now())
-        if caller.store_id is None:
-            raise Forbidden("this API key belongs to no shop: `btcpay key issue --for`")
-
-    def refuse(self, error: Exception) -> Response:
-        return refusal(error)
-
-
-def add(app: Flask, service: Service) -> Greenfield:
-    """Serves all of it; who guards the app asks what is returned."""
+def plug_ins(service: Service) -> Blueprint:
+    """All of it, and below its roots whatever else is asked for, in its own words."""
+    blueprint = Blueprint("greenfield", __name__, url_prefix=admission.ROOT)
+    blueprint.before_request(lambda: _let_in(service))
+    blueprint.register_error_handler(Exception, refusal)
     for (method, path), (permission, view) in OPERATIONS.items():
-        name = f"greenfield {method} {path}"
-        add_path(app, admission.ROOT + path, _admitted(service, permission, view), name, method)
-    add_path(app, "/i/<id>", lambda id: redirect(f"/pay/{id}", 302), "greenfield page")
-    return Greenfield()
+        add_path(blueprint, path, _admitted(service, permission, view), f"{method} {path}", method)
+    for root in ("/stores", "/server", "/api-keys"):
+        for path in (root, f"{root}/", f"{root}/<path:rest>"):
+            blueprint.add_url_rule(path, f"other {path}", _nothing, methods=METHODS)
+    return blueprint
 
 
-def _admitted(
-    service: Service, permission: str, view: Callable[..., Response]
-) -> Callable[..., Response]:
+def _let_in(service: Service) -> None:
+    """By a key that belongs to a store, within windows of its own. Raises ApiError."""
+    g.caller = caller = admission.authenticate(service, request, ("bearer", "token"))
+    reads = request.method in ("GET", "HEAD")
+    counted = rate_limits.SHOP_READS if reads else rate_limits.SHOP_WRITES
+    g.window = service.limiter.hit(counted, caller.key_id)
+    g.window.require_allowed(service.now())
+    if caller.store_id is None:
+        raise Forbidden("this API key belongs to no shop: `btcpay key issue --for`")
+
+
+def _admitted(service: Service, permission: str, view: View) -> View:
     def answered(store: str | None = None, id: str | None = None, **rest: Any) -> Response:
         if store is not None and store != g.caller.store_id:
             raise NotFound("there is no store with this id")
@@ -90,3 +85,29 @@ def _admitted(
         return view(service, own, **rest if id is None else {"id": id})
 
     return answered
+
+
+def _nothing(**_: str) -> Response:
+    raise NotFound("there is nothing at this path")
+
+
+def refusal(error: Exception) -> Response:
+    """Errors as plug-ins read them: one object in both shapes, or a list of fields."""
+    if isinstance(error, ValidationError):
+        fields = mistakes("", error.normalized_messages())
+        return answer([{"path": path, "message": message} for path, message in fields], 422)
+    found = as_api_error(error)
+    said = {"code": found.code, "message": str(found)}
+    response = error_response(found)
+    response.data = answer(said | {"error": said}).data
+    return response
+
+
+def mistakes(path: str, found: Any) -> list[tuple[str, str]]:
+    """Each field's dotted path with what is wrong with it."""
+    if not isinstance(found, dict):
+        return [(path, str(message)) for message in found]
+    below = {
+        path if name == "_schema" else f"{path}.{name}".strip("."): found[name] for name in found
+    }
+    return [one for name in below for one in mistakes(name, below[name])]

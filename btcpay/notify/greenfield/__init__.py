@@ -1,1 +1,0 @@
-"""Webhooks of shops' plug-ins: the dialect of BTCPay Server's Greenfield API."""

@@ -1,0 +1,83 @@
+"""What Greenfield calls an invoice's state, and what happens to it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from btcpay.notify.kinds import EventKind
+from btcpay.settlement.decide import missing_sats
+from btcpay.settlement.values import Rules
+
+# Each status, and that of ours which an invoice has that is called so.
+OURS = {
+    "New": "open",
+    "Processing": "open",
+    "Settled": "paid",
+    "Expired": "expired",
+    "Invalid": "canceled",
+}
+_METHOD = ("afterExpiration", "paymentMethodId", "paymentMethod")
+# Each webhook, with what it says beside its names.
+WEBHOOKS: Mapping[str, Sequence[str]] = {
+    "InvoiceCreated": (),
+    "InvoiceReceivedPayment": _METHOD,
+    "InvoiceProcessing": ("overPaid",),
+    "InvoicePaymentSettled": _METHOD,
+    "InvoiceSettled": ("overPaid", "manuallyMarked"),
+    "InvoiceExpired": ("partiallyPaid",),
+    "InvoiceInvalid": ("manuallyMarked",),
+}
+_WHOLE_STORY = {
+    EventKind.INVOICE_CREATED: ["InvoiceCreated"],
+    EventKind.INVOICE_PAID: ["InvoiceSettled"],
+    EventKind.INVOICE_EXPIRED: ["InvoiceExpired"],
+    EventKind.INVOICE_CANCELED: ["InvoiceInvalid"],
+    EventKind.INVOICE_REOPENED: ["InvoiceInvalid"],
+}
+
+
+def meaning_of(row: Mapping[str, Any], rules: Rules) -> tuple[str, str]:
+    """Status and additional status; `row`: the invoice's.
+
+    It is paid late when all that confirmed is enough: OpenCart completes such an order by itself.
+    """
+    received_sats, beside_sats, status = row["received_sats"], row["beside_sats"], row["status"]
+    amount_sats, percent = row["amount_sats"], rules.tolerance_percent
+    if status == "canceled":
+        return "Invalid", "Marked"
+    if status == "expired":
+        if not missing_sats(status, amount_sats, beside_sats, percent):
+            return "Expired", "PaidLate"
+        return "Expired", "PaidPartial" if received_sats or beside_sats else "None"
+    if status == "paid":
+        over = "PaidOver" if received_sats + beside_sats > amount_sats else "None"
+        return "Settled", "Marked" if row["settled_reason"] else over
+    if missing_sats(status, amount_sats, received_sats, percent):
+        return "New", "PaidPartial" if received_sats else "None"
+    return "Processing", "PaidOver" if received_sats > amount_sats else "None"
+
+
+def webhooks_of(kind: EventKind, state: Mapping[str, Any]) -> list[str]:
+    """The webhooks of an event, in order; `state` is what publish() stores of it."""
+    is_whole = state.get("status") == "open" and not state["missing_sats"]
+    seen = ["InvoiceReceivedPayment", *(["InvoiceProcessing"] if is_whole else [])]
+    if kind == EventKind.INVOICE_PAYMENT_SEEN:
+        return seen
+    if kind == EventKind.PAYMENT_RECEIVED:
+        return [*(seen if state["is_first_seen"] else []), "InvoicePaymentSettled"]
+    return _WHOLE_STORY.get(kind, [])
+
+
+def flags_of(webhook: str, kind: EventKind, state: Mapping[str, Any], invoice: Mapping) -> dict:
+    """What a webhook says beside its names; `invoice` is the row as it is now."""
+    status, received_sats = state.get("status"), state.get("received_sats", 0)
+    over_sats = received_sats + (state["beside_sats"] if status == "paid" else 0)
+    by_hand = kind == EventKind.INVOICE_PAID and invoice["settled_reason"] is not None
+    flags = {
+        "afterExpiration": status in ("expired", "canceled"),
+        "manuallyMarked": by_hand or kind == EventKind.INVOICE_CANCELED,
+        "overPaid": over_sats > invoice["amount_sats"],
+        "partiallyPaid": received_sats > 0,
+        "paymentMethod": "BTC",
+        "paymentMethodId": "BTC-CHAIN",
+    }
+    return {name: flags[name] for name in WEBHOOKS[webhook]}
