@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Generic, TypeVar
 
 from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, LeftAlone, Spent
@@ -20,7 +21,8 @@ Source = TypeVar("Source", bound=BlockSource, covariant=True)
 T = TypeVar("T")
 
 HEDGE_S = 2.0  # without an answer, then the next source is asked too
-# After an answer without news, when all are asked at once: the others may know of a block.
+# The same for what is not urgent; and after an answer without news, when all are asked at once: the
+# others may know of a block.
 LATE_S = 10.0
 LONGEST_S = 3600.0  # no question lasts as long
 PATIENCE = 6  # failures in a row, then it is not asked again in this run
@@ -32,6 +34,7 @@ class Place(Generic[Source]):
     """A source, how often it has failed in this run, and how often since it last answered.
 
     `must_reach`: the height that it has to show before it is asked anything; 0 for none.
+    `is_quick`: it has neither failed nor been slow since it last answered.
     """
 
     one: Source
@@ -39,6 +42,7 @@ class Place(Generic[Source]):
     in_a_row: int = 0
     not_before_s: float = 0.0
     must_reach: int = 0
+    is_quick: bool = True
 
 
 class Line(Generic[Source]):
@@ -49,6 +53,7 @@ class Line(Generic[Source]):
     """
 
     hedge_s, late_s = HEDGE_S, LATE_S
+    most_at_once = 1
 
     def __init__(
         self, sources: Sequence[Source], after: Callable[[], None], pause: Callable[[float], None]
@@ -56,14 +61,22 @@ class Line(Generic[Source]):
         self._line = [Place(one) for one in sources]
         self._after, self._pause = after, pause
         self._lock = threading.Lock()
+        self._turns = count()
 
-    def ask(self, question: Callable[[Source], T]) -> T:
+    @property
+    def at_once(self) -> int:
+        """How many questions may be asked `by_turns` at a time."""
+        return max(1, min(self.most_at_once, sum(place.is_quick for place in self._places())))
+
+    def ask(self, question: Callable[[Source], T], by_turns: bool = False) -> T:
         """What `question` makes of the first source that answers all of it.
 
-        FetchError, ProofFailed and slowness turn it to the next one. Raises ExplorerError, and
-        OutOfQuota when all that is missing is calls or time.
+        FetchError, ProofFailed and slowness turn it to the next one. `by_turns` begins with another
+        of the quick ones each time, and is patient. Raises ExplorerError, and OutOfQuota when all
+        that is missing is calls or time.
         """
-        found, _ = self.ask_all(question, lambda: 0.0, self.hedge_s)
+        every_s = self.late_s if by_turns else self.hedge_s
+        found, _ = self.ask_all(question, lambda: 0.0, every_s, by_turns)
         return next(iter(found.values()))
 
     def ask_all(
@@ -71,6 +84,7 @@ class Line(Generic[Source]):
         question: Callable[[Source], T],
         patience_s: Callable[[], float] = lambda: LONGEST_S,
         every_s: float = 0.0,
+        by_turns: bool = False,
     ) -> tuple[dict[Source, T], dict[Source, Exception]]:
         """What it makes of each source, and why others have not answered; raises as `ask`.
 
@@ -80,7 +94,7 @@ class Line(Generic[Source]):
         """
         found: dict[Source, T] = {}
         errors: dict[Source, Exception] = {}
-        left, running = deque(self._places()), dict[Future[T], Place[Source]]()
+        left, running = deque(self._places(by_turns)), dict[Future[T], Place[Source]]()
         next_s, end_s = 0.0, time.monotonic() + LONGEST_S
         try:
             while (now_s := time.monotonic()) < end_s:
@@ -101,7 +115,7 @@ class Line(Generic[Source]):
                         if self._may_pass(place, error) and before is None:
                             left.append(place)
                     else:
-                        place.in_a_row = 0
+                        place.in_a_row, place.is_quick = 0, True
                         end_s = min(end_s, time.monotonic() + patience_s())
         finally:
             for slow in running.values():
@@ -123,12 +137,18 @@ class Line(Generic[Source]):
         with self._lock:
             self._line.sort(key=lambda place: heights.get(place.one, -1) < height)
 
-    def _places(self) -> list[Place[Source]]:
+    def _places(self, by_turns: bool = False) -> list[Place[Source]]:
         with self._lock:
-            return list(self._line)
+            places = list(self._line)
+        quick = [place for place in places if place.is_quick]
+        if by_turns and quick:
+            first = quick[next(self._turns) % len(quick)]
+            places.sort(key=lambda place: place is not first)
+        return places
 
     def _to_the_end(self, place: Place[Source]) -> None:
         with self._lock:
+            place.is_quick = False
             self._line.sort(key=lambda each: each is place)
 
     def _ask(self, place: Place[Source], question: Callable[[Source], T]) -> T:

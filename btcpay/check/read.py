@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Collection
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,6 +14,7 @@ from btcpay.check.apply import try_apply
 from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
 from btcpay.check.receipt_prices import is_late, receipt_prices
 from btcpay.check.report import Report
+from btcpay.http.deadline import in_thread
 from btcpay.prices.price import Prices
 from btcpay.proofs.block import ProvenBlock, prove_block
 from btcpay.settings.settings import Settings
@@ -31,6 +33,7 @@ MOST_PASSED = 3  # blocks in a row that nobody could show: then it is not the bl
 # old, up to an hour. Each run asks for a new one: a payment of now must not wait when the explorers
 # were away for a moment.
 NEW, FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(minutes=1), timedelta(hours=1)
+Fetched = tuple[ProvenBlock, str]
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,19 @@ class Reader:
         until_s = time.monotonic() + MOST_S
         passed: set[str] = set()
         errors: list[ExplorerError] = []
-        failed_in_a_row, order = 0, blocks.NEWEST
+        failed_in_a_row, order, ahead = 0, blocks.NEWEST, 1
+        fetched = dict[str, Future[Fetched]]()
         try:
-            while row := self._due(order, passed):
+            while rows := self._due(order, passed, ahead):
+                row = rows[0]
                 if time.monotonic() > until_s or not self._may_read(row):
                     break
+                fetched = {
+                    row["hash"]: fetched.get(row["hash"]) or self._fetch(row, by_turns=ahead > 1)
+                    for row in rows
+                }
                 try:
-                    if not self._read(row, report):
+                    if not self._read(row, report, fetched.pop(row["hash"])):
                         passed.add(row["hash"])
                     failed_in_a_row = 0
                 except OutOfQuota as error:
@@ -72,6 +81,7 @@ class Reader:
                     if failed_in_a_row == MOST_PASSED:
                         break
                 order = blocks.NEWEST if errors else blocks.OLDEST
+                ahead = self.sources.at_once
         finally:
             report.behind = self.db.only(blocks.UNREAD)["blocks"]
             per_hour = self.settings.explorer_calls_per_hour
@@ -79,10 +89,19 @@ class Reader:
         if errors:
             raise errors[0]
 
-    def _due(self, order: Query, passed: Collection[str]) -> Row | None:
-        """The first in this order but those that this run has passed over."""
-        rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + 1)
-        return next((row for row in rows if row["hash"] not in passed), None)
+    def _due(self, order: Query, passed: Collection[str], most: int) -> list[Row]:
+        """The first ones in this order but those that this run has passed over."""
+        rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + most)
+        return [row for row in rows if row["hash"] not in passed][:most]
+
+    def _fetch(self, row: Row, by_turns: bool = False) -> Future[Fetched]:
+        """The block, proven, and the host that showed it."""
+        hash = row["hash"]
+
+        def shown(one: BlockSource) -> Fetched:
+            return prove_block(one.raw_block(hash), hash), one.host
+
+        return in_thread(lambda: self.sources.ask(shown, by_turns))
 
     def _pass_over(self, row: Row) -> None:
         now = self.now()
@@ -97,12 +116,9 @@ class Reader:
         is_newest = row["height"] == blocks.tip_height(self.db)
         return is_newest or allowance.minutely > allowance.per_hour / 60 / KEPT_PART
 
-    def _read(self, row: Row, report: Report) -> bool:
-        """Whether nothing of it has to be read again."""
-        hash = row["hash"]
-        block, host = self.sources.ask(
-            lambda one: (prove_block(one.raw_block(hash), hash), one.host)
-        )
+    def _read(self, row: Row, report: Report, fetched: Future[Fetched] | None = None) -> bool:
+        """Whether nothing of it has to be read again; it is asked for now unless it was."""
+        block, host = (fetched or self._fetch(row)).result()
         now = self.now()
         is_priced = not is_late(from_ms(row["mined_at"]), now) and paid_by(self.db, block)
         prices = receipt_prices(self.db, self.prices) if is_priced else {}

@@ -36,7 +36,7 @@ class OneBlock:
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
 
-    def ask(self, question: Callable[[Any], Any]) -> Any:
+    def ask(self, question: Callable[[Any], Any], by_turns: bool) -> Any:
         return question(self)
 
     def raw_block(self, _hash: str) -> bytes:

@@ -28,11 +28,11 @@ class Dying(Explorers):
 
     left = 0
 
-    def ask(self, question: Callable[..., Any]) -> Any:
+    def ask(self, question: Callable[..., Any], by_turns: bool = False) -> Any:
         if not self.left:
             raise Killed
         self.left -= 1
-        return super().ask(question)
+        return super().ask(question, by_turns)
 
 
 def hashes(till: Till) -> dict[int, str]:

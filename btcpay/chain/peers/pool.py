@@ -17,6 +17,8 @@ from storage.database import Database
 class Peers(Pool[Peer]):
     """`after` is called at the end of each question's thread; `liars` have shown what is not so."""
 
+    most_at_once = 4  # blocks of 4 MB are held, each with what is read from it
+
     def __init__(
         self,
         network: Network,

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -77,6 +78,30 @@ def test_a_payment_is_found_reorganised_and_proven_over_two_peers(shop):
     assert check(till, *peers).blocks == 0
     assert till.balance() == (invoice["amount_sats"],) * 2
     assert "pong" in peers[0].asked
+
+
+def test_blocks_of_a_pause_come_from_several_peers_at_once(shop):
+    """Once the newest is there, none comes before four different ones are asked for."""
+    till, open_peer = shop
+    asked, four = set[bytes](), threading.Event()
+
+    def held(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+        if command == "getdata" and asked:
+            asked.add(body)
+            if len(asked) == 5:
+                four.set()
+            four.wait(timeout=30)
+        elif command == "getdata":
+            asked.add(body)
+        return False
+
+    invoice = till.shop.invoice()
+    assert check(till, open_peer()).complete
+    till.pay(invoice)
+    till.mine(30)
+    report = check(till, *(open_peer(held) for _ in range(5)))
+    assert report.changed == {invoice["id"]: "paid"} and report.blocks == 30 and report.complete
+    assert four.is_set()
 
 
 @pytest.mark.parametrize("behind", [1, 2, 3, 12])
@@ -215,6 +240,19 @@ def test_one_bad_peer_keeps_no_payment_back(shop, bad):
     report = check(till, open_peer(bad), open_peer())
     assert report.changed == {invoice["id"]: "paid"} and not report.chain_failed
     assert report.took_ms < 30_000 and report.read_bytes < 60_000_000
+
+
+@pytest.mark.parametrize("name", ["no block", "a false block", "hanging up amid a block"])
+def test_one_bad_peer_of_four_keeps_no_block_of_a_pause_back(shop, name):
+    till, open_peer = shop
+    peers = [open_peer(BAD[name]), *(open_peer() for _ in range(3))]
+    invoice = till.shop.invoice()
+    assert check(till, *peers[1:]).complete
+    till.pay(invoice)
+    till.mine(40)
+    report = check(till, *peers)
+    assert report.changed == {invoice["id"]: "paid"} and report.blocks == 40 and report.complete
+    assert report.took_ms < 30_000 and peers[0].asked.count("getdata") < 10
 
 
 def test_a_peer_of_another_network_begins_nothing(shop, caplog):
