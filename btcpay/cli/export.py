@@ -1,12 +1,10 @@
 """`export`: payments for the bookkeeper, labels for the wallet; written while they are read."""
 
-import io
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import chain
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -20,16 +18,13 @@ from storage.database import Database, Row
 from storage.queries import merchants
 
 
-class Moment(click.ParamType):
+def _moment(_context: Any, _option: Any, text: str | None) -> datetime | None:
     """A day (its beginning) or an ISO 8601 time, both the merchant's unless it says otherwise."""
-
-    name = "date"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
-        try:
-            return datetime.fromisoformat(value)
-        except ValueError:
-            return self.fail(f"{value!r} is neither a day (2026-01-31) nor an ISO 8601 time")
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        why = f"{text!r} is neither a day (2026-01-31) nor an ISO 8601 time"
+        raise click.BadParameter(why) from None
 
 
 of_merchant = click.option("--merchant", metavar="NAME", help="Only this merchant's.")
@@ -41,8 +36,8 @@ def export() -> None:
 
 
 @export.command("payments")
-@click.option("--from", "from_at", type=Moment(), help="Received then or later.")
-@click.option("--to", "to_at", type=Moment(), help="Received before that.")
+@click.option("--from", "from_at", metavar="DATE", callback=_moment, help="Received then or later.")
+@click.option("--to", "to_at", metavar="DATE", callback=_moment, help="Received before that.")
 @of_merchant
 @answering
 def export_payments(
@@ -58,8 +53,7 @@ def export_payments(
         payments.received(shell.db, owner, *span) for owner, span in owners
     )
     exact = ({name: number(name, value) for name, value in row.items()} for row in records)
-    with _output(newline="") as file:
-        file.writelines(json_lines(exact) if shell.as_json else payments.csv_lines(records))
+    _write(json_lines(exact) if shell.as_json else payments.csv_lines(records))
 
 
 def _span(owner: Row, from_at: datetime | None, to_at: datetime | None) -> tuple[int, int]:
@@ -80,21 +74,15 @@ def export_labels(shell: Shell, merchant: str | None) -> None:
 
     Wallets such as Sparrow import them. They show who paid for what: delete the file afterwards.
     """
-    with _output(newline="\n") as file:
-        for owner in _chosen(shell.db, merchant):
-            file.writelines(label_lines(shell.db, owner))
+    for owner in _chosen(shell.db, merchant):
+        _write(label_lines(shell.db, owner))
 
 
 def _chosen(db: Database, name: str | None) -> list[Row]:
     return db.rows(merchants.ALL) if name is None else [find_merchant(db, name)]
 
 
-@contextmanager
-def _output(newline: str) -> Iterator[TextIO]:
-    """Standard output in UTF-8, whatever the terminal's own encoding is."""
-    file = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline=newline)
-    try:
-        yield file
-        file.flush()
-    finally:
-        file.detach()
+def _write(lines: Iterable[str]) -> None:
+    """To standard output in UTF-8, whatever the terminal's own encoding is."""
+    sys.stdout.buffer.writelines(line.encode() for line in lines)
+    sys.stdout.buffer.flush()

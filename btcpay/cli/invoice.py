@@ -44,6 +44,7 @@ SHOW_COLUMNS = (
     " description deposit_address address_index payment_link_id return_url tx_hash settled_reason"
     " expires_at paid_at checked_at created_at"
 )
+STANDING = "reason received_sats unconfirmed_sats missing_sats confirmations"
 PAYMENT_COLUMNS = " ".join(field.name for field in Payment.PUBLIC)
 OUTPUT_COLUMNS = (
     "txid vout amount_sats first_seen_at block_height block_hash block_time_at spent_height"
@@ -140,18 +141,10 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
 
 
 def _all_facts(story: Story, received: list[Row], next_look: str) -> dict:
-    verdict = story.verdict
     attention = {"reason": story.attention, "since_at": story.attention_since_at}
     return {
         "invoice": plain(story.row, SHOW_COLUMNS),
-        "standing": {
-            "reason": verdict.reason,
-            "received_sats": verdict.received_sats,
-            "unconfirmed_sats": verdict.unconfirmed_sats,
-            "missing_sats": verdict.missing_sats,
-            "confirmations": verdict.confirmations,
-            "confirmations_needed": story.needed,
-        },
+        "standing": plain(vars(story.verdict), STANDING) | {"confirmations_needed": story.needed},
         "attention": plain(attention, "reason since_at") if story.attention else None,
         "next_look": next_look,
         "payments": [plain(payment, PAYMENT_COLUMNS) for payment in received],

@@ -5,16 +5,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Generic, TypeVar
+from functools import lru_cache
+from typing import Any
 
 import requests
 
 from btcpay.sandbox.errors import BadRequest, ShopAway
 
 Json = dict[str, Any]
-T = TypeVar("T")
 
 MERCHANT = "demo"
 TIMEOUT_S, COMMAND_TIMEOUT_S = 10, 60
@@ -27,8 +26,14 @@ class Shop:
 
     def __init__(self, root: str, key: str) -> None:
         self._root, self._api, self._key = root, f"{root}/api/v1", key
-        self.invoices = Kept(lambda: self._list("/invoices"), INVOICES_S)
-        self.links = Kept(lambda: self._list("/payment-links"), LINKS_S)
+        self._lock = threading.Lock()
+        self._kept = lru_cache(maxsize=2)(lambda path, _turn: self._list(path))
+
+    def invoices(self) -> list[Json]:
+        return self._lately("/invoices", INVOICES_S)
+
+    def links(self) -> list[Json]:
+        return self._lately("/payment-links", LINKS_S)
 
     def invoice(self, id: str) -> Json:
         """As the API shows it now. Raises BadRequest when the shop has no such invoice."""
@@ -47,7 +52,7 @@ class Shop:
         answer = self._ask("POST", f"{self._api}/invoices", data=body.encode())
         if not answer.ok:
             raise BadRequest(f"The shop says: {answer.json()['error']['message']}")
-        self.invoices.forget()
+        self._kept.cache_clear()
         return _json(answer)
 
     def look(self, invoice: Json) -> Json:
@@ -65,6 +70,11 @@ class Shop:
             raise ShopAway(f"no link into the merchant's pages: {ended.stderr.strip()}")
         return ended.stdout.strip()
 
+    def _lately(self, path: str, seconds: float) -> list[Json]:
+        """A list as it was asked for within these seconds, by whoever asked first."""
+        with self._lock:
+            return self._kept(path, int(time.monotonic() / seconds))
+
     def _list(self, path: str) -> list[Json]:
         """The newest hundred."""
         return list(_json(self._ask("GET", f"{self._api}{path}?limit=100"))["data"])
@@ -77,25 +87,6 @@ class Shop:
             return requests.request(method, url, headers=headers, timeout=TIMEOUT_S, data=data)
         except requests.RequestException:
             raise ShopAway("the shop does not answer; the log says more") from None
-
-
-class Kept(Generic[T]):
-    """What was answered last, asked for again once it is older than `seconds`. Thread safe."""
-
-    def __init__(self, ask: Callable[[], T], seconds: float) -> None:
-        self._ask, self._seconds = ask, seconds
-        self._lock = threading.Lock()
-        self._until_s = 0.0
-
-    def __call__(self) -> T:
-        with self._lock:
-            if time.monotonic() >= self._until_s:
-                self._value = self._ask()
-                self._until_s = time.monotonic() + self._seconds
-            return self._value
-
-    def forget(self) -> None:
-        self._until_s = 0.0
 
 
 def _json(answer: requests.Response) -> Json:

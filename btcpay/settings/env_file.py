@@ -57,12 +57,17 @@ def values_of(environ: Mapping[str, str]) -> dict[str, str]:
     file = environ.get(VARIABLE, "")
     if not file.strip():
         return {}
+    return parse(text_of(file, file), file)
+
+
+def text_of(path: str, name: str) -> str:
+    """What is in a file that mistakes call `name`. Raises SettingsError; it repeats nothing."""
     try:
-        return parse(Path(file).read_bytes().decode(), file)
+        return Path(path).read_bytes().decode()
     except OSError as error:
-        raise SettingsError([f"{file} cannot be read: {error.strerror}"]) from None
-    except UnicodeDecodeError:
-        raise SettingsError([f"{file} is not in UTF-8"]) from None
+        raise SettingsError([f"{name} cannot be read: {error.strerror}"]) from None
+    except ValueError:  # no UTF-8, or a path with a null byte
+        raise SettingsError([f"{name} is not in UTF-8"]) from None
 
 
 def fill(environ: MutableMapping[str, str]) -> None:

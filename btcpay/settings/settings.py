@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from importlib.util import find_spec
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -180,12 +179,7 @@ def _text_of(environ: Mapping[str, str], name: str) -> str:
         return text
     if text:
         raise SettingsError([f"{name} and {by_file} are both set: one of them is to be taken out"])
-    try:
-        found = Path(path).read_bytes().decode().strip()
-    except OSError as error:
-        raise SettingsError([f"{by_file}: {path} cannot be read: {error.strerror}"]) from None
-    except ValueError:  # no UTF-8, or a path with a null byte
-        raise SettingsError([f"{by_file}: {path!a} is no file of UTF-8"]) from None
+    found = env_file.text_of(path, f"{by_file}: {path}").strip()
     if not found:
         raise SettingsError([f"{by_file}: {path} is empty"])
     return found

@@ -270,7 +270,7 @@ def test_paid_addresses_of_every_form_are_found_again(till, tmp_path):
         owner.invoice()
     file = backed_up(till, tmp_path / "kept.db")
     lost = {owner.invoice()["deposit_address"]: 10_000 for owner in owners}
-    till.sandbox.wallet.pay_many(lost, till.now)
+    till.sandbox.chain.accept(till.sandbox.wallet.draft(lost), till.now)
     _, *moves = restored(till, file, tmp_path / "place.db", skip=0).moves
     assert [(move.used, move.next_index) for move in moves] == [((1,), 2)] * len(owners)
 

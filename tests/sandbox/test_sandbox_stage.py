@@ -9,7 +9,7 @@ from ports import free_port
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.scenes import stage as stages
 from btcpay.sandbox.scenes.stage import Stage
-from btcpay.sandbox.shop import Kept, Shop
+from btcpay.sandbox.shop import Shop
 
 
 def played(act) -> dict:
@@ -61,14 +61,22 @@ def test_scenes_begun_at_once_are_played_one_at_a_time():
     assert max(most) == 1 and playing == []
 
 
+class Counting(Shop):
+    """Answers how often it was asked."""
+
+    asked = 0
+
+    def _list(self, path: str) -> int:
+        self.asked += 1
+        return self.asked
+
+
 def test_what_is_kept_is_asked_for_again_when_it_is_old_or_forgotten():
-    asked = []
-    fresh = Kept(lambda: asked.append(1) or len(asked), 3600)
-    assert [fresh(), fresh()] == [1, 1]
-    fresh.forget()
-    assert fresh() == 2
-    old = Kept(lambda: asked.append(1) or len(asked), 0)
-    assert [old(), old()] == [3, 4]
+    shop = Counting("http://127.0.0.1", "sk_test_x")
+    assert [shop._lately("/invoices", 1e9) for _ in "12"] == [1, 1]
+    shop._kept.cache_clear()
+    assert shop._lately("/invoices", 1e9) == 2
+    assert [shop._lately("/invoices", 1e-9) for _ in "12"] == [3, 4]
 
 
 @pytest.fixture

@@ -272,7 +272,7 @@ WRONG_FILES = {
     "is missing": (None, "cannot be read: No such file or directory"),
     "is empty": (b"", "is empty"),
     "has a line end alone": (b"\n", "is empty"),
-    "is no UTF-8": (b"hunter2\xff", "is no file of UTF-8"),
+    "is no UTF-8": (b"hunter2\xff", "is not in UTF-8"),
 }
 
 

@@ -20,6 +20,7 @@ from storage.queries import merchants, meta, peers
 
 log = logging.getLogger(__name__)
 
+MORE_CALLS = "see BTCPAY_EXPLORER_CALLS_PER_HOUR"
 PEER = "place height good_at"
 MOST_HELD = 1000  # log lines; a run with more of them is printed as it comes
 
@@ -90,32 +91,30 @@ def _holding(handler: logging.Handler) -> MemoryHandler:
 
 
 def lines_of(report: Report) -> list[str]:
-    lines = [
-        f"blocks read: {report.blocks}, invoices that the mempool was asked for: {report.looked},"
-        f" calls: {report.calls}, MB: {report.read_bytes / 1e6:.1f}"
-    ]
-    if report.behind:
-        blocks = "1 block is" if report.behind == 1 else f"{report.behind} blocks are"
-        hours = "an hour" if report.behind_h == 1 else f"{report.behind_h} hours"
-        lines.append(
-            f"{blocks} still to be read, within {hours}: see BTCPAY_EXPLORER_CALLS_PER_HOUR"
-        )
-    if report.failed:
-        lines.append(f"{len(report.failed)} invoices could not be looked for")
-    if report.unreached:
-        lines.append(
+    blocks = "1 block is" if report.behind == 1 else f"{report.behind} blocks are"
+    hours = "an hour" if report.behind_h == 1 else f"{report.behind_h} hours"
+    said = [
+        (report.behind, f"{blocks} still to be read, within {hours}: {MORE_CALLS}"),
+        (report.failed, f"{len(report.failed)} invoices could not be looked for"),
+        (
+            report.unreached,
             f"previews are late for {len(report.unreached)} invoices that somebody waits for; their"
-            " payments are found in blocks: see BTCPAY_EXPLORER_CALLS_PER_HOUR"
-        )
-    if report.put_off:
-        lines.append(f"{report.put_off} invoices wait for the next run")
-    if report.chain_failed:
-        lines.append("no explorer could be asked for the chain: the next run goes on")
-    if report.stuck:
-        lines.append(f"the chain may not be whole, and nothing expires: {report.stuck}")
-    if report.clock_ahead_s:
-        lines.append(f"this machine's clock is {report.clock_ahead_s} s ahead: {REMEDY}")
-    return lines + [f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()]
+            f" payments are found in blocks: {MORE_CALLS}",
+        ),
+        (report.put_off, f"{report.put_off} invoices wait for the next run"),
+        (report.chain_failed, "no explorer could be asked for the chain: the next run goes on"),
+        (report.stuck, f"the chain may not be whole, and nothing expires: {report.stuck}"),
+        (
+            report.clock_ahead_s,
+            f"this machine's clock is {report.clock_ahead_s} s ahead: {REMEDY}",
+        ),
+    ]
+    return [
+        f"blocks read: {report.blocks}, invoices that the mempool was asked for: {report.looked},"
+        f" calls: {report.calls}, MB: {report.read_bytes / 1e6:.1f}",
+        *(line for is_so, line in said if is_so),
+        *(f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()),
+    ]
 
 
 def show_skipped(db: Database, quiet: bool, mark: str) -> None:

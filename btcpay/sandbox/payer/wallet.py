@@ -28,12 +28,9 @@ class Wallet:
             return spendables(self.chain, self.script)
 
     def pay(self, address: str, sats: int, now: int) -> str:
-        return self.pay_many({address: sats}, now)
-
-    def pay_many(self, sats: Mapping[str, int], now: int) -> str:
-        """The txid of one transaction for all."""
+        """The txid."""
         with self.chain.lock:
-            return self.chain.accept(self.draft(sats), now)
+            return self.chain.accept(self.draft({address: sats}), now)
 
     def draft(self, sats: Mapping[str, int]) -> bytes:
         """Signed and sent to nobody."""

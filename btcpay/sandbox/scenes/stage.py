@@ -20,10 +20,10 @@ class Stopped(SandboxError):
 
 
 class Stage:
-    """Thread safe."""
+    """Thread safe: only the scene that plays changes what is shown."""
 
     def __init__(self) -> None:
-        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._stop = threading.Event()
         self._turn = threading.RLock()  # of two presses at once the second ends the first's scene
         self._thread: threading.Thread | None = None
         self._view: Json = {}
@@ -31,8 +31,7 @@ class Stage:
 
     def view(self) -> Json | None:
         """The newest scene, if any; its `state` is playing, over, stopped or failed."""
-        with self._lock:
-            return self._view or None
+        return self._view or None
 
     def start(self, name: str, title: str, act: Callable[[], None], quick: bool = False) -> None:
         """Plays `act`; a scene that still plays is stopped."""
@@ -72,8 +71,7 @@ class Stage:
             self._wait(LOOKS_EVERY_S)
 
     def _change(self, parts: Json) -> None:
-        with self._lock:
-            self._view = self._view | parts
+        self._view = self._view | parts
 
     def _wait(self, seconds: float) -> None:
         if self._stop.wait(max(0, seconds)):

@@ -94,7 +94,7 @@ def explorer(sandbox: Sandbox) -> Answer:
     about = _open_invoice(sandbox)
     switches.invented = invent(sandbox.wallet, about["deposit_address"], about["amount_sats"])
     switches.explorer_up = True
-    return {"explorer": state, "invoice": about["id"], "txid": switches.invented.tx.txid}
+    return {"explorer": state, "invoice": about["id"], "txid": switches.invented.found.tx.txid}
 
 
 def price(sandbox: Sandbox) -> Answer:

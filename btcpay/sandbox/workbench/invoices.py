@@ -15,24 +15,25 @@ OVER = ("paid", "expired", "canceled")
 
 @dataclass(frozen=True)
 class OnChain:
-    """What has come to an address: in satoshis, by what waits and by the blocks' heights."""
+    """What has come to an invoice's address, in satoshis: what waits, and what is in blocks."""
 
     waiting_sats: int
     confirmed_sats: int
+    missing_sats: int
     heights: tuple[int, ...]
     payments: tuple[str, ...]  # what the payer's wallet has sent and could replace, newest first
 
-    def missing_sats(self, amount_sats: int) -> int:
-        return max(0, amount_sats - self.waiting_sats - self.confirmed_sats)
 
-
-def on_chain(sandbox: Sandbox, address: str) -> OnChain:
-    """Hold the chain's lock. Raises BadRequest for what is no regtest address."""
-    script, own = script_of(address), sandbox.wallet.payments()
-    waiting, confirmed = sandbox.chain.waiting_of(script), sandbox.chain.confirmed_of(script)
+def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
+    """Raises BadRequest for an address that is not regtest's."""
+    with sandbox.chain.lock:
+        script, own = script_of(invoice["deposit_address"]), sandbox.wallet.payments()
+        waiting, confirmed = sandbox.chain.waiting_of(script), sandbox.chain.confirmed_of(script)
+    waiting_sats, confirmed_sats = _sum(waiting, script), _sum(confirmed, script)
     return OnChain(
-        _sum(waiting, script),
-        _sum(confirmed, script),
+        waiting_sats,
+        confirmed_sats,
+        max(0, invoice["amount_sats"] - waiting_sats - confirmed_sats),
         tuple(sorted({found.height for found in confirmed if found.height is not None})),
         tuple(found.tx.txid for found in waiting if found.tx.txid in own),
     )
@@ -55,33 +56,24 @@ def order_of(sandbox: Sandbox, form: Form) -> Order:
     if not (id := field(form, "invoice")):
         return read_order(form)
     invoice = require_shop(sandbox).invoice(id)
-    address, amount_sats = invoice["deposit_address"], invoice["amount_sats"]
     if given := field(form, "amount"):
-        return Order(address, read_amount(given))
-    with sandbox.chain.lock:
-        return Order(address, on_chain(sandbox, address).missing_sats(amount_sats) or amount_sats)
+        return Order(invoice["deposit_address"], read_amount(given))
+    missing_sats = on_chain(sandbox, invoice).missing_sats
+    return Order(invoice["deposit_address"], missing_sats or invoice["amount_sats"])
 
 
 def newest_payment(sandbox: Sandbox, id: str) -> str:
     """The txid of the payer's newest waiting payment to an invoice. Raises BadRequest, ShopAway."""
-    address = require_shop(sandbox).invoice(id)["deposit_address"]
-    with sandbox.chain.lock:
-        payments = on_chain(sandbox, address).payments
+    payments = on_chain(sandbox, require_shop(sandbox).invoice(id)).payments
     if not payments:
         raise BadRequest("nothing waits for this invoice; press pay first")
     return payments[0]
 
 
 def row_of(sandbox: Sandbox, invoice: Json) -> dict[str, Any]:
-    """Hold the chain's lock."""
-    chain = on_chain(sandbox, invoice["deposit_address"])
-    return {
-        **invoice,
-        "chain": chain,
-        "missing_sats": chain.missing_sats(invoice["amount_sats"]),
-        "is_over": invoice["status"] in OVER,
-        "came": _came(chain, invoice),
-    }
+    chain = on_chain(sandbox, invoice)
+    came = _came(chain, invoice)
+    return {**invoice, "chain": chain, "is_over": invoice["status"] in OVER, "came": came}
 
 
 def _came(chain: OnChain, invoice: Json) -> list[str]:
@@ -93,5 +85,4 @@ def _came(chain: OnChain, invoice: Json) -> list[str]:
     ]
     if not parts:
         return ["nothing came" if invoice["status"] in OVER else "nothing has come yet"]
-    missing_sats = chain.missing_sats(all_sats)
-    return [*parts, f"{missing_sats:,} missing"] if missing_sats else parts
+    return [*parts, f"{chain.missing_sats:,} missing"] if chain.missing_sats else parts

@@ -1,8 +1,8 @@
 """The page: scenes, the shop's invoices, the chain, faults and events, each with its buttons."""
 
-import itertools
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ from flask.typing import ResponseReturnValue
 from btcpay.sandbox.errors import ShopAway
 from btcpay.sandbox.esplora.app import text
 from btcpay.sandbox.node.chain import Chain
+from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.payer.coins import total
 from btcpay.sandbox.scenes.stories import SCENES
@@ -128,22 +129,16 @@ def _customer_page(scene: Json | None, rows: list[dict[str, Any]]) -> str:
 def _chain_facts(sandbox: Sandbox) -> dict[str, Any]:
     chain, wallet = sandbox.chain, sandbox.wallet
     newest_blocks = chain.ledger.hashes[-SHOWN_BLOCKS:][::-1]
+    all_txs = (*chain.ledger.confirmed.values(), *chain.mempool.entries.values())
+    newest_txs = (found for found in reversed(all_txs) if not found.tx.is_coinbase)
     return {
         "height": chain.ledger.height,
         "balance_sats": total(wallet.coins()),  # with waiting change
         "wallet_address": wallet.address,
         "blocks": [_block_row(chain, each) for each in newest_blocks],
         "waiting": len(chain.mempool.entries),
-        "txs": [_tx_row(chain, wallet.script, txid) for txid in _last_txids(chain)],
+        "txs": [_tx_row(wallet.script, found) for found in islice(newest_txs, SHOWN_TXS)],
     }
-
-
-def _last_txids(chain: Chain) -> list[str]:
-    """The newest transactions that are no coinbase, waiting ones first."""
-    confirmed = reversed(chain.ledger.confirmed.values())
-    recent = (each.tx.txid for each in confirmed if not each.tx.is_coinbase)
-    newest = itertools.chain(reversed(chain.mempool.entries), recent)
-    return list(itertools.islice(newest, SHOWN_TXS))
 
 
 def _block_row(chain: Chain, block_hash: str) -> dict[str, Any]:
@@ -152,9 +147,8 @@ def _block_row(chain: Chain, block_hash: str) -> dict[str, Any]:
     return {"height": height, "hash": block_hash, "time": mined_at, "tx_count": len(block.txs)}
 
 
-def _tx_row(chain: Chain, wallet_script: bytes, txid: str) -> dict[str, Any]:
+def _tx_row(wallet_script: bytes, found: Found) -> dict[str, Any]:
     """With address and satoshis of every output but the wallet's own change."""
-    found = chain.find(txid)
     others = [output for output in found.tx.outputs if output.script != wallet_script]
     paid = [(address_of(o.script) or o.script.hex(), o.value_sats) for o in others]
-    return {"txid": txid, "height": found.height, "outputs": paid}
+    return {"txid": found.tx.txid, "height": found.height, "outputs": paid}
