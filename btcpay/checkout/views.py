@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
@@ -86,19 +85,13 @@ class Checkout:
         brand = self.pages.brand(snapshot.row["merchant_id"])
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
         press = new_form() if page.link_id else None
-        shop = self._shop_of(snapshot.row)
-        shown = self.pages.page("invoice.html", brand=brand, page=page, press=press, shop=shop)
+        store_id, sent = snapshot.row["store_id"], json.loads(snapshot.row["shop_order"] or "{}")
+        shop = store_id and self.service.db.only(stores.BY_ID, id=store_id)
+        shared = {"brand": brand, "page": page, "press": press, "shop": shop, "sent": sent}
+        shown = self.pages.page("invoice.html", **shared)
         if shop:
-            shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=shop["origin"])
+            shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=shop["shop_url"])
         return shown
-
-    def _shop_of(self, invoice: Row) -> dict[str, Any] | None:
-        """Of a plug-in's order: whose pages may frame it and hear how it stands; its way back."""
-        if invoice["store_id"] is None:
-            return None
-        origin = self.service.db.only(stores.BY_ID, id=invoice["store_id"])["shop_url"]
-        leads_back = json.loads(invoice["shop_order"]).get("redirectAutomatically", False)
-        return {"origin": origin, "leads_back": leads_back}
 
     def show_status(self, id: str) -> Response:
         return answer(status_of(snapshot_of(self.service, id)))

@@ -14,21 +14,23 @@ import orjson
 from marshmallow import Schema, ValidationError, fields, validate
 
 from btcpay.invoices.create import BTC, Order
-from btcpay.merchants.branding import INVOICE, MAX_REFERENCE_CHARACTERS, checked_url
-from btcpay.merchants.shops import is_within
+from btcpay.merchants.branding import INVOICE, MAX_REFERENCE_CHARACTERS
+from btcpay.merchants.shops import own_url
 from btcpay.notify.greenfield_words import OURS
-from btcpay.values.currencies import checked_currency, rounded
+from btcpay.values.currencies import checked_currency, rounded, unit_of
 from btcpay.values.errors import CommandError, TooMuch
-from btcpay.values.money import MAX_MONEY_BTC, SATS_PER_BTC
+from btcpay.values.money import MAX_MONEY_BTC, MAX_MONEY_SATS, SATS_PER_BTC
 from btcpay.web.body import parse, read_body
 from schemas.requests import MAX_AMOUNT, Body
 from storage.database import Row
 
 SATS = "SATS"
+SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest becomes nothing
+# The most that can exist, and the smallest part of it.
+_IN_BITCOIN = {BTC: (MAX_MONEY_BTC, SMALLEST), SATS: (MAX_MONEY_SATS, Decimal(1))}
 BITCOIN = {"BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain"}
 SPEEDS = {"HighSpeed": 1, "MediumSpeed": 1, "LowMediumSpeed": 2, "LowSpeed": 6}  # confirmations
 MARKS = ("Invalid", "Settled", "invalid", "settled")  # the latter by btcpay-python-sdk
-SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest becomes nothing
 # Characters; of a number, since an entry of an index of PostgreSQL has at most 2,704 bytes.
 MAX_NUMBER, _MAX_DESCRIPTION, _MAX_EMAIL = 500, 500, 320
 _KEPT = ("redirectURL", "redirectAutomatically", "defaultLanguage")
@@ -143,13 +145,6 @@ def checked(path: str, check: Callable[..., T], *values: Any) -> T:
         raise ValidationError(str(error), path) from None
 
 
-def own_url(path: str, url: str, store: Row) -> str:
-    """The address, when it is within the store's shop."""
-    if not is_within(url, store["shop_url"]):
-        raise ValidationError(f"is not within {store['shop_url']}", path)
-    return url
-
-
 def order_id_of(metadata: dict[str, Any]) -> str | None:
     number = metadata.get("orderId")
     return str(number)[:MAX_NUMBER] if isinstance(number, str | Decimal) else None
@@ -181,20 +176,16 @@ def order_of(store: Row, asked: dict[str, Any], metadata: str | None, usual_min:
 
 def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
     """The currency and the amount that are asked for; satoshis are bitcoin."""
-    if code in (BTC, SATS):
-        btc = amount / SATS_PER_BTC if code == SATS else amount
-        if btc > MAX_MONEY_BTC:
-            raise ValidationError("is more bitcoin than can exist", "amount")
-        if amount != amount.quantize(Decimal(1) if code == SATS else SMALLEST):
-            raise ValidationError("has a part of a satoshi", "amount")
-        return BTC, btc
-    currency = checked("currency", checked_currency, code)
-    if amount > MAX_AMOUNT:
-        raise ValidationError(f"is more than {MAX_AMOUNT:,}", "amount")
-    amount = rounded(amount, currency)
-    if not amount:
-        raise ValidationError(f"is less than the smallest unit of {currency}", "amount")
-    return currency, amount
+    most, unit = _IN_BITCOIN.get(code, (MAX_AMOUNT, None))
+    if unit is None:
+        checked("currency", checked_currency, code)
+        amount = rounded(amount, code)
+    elif amount % unit:
+        raise ValidationError("has a part of a satoshi", "amount")
+    if not 0 < amount <= most:
+        least = unit or unit_of(code)
+        raise ValidationError(f"is not from {least:f} to {most:,} {code}", "amount")
+    return (BTC, amount / SATS_PER_BTC) if code == SATS else (code, amount)
 
 
 def _line(value: Any, most: int) -> str | None:
@@ -209,6 +200,6 @@ def _way_back(url: str | None, order_id: str | None, store: Row) -> str | None:
     """The shop's own address, with our place for the id."""
     if not url:
         return None
-    path, number = "checkout.redirectURL", quote(order_id or "", safe="")
+    number = quote(order_id or "", safe="")
     url = url.replace("{InvoiceId}", INVOICE).replace("{OrderId}", number)
-    return own_url(path, checked(path, checked_url, url), store)
+    return checked("checkout.redirectURL", own_url, url, store["shop_url"])

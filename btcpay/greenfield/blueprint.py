@@ -7,7 +7,7 @@ from flask import Blueprint, Response, g, request
 from marshmallow import ValidationError
 
 from btcpay.api import admission
-from btcpay.greenfield import orders, stores, webhooks
+from btcpay.greenfield import orders, stores
 from btcpay.merchants.shops import named
 from btcpay.values.errors import Forbidden, NotFound
 from btcpay.values.ids import is_id
@@ -40,11 +40,11 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("DELETE", f"{INVOICES}/<id>"): ("canmodifyinvoices", orders.archive_order),
     ("POST", f"{INVOICES}/<id>/status"): ("canmodifyinvoices", orders.mark_order),
     ("GET", f"{INVOICES}/<id>/payment-methods"): ("canviewinvoices", orders.order_methods),
-    ("GET", WEBHOOKS): (OF_WEBHOOKS, webhooks.list_webhooks),
-    ("POST", WEBHOOKS): (OF_WEBHOOKS, webhooks.add_webhook),
-    ("GET", HOOK): (OF_WEBHOOKS, webhooks.get_webhook),
-    ("PUT", HOOK): (OF_WEBHOOKS, webhooks.change_webhook),
-    ("DELETE", HOOK): (OF_WEBHOOKS, webhooks.remove_webhook),
+    ("GET", WEBHOOKS): (OF_WEBHOOKS, stores.list_webhooks),
+    ("POST", WEBHOOKS): (OF_WEBHOOKS, stores.add_webhook),
+    ("GET", HOOK): (OF_WEBHOOKS, stores.get_webhook),
+    ("PUT", HOOK): (OF_WEBHOOKS, stores.change_webhook),
+    ("DELETE", HOOK): (OF_WEBHOOKS, stores.remove_webhook),
 }
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 

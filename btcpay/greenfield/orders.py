@@ -7,18 +7,7 @@ from flask import Response, request
 from marshmallow import ValidationError
 from orjson import Fragment
 
-from btcpay.greenfield.asked import (
-    MAX_NUMBER,
-    SATS,
-    Mark,
-    NewMetadata,
-    NewOrder,
-    Wanted,
-    body_of,
-    checked,
-    order_id_of,
-    order_of,
-)
+from btcpay.greenfield import asked
 from btcpay.invoices import by_hand
 from btcpay.invoices.create import BTC, live_price, new_invoice
 from btcpay.invoices.status import rules_for
@@ -40,31 +29,34 @@ MONITORED_S = 7 * 24 * 3600  # after its end an invoice is watched for ever; plu
 def create_order(service: Service, store: Row) -> Response:
     """An invoice for what the shop asks, at the price of a bitcoin in the order's own currency."""
     db, settings = service.db, service.settings
-    order = order_of(store, *body_of(NewOrder()), settings.link_invoice_expiry_min)
+    order = asked.order_of(
+        store, *asked.body_of(asked.NewOrder()), settings.link_invoice_expiry_min
+    )
     price = live_price(db, service.prices, store["merchant_id"], service.now(), order.currency)
 
     def make() -> str:
         return str(new_invoice(db, settings.network, service.now(), order, price)["id"])
 
-    return get_order(service, store, checked("amount", db.written, make))
+    return get_order(service, store, asked.checked("amount", db.written, make))
 
 
 def list_orders(service: Service, store: Row) -> Response:
     """The newest ones that are not archived, of one number or one status."""
-    wanted = Wanted().load(request.args.to_dict())
+    wanted = asked.Wanted().load(request.args.to_dict())
     status, take, skip = wanted.get("status"), wanted["take"], wanted["skip"]
     query, more = stores.ORDERS, {}
     if "orderId" in wanted:
-        query, more = stores.ORDERS_OF_NUMBER, {"order_id": wanted["orderId"][:MAX_NUMBER]}
+        query, more = stores.ORDERS_OF_NUMBER, {"order_id": wanted["orderId"][: asked.MAX_NUMBER]}
     elif status:
         query, more = stores.ORDERS_OF_STATUS, {"status": OURS[status]}
     # What came says which of two an open one is.
     picks = status is not None and (OURS[status] == "open" or "orderId" in wanted)
     page = {"limit": SEARCHED, "offset": 0} if picks else {"limit": take, "offset": skip}
     rows = service.db.rows(query, store_id=store["id"], **more, **page)
+    found = [_shown(service, row) for row in rows]
     if picks:
-        rows = [row for row in rows if _status(service, row) == status][skip:][:take]
-    return answer([_shown(service, row) for row in rows])
+        found = [one for one in found if one["status"] == status][skip:][:take]
+    return answer(found)
 
 
 def get_order(service: Service, store: Row, id: str) -> Response:
@@ -73,9 +65,9 @@ def get_order(service: Service, store: Row, id: str) -> Response:
 
 def set_metadata(service: Service, store: Row, id: str) -> Response:
     """Its metadata anew, and its number with them."""
-    asked, metadata = body_of(NewMetadata())
+    said, metadata = asked.body_of(asked.NewMetadata())
     _found(service, store, id)
-    anew = {"metadata": metadata, "order_id": order_id_of(asked["metadata"])}
+    anew = {"metadata": metadata, "order_id": asked.order_id_of(said["metadata"])}
     service.db.run(stores.SET_METADATA, store_id=store["id"], id=id, **anew)
     return get_order(service, store, id)
 
@@ -90,13 +82,13 @@ def archive_order(service: Service, store: Row, id: str) -> Response:
 
 def mark_order(service: Service, store: Row, id: str) -> Response:
     """Invalid cancels, by the rules of a cancellation. What came is a human's word: not Settled."""
-    asked, _ = body_of(Mark())
+    said, _ = asked.body_of(asked.Mark())
     _found(service, store, id)
-    if asked["status"].lower() == "settled":
-        said = "only the merchant accepts what came: `btcpay invoice settle`"
-        raise ValidationError(said, "status")
+    if said["status"].lower() == "settled":
+        only = "only the merchant accepts what came: `btcpay invoice settle`"
+        raise ValidationError(only, "status")
     at, by = service.now(), "by the shop"
-    checked("status", by_hand.cancel, service.db, service.settings, id, at, False, by)
+    asked.checked("status", by_hand.cancel, service.db, service.settings, id, at, False, by)
     return get_order(service, store, id)
 
 
@@ -107,7 +99,7 @@ def order_methods(service: Service, store: Row, id: str) -> Response:
     outputs = service.db.rows(payments.ALIVE, invoice_id=id)
     came = btc_shown(sum(output["amount_sats"] for output in outputs))
     due = btc_shown(missing_sats(row["status"], row["amount_sats"], row["received_sats"], percent))
-    is_in_btc = json.loads(row["shop_order"])["currency"] in (BTC, SATS)
+    is_in_btc = json.loads(row["shop_order"])["currency"] in (BTC, asked.SATS)
     address = row["deposit_address"]
     method = {
         "paymentMethod": "BTC",
@@ -123,7 +115,17 @@ def order_methods(service: Service, store: Row, id: str) -> Response:
         "totalPaid": came,
         "paymentMethodPaid": came,
         "networkFee": "0",
-        "payments": [_payment(output, address) for output in outputs],
+        "payments": [
+            {
+                "id": f"{output['txid']}-{output['vout']}",
+                "receivedDate": output["first_seen_at"] // 1000,
+                "value": btc_shown(output["amount_sats"]),
+                "fee": "0",
+                "status": "Settled" if output["payment_id"] else "Processing",
+                "destination": address,
+            }
+            for output in outputs
+        ],
         "additionalData": {},
     }
     return answer([method])
@@ -141,19 +143,15 @@ def _found(service: Service, store: Row, id: str) -> Row:
     return row
 
 
-def _status(service: Service, row: Row) -> str:
-    return meaning_of(row, rules_for(service.settings, row))[0]
-
-
 def _shown(service: Service, row: Row) -> dict[str, Any]:
-    rules, asked = rules_for(service.settings, row), json.loads(row["shop_order"])
+    rules, sent = rules_for(service.settings, row), json.loads(row["shop_order"])
     status, additional = meaning_of(row, rules)
     expires_s = row["expires_at"] // 1000
     return {
         "id": row["id"],
         "storeId": row["store_id"],
-        "amount": asked["amount"],
-        "currency": asked["currency"],
+        "amount": sent["amount"],
+        "currency": sent["currency"],
         "type": "Standard",
         "checkoutLink": f"{service.settings.base_url}/pay/{row['id']}",
         "createdTime": row["created_at"] // 1000,
@@ -171,19 +169,8 @@ def _shown(service: Service, row: Row) -> dict[str, Any]:
             "expirationMinutes": (row["expires_at"] - row["created_at"]) // 60_000,
             "monitoringMinutes": MONITORED_S // 60,
             "paymentTolerance": Fragment(str(rules.tolerance_percent)),
-            "redirectURL": asked.get("redirectURL"),
-            "redirectAutomatically": asked.get("redirectAutomatically", False),
-            "defaultLanguage": asked.get("defaultLanguage"),
+            "redirectURL": sent.get("redirectURL"),
+            "redirectAutomatically": sent.get("redirectAutomatically", False),
+            "defaultLanguage": sent.get("defaultLanguage"),
         },
-    }
-
-
-def _payment(output: Row, address: str) -> dict[str, Any]:
-    return {
-        "id": f"{output['txid']}-{output['vout']}",
-        "receivedDate": output["first_seen_at"] // 1000,
-        "value": btc_shown(output["amount_sats"]),
-        "fee": "0",
-        "status": "Settled" if output["payment_id"] else "Processing",
-        "destination": address,
     }

@@ -1,5 +1,6 @@
-"""The server, the key and its store, and what a bitcoin costs."""
+"""The server, the key, its store and what a bitcoin costs there, and where webhooks go."""
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -8,18 +9,25 @@ from marshmallow import ValidationError
 from orjson import Fragment
 
 from btcpay import __version__
+from btcpay.greenfield import asked
 from btcpay.greenfield.orders import MONITORED_S, speed_of
 from btcpay.health.state import GREEN, state_in
 from btcpay.invoices.create import live_price
-from btcpay.merchants.shops import named
+from btcpay.merchants.shops import named, own_url
+from btcpay.notify.greenfield_words import WEBHOOKS
+from btcpay.notify.receivers import refuse_url
 from btcpay.values.currencies import checked_currency
-from btcpay.values.errors import CommandError, PriceUnavailable
+from btcpay.values.errors import CommandError, NotFound, PriceUnavailable
+from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
+from btcpay.values.times import to_ms
 from btcpay.web.application import answer
 from btcpay.web.service import Service
 from storage.database import Row
+from storage.queries import merchants, receivers
 
 # PrestaShop refuses what is older than 1.7.0.
 SPOKEN = "1.13.7"
+MOST_WEBHOOKS = 20  # of a store; a plug-in needs one
 # An entry of the map of Greenfield 1.x: clients for PHP cannot read the list of 2.x.
 METHOD = {"paymentMethodId": "BTC-CHAIN", "enabled": True, "cryptoCode": "BTC", "data": {}}
 
@@ -80,13 +88,95 @@ def _rate(service: Service, store: Row, pair: str) -> dict[str, object]:
     try:
         if coin != "BTC":
             raise CommandError(f"{pair!a} does not begin with BTC_")
-        asked = checked_currency(currency)
+        code = checked_currency(currency)
         price = live_price(
-            service.db, service.prices, store["merchant_id"], service.now(), asked
+            service.db, service.prices, store["merchant_id"], service.now(), code
         ).in_currency
     except (CommandError, PriceUnavailable) as error:
         return {"currencyPair": pair, "rate": None, "errors": [str(error)]}
-    return {"currencyPair": f"BTC_{asked}", "rate": str(price), "errors": []}
+    return {"currencyPair": f"BTC_{code}", "rate": str(price), "errors": []}
+
+
+def list_webhooks(service: Service, store: Row) -> Response:
+    return answer([_hook(row) for row in _known(service, store).values()])
+
+
+def get_webhook(service: Service, store: Row, hook: str) -> Response:
+    return answer(_hook(_found(service, store, hook)))
+
+
+def add_webhook(service: Service, store: Row) -> Response:
+    """The same URL again replaces what was there: plug-ins register anew at each save."""
+    row = _put(service, store, None)
+    return answer(_hook(row) | {"secret": row["secret"]})
+
+
+def change_webhook(service: Service, store: Row, hook: str) -> Response:
+    return answer(_hook(_put(service, store, hook)))
+
+
+def remove_webhook(service: Service, store: Row, hook: str) -> Response:
+    """What waits for it is forgotten."""
+    _found(service, store, hook)
+    service.db.run(receivers.REMOVE_OF_STORE, store_id=store["id"], id=hook)
+    return answer({})
+
+
+def _known(service: Service, store: Row) -> dict[str, Row]:
+    rows = service.db.rows(receivers.OF_STORE, store_id=store["id"])
+    return {row["id"]: row for row in rows}
+
+
+def _found(service: Service, store: Row, hook: str) -> Row:
+    if row := _known(service, store).get(hook):
+        return row
+    raise NotFound("there is no webhook with this id")
+
+
+def _put(service: Service, store: Row, hook: str | None) -> Row:
+    """Stores what is asked for: as that one, else as the one of that URL, else as a new one."""
+    sent, _ = asked.body_of(asked.NewWebhook())
+    url, events = sent["url"], sent["authorizedEvents"]
+    asked.checked("url", refuse_url, url, service.settings.network)
+    asked.checked("url", own_url, url, store["shop_url"])
+    types = [name for name in WEBHOOKS if name in events.get("specificEvents", ())]
+    now = to_ms(service.now())
+    with service.db.write():
+        service.db.only(merchants.LOCKED, id=store["merchant_id"])
+        secret = _found(service, store, hook)["secret"] if hook else None
+        known = _known(service, store)
+        same = next((id for id, row in known.items() if row["url"] == url), None)
+        if hook and same != hook:  # the other one of that URL makes way
+            service.db.run(receivers.REMOVE_OF_STORE, store_id=store["id"], id=same)
+        if not hook and not same and len(known) >= MOST_WEBHOOKS:
+            raise ValidationError(f"the store has {MOST_WEBHOOKS} webhooks already", "url")
+        id = hook or same or new_id("whk")
+        service.db.run(
+            receivers.PUT_OF_STORE,
+            id=id,
+            merchant_id=store["merchant_id"],
+            store_id=store["id"],
+            transport=receivers.GREENFIELD,
+            url=url,
+            kinds=None if events["everything"] else json.dumps(types),
+            secret=sent.get("secret") or secret or random_base62(SECRET_CHARACTERS),
+            created_at=now,
+            disabled_at=None if sent["enabled"] else now,
+            disabled_reason=None if sent["enabled"] else "its plug-in has switched it off",
+        )
+        return _found(service, store, id)
+
+
+def _hook(row: Row) -> dict[str, Any]:
+    """A webhook without its secret, which is shown once. What fails is always sent again."""
+    types = json.loads(row["kinds"]) if row["kinds"] else []
+    return {
+        "id": row["id"],
+        "enabled": row["disabled_at"] is None,
+        "automaticRedelivery": True,
+        "url": row["url"],
+        "authorizedEvents": {"everything": row["kinds"] is None, "specificEvents": types},
+    }
 
 
 def _shown(service: Service, store: Row) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from typing import Any
 from builders import Shop
 from werkzeug.test import TestResponse
 
-from btcpay.merchants.shops import issue_for_shop
+from btcpay.merchants import keys
+from btcpay.merchants.shops import PERMISSIONS, store_of
 
 SHOP = "https://shop.example"
 
@@ -17,7 +18,9 @@ class GreenfieldShop:
         network, owner_id = shop.service.settings.network, merchant_id or shop.merchant_id
         db, now = shop.service.db, shop.clock()
         self.shop, self.url = shop, url
-        self.store, self.issued = issue_for_shop(db, network, owner_id, plugin, url, now)
+        self.store = store_of(db, owner_id, url, now)
+        of_shop = (self.store, PERMISSIONS[plugin])
+        self.issued = keys.issue(db, network, owner_id, "write", plugin, now, *of_shop)
 
     def ask(self, method: str, path: str, json: Any = None, **kwargs: Any) -> TestResponse:
         """A request below /api/v1, in which STORE stands for the store."""

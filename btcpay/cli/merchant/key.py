@@ -8,7 +8,7 @@ import click
 from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants.merchants import find_merchant
-from btcpay.merchants.shops import PERMISSIONS, issue_for_shop
+from btcpay.merchants.shops import BY_BUTTON, PERMISSIONS, store_of
 from btcpay.values.times import utc_now
 from storage.queries import keys as stored_keys
 
@@ -39,11 +39,18 @@ def key_issue(
     if (plugin is None) != (shop is None) or (plugin is None) == (scope is None):
         raise click.UsageError("either --scope, or --for and --shop together")
     network, owner, now = shell.settings.network, find_merchant(shell.db, merchant), utc_now()
-    if scope:
-        return _show_secret(shell, keys.issue(shell.db, network, owner["id"], scope, name, now))
-    store_id, issued = issue_for_shop(shell.db, network, owner["id"], plugin or "", shop or "", now)
+    if plugin is None or shop is None:
+        issued = keys.issue(shell.db, network, owner["id"], scope or "", name, now)
+        return _show_secret(shell, issued)
+    store_id = store_of(shell.db, owner["id"], shop, now)
+    of_shop = (store_id, PERMISSIONS[plugin])
+    issued = keys.issue(shell.db, network, owner["id"], "write", plugin, now, *of_shop)
     known = {"base_url": shell.settings.base_url, "store_id": store_id}
     shell.answer(known | issued._asdict(), "\n".join([*known.values(), issued.secret]))
+    if plugin in BY_BUTTON:
+        say(
+            f"{plugin} takes no key by hand, only by its own button: docs/merchants/shop-plugins.md"
+        )
     if not shell.settings.greenfield:
         say("plug-ins are answered with BTCPAY_GREENFIELD=on alone")
     return None

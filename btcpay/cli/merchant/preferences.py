@@ -127,7 +127,7 @@ def way_back(
     shell: Shell, merchant: str, off: str | None, paid: str | None, unpaid: str | None
 ) -> None:
     """Show or set a way back to the shop, a link on the pages; {invoice} stands for the id."""
-    if (off and paid) or (unpaid and not paid):
+    if (off and paid) or branding.is_half_a_way_back(paid, unpaid):
         raise click.UsageError("either --paid URL and maybe --unpaid URL, or off, or nothing")
     owner, change = find_merchant(shell.db, merchant), {}
     if off or paid:
