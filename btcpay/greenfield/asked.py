@@ -16,11 +16,12 @@ from marshmallow import Schema, ValidationError, fields, validate
 from btcpay.invoices.create import BTC, Order
 from btcpay.merchants.branding import INVOICE, MAX_REFERENCE_CHARACTERS
 from btcpay.merchants.shops import own_url
-from btcpay.notify.greenfield_words import OURS
+from btcpay.notify.greenfield import OURS
 from btcpay.values.currencies import checked_currency, rounded, unit_of
 from btcpay.values.errors import CommandError, TooMuch
 from btcpay.values.money import MAX_MONEY_BTC, MAX_MONEY_SATS, SATS_PER_BTC
 from btcpay.web.body import parse, read_body
+from schemas.fields import Text
 from schemas.requests import MAX_AMOUNT, Body
 from storage.database import Row
 
@@ -30,6 +31,7 @@ SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest
 _IN_BITCOIN = {BTC: (MAX_MONEY_BTC, SMALLEST), SATS: (MAX_MONEY_SATS, Decimal(1))}
 BITCOIN = {"BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain"}
 SPEEDS = {"HighSpeed": 1, "MediumSpeed": 1, "LowMediumSpeed": 2, "LowSpeed": 6}  # confirmations
+SPEED_NAMES = {1: "MediumSpeed", 2: "LowMediumSpeed"}  # of more: LowSpeed
 MARKS = ("Invalid", "Settled", "invalid", "settled")  # the latter by btcpay-python-sdk
 # Characters; of a number, since an entry of an index of PostgreSQL has at most 2,704 bytes.
 MAX_NUMBER, _MAX_DESCRIPTION, _MAX_EMAIL = 500, 500, 320
@@ -37,45 +39,18 @@ _KEPT = ("redirectURL", "redirectAutomatically", "defaultLanguage")
 T = TypeVar("T")
 
 
-def _keepable(value: Any) -> None:
-    """Raises ValidationError for a text that PostgreSQL does not take."""
-    if "\0" in str(value):
-        raise ValidationError("holds U+0000")
-
-
-def _has_bitcoin(methods: list[str]) -> None:
-    if methods and BITCOIN.isdisjoint(methods):
-        raise ValidationError("only BTC on the chain is possible here")
-
-
-class _Part(Body):
-    error_messages = {"type": "must be a JSON object"}
-
-
-class Checkout(_Part):
+class Checkout(Body):
     """What is asked of an invoice's page, and of its payment."""
 
+    error_messages = {"type": "must be a JSON object"}
+
     speedPolicy = fields.String(validate=validate.OneOf(list(SPEEDS)))
-    paymentMethods = fields.List(fields.String(), validate=_has_bitcoin)
+    paymentMethods = fields.List(fields.String())
     expirationMinutes = fields.Integer(validate=validate.Range(1, 525_600))
     paymentTolerance = fields.Decimal(2, ROUND_DOWN, validate=validate.Range(0, 100))
     redirectURL = fields.String()
     redirectAutomatically = fields.Boolean()
     defaultLanguage = fields.String(validate=validate.Length(max=20))
-
-
-class Metadata(_Part):
-    """Of any JSON what an invoice shows."""
-
-    orderId = fields.Raw(validate=_keepable)
-    itemDesc = fields.Raw()
-    buyerEmail = fields.Raw()
-
-
-class NewMetadata(Body):
-    """Body of PUT invoices."""
-
-    metadata = fields.Nested(Metadata, required=True)
 
 
 class NewOrder(Body):
@@ -88,26 +63,27 @@ class NewOrder(Body):
         error_messages={"required": "is required: an invoice without one is not possible here"},
     )
     currency = fields.String()
-    metadata = fields.Nested(Metadata, load_default=dict)
+    metadata = fields.Dict(load_default=dict)
     checkout = fields.Nested(Checkout, load_default=dict)
 
 
-class Mark(Body):
-    """Body of POST status."""
-
-    status = fields.String(required=True, validate=validate.OneOf(MARKS))
+# Bodies of PUT invoices, and of POST status.
+NewMetadata = Body.from_dict({"metadata": fields.Dict(required=True)})
+Mark = Body.from_dict({"status": fields.String(required=True, validate=validate.OneOf(MARKS))})
 
 
 class Wanted(Body):
     """The query of GET invoices."""
 
-    orderId = fields.String(validate=_keepable)
+    orderId = Text()
     status = fields.String(validate=validate.OneOf(list(OURS)))
     take = fields.Integer(load_default=50, validate=validate.Range(1, 1000))
     skip = fields.Integer(load_default=0, validate=validate.Range(0, 10**9))
 
 
-class AuthorizedEvents(_Part):
+class AuthorizedEvents(Body):
+    error_messages = {"type": "must be a JSON object"}
+
     everything = fields.Boolean(load_default=False)
     specificEvents = fields.List(fields.String(), load_default=list)
 
@@ -147,6 +123,8 @@ def checked(path: str, check: Callable[..., T], *values: Any) -> T:
 
 def order_id_of(metadata: dict[str, Any]) -> str | None:
     number = metadata.get("orderId")
+    if "\0" in str(number):
+        raise ValidationError("holds U+0000, which PostgreSQL does not take", "metadata.orderId")
     return str(number)[:MAX_NUMBER] if isinstance(number, str | Decimal) else None
 
 
@@ -156,13 +134,19 @@ def order_of(store: Row, asked: dict[str, Any], metadata: str | None, usual_min:
     currency, amount = _money(named, asked["amount"])
     checkout, said = asked["checkout"], asked["metadata"]
     order_id, email = order_id_of(said), said.get("buyerEmail")
+    way_back = checkout.get("redirectURL", "").replace("{InvoiceId}", INVOICE)
+    way_back = way_back.replace("{OrderId}", quote(order_id or "", safe=""))
+    if way_back:
+        way_back = checked("checkout.redirectURL", own_url, way_back, store["shop_url"])
+    if BITCOIN.isdisjoint(checkout.get("paymentMethods") or BITCOIN):
+        raise ValidationError("only BTC on the chain is possible here", "checkout.paymentMethods")
     tolerance_percent = checkout.get("paymentTolerance")
     kept = {name: checkout[name] for name in _KEPT if name in checkout}
     details = {
         "description": _line(said.get("itemDesc"), _MAX_DESCRIPTION),
         "customer_email": email if _line(email, _MAX_EMAIL) == email else None,
         "reference": _line(order_id, MAX_REFERENCE_CHARACTERS),
-        "return_url": _way_back(checkout.get("redirectURL"), order_id, store),
+        "return_url": way_back or None,
         "confirmations": SPEEDS.get(checkout.get("speedPolicy")),
         "tolerance_percent": None if tolerance_percent is None else str(tolerance_percent),
         "store_id": store["id"],
@@ -194,12 +178,3 @@ def _line(value: Any, most: int) -> str | None:
         return None
     line = "".join(sign if sign.isprintable() else " " for sign in value).strip()[:most].strip()
     return line or None
-
-
-def _way_back(url: str | None, order_id: str | None, store: Row) -> str | None:
-    """The shop's own address, with our place for the id."""
-    if not url:
-        return None
-    number = quote(order_id or "", safe="")
-    url = url.replace("{InvoiceId}", INVOICE).replace("{OrderId}", number)
-    return checked("checkout.redirectURL", own_url, url, store["shop_url"])

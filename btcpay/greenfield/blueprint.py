@@ -23,7 +23,7 @@ INVOICES = f"{STORE}/invoices"
 WEBHOOKS, HOOK = f"{STORE}/webhooks", f"{STORE}/webhooks/<hook>"
 OF_WEBHOOKS = "webhooks.canmodifywebhooks"
 # Method and path, the permission that is needed there, and the view.
-OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
+OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Any]]] = {
     ("GET", "/server/info"): ("", stores.server_info),
     ("GET", "/api-keys/current"): ("", stores.current_key),
     ("GET", "/stores"): ("canviewstoresettings", stores.all_stores),
@@ -73,16 +73,19 @@ def _let_in(service: Service) -> None:
         raise Forbidden("this API key belongs to no shop: `btcpay key issue --for`")
 
 
-def _admitted(service: Service, permission: str, view: View) -> View:
+def _admitted(service: Service, permission: str, view: Callable[..., Any]) -> View:
     def answered(store: str | None = None, id: str | None = None, **rest: Any) -> Response:
         if store is not None and store != g.caller.store_id:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
             raise Forbidden(f"this needs a key with the permission {named(permission)}")
-        if id is not None and not is_id("inv", id):
-            raise NotFound("there is no invoice with this id")
         own = service.db.only(stored.BY_ID, id=g.caller.store_id)
-        return view(service, own, **rest if id is None else {"id": id})
+        if id is not None:
+            key = {"store_id": own["id"], "id": id}
+            rest["order"] = service.db.row(stored.ORDER, **key) if is_id("inv", id) else None
+            if rest["order"] is None:
+                raise NotFound("there is no invoice with this id")
+        return answer(view(service, own, **rest))
 
     return answered
 

@@ -2,25 +2,23 @@
 
 import json
 from decimal import Decimal
-from typing import Any
 
-from flask import Response, g, request
+from flask import g, request
 from marshmallow import ValidationError
 from orjson import Fragment
 
 from btcpay import __version__
 from btcpay.greenfield import asked
-from btcpay.greenfield.orders import MONITORED_S, speed_of
+from btcpay.greenfield.orders import MONITORED_S, Json
 from btcpay.health.state import GREEN, state_in
 from btcpay.invoices.create import live_price
 from btcpay.merchants.shops import named, own_url
-from btcpay.notify.greenfield_words import WEBHOOKS
+from btcpay.notify.greenfield import WEBHOOKS
 from btcpay.notify.receivers import refuse_url
 from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError, NotFound, PriceUnavailable
 from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
 from btcpay.values.times import to_ms
-from btcpay.web.application import answer
 from btcpay.web.service import Service
 from storage.database import Row
 from storage.queries import merchants, receivers
@@ -32,58 +30,66 @@ MOST_WEBHOOKS = 20  # of a store; a plug-in needs one
 METHOD = {"paymentMethodId": "BTC-CHAIN", "enabled": True, "cryptoCode": "BTC", "data": {}}
 
 
-def server_info(service: Service, store: Row) -> Response:
+def server_info(service: Service, store: Row) -> Json:
     """What is spoken, and whether payments are found now: `/readyz` says the same."""
     state = state_in(service.db, service.settings, service.now())
     is_found = state.found == GREEN
     height = state.progress.height if state.progress else 0
     bitcoin = {"paymentMethodId": "BTC-CHAIN", "cryptoCode": "BTC", "available": is_found}
-    return answer(
-        {
-            "version": f"{SPOKEN}+{__version__}",
-            "onion": None,
-            "supportedPaymentMethods": ["BTC"],
-            "fullySynched": is_found,
-            "syncStatus": [bitcoin | {"chainHeight": height, "syncHeight": height}],
-        }
-    )
+    return {
+        "version": f"{SPOKEN}+{__version__}",
+        "onion": None,
+        "supportedPaymentMethods": ["BTC"],
+        "fullySynched": is_found,
+        "syncStatus": [bitcoin | {"chainHeight": height, "syncHeight": height}],
+    }
 
 
-def current_key(service: Service, store: Row) -> Response:
+def current_key(service: Service, store: Row) -> Json:
     """The key that asks, and what it may do at its store."""
     permissions = [f"{named(one)}:{store['id']}" for one in g.caller.permissions.split()]
     _, _, secret = request.headers["Authorization"].strip().partition(" ")
-    return answer(
-        {
-            "apiKey": secret.strip(),
-            "label": store["shop_url"],
-            "permissions": permissions,
-            "userId": f"merchant_{store['merchant_id']}",
-        }
-    )
+    return {
+        "apiKey": secret.strip(),
+        "label": store["shop_url"],
+        "permissions": permissions,
+        "userId": f"merchant_{store['merchant_id']}",
+    }
 
 
-def all_stores(service: Service, store: Row) -> Response:
-    return answer([_shown(service, store)])
+def all_stores(service: Service, store: Row) -> list[Json]:
+    return [one_store(service, store)]
 
 
-def one_store(service: Service, store: Row) -> Response:
-    return answer(_shown(service, store))
+def one_store(service: Service, store: Row) -> Json:
+    settings = service.settings
+    confirmations = settings.confirmations.for_usd(Decimal(0))
+    return {
+        "id": store["id"],
+        "name": store["name"],
+        "website": store["shop_url"],
+        "defaultCurrency": store["currency"],
+        "invoiceExpiration": settings.link_invoice_expiry_min * 60,
+        "monitoringExpiration": MONITORED_S,
+        "speedPolicy": asked.SPEED_NAMES.get(confirmations, "LowSpeed"),
+        "paymentTolerance": Fragment(str(settings.underpayment_tolerance_percent)),
+        "archived": False,
+    }
 
 
-def payment_methods(service: Service, store: Row) -> Response:
-    return answer({"BTC": METHOD})
+def payment_methods(service: Service, store: Row) -> Json:
+    return {"BTC": METHOD}
 
 
-def rates(service: Service, store: Row) -> Response:
+def rates(service: Service, store: Row) -> list[Json]:
     """What a bitcoin costs now, in each of the pairs; why not, where no price is known."""
     pairs = request.args.getlist("currencyPair") or [f"BTC_{store['currency']}"]
     if len(pairs) > 5:
         raise ValidationError("at most five at once", "currencyPair")
-    return answer([_rate(service, store, pair) for pair in pairs])
+    return [_rate(service, store, pair) for pair in pairs]
 
 
-def _rate(service: Service, store: Row, pair: str) -> dict[str, object]:
+def _rate(service: Service, store: Row, pair: str) -> Json:
     coin, _, currency = pair.upper().partition("_")
     try:
         if coin != "BTC":
@@ -97,29 +103,29 @@ def _rate(service: Service, store: Row, pair: str) -> dict[str, object]:
     return {"currencyPair": f"BTC_{code}", "rate": str(price), "errors": []}
 
 
-def list_webhooks(service: Service, store: Row) -> Response:
-    return answer([_hook(row) for row in _known(service, store).values()])
+def list_webhooks(service: Service, store: Row) -> list[Json]:
+    return [_hook(row) for row in _known(service, store).values()]
 
 
-def get_webhook(service: Service, store: Row, hook: str) -> Response:
-    return answer(_hook(_found(service, store, hook)))
+def get_webhook(service: Service, store: Row, hook: str) -> Json:
+    return _hook(_found(service, store, hook))
 
 
-def add_webhook(service: Service, store: Row) -> Response:
+def add_webhook(service: Service, store: Row) -> Json:
     """The same URL again replaces what was there: plug-ins register anew at each save."""
     row = _put(service, store, None)
-    return answer(_hook(row) | {"secret": row["secret"]})
+    return _hook(row) | {"secret": row["secret"]}
 
 
-def change_webhook(service: Service, store: Row, hook: str) -> Response:
-    return answer(_hook(_put(service, store, hook)))
+def change_webhook(service: Service, store: Row, hook: str) -> Json:
+    return _hook(_put(service, store, hook))
 
 
-def remove_webhook(service: Service, store: Row, hook: str) -> Response:
+def remove_webhook(service: Service, store: Row, hook: str) -> Json:
     """What waits for it is forgotten."""
     _found(service, store, hook)
     service.db.run(receivers.REMOVE_OF_STORE, store_id=store["id"], id=hook)
-    return answer({})
+    return {}
 
 
 def _known(service: Service, store: Row) -> dict[str, Row]:
@@ -167,7 +173,7 @@ def _put(service: Service, store: Row, hook: str | None) -> Row:
         return _found(service, store, id)
 
 
-def _hook(row: Row) -> dict[str, Any]:
+def _hook(row: Row) -> Json:
     """A webhook without its secret, which is shown once. What fails is always sent again."""
     types = json.loads(row["kinds"]) if row["kinds"] else []
     return {
@@ -176,19 +182,4 @@ def _hook(row: Row) -> dict[str, Any]:
         "automaticRedelivery": True,
         "url": row["url"],
         "authorizedEvents": {"everything": row["kinds"] is None, "specificEvents": types},
-    }
-
-
-def _shown(service: Service, store: Row) -> dict[str, Any]:
-    settings = service.settings
-    return {
-        "id": store["id"],
-        "name": store["name"],
-        "website": store["shop_url"],
-        "defaultCurrency": store["currency"],
-        "invoiceExpiration": settings.link_invoice_expiry_min * 60,
-        "monitoringExpiration": MONITORED_S,
-        "speedPolicy": speed_of(settings.confirmations.for_usd(Decimal(0))),
-        "paymentTolerance": Fragment(str(settings.underpayment_tolerance_percent)),
-        "archived": False,
     }

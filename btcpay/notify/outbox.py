@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.http.http_client import Session
-from btcpay.notify import command, greenfield_webhook, standard_webhook
+from btcpay.notify import command, greenfield, standard_webhook
 from btcpay.notify.lane import Lane
 from btcpay.notify.mail.transport import STALE, Mail, add_overdue
 from btcpay.notify.outcome import HELD_MS, note
@@ -33,7 +33,7 @@ FOR_EVER_MS = (1 << 63) - 1
 # How an event is sent, by the receiver's transport; mail has a session of its own.
 SENDS = {
     receivers.WEBHOOK: standard_webhook.send,
-    receivers.GREENFIELD: greenfield_webhook.send,
+    receivers.GREENFIELD: greenfield.send,
     receivers.COMMAND: command.send,
 }
 
@@ -168,7 +168,7 @@ class Outbox:
             return self._mail.prepare(receiver, row, now)
         event = event_of(self._db, self._resources, row)
         if receiver["transport"] == receivers.GREENFIELD:
-            event = greenfield_webhook.in_greenfield(self._db, receiver, row, event)
+            event = greenfield.in_greenfield(self._db, receiver, row, event)
         return lambda: self._send(receiver, event, now)
 
     def _is_ours(self, row: Row) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from btcpay.notify.greenfield_words import webhooks_of
+from btcpay.notify.greenfield import webhooks_of
 from btcpay.notify.kinds import EventKind
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
