@@ -190,12 +190,12 @@ def test_a_search_in_texts_says_how_far_it_went_and_goes_on_from_there(browser, 
 def test_each_question_runs_at_most_five_statements(browser):
     """Its driver tells what runs; the statements are the same ones. The rest: test_every_page."""
     shop = browser.shop
-    invoice = shop.invoice(description="tea", expires_in_hours=1)
+    invoice = shop.invoice(description="tea 12345678", expires_in_hours=1)
     txid = pay(shop, invoice, 1_000)
     invoice_id = invoice["id"]
     for path in (
         *(f"/invoices?older={invoice_id}", f"/invoices?newer={invoice_id}"),
-        *("/invoices?q=tea", f"/invoices?q=1{'a' * 20}", f"/payments?q={txid[:9]}"),
+        *("/invoices?q=tea", "/invoices?q=12345678", f"/payments?q={txid[:9]}"),
         *("/payments?q=pay_nothing", "/payments?kind=loose&q=tea"),
         f"/attention?after={invoice_id}",
     ):

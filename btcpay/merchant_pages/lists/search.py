@@ -63,7 +63,8 @@ def named(rows: list[Row]) -> Found:
 
 def by_name(db: Database, names: Names, typed: str, merchant_id: int) -> list[Row]:
     """Rows that a beginning of an id, address or transaction's id names, or a whole reference."""
-    for queries, begin in _beginnings(names, typed):
+    if wanted := _beginning(names, typed):
+        queries, begin = wanted
         limits = {"begin": begin, "end": begin + END, "limit": MORE}
         if rows := db.rows(queries[db.is_server], merchant_id=merchant_id, **limits):
             return rows
@@ -72,18 +73,20 @@ def by_name(db: Database, names: Names, typed: str, merchant_id: int) -> list[Ro
     return db.rows(names.by_reference, merchant_id=merchant_id, begin=typed, limit=MORE)
 
 
-def _beginnings(names: Names, typed: str) -> list[tuple[Mapping[bool, Select], str]]:
-    """At most two. They are found in what people copy too: a link to a page, a request to pay."""
+def _beginning(names: Names, typed: str) -> tuple[Mapping[bool, Select], str] | None:
+    """It is found in what people copy too: a link to a page, a request to pay.
+
+    Of one in ten thousand old addresses the first eight characters could be a transaction's too.
+    """
     if found := _ID.search(typed):
-        return [(names.by_id, found[0])]
+        return names.by_id, found[0]
     if found := _SEGWIT.match(typed):
-        return [(names.by_address, found[1].lower())]
-    wanted = []
+        return names.by_address, found[1].lower()
     if found := _TXID.search(typed):
-        wanted.append((names.by_txid, found[0].lower()))
+        return names.by_txid, found[0].lower()
     if found := _BASE58.match(typed):
-        wanted.append((names.by_address, found[1]))
-    return wanted
+        return names.by_address, found[1]
+    return None
 
 
 def in_texts(
