@@ -15,12 +15,14 @@ from btcpay.web import rate_limits
 from btcpay.web.application import add_path, answer
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.service import Service
+from storage.database import Query
+from storage.queries import receivers
 from storage.queries import stores as stored
 
 View = Callable[..., Response]
 STORE = "/stores/<store>"
 INVOICES = f"{STORE}/invoices"
-WEBHOOKS, HOOK = f"{STORE}/webhooks", f"{STORE}/webhooks/<hook>"
+WEBHOOKS, HOOK = f"{STORE}/webhooks", f"{STORE}/webhooks/<whk>"
 OF_WEBHOOKS = "webhooks.canmodifywebhooks"
 # Method and path, the permission that is needed there, and the view.
 OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Any]]] = {
@@ -35,17 +37,19 @@ OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Any]]] = {
     # btcpay-python-sdk has a slash at the end.
     ("POST", f"{INVOICES}/"): ("cancreateinvoice", orders.create_order),
     ("GET", f"{INVOICES}/"): ("canviewinvoices", orders.list_orders),
-    ("GET", f"{INVOICES}/<id>"): ("canviewinvoices", orders.get_order),
-    ("PUT", f"{INVOICES}/<id>"): ("canmodifyinvoices", orders.set_metadata),
-    ("DELETE", f"{INVOICES}/<id>"): ("canmodifyinvoices", orders.archive_order),
-    ("POST", f"{INVOICES}/<id>/status"): ("canmodifyinvoices", orders.mark_order),
-    ("GET", f"{INVOICES}/<id>/payment-methods"): ("canviewinvoices", orders.order_methods),
+    ("GET", f"{INVOICES}/<inv>"): ("canviewinvoices", orders.get_order),
+    ("PUT", f"{INVOICES}/<inv>"): ("canmodifyinvoices", orders.set_metadata),
+    ("DELETE", f"{INVOICES}/<inv>"): ("canmodifyinvoices", orders.archive_order),
+    ("POST", f"{INVOICES}/<inv>/status"): ("canmodifyinvoices", orders.mark_order),
+    ("GET", f"{INVOICES}/<inv>/payment-methods"): ("canviewinvoices", orders.order_methods),
     ("GET", WEBHOOKS): (OF_WEBHOOKS, stores.list_webhooks),
     ("POST", WEBHOOKS): (OF_WEBHOOKS, stores.add_webhook),
     ("GET", HOOK): (OF_WEBHOOKS, stores.get_webhook),
     ("PUT", HOOK): (OF_WEBHOOKS, stores.change_webhook),
     ("DELETE", HOOK): (OF_WEBHOOKS, stores.remove_webhook),
 }
+# What a path names below a store, by the prefix of its id.
+NAMED: dict[str, Query] = {"inv": stored.ORDER, "whk": receivers.ONE_OF_STORE}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -74,18 +78,21 @@ def _let_in(service: Service) -> None:
 
 
 def _admitted(service: Service, permission: str, view: Callable[..., Any]) -> View:
-    def answered(store: str | None = None, id: str | None = None, **rest: Any) -> Response:
+    """The view gets the rows that the path names, of the key's own store alone."""
+
+    def answered(store: str | None = None, **ids: str) -> Response:
         if store is not None and store != g.caller.store_id:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
             raise Forbidden(f"this needs a key with the permission {named(permission)}")
-        own = service.db.only(stored.BY_ID, id=g.caller.store_id)
-        if id is not None:
-            key = {"store_id": own["id"], "id": id}
-            rest["order"] = service.db.row(stored.ORDER, **key) if is_id("inv", id) else None
-            if rest["order"] is None:
-                raise NotFound("there is no invoice with this id")
-        return answer(view(service, own, **rest))
+        rows = [service.db.only(stored.BY_ID, id=g.caller.store_id)]
+        for prefix, id in ids.items():
+            key = {"store_id": g.caller.store_id, "id": id}
+            row = service.db.row(NAMED[prefix], **key) if is_id(prefix, id) else None
+            if row is None:
+                raise NotFound("there is nothing with this id")
+            rows.append(row)
+        return answer(view(service, *rows))
 
     return answered
 

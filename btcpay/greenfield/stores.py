@@ -16,7 +16,7 @@ from btcpay.merchants.shops import named, own_url
 from btcpay.notify.greenfield import WEBHOOKS
 from btcpay.notify.receivers import refuse_url
 from btcpay.values.currencies import checked_currency
-from btcpay.values.errors import CommandError, NotFound, PriceUnavailable
+from btcpay.values.errors import CommandError, PriceUnavailable
 from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
@@ -104,59 +104,55 @@ def _rate(service: Service, store: Row, pair: str) -> Json:
 
 
 def list_webhooks(service: Service, store: Row) -> list[Json]:
-    return [_hook(row) for row in _known(service, store).values()]
+    rows = service.db.rows(receivers.OF_STORE, store_id=store["id"])
+    return [get_webhook(service, store, row) for row in rows]
 
 
-def get_webhook(service: Service, store: Row, hook: str) -> Json:
-    return _hook(_found(service, store, hook))
+def get_webhook(service: Service, store: Row, hook: Row) -> Json:
+    """Without its secret, which is shown once. What fails is always sent again."""
+    types = json.loads(hook["kinds"]) if hook["kinds"] else []
+    return {
+        "id": hook["id"],
+        "enabled": hook["disabled_at"] is None,
+        "automaticRedelivery": True,
+        "url": hook["url"],
+        "authorizedEvents": {"everything": hook["kinds"] is None, "specificEvents": types},
+    }
 
 
 def add_webhook(service: Service, store: Row) -> Json:
     """The same URL again replaces what was there: plug-ins register anew at each save."""
     row = _put(service, store, None)
-    return _hook(row) | {"secret": row["secret"]}
+    return get_webhook(service, store, row) | {"secret": row["secret"]}
 
 
-def change_webhook(service: Service, store: Row, hook: str) -> Json:
-    return _hook(_put(service, store, hook))
+def change_webhook(service: Service, store: Row, hook: Row) -> Json:
+    return get_webhook(service, store, _put(service, store, hook))
 
 
-def remove_webhook(service: Service, store: Row, hook: str) -> Json:
+def remove_webhook(service: Service, store: Row, hook: Row) -> Json:
     """What waits for it is forgotten."""
-    _found(service, store, hook)
-    service.db.run(receivers.REMOVE_OF_STORE, store_id=store["id"], id=hook)
+    service.db.run(receivers.REMOVE, id=hook["id"])
     return {}
 
 
-def _known(service: Service, store: Row) -> dict[str, Row]:
-    rows = service.db.rows(receivers.OF_STORE, store_id=store["id"])
-    return {row["id"]: row for row in rows}
-
-
-def _found(service: Service, store: Row, hook: str) -> Row:
-    if row := _known(service, store).get(hook):
-        return row
-    raise NotFound("there is no webhook with this id")
-
-
-def _put(service: Service, store: Row, hook: str | None) -> Row:
+def _put(service: Service, store: Row, hook: Row | None) -> Row:
     """Stores what is asked for: as that one, else as the one of that URL, else as a new one."""
     sent, _ = asked.body_of(asked.NewWebhook())
     url, events = sent["url"], sent["authorizedEvents"]
     asked.checked("url", refuse_url, url, service.settings.network)
     asked.checked("url", own_url, url, store["shop_url"])
     types = [name for name in WEBHOOKS if name in events.get("specificEvents", ())]
-    now = to_ms(service.now())
+    now, secret = to_ms(service.now()), hook and hook["secret"]
     with service.db.write():
         service.db.only(merchants.LOCKED, id=store["merchant_id"])
-        secret = _found(service, store, hook)["secret"] if hook else None
-        known = _known(service, store)
-        same = next((id for id, row in known.items() if row["url"] == url), None)
-        if hook and same != hook:  # the other one of that URL makes way
-            service.db.run(receivers.REMOVE_OF_STORE, store_id=store["id"], id=same)
+        known = service.db.rows(receivers.OF_STORE, store_id=store["id"])
+        same = next((row for row in known if row["url"] == url), None)
+        if hook and same and same["id"] != hook["id"]:  # the other one of that URL makes way
+            service.db.run(receivers.REMOVE, id=same["id"])
+        id = (hook or same or {"id": new_id("whk")})["id"]
         if not hook and not same and len(known) >= MOST_WEBHOOKS:
             raise ValidationError(f"the store has {MOST_WEBHOOKS} webhooks already", "url")
-        id = hook or same or new_id("whk")
         service.db.run(
             receivers.PUT_OF_STORE,
             id=id,
@@ -170,16 +166,4 @@ def _put(service: Service, store: Row, hook: str | None) -> Row:
             disabled_at=None if sent["enabled"] else now,
             disabled_reason=None if sent["enabled"] else "its plug-in has switched it off",
         )
-        return _found(service, store, id)
-
-
-def _hook(row: Row) -> Json:
-    """A webhook without its secret, which is shown once. What fails is always sent again."""
-    types = json.loads(row["kinds"]) if row["kinds"] else []
-    return {
-        "id": row["id"],
-        "enabled": row["disabled_at"] is None,
-        "automaticRedelivery": True,
-        "url": row["url"],
-        "authorizedEvents": {"everything": row["kinds"] is None, "specificEvents": types},
-    }
+        return service.db.only(receivers.BY_ID, id=id)

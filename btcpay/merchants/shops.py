@@ -17,14 +17,10 @@ _ALL = f"{_READ} canviewstoresettings canmodifyinvoices {_WEBHOOKS}"
 # What a plug-in may be given where it asks for it by itself; nothing honours the last.
 HONOURED = f"{_ALL} canmodifystoresettings"
 # What each plug-in looks for: they compare exactly, and contradict each other.
-PERMISSIONS = {
-    "any": _ALL,
-    "magento": _ALL,
-    "opencart": _ALL,
+PERMISSIONS = dict.fromkeys(("any", "magento", "opencart", "woocommerce"), _ALL) | {
     "pretix": f"{_READ} {_WEBHOOKS}",
     "prestashop": HONOURED,
     "shopware": f"{_READ} canviewstoresettings {_WEBHOOKS}",
-    "woocommerce": _ALL,
 }
 BY_BUTTON = {"magento", "prestashop"}  # have no field that takes a key of ours
 

@@ -1,6 +1,6 @@
 """The one outbox: what is on its way to each receiver, or how it went."""
 
-from peewee import JOIN, Case, fn
+from peewee import JOIN, Case, Tuple, fn
 
 from storage.models import Delivery, PublicEvent, Receiver
 from storage.queries.receivers import MAILS
@@ -10,17 +10,14 @@ _THIS = (Delivery.receiver_id == slot("receiver_id")) & (Delivery.about == slot(
 _OF_RECEIVER = Delivery.receiver_id == slot("receiver_id")
 _WAITS = Delivery.next_at.is_null(False)
 _Earlier = Delivery.alias()
-_IS_BEFORE = (_Earlier.event_seq < Delivery.event_seq) | (
-    (_Earlier.event_seq == Delivery.event_seq) & (_Earlier.about < Delivery.about)
+_IS_EARLIER = (
+    (_Earlier.receiver_id == Delivery.receiver_id)
+    & (_Earlier.line == Delivery.line)
+    & (Tuple(_Earlier.event_seq, _Earlier.about) < Tuple(Delivery.event_seq, Delivery.about))
 )
 # One at a time, where the order matters.
 _FIRST_IN_LINE = Delivery.line.is_null() | ~fn.EXISTS(
-    _Earlier.select(1).where(
-        (_Earlier.receiver_id == Delivery.receiver_id)
-        & (_Earlier.line == Delivery.line)
-        & _Earlier.next_at.is_null(False)
-        & _IS_BEFORE
-    )
+    _Earlier.select(1).where(_IS_EARLIER & _Earlier.next_at.is_null(False))
 )
 _OF_MAILS = Delivery.receiver_id.in_(
     Receiver.select(Receiver.id).where(Receiver.transport << MAILS)
@@ -83,13 +80,8 @@ FAILED_AGAIN = Delivery.update(_ANEW).where(
     & Delivery.delivered_at.is_null()
     & Delivery.about.not_in(
         _Earlier.select(_Earlier.about)
-        .join(Delivery, on=(_Earlier.receiver_id == Delivery.receiver_id))
-        .where(
-            _OF_RECEIVER
-            & (_Earlier.line == Delivery.line)
-            & _IS_BEFORE
-            & Delivery.delivered_at.is_null(False)
-        )
+        .join(Delivery, on=_IS_EARLIER)
+        .where(_OF_RECEIVER & Delivery.delivered_at.is_null(False))
     )
 )
 WAITING_NOW = Delivery.update(slots(Delivery.next_at)).where(_OF_RECEIVER & _WAITS)

@@ -73,7 +73,7 @@ PUT_OF_STORE = Receiver.insert(needed(Receiver) | slots(Receiver.store_id, *_SHO
     conflict_target=[Receiver.id], preserve=_SHOWN, update=_WELL
 )
 OF_STORE = Receiver.select().where(_OF_STORE).order_by(Receiver.created_at, Receiver.id)
-REMOVE_OF_STORE = Receiver.delete().where(_OF_STORE & _THIS)
+ONE_OF_STORE = Receiver.select().where(_OF_STORE & _THIS)
 ROTATE = Receiver.update(
     {
         Receiver.old_secret: Receiver.secret,
