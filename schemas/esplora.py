@@ -4,10 +4,9 @@ Source: the HTTP API of Esplora (Blockstream/esplora, API.md), which mempool.spa
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate, validates_schema
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
 
 from btcpay.values.money import MAX_MONEY_SATS
 
@@ -24,19 +23,9 @@ class _Answer(Schema):
 
 
 class Status(_Answer):
-    """Where a transaction is; unconfirmed entries lack the block_* keys."""
+    """Where a transaction is; in which block is not asked: blocks prove that themselves."""
 
     confirmed = fields.Boolean(required=True, truthy={True}, falsy={False})
-    block_height = fields.Integer(strict=True, validate=_HEIGHT, allow_none=True)
-    block_hash = fields.String(validate=_HASH, allow_none=True)
-    block_time = fields.Integer(strict=True, validate=_UINT32, allow_none=True)
-
-    @validates_schema
-    def confirmed_names_its_block(self, data: Mapping[str, Any], **_: Any) -> None:
-        """A confirmation without height, hash and time proves nothing."""
-        names = ("block_height", "block_hash", "block_time")
-        if data["confirmed"] and any(data.get(name) is None for name in names):
-            raise ValidationError("confirmed without a block")
 
 
 class Block(_Answer):

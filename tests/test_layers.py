@@ -45,7 +45,7 @@ ROOMS = {
             "bitcoin chain http merchants notify prices proofs settings settlement storage values"
         ),
         "invoices": "http merchants notify prices schemas settings settlement storage values",
-        "chain": "bitcoin http proofs schemas settings storage values",
+        "chain": "bitcoin http proofs schemas settings settlement storage values",
         "exports": "storage values",
         "merchants": "bitcoin storage values",
         "notify": "http languages schemas settings settlement storage values",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import FetchError, ProofFailed
 
 # What turns a question to the next source.
@@ -65,23 +66,10 @@ class BlockSource(Protocol):
         """The whole block of this hash; 4,000,000 bytes at most."""
 
 
-class Waiting(NamedTuple):
-    """An output that pays the address and is in no block yet.
-
-    `inputs` are the outpoints that its transaction spends, as "txid:vout"; empty for a transaction
-    of more than a hundred.
-    """
-
-    txid: str
-    vout: int
-    amount_sats: int
-    inputs: tuple[str, ...]
-
-
 class Mempool(NamedTuple):
     """What waits, as `host` showed it. Unless `is_whole`, there may be more that was not listed."""
 
-    outputs: list[Waiting]
+    outputs: list[SeenOutput]
     is_whole: bool
     host: str = ""
 

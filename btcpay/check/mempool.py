@@ -12,7 +12,6 @@ from btcpay.chain.sources import Mempool
 from btcpay.check.urgency import BEFORE_DEADLINE, CLOSED_LATELY, Watched
 from btcpay.merchants.account import script_of
 from btcpay.settings.settings import Settings
-from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import ExplorerError
 from btcpay.values.networks import Network
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
@@ -40,13 +39,6 @@ class Look:
     mempool: Mempool
     asked_at: datetime
     ahead: timedelta
-
-    @property
-    def outputs(self) -> list[SeenOutput]:
-        return [
-            SeenOutput(one.txid, one.vout, one.amount_sats, inputs=one.inputs)
-            for one in self.mempool.outputs
-        ]
 
 
 def address_of(db: Database, network: Network, invoice_id: str) -> Address:
@@ -140,6 +132,6 @@ def gather(
 
 def misses(db: Database, look: Look) -> list[Row]:
     """Money that waited and is not shown: is it in a block, or gone?"""
-    shown = {output.outpoint for output in look.outputs}
+    shown = {output.outpoint for output in look.mempool.outputs}
     waiting = db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)
     return [row for row in waiting if (row["txid"], row["vout"]) not in shown]

@@ -172,7 +172,7 @@ class Checker:
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
-            waiting=look.outputs,
+            waiting=look.mempool.outputs,
             misses=report.is_caught_up,
             is_cut=not look.mempool.is_whole or bool(self.peers and is_ahead(self.db, look)),
             ends_at=tip_at and min(look.asked_at, tip_at) - look.ahead,  # both were asked since

@@ -67,25 +67,28 @@ def event_of(db: Database, resources: Resources, row: Row) -> Event:
         kind = EventKind(row["kind"])
     except ValueError as error:
         raise BadRow(str(error)) from None
-    show = _link_data if kind.resource == "payment_link" else _invoice_data
+    if kind.resource == "payment_link":
+        data = of_link(resources, kind, db.only(links.ANY_BY_ID, id=row["payment_link_id"]))
+    else:
+        state = None if row["state"] is None else state_of(row)
+        data = of_invoice(resources, db.only(invoices.ANY_BY_ID, id=row["invoice_id"]), state)
     at = iso_ms(row["happened_at"])
-    return Event(row["number"], row["id"], row["merchant_id"], kind, at, show(db, resources, row))
+    return Event(row["number"], row["id"], row["merchant_id"], kind, at, data)
 
 
-def _link_data(db: Database, resources: Resources, row: Row) -> dict[str, Any]:
-    status = "active" if row["kind"] == EventKind.PAYMENT_LINK_CREATED else "inactive"
-    link = db.only(links.ANY_BY_ID, id=row["payment_link_id"])
+def of_link(resources: Resources, kind: EventKind, link: Row) -> dict[str, Any]:
+    status = "active" if kind == EventKind.PAYMENT_LINK_CREATED else "inactive"
     return {"payment_link": resources.payment_link.dump(link | {"status": status})}
 
 
-def _invoice_data(db: Database, resources: Resources, row: Row) -> dict[str, Any]:
-    """Of the e-mail address what is still kept, of everything else what was true then."""
-    invoice = db.only(invoices.ANY_BY_ID, id=row["invoice_id"])
-    if row["state"] is None:
+def of_invoice(resources: Resources, invoice: Row, state: Row | None) -> dict[str, Any]:
+    """Of the e-mail address what is still kept, of everything else what was true then.
+
+    None: it was just made.
+    """
+    if state is None:
         came = {"received_sats": 0, "unconfirmed_sats": 0, "missing_sats": invoice["amount_sats"]}
         state = _NEW | came | {"attention": None}
-    else:
-        state = state_of(row)
     then = {name: state[name] for name in _NEW}
     data = {"payment": resources.payment.dump(state["payment"])} if "payment" in state else {}
     data["invoice"] = resources.invoice.dump(invoice | then)

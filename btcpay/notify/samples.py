@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Any
 
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.read import Event
+from btcpay.notify.read import Event, of_invoice, of_link
 from btcpay.values.ids import new_id
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
-from storage.models import Invoice
+from storage.models import Invoice, PaymentLink
 
 SATS = 41_667
 # Nobody's: they look like none that was given out.
@@ -17,62 +17,53 @@ TX_HASH = "00" * 32
 _PAID = (EventKind.INVOICE_PAID, EventKind.PAYMENT_RECEIVED)
 _STATUSES = {EventKind.INVOICE_EXPIRED: "expired", EventKind.INVOICE_CANCELED: "canceled"}
 _TRANSACTION = (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED)
+# There is no address that somebody could pay to.
+_INVOICE = dict.fromkeys([*(field.name for field in Invoice.PUBLIC), "reference"]) | {
+    "id": INVOICE_ID,
+    "amount_sats": SATS,
+    "amount_usd_quote": "25",
+    "description": "A test",
+}
+_LINK = dict.fromkeys(field.name for field in PaymentLink._meta.sorted_fields) | {
+    "id": LINK_ID,
+    "title": "A test",
+    "amount_mode": "fixed",
+    "amount_usd": "25",
+}
+_PAYMENT = {
+    "id": PAYMENT_ID,
+    "invoice_id": INVOICE_ID,
+    "amount_sats": SATS,
+    "amount_usd_at_receipt": "25",
+    "tx_hash": TX_HASH,
+}
 
 
 def sample(resources: Resources, merchant_id: int, kind: EventKind, now: datetime) -> Event:
-    """An event as it would be sent now; there is no address that somebody could pay to."""
+    """An event as it would be sent now."""
     at_ms = to_ms(now)
-    data = (
-        {"payment_link": resources.payment_link.dump(_link(kind, at_ms))}
-        if kind.resource == "payment_link"
-        else _invoice_data(resources, kind, at_ms)
-    )
+    made = {"created_at": at_ms}
+    if kind.resource == "payment_link":
+        data = of_link(resources, kind, _LINK | made)
+    else:
+        data = of_invoice(resources, _INVOICE | made, _state(kind, at_ms))
     return Event(0, new_id("evt"), merchant_id, kind, iso_ms(at_ms), data)
 
 
-def _link(kind: EventKind, at_ms: int) -> dict[str, Any]:
-    return {
-        "id": LINK_ID,
-        "status": "active" if kind == EventKind.PAYMENT_LINK_CREATED else "inactive",
-        "title": "A test",
-        "description": None,
-        "amount_mode": "fixed",
-        "amount_usd": "25",
-        "min_amount_usd": None,
-        "max_amount_usd": None,
-        "created_at": at_ms,
-    }
-
-
-def _invoice_data(resources: Resources, kind: EventKind, at_ms: int) -> dict[str, Any]:
+def _state(kind: EventKind, at_ms: int) -> dict[str, Any]:
     is_paid = kind in _PAID
     came_sats = SATS if is_paid or kind == EventKind.INVOICE_PAYMENT_SEEN else 0
-    invoice = dict.fromkeys(field.name for field in Invoice.PUBLIC) | {
-        "id": INVOICE_ID,
+    state: dict[str, Any] = {
         "status": "paid" if is_paid else _STATUSES.get(kind, "open"),
-        "amount_sats": SATS,
-        "amount_usd_quote": "25",
-        "description": "A test",
         "tx_hash": TX_HASH if is_paid else None,
         "paid_at": at_ms if is_paid else None,
-        "created_at": at_ms,
-    }
-    payment = {
-        "id": PAYMENT_ID,
-        "invoice_id": INVOICE_ID,
-        "amount_sats": SATS,
-        "amount_usd_at_receipt": "25",
-        "tx_hash": TX_HASH,
-        "created_at": at_ms,
-    }
-    data = {"payment": resources.payment.dump(payment)} if kind.resource == "payment" else {}
-    data |= {
-        "invoice": resources.invoice.dump(invoice),
-        "reference": None,
         "received_sats": came_sats,
         "unconfirmed_sats": 0 if is_paid else came_sats,
         "missing_sats": SATS - came_sats,
         "attention": "paid_late" if kind == EventKind.INVOICE_ATTENTION else None,
     }
-    transaction = {"tx_hash": TX_HASH, "amount_sats": SATS}
-    return data | ({"transaction": transaction} if kind in _TRANSACTION else {})
+    if kind.resource == "payment":
+        state["payment"] = _PAYMENT | {"created_at": at_ms}
+    if kind in _TRANSACTION:
+        state["transaction"] = {"tx_hash": TX_HASH, "amount_sats": SATS}
+    return state

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 from btcpay.http import http_client
 from btcpay.http.clock_skew import EPOCH, agreed_ahead, time_sent
-from btcpay.prices.tickers import agree, ask, timeout_s_of
+from btcpay.prices.tickers import agree, read_price, timeout_s_of
 from btcpay.settings.parsers import PriceSource
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import PriceUnavailable
+from btcpay.values.errors import FetchError, PriceUnavailable
 from btcpay.values.hosts import is_here
 
 log = logging.getLogger(__name__)
@@ -149,6 +149,8 @@ class Rate:
         return last.at_s < called_s and rested
 
     def _ask(self, source: PriceSource) -> Decimal | None:
+        """One source's price; None, with a line in the log, when it gives none."""
+
         def note_time(headers: Mapping[str, str]) -> None:
             sent_at = time_sent(headers)
             if sent_at and not is_here(urlsplit(source.url).hostname):
@@ -156,7 +158,13 @@ class Rate:
                 with self._lock:
                     self._began = {**self._began, source: began}
 
-        return ask(self._session, source, note_time, self._timeout_s)
+        try:
+            return read_price(self._session, source, note_time, self._timeout_s)
+        except (FetchError, LookupError, ValueError) as error:
+            # The host alone: a URL may carry a key.
+            host = urlsplit(source.url).hostname
+            log.warning("price source %s: %s", host, str(error) or type(error).__name__)
+            return None
 
     def _refresh(self) -> None:
         with ThreadPoolExecutor(max_workers=max(1, len(self.sources))) as pool:

@@ -1,18 +1,13 @@
 """One ticker asked for the price of a bitcoin, and what several say together."""
 
-import logging
 import re
 from collections.abc import Sequence
 from decimal import Context, Decimal, InvalidOperation
 from statistics import median
 from typing import Any
-from urllib.parse import urlsplit
 
 from btcpay.http import http_client
 from btcpay.settings.parsers import PriceSource
-from btcpay.values.errors import FetchError
-
-log = logging.getLogger(__name__)
 
 SOURCE_TIMEOUT_S = 3
 PROXIED_TIMEOUT_S = 10  # Tor takes seconds for a new circuit
@@ -61,8 +56,8 @@ def timeout_s_of(proxy: str) -> int:
 def read_price(
     session: http_client.Session,
     source: PriceSource,
-    on_headers: http_client.OnHeaders = lambda _headers: None,
-    timeout_s: int = SOURCE_TIMEOUT_S,
+    on_headers: http_client.OnHeaders,
+    timeout_s: int,
 ) -> Decimal:
     """One source's price; `on_headers` gets the headers of any answer.
 
@@ -70,22 +65,6 @@ def read_price(
     """
     ticker = session.get(source.url, timeout_s, _TICKER, on_headers)
     return to_price(resolve_pointer(ticker, source.pointer))
-
-
-def ask(
-    session: http_client.Session,
-    source: PriceSource,
-    on_headers: http_client.OnHeaders = lambda _headers: None,
-    timeout_s: int = SOURCE_TIMEOUT_S,
-) -> Decimal | None:
-    """One source's price; None, with a line in the log, when it gives none."""
-    try:
-        return read_price(session, source, on_headers, timeout_s)
-    except (FetchError, LookupError, ValueError) as error:
-        # The host alone: a URL may carry a key.
-        host = urlsplit(source.url).hostname
-        log.warning("price source %s: %s", host, str(error) or type(error).__name__)
-        return None
 
 
 def agree(prices: Sequence[Decimal], quorum: int) -> Decimal | None:

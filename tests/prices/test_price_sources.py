@@ -8,10 +8,8 @@ import pytest
 from builders import Seconds, at_once
 from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated
 
-from btcpay.http import http_client
 from btcpay.prices import price
 from btcpay.prices.price import Rate
-from btcpay.prices.tickers import ask
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import PriceUnavailable
 
@@ -67,14 +65,15 @@ def fails(_path: str) -> Reply:
         pytest.param(dropped, id="a closed connection"),
     ],
 )
-def test_a_source_without_a_number_has_failed(server, reply):
+def test_a_source_without_a_number_has_failed(server, seconds, reply):
     server.instead = lambda _: reply
-    assert ask(http_client.Session(), PriceSource(f"{server.root}/", "/usd")) is None
+    assert prices_of(server, seconds).current_or_none() is None
 
 
-def test_the_log_of_a_failed_source_holds_no_key_from_its_query(server, caplog):
+def test_the_log_of_a_failed_source_holds_no_key_from_its_query(server, seconds, caplog):
     server.instead = fails
-    ask(http_client.Session(), PriceSource(f"{server.root}/?api_key=hunter2", "/usd"))
+    source = PriceSource(f"{server.root}/?api_key=hunter2", "/usd")
+    assert Rate("USD", [source], 1, 120, seconds).current_or_none() is None
     assert "503" in caplog.text and "hunter2" not in caplog.text
 
 

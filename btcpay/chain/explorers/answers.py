@@ -11,8 +11,9 @@ from marshmallow import Schema, ValidationError
 from btcpay.bitcoin.header import build_header
 from btcpay.bitcoin.tx import NO_TXID
 from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
-from btcpay.chain.sources import MAX_INPUTS, Mempool, Waiting
+from btcpay.chain.sources import MAX_INPUTS, Mempool
 from btcpay.http.http_client import Response
+from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import FetchError
 from btcpay.values.money import MAX_MONEY_SATS
 from schemas import esplora
@@ -113,7 +114,7 @@ def _raw(block: dict[str, Any]) -> bytes:
 
 def _mempool(txs: list[Any], script: str) -> Mempool:
     """Each transaction once. One that came into a block meanwhile waits no more: left out."""
-    waiting: dict[str, list[Waiting]] = {}
+    waiting: dict[str, list[SeenOutput]] = {}
     for tx in txs:
         loaded = _load(_TRANSACTION, tx)
         if not loaded["status"]["confirmed"]:
@@ -127,11 +128,11 @@ def _mempool(txs: list[Any], script: str) -> Mempool:
     return mempool
 
 
-def _paid(tx: dict[str, Any], script: str) -> list[Waiting]:
+def _paid(tx: dict[str, Any], script: str) -> list[SeenOutput]:
     """Its outputs to the script; 0 satoshis are no money."""
     inputs = tuple(tx["vin"]) if len(tx["vin"]) <= MAX_INPUTS else ()
     return [
-        Waiting(tx["txid"], vout, sats, inputs)
+        SeenOutput(tx["txid"], vout, sats, inputs=inputs)
         for vout, (to, sats) in enumerate(tx["vout"])
         if to == script and sats
     ]

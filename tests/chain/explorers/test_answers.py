@@ -11,9 +11,9 @@ from btcpay.bitcoin.header import parse_header
 from btcpay.chain.explorers.answers import MAX_HEADERS_BYTES, MAX_PAGE_BYTES, MAX_PARTS, ShownHeader
 from btcpay.chain.explorers.endpoint import FEW_PARTS, MOST_PARTS, REQUEST_TIMEOUT_S
 from btcpay.chain.explorers.esplora import RAW_BLOCK_TIMEOUT_S, Esplora
-from btcpay.chain.sources import Waiting
 from btcpay.http import http_client
 from btcpay.sandbox.node.block import Block
+from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import BadStatus, FetchError
 from btcpay.values.networks import NETWORKS
 
@@ -324,7 +324,7 @@ def test_what_waits_is_told_with_what_it_spends(server, explorer):
     server.histories[ADDRESS] = [tx_of(1, SCRIPT, 1234, vin=spends)]
     mempool = explorer.waiting(ADDRESS, SCRIPT)
     inputs = (f"{UNKNOWN}:3", f"{UNKNOWN}:0")
-    assert mempool.outputs == [Waiting(f"{1:064x}", 0, 1234, inputs)]
+    assert mempool.outputs == [SeenOutput(f"{1:064x}", 0, 1234, inputs=inputs)]
     assert mempool.is_whole and server.asked == [f"/address/{ADDRESS}/txs/mempool"]
 
 
@@ -421,15 +421,6 @@ NO_TRANSACTIONS: dict[str, Any] = {
     "a status that is a text": damaged(status="confirmed"),
     "confirmed as text": in_block(confirmed="yes"),
     "confirmed as a number": in_block(confirmed=2),
-    "confirmed without a height": in_block(block_height=None),
-    "confirmed without a hash": in_block(block_hash=None),
-    "confirmed without a time": in_block(block_time=None),
-    "confirmed without any block": damaged(status={"confirmed": True}),
-    "a negative height": in_block(block_height=-1),
-    "a height as text": in_block(block_height="999"),
-    "a height of NaN": in_block(block_height=float("nan")),
-    "a block time beyond what headers hold": in_block(block_time=2**32),
-    "a block hash of another length": in_block(block_hash="00"),
 }
 # And what is not looked at but when it waits.
 NO_MONEY: dict[str, Any] = {
