@@ -1,24 +1,29 @@
-"""Builds wheel and sdist of the commit that is checked out, and says whether they may go out.
+"""Builds the release of the commit that is checked out, and says whether it may go out.
 
 The same commit leads to the same bytes, whoever builds it, wherever and when.
 
 1. The commit's files go into a folder of their own: nothing that lies about gets in.
 2. The sdist is packed with the commit's time, in order, without owners; the wheel is built from it.
-3. What a release must fulfil is checked; every mistake is told, and the exit status is 1.
-4. Files, sums and the line that uploads them are printed. Nothing leaves this machine.
+3. A bill of materials names every requirement with its hashes; SHA256SUMS has the sums of all.
+4. What a release must fulfil is checked; every mistake is told, and the exit status is 1.
+5. Files, sums and the line that uploads them are printed. Nothing leaves this machine.
 """
 
 import gzip
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import uuid
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from packaging.metadata import Metadata
 from readme_renderer import markdown
@@ -26,6 +31,8 @@ from readme_renderer import markdown
 PROJECT = Path(__file__).resolve().parents[1]
 WORK, DIST = PROJECT / "build" / "release", PROJECT / "dist"
 MODES = {True: 0o755, False: 0o644}  # by whether its owner may execute it
+# A requirement with its version and hashes, as `make lock` writes them.
+PINNED = re.compile(r"^([\w.-]+)==([^\s;\\]+)[^\n]*((?:\n    --hash=\S+(?: \\)?)+)", re.M)
 
 
 def git(*words: str) -> str:
@@ -91,6 +98,47 @@ def pack(folder: Path, time: int) -> Path:
     return target
 
 
+def bill(sources: Path, files: Sequence[Path], time: int) -> Path:
+    """CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/): what these files need, and from where.
+
+    A requirement has one hash for each file that may be installed of it; an extra's is optional.
+    """
+    version = re.search(r'"(.+)"', (sources / "btcpay/__init__.py").read_text().splitlines()[-1])[1]
+    own = component(
+        "blocktill", version, [hashlib.sha256(f.read_bytes()).hexdigest() for f in files]
+    )
+    needed: dict[str, dict[str, object]] = {}
+    for name in ("", "-postgres", "-redis", "-socks"):
+        text = (sources / f"requirements{name}.txt").read_text()
+        for package, pinned, hashes in PINNED.findall(text):
+            found = component(package, pinned, re.findall(r"sha256:(\w+)", hashes))
+            needed.setdefault(package, found | {"scope": "optional" if name else "required"})
+    made = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, own['hashes'][0]['content'])}",
+        "version": 1,
+        "metadata": {
+            "timestamp": datetime.fromtimestamp(time, UTC).isoformat(),
+            "component": own | {"type": "application"},
+        },
+        "components": list(needed.values()),
+        "dependencies": [
+            {"ref": own["bom-ref"], "dependsOn": [one["bom-ref"] for one in needed.values()]}
+        ],
+    }
+    target = DIST / f"blocktill-{version}.cdx.json"
+    target.write_text(json.dumps(made, indent=1) + "\n")
+    return target
+
+
+def component(name: str, version: str, hashes: Sequence[str]) -> dict[str, Any]:
+    purl = f"pkg:pypi/{name}@{version}"
+    found = [{"alg": "SHA-256", "content": one} for one in hashes]
+    common = {"type": "library", "bom-ref": purl, "name": name, "version": version}
+    return common | {"purl": purl, "hashes": found}
+
+
 def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
     """What keeps these files from being a release."""
     if git("status", "--porcelain"):
@@ -122,9 +170,12 @@ def main() -> int:
     sources = unpacked(build("--sdist", source, WORK, time), time)
     files = [pack(sources, time), build("--wheel", sources, WORK, time)]
     files[1] = Path(shutil.copy(files[1], DIST))
-    for file in files:
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        print(f"{digest}  {file.relative_to(PROJECT)}  ({file.stat().st_size} bytes)")
+    sums = [
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n"
+        for file in (*files, bill(sources, files, time))
+    ]
+    (DIST / "SHA256SUMS").write_text("".join(sums))
+    print("in dist/, and in its SHA256SUMS:\n", *sums, sep="", end="")
     found = list(mistakes(files[1], sources))
     for mistake in found:
         print(f"not yet: {mistake}", file=sys.stderr)

@@ -1,5 +1,6 @@
 """`make release`: the same bytes whoever builds them, and only what is one version goes out."""
 
+import json
 import os
 import re
 import shutil
@@ -7,8 +8,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from paths import PROJECT
 from programs import done, tool
 from wheel import copy_sources
 
@@ -41,12 +44,40 @@ def release(folder: Path, umask: int = 0o022) -> subprocess.CompletedProcess[str
     return subprocess.run(words, capture_output=True, text=True, timeout=300, umask=umask)
 
 
-def test_two_builds_of_one_commit_are_the_same_bytes_and_may_go_out(commit):
+def assert_names_every_requirement(bill: dict[str, Any]) -> None:
+    """Of the files that `pip install --require-hashes` reads, each with all of its hashes."""
+    pinned, hashes = set[str](), set[str]()
+    for name in (
+        "requirements",
+        *(f"requirements-{one}" for one in ("postgres", "redis", "socks")),
+    ):
+        text = (PROJECT / f"{name}.txt").read_text()
+        pinned |= set(re.findall(r"^([\w.-]+==[^\s;]+)", text, re.M))
+        hashes |= set(re.findall(r"sha256:([0-9a-f]{64})", text))
+    components = bill["components"]
+    assert {f"{one['name']}=={one['version']}" for one in components} == pinned
+    assert {found["content"] for one in components for found in one["hashes"]} == hashes
+    assert {one["scope"] for one in components if one["name"] in ("flask", "redis")} == {
+        "required",
+        "optional",
+    }
+    assert bill["metadata"]["component"]["version"] == __version__
+    assert bill["dependencies"][0]["dependsOn"] == [one["bom-ref"] for one in components]
+
+
+def test_two_builds_of_one_commit_are_the_same_bytes_and_may_go_out(commit, tmp_path):
     """Of two checkouts, one made at other times by somebody who shows files to nobody."""
     first, second = release(commit("a")), release(commit("b", umask=0o077), umask=0o077)
     assert (first.returncode, first.stderr) == (0, "")
     assert first.stdout == second.stdout
-    assert len(re.findall(r"^[0-9a-f]{64}  dist/blocktill-", first.stdout, re.M)) == 2
+    dist = tmp_path / "a/dist"
+    assert {path.name: path.read_bytes() for path in dist.iterdir()} == {
+        path.name: path.read_bytes() for path in (tmp_path / "b/dist").iterdir()
+    }
+    done(["/usr/bin/sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=dist)
+    (bill,) = dist.glob("*.cdx.json")
+    assert len((dist / "SHA256SUMS").read_text().splitlines()) == 3
+    assert_names_every_requirement(json.loads(bill.read_text()))
     assert "uv publish dist/blocktill-" in first.stdout
 
 
