@@ -29,8 +29,7 @@ def origin_of(url: str) -> str:
     """Scheme, host and port of a web address. Raises CommandError for none."""
     parts = urlsplit(checked_url(url))
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    scheme = parts.scheme.lower()
-    return f"{scheme}://{host}:{parts.port or _PORTS[scheme]}"
+    return f"{parts.scheme}://{host}:{parts.port or _PORTS[parts.scheme]}"
 
 
 def own_url(url: str, shop_url: str) -> str:

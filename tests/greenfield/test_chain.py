@@ -21,20 +21,28 @@ def till(tmp_path, ticker):
         yield opened
 
 
-def read_while_orders_are_paid(till, plugin):
+@pytest.fixture(params=[node_client, python_client])
+def plugin(till, tmp_path, request):
+    words, environ = request.param()
+    shop = GreenfieldShop(till.shop)
+    with Live(till.shop, tmp_path) as live, open_client(shop, live, words, environ) as opened:
+        yield opened
+
+
+def test_what_public_clients_read_while_orders_are_paid(till, plugin):
     orders = {
-        name: plugin.order("10000", "SATS")
+        name: plugin("order", {"amount": "10000", "currency": "SATS"})
         for name in ("paid", "over", "part", "late", "canceled", "lost")
     }
     ours = {name: till.look(order) for name, order in orders.items()}
 
     def read():
-        shown = {name: plugin.seen(order) for name, order in orders.items()}
-        assert sorted(plugin.listed(), key=ID) == sorted(shown.values(), key=ID)
+        shown = {name: plugin("seen", order["id"]) for name, order in orders.items()}
+        assert sorted(plugin("listed"), key=ID) == sorted(shown.values(), key=ID)
         return {name: f"{one['status']} {one['additionalStatus']}" for name, one in shown.items()}
 
     def came(name):
-        (method,) = plugin.methods(orders[name])
+        (method,) = plugin("methods", orders[name]["id"])
         payments = [(one["value"], one["status"]) for one in method["payments"]]
         return method["totalPaid"], method["due"], payments
 
@@ -50,7 +58,7 @@ def read_while_orders_are_paid(till, plugin):
         "part": "New PaidPartial",
     }
     assert came("part") == ("0.00004000", "0.00006000", [("0.00004000", "Processing")])
-    plugin.cancel(orders["canceled"])
+    plugin("cancel", orders["canceled"]["id"])
     till.mine()
     till.confirm(ours["lost"])
     settled = {
@@ -75,15 +83,3 @@ def read_while_orders_are_paid(till, plugin):
         "late": "Expired PaidLate",
         "lost": "Expired None",
     }
-
-
-def test_what_a_plug_in_reads_by_its_own_requests(till):
-    read_while_orders_are_paid(till, GreenfieldShop(till.shop))
-
-
-@pytest.mark.parametrize("client", [node_client, python_client])
-def test_what_a_public_client_reads(till, tmp_path, client):
-    words, environ = client()
-    shop = GreenfieldShop(till.shop)
-    with Live(till.shop, tmp_path) as live, open_client(shop, live, words, environ) as plugin:
-        read_while_orders_are_paid(till, plugin)

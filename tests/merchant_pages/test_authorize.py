@@ -93,19 +93,16 @@ def test_nobody_else_and_no_other_site_allows_it(browser, shop):
     assert len(shop.service.db.rows(keys.ALL)) == before
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        path(redirect=""),
-        path(redirect="javascript:alert(1)"),
-        path(redirect="https://shop.example\\@elsewhere.example/"),
-        path(permissions=["btcpay.server.canmodifyserversettings"]),
-        path(permissions=[]),
-    ],
-)
-def test_what_no_shop_asks_is_refused(browser, url):
-    assert browser.client.get(url).status_code == 400
-    assert allow(browser, browser.token(), url).status_code == 400
+def test_what_no_shop_asks_is_refused(browser):
+    for fields in (
+        {"redirect": ""},
+        {"redirect": "javascript:alert(1)"},
+        {"redirect": "https://shop.example\\@elsewhere.example/"},
+        {"permissions": ["btcpay.server.canmodifyserversettings"]},
+        {"permissions": []},
+    ):
+        assert browser.client.get(path(**fields)).status_code == 400
+        assert allow(browser, browser.token(), path(**fields)).status_code == 400
 
 
 def test_on_public_networks_no_shop_is_on_a_machine_near_by(open_shops):

@@ -38,13 +38,3 @@ class GreenfieldShop:
 
     def seen(self, order: dict[str, Any]) -> dict[str, Any]:
         return self.ask("GET", f"/stores/STORE/invoices/{order['id']}").json
-
-    def listed(self) -> list[dict[str, Any]]:
-        return self.ask("GET", "/stores/STORE/invoices").json
-
-    def methods(self, order: dict[str, Any]) -> list[dict[str, Any]]:
-        return self.ask("GET", f"/stores/STORE/invoices/{order['id']}/payment-methods").json
-
-    def cancel(self, order: dict[str, Any]) -> None:
-        path = f"/stores/STORE/invoices/{order['id']}/status"
-        assert self.ask("POST", path, {"status": "Invalid"}).status_code == 200

@@ -103,17 +103,6 @@ def test_the_modal_shows_the_order_says_how_it_stands_and_leaves_the_shop_in_pla
     assert tab.complaints == []
 
 
-def test_no_other_site_gets_a_frame(browser, counter, site, order):
-    with Site() as other:
-        other.html = MODAL.replace("{root}", counter.root).replace("{id}", order["id"])
-        tab = browser.open(counter.root)
-        tab.go(other.url)
-        refused = "frame-ancestors"
-        until(lambda: tab.ask("1") and any(refused in one for one in tab.complaints), refused)
-        assert tab.ask("said") == []
-        tab.close()
-
-
 def test_the_connect_button_brings_a_key_to_the_shop(counter, site, at_shop):
     asked = {"applicationName": "A shop", "redirect": f"{site.url}/connected", "strict": "true"}
     permissions = ["btcpay.store.canviewinvoices", "btcpay.store.cancreateinvoice"]
