@@ -17,6 +17,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import to_ms
 from storage.models import Delivery
 from storage.queries import deliveries, invoices
+from storage.queries import receivers as stored
 from storage.statement import slot
 
 SEEN, RECEIVED, PAID = (
@@ -173,18 +174,13 @@ def test_one_that_is_refused_holds_its_own_order_alone(till, store, receiver):
     till.look_for(one, other)
     till.mine()
     till.check()
-    is_busy = [True]
+    refused = (one["id"], "InvoiceProcessing")
     receiver.instead = lambda message: say(
-        b"",
-        500
-        if is_busy
-        and message.json["invoiceId"] == one["id"]
-        and message.json["type"] == "InvoiceProcessing"
-        else 200,
+        b"", 500 if (message.json["invoiceId"], message.json["type"]) == refused else 200
     )
     deliver(till), deliver(till)
     assert of(receiver, one) == WHOLE[:3] and of(receiver, other) == WHOLE
-    is_busy.clear()
+    refused = None
     till.clock.move(minutes=30)
     deliver(till)
     assert of(receiver, one) == [*WHOLE[:3], *WHOLE[2:]]
@@ -261,10 +257,16 @@ def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiv
 def test_the_same_url_again_keeps_what_waits_and_takes_the_new_secret(till, store, receiver):
     first = listen(store, receiver.url)
     order(till, store)
+    receiver.instead = lambda _: say(b"", 500)
+    assert deliver(till) == (0, 1)
     again = listen(store, receiver.url, secret="chosen")
     assert (again["id"], again["secret"]) == (first["id"], "chosen")
+    row = till.shop.service.db.only(stored.BY_ID, id=first["id"])
+    assert row["failing_since"] is row["failed_at"] is None  # what is saved anew begins anew
+    receiver.instead = lambda _: say(b"", 200)
+    till.clock.move(minutes=1)
     assert deliver(till) == (1, 0)
-    (message,) = receiver.messages
+    _, message = receiver.messages
     assert message.headers["btcpay-sig"] == signature("chosen", message.body)
 
 
