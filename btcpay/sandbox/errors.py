@@ -5,12 +5,8 @@ class SandboxError(Exception):
     """The root of the tree."""
 
 
-class Rejected(SandboxError):
-    """A transaction that a node would refuse, in Bitcoin Core's words."""
-
-
 class BadRequest(SandboxError):
-    """Input of a person that cannot be acted on; the message says what to do instead."""
+    """What cannot be done: the message says what to do instead, or what a node says of it."""
 
 
 class ShopAway(SandboxError):

@@ -12,8 +12,8 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 from werkzeug.serving import make_server
 
-from btcpay.sandbox.errors import BadRequest, Rejected, ShopAway
-from btcpay.sandbox.esplora.app import create_esplora, no_such_path, text
+from btcpay.sandbox.errors import BadRequest, ShopAway
+from btcpay.sandbox.esplora.app import create_esplora, text
 from btcpay.sandbox.shop import Shop
 from btcpay.sandbox.state import EXTENSION, current, open_sandbox
 from btcpay.sandbox.workbench.buttons import create_buttons, wants_json
@@ -47,8 +47,8 @@ def create_app() -> Flask:
     for blueprint in (create_esplora(), create_page(), create_buttons()):
         app.register_blueprint(blueprint)
     app.add_url_rule("/price", view_func=price)
-    app.register_error_handler(NotFound, lambda _: no_such_path(request.path))
-    for kind, status in ((BadRequest, 400), (Rejected, 400), (ShopAway, 502)):
+    app.register_error_handler(NotFound, _no_such_path)
+    for kind, status in ((BadRequest, 400), (ShopAway, 502)):
         app.register_error_handler(kind, lambda error, status=status: _problem(error, status))
     return app
 
@@ -69,6 +69,10 @@ def price() -> Response:
     if not switches.price_up:
         return text("Service Unavailable", 503)
     return jsonify({name: f"{switches.price_usd * Decimal(r):.2f}" for name, r in RATES.items()})
+
+
+def _no_such_path(_: Exception) -> Response:
+    return text(f'endpoint does not exist "{request.path}"', 404)
 
 
 def _problem(error: Exception, status: int) -> ResponseReturnValue:

@@ -3,14 +3,13 @@
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import postgres
 import pytest
-from builders import Clock, TickerServer, new_xpub
+from builders import new_xpub
 from databases import raw
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Terminal
 from other_database import backed_up, change, on
 
 from btcpay.merchants.account import derive, parse_account
@@ -18,13 +17,6 @@ from btcpay.values.errors import CommandError
 from storage.backup import sqlite_file
 
 RUNS = "writefile_or_whatever(1)"  # no such function: whoever runs it is told so
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    url = f"sqlite:///{tmp_path}/btcpay.db"
-    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
-        yield opened
 
 
 def rewritten(table: str, old: str, new: str) -> str:

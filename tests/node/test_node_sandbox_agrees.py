@@ -16,7 +16,7 @@ from fake_esplora import serving_sandbox
 from node_esplora import NodeEsplora
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.sandbox.errors import BadRequest, Rejected
+from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.mempool import COINBASE_MATURITY_BLOCKS, MAX_CHAIN_TXS
 from btcpay.sandbox.node.script import address_of, p2pkh, p2sh, script_of
 from btcpay.sandbox.payer.coins import Spendable
@@ -65,7 +65,7 @@ class Pair:
             try:
                 take()
                 answers.append("taken")
-            except (Rejected, Refused) as error:
+            except (BadRequest, Refused) as error:
                 answers.append(str(error))
         return answers[0], answers[1]
 

@@ -36,17 +36,11 @@ from storage.database import Row
 @click.option("--clear", is_flag=True, help="Forget what was set before.")
 @answering
 def brand(
-    shell: Shell,
-    merchant: str,
-    name: str | None,
-    logo: BinaryIO | None,
-    accent: str | None,
-    contact: str | None,
-    clear: bool,
+    shell: Shell, merchant: str, logo: BinaryIO | None, clear: bool, **texts: str | None
 ) -> None:
     """Show or set what a merchant's pages look like."""
     content = logo.read(branding.MAX_LOGO_BYTES + 1) if logo else None
-    change = branding.checked(name, accent, content, contact)
+    change = branding.checked(logo=content, **texts)
     row = set_brand(shell.db, find_merchant(shell.db, merchant), change, clear)
     shell.show([row | {"merchant": merchant}], "merchant name accent contact logo_type logo_sha256")
 

@@ -32,10 +32,6 @@ def text(message: str, status: int = 200) -> Response:
     return Response(message, status, mimetype="text/plain")
 
 
-def no_such_path(path: str) -> Response:
-    return text(f'endpoint does not exist "{path}"', 404)
-
-
 def tip_height() -> Response:
     return text(str(current().chain.ledger.height))
 

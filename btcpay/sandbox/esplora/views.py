@@ -1,16 +1,13 @@
 """Esplora's JSON values: https://github.com/Blockstream/esplora/blob/master/API.md."""
 
-from typing import Any
-
 from btcpay.bitcoin.tx import NO_TXID, TxIn, TxOut
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.ledger import Found, Ledger
 from btcpay.sandbox.node.script import address_of, kind
+from btcpay.sandbox.shop import Json
 
 REGTEST_DIFFICULTY = 4.6565423739069247e-10  # mainnet's easiest target divided by regtest's
-
-Json = dict[str, Any]
 
 
 def tx_view(chain: Chain, found: Found) -> Json:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from btcpay.bitcoin.tx import Tx, parse_tx
-from btcpay.sandbox.errors import BadRequest, Rejected
+from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.block import GENESIS, Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.journal import Journal
 from btcpay.sandbox.node.ledger import Found, Ledger
@@ -31,7 +31,7 @@ class Chain:
             self._replay(event)
 
     def accept(self, raw: bytes, now: int) -> str:
-        """The txid; one that waits already is accepted again. Raises Malformed or Rejected."""
+        """The txid; one that waits already is accepted again. Raises Malformed or BadRequest."""
         tx = parse_tx(raw)
         with self.lock:
             if tx.txid not in self.mempool.entries:
@@ -51,7 +51,7 @@ class Chain:
         """Replaces the last `depth` blocks by one more; the new hashes.
 
         Their transactions wait again, unless the coins went to `instead`, which the first new
-        block confirms. Nothing changes when it raises BadRequest (depth) or Rejected (instead).
+        block confirms. Nothing changes when it raises BadRequest, for `depth` or `instead`.
         """
         with self.lock:
             deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)
@@ -95,7 +95,7 @@ class Chain:
         waiting = [entry.tx for entry in self.mempool.entries.values()]
         self.ledger, self.mempool = ledger, Mempool()
         for tx in [*(tx for block in lost for tx in block.txs[1:]), *waiting]:
-            with contextlib.suppress(Rejected):  # its coins went another way on the new branch
+            with contextlib.suppress(BadRequest):  # its coins went another way on the new branch
                 self.mempool.add(self.mempool.judge(ledger, tx))
 
     def _replay(self, event: dict[str, Any]) -> None:

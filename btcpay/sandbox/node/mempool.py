@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
-from btcpay.sandbox.errors import Rejected
+from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.ledger import Found, Ledger
 
 MAX_CHAIN_TXS = 25  # Bitcoin Core's limit of waiting ancestors, and of waiting descendants
@@ -21,12 +21,12 @@ class Mempool:
     spenders: dict[Outpoint, str] = field(default_factory=dict)
 
     def judge(self, ledger: Ledger, tx: Tx) -> Found:
-        """The entry that it would be; changes nothing. Raises Rejected, in Bitcoin Core's words."""
+        """The entry that it would be. Raises BadRequest, in Bitcoin Core's words."""
         entry = Found(tx, tuple(self._output(ledger, i.outpoint) for i in tx.inputs), None)
         replaced, ancestors = self.replaced(tx), self.ancestors(tx)
         families = (self.descendants({ancestor}) - replaced for ancestor in ancestors)
         if len(ancestors) >= MAX_CHAIN_TXS or any(len(f) >= MAX_CHAIN_TXS for f in families):
-            raise Rejected("too-long-mempool-chain")
+            raise BadRequest("too-long-mempool-chain")
         return entry
 
     def add(self, entry: Found) -> None:
@@ -72,7 +72,7 @@ class Mempool:
         if parent := self.entries.get(outpoint.txid):
             return parent.tx.outputs[outpoint.vout]
         if (coin := ledger.coins.get(outpoint)) is None:
-            raise Rejected("bad-txns-inputs-missingorspent")
+            raise BadRequest("bad-txns-inputs-missingorspent")
         if coin.is_coinbase and ledger.height + 1 - coin.height < COINBASE_MATURITY_BLOCKS:
-            raise Rejected("bad-txns-premature-spend-of-coinbase")
+            raise BadRequest("bad-txns-premature-spend-of-coinbase")
         return coin.output

@@ -45,17 +45,13 @@ def spendables(chain: Chain, script: bytes) -> list[Spendable]:
 
 
 def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
-    """The first coin that suffices alone, else as many as it takes. Raises BadRequest for more."""
-    ordered = list(coins)
-    for coin in ordered:
-        if coin.value_sats >= needed_sats:
-            return [coin]
+    """As many as it takes, confirmed and large ones first. Raises BadRequest for more."""
     chosen: list[Spendable] = []
-    for coin in sorted(ordered, key=lambda coin: (coin.waiting, -coin.value_sats)):
+    for coin in sorted(coins, key=lambda coin: (coin.waiting, -coin.value_sats)):
         chosen.append(coin)
         if total(chosen) >= needed_sats:
             return chosen
-    has = f"has {total(ordered)} sat to spend, not {needed_sats}"
+    has = f"has {total(chosen)} sat to spend, not {needed_sats}"
     raise BadRequest(f"the sandbox wallet {has}; mine some blocks")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from btcpay.bitcoin.tx import Tx, TxOut
+from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.payer.coins import Spendable, choose, total
@@ -12,11 +12,11 @@ from btcpay.sandbox.payer.wallet import Wallet
 def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str:
     """Pays the newest payment or `txid` anew, or `away` to the wallet (BIP125); the new txid.
 
-    Raises BadRequest when no such payment waits, Rejected when it cannot be replaced.
+    Raises BadRequest when no such payment waits, or it cannot be replaced.
     """
     with wallet.chain.lock:
         entry = _waiting_payment(wallet, txid)
-        coins = _spent_coins(entry.tx, entry.prevouts)
+        coins = _spent_coins(entry)
         outputs = [] if away else [o for o in entry.tx.outputs if o.script != wallet.script]
         fee_sats = _fee_sats(wallet, entry, outputs)
         missing_sats = sum(o.value_sats for o in outputs) + fee_sats - total(coins)
@@ -36,7 +36,7 @@ def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
         made = {tx.txid for tx in txs}
         first = [tx for tx in txs if not made & {i.outpoint.txid for i in tx.inputs}]
         found = [wallet.chain.find(tx.txid) for tx in first]
-        spent = [_spent_coins(f.tx, f.prevouts) for f in found if wallet.owns(f.prevouts)]
+        spent = [_spent_coins(f) for f in found if wallet.owns(f.prevouts)]
         return [wallet.build(c, [], wallet.usual_fee_sats(len(c), [])) for c in spent]
 
 
@@ -49,8 +49,8 @@ def _waiting_payment(wallet: Wallet, txid: str) -> Found:
     return wallet.chain.mempool.entries[txid or own[0]]
 
 
-def _spent_coins(tx: Tx, prevouts: Sequence[TxOut]) -> list[Spendable]:
-    pairs = zip(tx.inputs, prevouts, strict=True)
+def _spent_coins(found: Found) -> list[Spendable]:
+    pairs = zip(found.tx.inputs, found.prevouts, strict=True)
     return [Spendable(txin.outpoint, prevout.value_sats, False) for txin, prevout in pairs]
 
 

@@ -3,16 +3,14 @@
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from btcpay.sandbox.errors import SandboxError
+from btcpay.sandbox.shop import Json
 
 # A line stays alone so long that it can be read aloud; a scene played quickly waits for nobody.
 FIRST_S, CHARACTERS_PER_S = 1.5, 28
 WITHIN_S = 60  # of real time, for each thing that has to happen
 LOOKS_EVERY_S = 0.4
-
-Json = dict[str, Any]
 
 
 class Stopped(SandboxError):

@@ -1,6 +1,6 @@
 """The buttons: form POSTs that answer 303 to the page, or JSON when asked for it.
 
-Each answers what happened, or raises BadRequest, Rejected or ShopAway.
+Each answers what happened, or raises BadRequest or ShopAway.
 """
 
 from collections.abc import Callable

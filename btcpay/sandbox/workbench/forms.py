@@ -10,8 +10,8 @@ from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from btcpay.sandbox.errors import BadRequest
+from btcpay.values.money import SATS_PER_BTC
 
-SATS_PER_BTC = 100_000_000
 MAX_DIGITS = 16  # 21 million BTC in satoshis
 LABELS = {
     "address": "Address",

@@ -17,8 +17,7 @@ from typing import Any
 import postgres
 import psycopg
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Terminal, Till
 from forge import Forge, command_line, fork_for_each_order
 from other_database import backed_up, change, content, lived_in, rows_of
 
@@ -74,14 +73,6 @@ def die(order: dict[str, Any]) -> None:
         command_line(order)
     finally:
         os.write(2, f"counted {next(numbers) - 1}\n".encode())
-
-
-@pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
-    """A shop on a SQLite file, whatever this run of the tests is about."""
-    url = f"sqlite:///{tmp_path}/btcpay.db"
-    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
-        yield opened
 
 
 @pytest.fixture
