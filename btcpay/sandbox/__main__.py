@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 from btcpay.sandbox.errors import JournalError
-from btcpay.sandbox.server import create_sandbox, serve
+from btcpay.sandbox.server import create_app, serve, wall_clock
 from btcpay.sandbox.shop import Shop
+from btcpay.sandbox.state import EXTENSION, open_sandbox
 from btcpay.sandbox.workbench.events import LOG_FILE
 
 KEY_FILE = "workbench_key"  # of the shop; not among the words, since others can read them
@@ -26,7 +27,8 @@ def main() -> None:
         if options.shop:
             shop = Shop(options.shop, (options.state / KEY_FILE).read_text("ascii").strip())
             (options.state / LOG_FILE).unlink(missing_ok=True)  # of the start before
-        app = create_sandbox(options.state, shop=shop)
+        app = create_app()
+        app.extensions[EXTENSION] = open_sandbox(options.state, wall_clock, shop)
     except (JournalError, OSError) as error:
         sys.exit(f"the sandbox cannot start: {error}")
     serve(app, options.port)

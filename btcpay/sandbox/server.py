@@ -3,9 +3,7 @@
 import logging
 import signal
 import time
-from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 
 from flask import Flask, Response, jsonify, request
 from flask.typing import ResponseReturnValue
@@ -14,8 +12,7 @@ from werkzeug.serving import make_server
 
 from btcpay.sandbox.errors import BadRequest, ShopAway
 from btcpay.sandbox.esplora.app import create_esplora, text
-from btcpay.sandbox.shop import Shop
-from btcpay.sandbox.state import EXTENSION, current, open_sandbox
+from btcpay.sandbox.state import current
 from btcpay.sandbox.workbench.buttons import create_buttons, wants_json
 from btcpay.sandbox.workbench.page import create_page, show
 
@@ -29,15 +26,6 @@ RATES |= {"brl": "5.4", "mxn": "18.3", "inr": "84", "jpy": "150", "krw": "1380"}
 def wall_clock() -> int:
     """Unix seconds."""
     return int(time.time())
-
-
-def create_sandbox(
-    state_dir: Path, clock: Callable[[], int] = wall_clock, shop: Shop | None = None
-) -> Flask:
-    """`state_dir` is locked until `app.extensions[EXTENSION].close()`. Raises JournalError."""
-    app = create_app()
-    app.extensions[EXTENSION] = open_sandbox(state_dir, clock, shop)
-    return app
 
 
 def create_app() -> Flask:

@@ -64,7 +64,7 @@ class Sandbox:
 
 
 def open_sandbox(state_dir: Path, clock: Callable[[], int], shop: Shop | None = None) -> Sandbox:
-    """Continues the chain in `state_dir`, or begins one. Raises JournalError."""
+    """Continues the chain in `state_dir`, or begins one; locks it. Raises JournalError."""
     state_dir.mkdir(parents=True, exist_ok=True)
     journal = Journal(state_dir / "chain.jsonl")
     key = open_key(state_dir / "wallet.wif")

@@ -14,8 +14,8 @@ from paths import PROJECT
 from ports import free_port
 
 from btcpay.sandbox.node.script import address_of
-from btcpay.sandbox.server import create_sandbox, serve
-from btcpay.sandbox.state import EXTENSION, Sandbox
+from btcpay.sandbox.server import create_app, serve
+from btcpay.sandbox.state import Sandbox
 
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 JSON = {"Accept": "application/json"}
@@ -242,12 +242,11 @@ def test_payers_at_the_same_time_do_not_spend_the_same_coin(page):
     assert all(page.confirmed(txid) for txid in txids)
 
 
-def test_a_taken_port_ends_the_start_and_is_named(tmp_path, page, capsys):
-    app, taken = create_sandbox(tmp_path), page.root.rsplit(":", 1)[1]
+def test_a_taken_port_ends_the_start_and_is_named(page, capsys):
+    taken = page.root.rsplit(":", 1)[1]
     with pytest.raises(SystemExit):
-        serve(app, int(taken))
+        serve(create_app(), int(taken))
     assert f"Port {taken} is in use" in capsys.readouterr().err
-    app.extensions[EXTENSION].close()
 
 
 def test_the_module_serves_until_ctrl_c_ends_it_cleanly(tmp_path: Path):

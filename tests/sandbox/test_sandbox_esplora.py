@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from btcpay.sandbox.server import create_sandbox
-from btcpay.sandbox.state import EXTENSION, FIRST_BLOCKS, Sandbox
+from btcpay.sandbox.server import create_app
+from btcpay.sandbox.state import EXTENSION, FIRST_BLOCKS, Sandbox, open_sandbox
 
 NOW = 1_800_000_000
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
@@ -15,9 +15,10 @@ UNKNOWN = "ab" * 32
 
 @pytest.fixture
 def app(tmp_path: Path):
-    made = create_sandbox(tmp_path, lambda: NOW)
+    made = create_app()
+    made.extensions[EXTENSION] = sandbox = open_sandbox(tmp_path, lambda: NOW)
     yield made
-    made.extensions[EXTENSION].close()
+    sandbox.close()
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@
   const find = (id) => document.getElementById(id);
   const frame = document.querySelector("iframe");
 
-  // Takes what has changed; where the keyboard was, it stays.
-  const renew = (html) => {
+  // Takes what has changed, but for what holds `kept`; where the keyboard was, it stays.
+  const renew = (html, kept) => {
     const fresh = new DOMParser().parseFromString(html, "text/html");
     for (const old of document.querySelectorAll("[data-live]")) {
       const next = fresh.getElementById(old.id);
-      if (!next || next.outerHTML === old.outerHTML) continue;
+      if (!next || next.outerHTML === old.outerHTML || (kept && old.contains(kept))) continue;
       const focused = old.contains(document.activeElement) && document.activeElement.id;
       old.replaceWith(document.adoptNode(next));
       if (focused) find(focused)?.focus({ preventScroll: true });
@@ -30,8 +30,8 @@
     lines = steps.length;
   };
 
-  const take = async (answer) => {
-    renew(await answer.text());
+  const take = async (answer, kept) => {
+    renew(await answer.text(), kept);
     follow();
   };
   let timer, pressing = 0;
@@ -40,7 +40,8 @@
     if (!document.hidden && !pressing) {
       try {
         const answer = await fetch("/", { cache: "no-store" });
-        if (!pressing) await take(answer);
+        // What went wrong stays until something else is pressed.
+        if (!pressing) await take(answer, document.querySelector("#notice [role=alert]"));
         find("away").hidden = true;
       } catch {
         find("away").hidden = false;
