@@ -1,6 +1,6 @@
 """The interface of plug-ins: which view answers which path, who is let in, how errors read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flask import Blueprint, Response, g, request
@@ -19,13 +19,13 @@ from storage.database import Query
 from storage.queries import receivers
 from storage.queries import stores as stored
 
-View = Callable[..., Response]
+View = Callable[..., Any]
 STORE = "/stores/<store>"
 INVOICES = f"{STORE}/invoices"
 WEBHOOKS, HOOK = f"{STORE}/webhooks", f"{STORE}/webhooks/<whk>"
 OF_WEBHOOKS = "webhooks.canmodifywebhooks"
 # Method and path, the permission that is needed there, and the view.
-OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Any]]] = {
+OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("GET", "/server/info"): ("", stores.server_info),
     ("GET", "/api-keys/current"): ("", stores.current_key),
     ("GET", "/stores"): ("canviewstoresettings", stores.all_stores),
@@ -77,7 +77,7 @@ def _let_in(service: Service) -> None:
         raise Forbidden("this API key belongs to no shop: `btcpay key issue --for`")
 
 
-def _admitted(service: Service, permission: str, view: Callable[..., Any]) -> View:
+def _admitted(service: Service, permission: str, view: View) -> View:
     """The view gets the rows that the path names, of the key's own store alone."""
 
     def answered(store: str | None = None, **ids: str) -> Response:
@@ -104,8 +104,7 @@ def _nothing(**_: str) -> Response:
 def refusal(error: Exception) -> Response:
     """Errors as plug-ins read them: one object in both shapes, or a list of fields."""
     if isinstance(error, ValidationError):
-        fields = mistakes("", error.normalized_messages())
-        return answer([{"path": path, "message": message} for path, message in fields], 422)
+        return answer(list(_mistakes(error.normalized_messages())), 422)
     found = as_api_error(error)
     said = {"code": found.code, "message": str(found)}
     response = error_response(found)
@@ -113,11 +112,11 @@ def refusal(error: Exception) -> Response:
     return response
 
 
-def mistakes(path: str, found: Any) -> list[tuple[str, str]]:
+def _mistakes(found: Any, *path: str) -> Iterator[dict[str, str]]:
     """Each field's dotted path with what is wrong with it."""
-    if not isinstance(found, dict):
-        return [(path, str(message)) for message in found]
-    below = {
-        path if name == "_schema" else f"{path}.{name}".strip("."): found[name] for name in found
-    }
-    return [one for name in below for one in mistakes(name, below[name])]
+    if isinstance(found, dict):
+        for name, below in found.items():
+            yield from _mistakes(below, *path, *([] if name == "_schema" else [str(name)]))
+    else:
+        for message in found:
+            yield {"path": ".".join(path), "message": str(message)}
