@@ -1,12 +1,10 @@
 """`btcpay restore FILE` on PostgreSQL: a SQLite shop goes on there, with all that it has."""
 
-import hashlib
 import json
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import postgres
 import pytest
@@ -14,7 +12,7 @@ from builders import Clock, TickerServer
 from databases import raw
 from dying import run_until_death
 from fake_esplora import Terminal, Till, open_till
-from other_database import KEY, LOGO, ORDER, backed_up, change, lived_in, on, rows_of
+from other_database import KEY, ORDER, answers, backed_up, change, lived_in, on, rows_of
 
 from storage import versions
 from storage.backup import to_postgres
@@ -49,22 +47,6 @@ def carry(
     """What `restore` answered, and what it said."""
     environ["BTCPAY_DATABASE_URL"] = target
     return Terminal(till).run("restore", str(file), "--yes", *words, status=status, **environ)
-
-
-def answers(till: Till) -> list[Any]:
-    """What clients are shown, on every path, and the pages' own data."""
-    shop = till.shop
-    lists = ["/invoices", "/payments", "/payment-links"]
-    found = [shop.get(path, query_string={"limit": 100}) for path in ["/balance", *lists]]
-    for path, answer in zip(lists, found[1:], strict=True):
-        if path != "/payments":
-            found += [shop.get(f"{path}/{item['id']}") for item in answer.json["data"]]
-    paid = [item for item in found[1].json["data"] if item["status"] == "paid"]
-    assert paid and len(found) > 10 and all(answer.status_code == 200 for answer in found)
-    pages = [f"/pay/{item['id']}/status" for item in found[1].json["data"]]
-    pages += [f"/logo/{hashlib.sha256(LOGO).hexdigest()}"]
-    shown = [shop.client.get(path) for path in pages]
-    return [answer.data for answer in found] + [(page.status_code, page.data) for page in shown]
 
 
 def test_all_that_a_shop_has_is_there_and_answers_as_before(till, target, tmp_path):

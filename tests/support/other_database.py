@@ -1,6 +1,7 @@
 """A shop that has lived, and the same one on another database: restored, or carried over."""
 
 import contextlib
+import hashlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,3 +98,19 @@ def lived_in(till: Till, folder: Path) -> None:
     till.shop.sql(f"UPDATE invoice SET {of_shop} WHERE {newest}")  # noqa: S608
     assert log_in(db, new_login(db, 1, now), "", "Firefox", now)
     new_login(db, 1, now)
+
+
+def answers(till: Till) -> list[Any]:
+    """What clients are shown, on every path, and the pages' own data."""
+    shop = till.shop
+    lists = ["/invoices", "/payments", "/payment-links"]
+    found = [shop.get(path, query_string={"limit": 100}) for path in ["/balance", *lists]]
+    for path, answer in zip(lists, found[1:], strict=True):
+        if path != "/payments":
+            found += [shop.get(f"{path}/{item['id']}") for item in answer.json["data"]]
+    paid = [item for item in found[1].json["data"] if item["status"] == "paid"]
+    assert paid and len(found) > 10 and all(answer.status_code == 200 for answer in found)
+    pages = [f"/pay/{item['id']}/status" for item in found[1].json["data"]]
+    pages += [f"/logo/{hashlib.sha256(LOGO).hexdigest()}"]
+    shown = [shop.client.get(path) for path in pages]
+    return [answer.data for answer in found] + [(page.status_code, page.data) for page in shown]
