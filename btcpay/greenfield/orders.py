@@ -1,5 +1,6 @@
 """A shop's orders: made, listed, shown, marked. Times are unix seconds, amounts texts."""
 
+import functools
 import json
 from typing import Any
 
@@ -18,7 +19,7 @@ from btcpay.values.money import btc_shown
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage.database import Row
-from storage.queries import payments, stores
+from storage.queries import invoices, payments, stores
 
 Json = dict[str, Any]
 SEARCHED = 1000  # of the newest, where a status of theirs is only a part of one of ours
@@ -31,12 +32,9 @@ def create_order(service: Service, store: Row) -> Json:
     wanted, metadata = asked.body_of(asked.NewOrder())
     order = asked.order_of(store, wanted, metadata, settings.link_invoice_expiry_min)
     price = live_price(db, service.prices, store["merchant_id"], service.now(), order.currency)
-
-    def make() -> str:
-        return str(new_invoice(db, settings.network, service.now(), order, price)["id"])
-
-    id = asked.checked("amount", db.written, make)
-    return get_order(service, store, db.only(stores.ORDER, store_id=store["id"], id=id))
+    make = functools.partial(new_invoice, db, settings.network, service.now(), order, price)
+    made = asked.checked("amount", db.written, make)
+    return get_order(service, store, db.only(invoices.WHOLE, id=made["id"]))
 
 
 def list_orders(service: Service, store: Row) -> list[Json]:
@@ -108,14 +106,14 @@ def archive_order(service: Service, store: Row, order: Row) -> Json:
 
 def mark_order(service: Service, store: Row, order: Row) -> Json:
     """Invalid cancels, by the rules of a cancellation. What came is a human's word: not Settled."""
-    db, key = service.db, {"store_id": store["id"], "id": order["id"]}
+    db = service.db
     said, _ = asked.body_of(asked.Mark())
     if said["status"].lower() == "settled":
         only = "only the merchant accepts what came: `btcpay invoice settle`"
         raise ValidationError(only, "status")
     at, by = service.now(), "by the shop"
     asked.checked("status", by_hand.cancel, db, service.settings, order["id"], at, False, by)
-    return get_order(service, store, db.only(stores.ORDER, **key))
+    return get_order(service, store, db.only(invoices.WHOLE, id=order["id"]))
 
 
 def order_methods(service: Service, store: Row, order: Row) -> list[Json]:

@@ -5,7 +5,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from builders import Clock, open_shop, pay
+from builders import open_shop, pay
 from greenfield import SHOP, GreenfieldShop
 from paths import TESTS
 
@@ -150,29 +150,24 @@ def test_what_is_tiny_long_or_has_blanks_is_kept_within_bounds(greenfield):
     assert greenfield.ask("POST", INVOICES, part).json[0]["path"] == "amount"
 
 
-def test_the_stricter_of_plug_in_and_service_wins(tmp_path, ticker):
-    clock, more = Clock(), {"BTCPAY_CONFIRMATIONS": "3", "BTCPAY_GREENFIELD": "on"}
-    more["BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT"] = "2"
-    cases = (  # confirmations that settle, and what may be missing in percent
-        ({}, 3, 2, "LowSpeed"),
-        ({"speedPolicy": "HighSpeed", "paymentTolerance": 5}, 3, 2, "LowSpeed"),
-        ({"speedPolicy": "LowSpeed", "paymentTolerance": 1}, 6, 1, "LowSpeed"),
-    )
-    with open_shop(tmp_path, ticker.url, clock, **more) as shop:
-        for asked, confirmations, percent, speed in cases:
-            order = GreenfieldShop(shop).order(checkout=asked)
-            rules = rules_for(shop.service.settings, row_of(GreenfieldShop(shop), order))
+def test_the_stricter_of_plug_in_and_service_wins(tmp_path, ticker, greenfield):
+    more = {"BTCPAY_CONFIRMATIONS": "3", "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT": "2"}
+    (tmp_path / "strict").mkdir()
+    url, clock, on = ticker.url, greenfield.shop.clock, {"BTCPAY_GREENFIELD": "on"}
+    with open_shop(tmp_path / "strict", url, clock, **on, **more) as opened:
+        strict = GreenfieldShop(opened)
+        for shop, checkout, confirmations, percent, speed in (
+            (greenfield, {"speedPolicy": "HighSpeed"}, 1, 0, "MediumSpeed"),
+            (greenfield, {"speedPolicy": "LowMediumSpeed"}, 2, 0, "LowMediumSpeed"),
+            (strict, {}, 3, 2, "LowSpeed"),
+            (strict, {"speedPolicy": "MediumSpeed", "paymentTolerance": 5}, 3, 2, "LowSpeed"),
+            (strict, {"speedPolicy": "LowSpeed", "paymentTolerance": 1}, 6, 1, "LowSpeed"),
+        ):
+            order = shop.order(checkout=checkout)
+            rules = rules_for(shop.shop.service.settings, row_of(shop, order))
             assert (rules.confirmations, rules.tolerance_percent) == (confirmations, percent)
             assert order["checkout"]["paymentTolerance"] == percent
             assert order["checkout"]["speedPolicy"] == speed
-
-
-def test_a_plug_in_asks_for_more_than_the_service(greenfield):
-    for speed, confirmations in (("HighSpeed", 1), ("MediumSpeed", 1), ("LowMediumSpeed", 2)):
-        order = greenfield.order(checkout={"speedPolicy": speed, "paymentTolerance": 5})
-        rules = rules_for(greenfield.shop.service.settings, row_of(greenfield, order))
-        assert (rules.confirmations, rules.tolerance_percent) == (confirmations, 0)
-        assert order["checkout"]["speedPolicy"] == speed.replace("High", "Medium")
 
 
 def test_a_state_is_shown_and_listed_by_its_name(greenfield):
