@@ -25,7 +25,7 @@ from btcpay.web.pages.render import Pages, accent_css, kept, to_root
 from btcpay.web.service import Service
 from btcpay.web.visitors import is_from_another_site
 from storage.database import Row
-from storage.queries import brands, links, merchants, stores
+from storage.queries import links, merchants, stores
 
 
 def pages(service: Service) -> Blueprint:
@@ -126,7 +126,7 @@ class Checkout:
     def show_logo(self, sha256: str) -> Response:
         """A merchant's logo, with the media type that was found when it was stored."""
         known = re.fullmatch("[0-9a-f]{64}", sha256)
-        row = self.service.db.row(brands.LOGO, logo_sha256=sha256) if known else None
+        row = self.service.db.row(merchants.LOGO, logo_sha256=sha256) if known else None
         if row is None:
             raise NotFound("there is no such logo")
         return kept(bytes(row["logo"]), row["logo_type"])

@@ -19,8 +19,8 @@ from btcpay.merchants.gap_limit import gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
-from storage.queries import attentions, deliveries, merchants, meta, peers
-from storage.queries.totals import tallies
+from storage.queries import attentions, deliveries, merchants, meta
+from storage.queries.totals import peers, tallies
 
 LATELY = timedelta(hours=1)
 

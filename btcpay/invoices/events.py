@@ -37,4 +37,4 @@ def finish(
 def record(db: Database, invoice_id: str, kind: Kind, detail: dict, now: datetime) -> None:
     """Adds to the invoice's history; a kind that is not declared is a ValueError."""
     event = {"kind": Kind(kind).value, "detail": json.dumps(detail), "happened_at": to_ms(now)}
-    db.run(events.ADD, invoice_id=invoice_id, **event)
+    db.run(events.RECORD, invoice_id=invoice_id, **event)

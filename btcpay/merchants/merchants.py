@@ -8,7 +8,7 @@ from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.values.errors import AccountKeyRefused, CommandError
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
-from storage.queries import brands, merchants, receivers
+from storage.queries import merchants, receivers
 from storage.queries.totals import balances, days
 
 
@@ -65,10 +65,10 @@ def set_brand(db: Database, merchant: Row, change: Row, clear: bool = False) -> 
     `clear` forgets how its pages looked before. With neither, nothing is written.
     """
     with db.write():
-        row = db.row(brands.WHOLE, merchant_id=merchant["id"]) or brands.BLANK
-        row = row | (brands.PLAIN if clear else {}) | change | {"merchant_id": merchant["id"]}
+        row = db.row(merchants.BRAND, merchant_id=merchant["id"]) or merchants.BLANK
+        row = row | (merchants.PLAIN if clear else {}) | change | {"merchant_id": merchant["id"]}
         if clear or change:
-            db.run(brands.PUT, **row)
+            db.run(merchants.PUT_BRAND, **row)
     return row
 
 

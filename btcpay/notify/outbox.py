@@ -20,7 +20,7 @@ from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from schemas.resources import Resources
 from storage.database import Database, Row
-from storage.queries import deliveries, public_events, receivers
+from storage.queries import deliveries, events, receivers
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Outbox:
         url = self._settings.base_url
         self._mail = Mail(self._db, url, server, sender) if server and sender else None
         self._in_flight: list[tuple[Lane, Row, Row]] = []
-        public_events.number_new(self._db)
+        events.number_new(self._db)
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
         if self._mail:
             add_overdue(self._db, self._now())

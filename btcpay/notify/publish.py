@@ -13,7 +13,7 @@ from btcpay.notify.kinds import EventKind
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
-from storage.queries import deliveries, public_events, receivers
+from storage.queries import deliveries, events, receivers
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def _add(
     event: Row = dict.fromkeys(("invoice_id", "payment_link_id", "state")) | about
     event |= {"id": new_id("evt"), "merchant_id": merchant_id, "kind": kind.value}
     event["happened_at"] = to_ms(now)
-    event |= db.only(public_events.ADD, **event)
+    event |= db.only(events.ADD, **event)
     store_id, webhooks = shop
     for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=merchant_id):
         if receiver["store_id"] is None and wants(receiver, event):

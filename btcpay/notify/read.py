@@ -12,7 +12,7 @@ from btcpay.values.errors import BadRow
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
 from storage.database import Database, Row
-from storage.queries import deliveries, invoices, links, public_events
+from storage.queries import deliveries, events, invoices, links
 
 PAGE = 100
 # Longer than any receiver is tried, and than a shop is away over the holidays.
@@ -50,15 +50,15 @@ class Event:
 
 def after(db: Database, resources: Resources, number: int, limit: int = PAGE) -> list[Event]:
     """The events behind that number, in order and without a gap; numbers what is new first."""
-    public_events.number_new(db)
-    rows = db.rows(public_events.AFTER, number=number, limit=limit)
+    events.number_new(db)
+    rows = db.rows(events.AFTER, number=number, limit=limit)
     return [event_of(db, resources, row) for row in rows]
 
 
 def last_number(db: Database) -> int:
     """The number of the newest event, 0 before the first; numbers what is new first."""
-    public_events.number_new(db)
-    return db.only(public_events.LAST)["number"]
+    events.number_new(db)
+    return db.only(events.LAST)["number"]
 
 
 def event_of(db: Database, resources: Resources, row: Row) -> Event:
@@ -112,14 +112,14 @@ def forget_old(db: Database, now: datetime) -> int:
 
     Never what waits to be delivered, nor the newest: its number is where the next begins.
     """
-    public_events.number_new(db)
+    events.number_new(db)
     before = to_ms(now - KEPT)
     with db.write():
         db.run(deliveries.FORGET, before=before)
-        last = db.only(public_events.LAST)["number"]
+        last = db.only(events.LAST)["number"]
         waiting = db.only(deliveries.OLDEST_WAITING)["number"]
         end = last if waiting is None else min(last, waiting)
-        oldest = db.rows(public_events.OLDEST)
+        oldest = db.rows(events.OLDEST)
         old = takewhile(lambda row: row["happened_at"] < before and row["number"] < end, oldest)
         numbers = [row["number"] for row in old]
-        return db.run(public_events.FORGET, number=numbers[-1]) if numbers else 0
+        return db.run(events.FORGET, number=numbers[-1]) if numbers else 0

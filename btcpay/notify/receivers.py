@@ -19,7 +19,7 @@ from btcpay.values.ids import new_id
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
-from storage.queries import deliveries, public_events, receivers
+from storage.queries import deliveries, events, receivers
 
 GRACE = timedelta(days=1)
 
@@ -145,7 +145,7 @@ def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
 def resend_event(db: Database, receiver_id: str, event_id: str, now: datetime) -> None:
     """Has one event sent again, whatever became of it before. Raises CommandError."""
     receiver = find_own(db, receiver_id)
-    row = db.row(public_events.OF_ID, id=event_id, merchant_id=receiver["merchant_id"])
+    row = db.row(events.OF_ID, id=event_id, merchant_id=receiver["merchant_id"])
     if row is None:
         raise CommandError(f"there is no event {event_id!r} of this merchant; 30 days are kept")
     with db.write():
@@ -156,11 +156,11 @@ def resend_event(db: Database, receiver_id: str, event_id: str, now: datetime) -
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
     """Has every event behind that number sent that the receiver wants, sent before or not."""
     receiver = find_own(db, receiver_id)
-    public_events.number_new(db)
+    events.number_new(db)
     count = 0
     with db.write():
         db.run(receivers.ENABLE, id=receiver_id)
-        while rows := db.rows(public_events.AFTER, number=number, limit=PAGE):
+        while rows := db.rows(events.AFTER, number=number, limit=PAGE):
             number = rows[-1]["number"]
             for row in rows:
                 if row["merchant_id"] == receiver["merchant_id"] and wants(receiver, row):

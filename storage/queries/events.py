@@ -1,11 +1,13 @@
-"""The history of an invoice: rows that are only ever added."""
+"""What happened: an invoice's history, and events, which are numbered once and forgotten later."""
 
 from enum import StrEnum
 
-from peewee import fn
+from peewee import SQL, fn
 
-from storage.models import Event
-from storage.statement import every, slot
+from storage.database import Database
+from storage.models import Event, PublicEvent
+from storage.queries import meta
+from storage.statement import every, needed, slot, slots
 
 
 class Kind(StrEnum):
@@ -25,7 +27,7 @@ class Kind(StrEnum):
     DISMISSED = "dismissed"  # a human set its attention aside, for that reason
 
 
-ADD = Event.insert(every(Event))
+RECORD = Event.insert(every(Event))
 # What may start or end attention. What was merely seen may not: anybody can cause it.
 _MERELY_SEEN = (Kind.SEEN, Kind.MOVED, Kind.VANISHED, Kind.SEEN_AGAIN, Kind.SPENT, Kind.UNSPENT)
 _OF_MONEY = [kind.value for kind in Kind if kind not in _MERELY_SEEN]
@@ -38,3 +40,61 @@ COUNT = Event.select(fn.COUNT(Event.seq).alias("lines")).where(
     Event.invoice_id == slot("invoice_id")
 )
 OF_INVOICE = Event.select().where(Event.invoice_id == slot("invoice_id")).order_by(Event.seq)
+
+# Nobody waits for long while so many are numbered or forgotten.
+BATCH = 1000
+
+ADD = PublicEvent.insert(
+    needed(PublicEvent)
+    | slots(PublicEvent.invoice_id, PublicEvent.payment_link_id, PublicEvent.state)
+).returning(PublicEvent.seq)
+OF_ID = PublicEvent.select().where(
+    (PublicEvent.id == slot("id")) & (PublicEvent.merchant_id == slot("merchant_id"))
+)
+LAST = PublicEvent.select(fn.COALESCE(fn.MAX(PublicEvent.number), 0).alias("number")).where(
+    PublicEvent.number.is_null(False)
+)
+AFTER = (
+    PublicEvent.select()
+    .where(PublicEvent.number > slot("number"))
+    .order_by(PublicEvent.number)
+    .limit(slot("limit"))
+)
+
+_ANY = PublicEvent.alias()
+_NEW = (
+    _ANY.select(_ANY.seq, fn.ROW_NUMBER().over(order_by=[_ANY.seq]).alias("place"))
+    .where(_ANY.number.is_null())
+    .order_by(_ANY.seq)
+    .limit(slot("limit"))
+    .alias("new")
+)
+_NEWEST = PublicEvent.select(PublicEvent.seq).where(PublicEvent.number.is_null()).limit(1)
+NUMBER = (
+    PublicEvent.update({PublicEvent.number: slot("last") + SQL("new.place")})
+    .from_(_NEW)
+    .where(PublicEvent.seq == SQL("new.seq"))
+)
+
+OLDEST = (
+    PublicEvent.select(PublicEvent.number, PublicEvent.happened_at)
+    .where(PublicEvent.number.is_null(False))
+    .order_by(PublicEvent.number)
+    .limit(BATCH)
+)
+FORGET = PublicEvent.delete().where(PublicEvent.number <= slot("number"))
+
+
+def number_new(db: Database) -> int:
+    """Numbers what is new, in the order of insertion; how many that were.
+
+    Those who write never wait for each other: only those who number do, behind one lock. What a
+    writer commits later has a higher number than all that could be read before.
+    """
+    numbered = 0
+    while db.row(_NEWEST):
+        with db.write():
+            meta.lock(db)
+            done = db.run(NUMBER, last=db.only(LAST)["number"], limit=BATCH)
+        numbered += done
+    return numbered

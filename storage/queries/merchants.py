@@ -1,7 +1,9 @@
-"""Merchants and their address counters."""
+"""Merchants, their address counters and brands: how pages look, where they lead back."""
 
-from storage.models import Merchant
-from storage.statement import slot, slots
+from peewee import JOIN, fn
+
+from storage.models import Brand, Merchant
+from storage.statement import every, slot, slots
 
 ALL = Merchant.select().order_by(Merchant.id)
 BY_NAME = Merchant.select().where(Merchant.name == slot("name"))
@@ -39,3 +41,26 @@ CURRENCY = Merchant.select(Merchant.currency).where(Merchant.id == slot("id"))
 CURRENCIES = Merchant.select(Merchant.currency).distinct()
 
 SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(Merchant.id == slot("id"))
+
+# A brand; a logo's bytes are read to be served.
+_LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256, Brand.contact)
+_LOGO = (Brand.logo, Brand.logo_type)
+_COLUMNS = (*_LOOKS, *_LOGO)
+RETURNS = (Brand.return_paid, Brand.return_unpaid)
+
+# What pages show: `seller` is the merchant's own name where its brand has none.
+BRAND_ON_PAGES = (
+    Merchant.select(*_LOOKS, *RETURNS, fn.COALESCE(Brand.name, Merchant.name).alias("seller"))
+    .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
+    .where(Merchant.id == slot("merchant_id"))
+)
+BRAND = Brand.select().where(Brand.merchant_id == slot("merchant_id"))
+LOGO = Brand.select(*_LOGO).where(Brand.logo_sha256 == slot("logo_sha256")).limit(1)
+
+# Nothing of it is set: of how the pages look, of all.
+PLAIN = dict.fromkeys(column.name for column in _COLUMNS)
+BLANK = PLAIN | dict.fromkeys(column.name for column in RETURNS)
+PUT_BRAND = Brand.insert(every(Brand)).on_conflict(
+    conflict_target=[Brand.merchant_id],
+    preserve=[*_COLUMNS, *RETURNS],
+)

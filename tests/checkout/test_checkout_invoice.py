@@ -15,7 +15,7 @@ from btcpay.checkout.invoice_page import InvoicePage, page_of
 from btcpay.checkout.snapshot import Notices, Snapshot
 from btcpay.languages import formats
 from btcpay.values.money import btc_shown, btc_text
-from storage.queries import attentions, brands, invoices, links
+from storage.queries import attentions, invoices, links, merchants
 
 STATUS_FIELDS = (
     "amount_sats checked_at confirmations confirmations_needed expires_at missing_sats now"
@@ -334,7 +334,7 @@ def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(shop):
 def test_a_page_never_shows_more_confirmations_than_are_asked_for(shop):
     row = shop.service.db.only(invoices.WHOLE, id=shop.invoice()["id"])
     row |= {"received_sats": row["amount_sats"], "unconfirmed_sats": row["amount_sats"]}
-    page = page_of(Snapshot(row, 0, 6, 1, shop.clock(), 294), brands.BLANK, Notices())
+    page = page_of(Snapshot(row, 0, 6, 1, shop.clock(), 294), merchants.BLANK, Notices())
     assert (page.state, page.confirmations, page.confirmations_left) == ("seen", 1, 0)
 
 

@@ -9,7 +9,7 @@ from serving import say
 
 from btcpay.merchants import keys
 from btcpay.merchants.sessions import sessions_of
-from storage.queries import brands, deliveries, receivers
+from storage.queries import deliveries, merchants, receivers
 from storage.queries import keys as stored_keys
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + bytes(30)
@@ -37,7 +37,7 @@ WRONG = [
 def all_of(shop):
     """What is stored of the merchant, by the names of the fields."""
     db, own = shop.service.db, {"merchant_id": shop.merchant_id}
-    row = db.row(brands.WHOLE, **own) or brands.BLANK
+    row = db.row(merchants.BRAND, **own) or merchants.BLANK
     mail = db.row(receivers.MAIL_OF, **own) or receivers.NO_MAIL
     (merchant,) = db.rows(receivers.Merchant.select())
     return {**merchant, **mail, **row}

@@ -13,7 +13,7 @@ from btcpay.notify import read
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import publish_link
 from schemas.resources import Resources
-from storage.queries import public_events
+from storage.queries import events
 
 pytestmark = pytest.mark.both_databases
 
@@ -101,9 +101,9 @@ def test_readers_that_number_beside_writers_see_each_event_once(shop):
 
 
 def test_many_are_numbered_in_batches(shop, monkeypatch):
-    monkeypatch.setattr(public_events, "BATCH", 1)
+    monkeypatch.setattr(events, "BATCH", 1)
     made = [make(shop) for _ in range(3)]
-    assert public_events.number_new(shop.service.db) == 3
+    assert events.number_new(shop.service.db) == 3
     assert numbered(shop) == list(enumerate(made, 1))
 
 

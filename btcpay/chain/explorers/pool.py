@@ -59,10 +59,10 @@ class Explorers(Pool[Esplora], AddressIndex):
         return self._quota.allowance([explorer.name for explorer in self.all])
 
     def close(self) -> None:
-        """At the end of a run: nobody asks on, and what was counted and not asked is given back."""
+        """At the end of a run: nobody asks on; of who refused nothing, refusals are forgotten."""
         super().close()
         if self._quota:
-            self._quota.give_back(one.name for one in self.all if one.calls and not one.left_alone)
+            self._quota.forget(one.name for one in self.all if one.calls and not one.left_alone)
 
 
 def open_explorers(

@@ -1,10 +1,9 @@
 """What each explorer may still be asked in a rolling hour, kept in the database across runs."""
 
 import random
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate
 from urllib.parse import urlsplit
@@ -20,8 +19,6 @@ HOUR = timedelta(hours=1)
 MINUTE_MS = 60_000
 OUT_AFTER_MIN = 61  # a minute that began before the hour counts whole
 KEPT = timedelta(days=1)
-# Calls are counted before they are made, so many at once: a process that dies loses no more.
-CALLS_AT_ONCE = 20
 # From the second refusal in a row on, doubled at each further one; the first ends only its run.
 FIRST_REST = timedelta(minutes=1)
 LONGEST_REST = HOUR  # public explorers count by the hour
@@ -39,52 +36,30 @@ def name_of(url: str) -> str:
     return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Quota:
     """Counts calls to each explorer: `per_hour` at most, by all processes. Thread safe."""
 
     db: Database
     per_hour: int
     now: Callable[[], datetime]
-    _credit: dict[str, int] = field(default_factory=dict)
-    _counted_at: dict[str, int] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, name: str) -> None:
-        """Counts one call to this explorer. Raises Spent."""
-        with self._lock:
-            if not self._credit.get(name):
-                self._credit[name] = self._reserve(name)
-            self._credit[name] -= 1
-
-    def _reserve(self, name: str) -> int:
-        """Counts some calls in advance, and says how many. Raises Spent."""
+        """Counts one call to this explorer, before it is made. Raises Spent."""
         now_ms = to_ms(self.now())
         minute_ms = now_ms - now_ms % MINUTE_MS
         with self.db.write():
             meta.lock(self.db)
             rows = self.db.rows(explorers.USED, **_last_hour(now_ms))
             used = sum(row["calls"] for row in rows if row["root"] == name)
-            calls = min(CALLS_AT_ONCE, self.per_hour - used)
-            if calls < 1:
+            if used >= self.per_hour:
                 raise Spent(f"was asked {used} times in this hour, its budget is spent")
-            self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=calls)
-        self._counted_at[name] = minute_ms
-        return calls
+            self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=1)
 
-    def give_back(self, answered: Iterable[str] = ()) -> None:
-        """At the end of a run: returns what was counted and not spent, and drops old minutes.
-
-        Of who has `answered`, and refused nothing, earlier refusals are forgotten.
-        """
+    def forget(self, answered: Iterable[str] = ()) -> None:
+        """At the end of a run: drops old minutes, and the refusals of who has `answered` in it."""
         now = self.now()
-        with self._lock, self.db.write():
-            meta.lock(self.db)
-            for name, calls in self._credit.items():
-                if calls:
-                    minute_ms = self._counted_at[name]
-                    self.db.run(explorers.GIVE_BACK, root=name, minute_at=minute_ms, calls=calls)
-            self._credit.clear()
+        with self.db.write():
             for name in answered:
                 self.db.run(explorers.ANSWERED, root=name)
             self.db.run(explorers.FORGET, before=to_ms(now - KEPT), now=to_ms(now + HOUR))
@@ -97,8 +72,6 @@ class Quota:
             # A clock that was ahead may have counted minutes that are to come.
             minutes_ago = max(0, now_ms - row["minute_at"]) // MINUTE_MS
             used[row["root"]][minutes_ago] += row["calls"]
-        for name, calls in self._credit.copy().items():  # a slow call may still take one
-            used[name][0] -= calls  # counted, and not spent yet
         awake = [used[name] for name in names if not self.rests_until(name)]
         left = [max(0, self.per_hour - one.total()) for one in awake]
         return Allowance(

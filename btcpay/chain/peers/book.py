@@ -12,7 +12,7 @@ from btcpay.values.hosts import host_and_port
 from btcpay.values.networks import AUTO
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.queries import peers
+from storage.queries.totals import peers
 
 MOST = 8  # with `auto`; Bitcoin Core has as many that relay
 LEFT_FOR = timedelta(days=1)

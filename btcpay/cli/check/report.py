@@ -16,7 +16,8 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import elapsed
 from btcpay.web.logs import is_json
 from storage.database import Database, place_of
-from storage.queries import merchants, meta, peers
+from storage.queries import merchants, meta
+from storage.queries.totals import peers
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.values.networks import AUTO
 from btcpay.values.times import iso_ms, to_ms
 from storage.database import Database
-from storage.queries import peers
+from storage.queries.totals import peers
 
 LATELY = timedelta(hours=1)
 REMEDY = "see whether it runs and can be reached; else name another one in BTCPAY_PEERS"

@@ -87,4 +87,3 @@ def _outside(shop: Shop, db: Database | None) -> Iterator[Finding]:
     yield from explorers.clock(shop, probes)
     if db and quota:
         yield from explorers.addresses_ahead(shop, db, probes, quota)
-        quota.give_back()

@@ -14,7 +14,7 @@ from btcpay.values.currencies import CODES, checked_currency
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.zones import checked_zone, places
 from btcpay.web.pages.languages import gettext
-from storage.queries import brands, receivers
+from storage.queries import merchants, receivers
 
 USUAL_ACCENT = "#2563eb"  # that of static/pages.css, where a merchant has set none
 Fields = dict[str, Any]
@@ -149,7 +149,7 @@ PARTS = {
         _store_mail,
     ),
     "return": Part(
-        {name.name: _or_none(branding.checked_url) for name in brands.RETURNS}, _store_brand
+        {name.name: _or_none(branding.checked_url) for name in merchants.RETURNS}, _store_brand
     ),
 }
 

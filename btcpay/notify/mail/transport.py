@@ -17,7 +17,7 @@ from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from btcpay.values.zones import zone_of
 from storage.database import Database, Row
-from storage.queries import brands, deliveries, invoices, merchants, meta, receivers
+from storage.queries import deliveries, invoices, merchants, meta, receivers
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Mail:
         if receiver["transport"] == receivers.RECEIPT:
             if not invoice["customer_email"] or invoice["status"] != "paid":
                 return None
-            brand = self._db.only(brands.ON_PAGES, merchant_id=merchant_id)
+            brand = self._db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
             return invoice["customer_email"], texts.receipt(about, language, brand)
         say = texts.paid if row["kind"] == EventKind.INVOICE_PAID else texts.attention
         return wanted["address"], say(about, language)

@@ -20,7 +20,7 @@ from btcpay.web.rate_limits import LOOKS, VISITS
 from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as
 from storage.database import Row
-from storage.queries import brands
+from storage.queries import merchants
 
 STYLE, SCRIPT, ICON = "pages.css", "pages.js", "icon.svg"
 FOR_EVER = "public, max-age=31536000, immutable"
@@ -59,7 +59,7 @@ class Pages:
 
     def brand(self, merchant_id: int) -> Row:
         """What a merchant has set, each None when not; `seller` is what to call it in any case."""
-        return self._service.db.only(brands.ON_PAGES, merchant_id=merchant_id)
+        return self._service.db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
     def page(
         self, template: str, status: int = 200, brand: Row | None = None, **values: Any

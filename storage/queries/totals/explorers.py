@@ -14,9 +14,6 @@ SPEND = ExplorerUse.insert(
     conflict_target=[ExplorerUse.root, ExplorerUse.minute_at],
     update={ExplorerUse.calls: ExplorerUse.calls + EXCLUDED.calls},
 )
-GIVE_BACK = ExplorerUse.update({ExplorerUse.calls: ExplorerUse.calls - slot("calls")}).where(
-    (ExplorerUse.root == slot("root")) & (ExplorerUse.minute_at == slot("minute_at"))
-)
 # Also times in the future, which a clock that was ahead has left.
 FORGET = ExplorerUse.delete().where(
     (ExplorerUse.minute_at < slot("before")) | (ExplorerUse.minute_at > slot("now"))

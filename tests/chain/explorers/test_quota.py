@@ -12,7 +12,7 @@ from btcpay.chain import line
 from btcpay.chain.explorers import endpoint
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.explorers.quota import CALLS_AT_ONCE, Quota, lasting, name_of
+from btcpay.chain.explorers.quota import Quota, lasting, name_of
 from btcpay.chain.pool import Allowance
 from btcpay.chain.sources import Spent
 from btcpay.http import http_client
@@ -46,7 +46,6 @@ def second() -> Iterator[FakeEsplora]:
 def spend(quota: Quota, calls: int, name: str = NAME) -> None:
     for _ in range(calls):
         quota.take(name)
-    quota.give_back()
 
 
 def left(quota: Quota, *names: str) -> int:
@@ -67,27 +66,9 @@ def test_calls_are_free_again_when_their_minute_is_an_hour_old(make, clock, minu
     assert left(make()) == free
 
 
-def test_what_was_counted_and_not_made_is_given_back_to_its_minute(make, clock):
-    clock.at = clock.at.replace(second=59)
-    quota = make()
-    quota.take(NAME)
-    clock.move(seconds=2)
-    quota.give_back()
-    assert left(make()) == 100 - 1
-
-
-def test_a_run_counts_further_calls_when_those_that_it_counted_are_made(make, clock):
-    quota = make()
-    for _ in range(CALLS_AT_ONCE + 1):
-        quota.take(NAME)
-    assert left(make()) == 100 - 2 * CALLS_AT_ONCE
-    quota.give_back()
-    assert left(make()) == 100 - CALLS_AT_ONCE - 1
-
-
 def test_a_process_that_dies_has_spent_what_it_had_counted(make):
     make().take(NAME)
-    assert left(make()) == 100 - CALLS_AT_ONCE
+    assert left(make()) == 100 - 1
 
 
 def test_each_explorer_has_a_quota_of_its_own(make):
@@ -148,6 +129,7 @@ def test_old_minutes_are_forgotten(shop, make, clock):
     spend(make(), 1)
     clock.move(days=2)
     spend(make(), 1)
+    make().forget()
     assert len(shop.service.db.rows(ExplorerUse.select())) == 1
 
 

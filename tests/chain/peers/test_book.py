@@ -16,7 +16,7 @@ from btcpay.health.doctor.finding import Shop as Examined
 from btcpay.health.doctor.peers import findings
 from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.values.networks import AUTO, NETWORKS
-from storage.queries import peers
+from storage.queries.totals import peers
 
 DAY = timedelta(days=1)
 

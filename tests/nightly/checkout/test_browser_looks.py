@@ -20,7 +20,7 @@ from btcpay.chain.follow import add_header
 from btcpay.invoices.links import suggest
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.values.ids import random_base62
-from storage.queries import attentions, brands, links
+from storage.queries import attentions, links, merchants
 
 LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
 
@@ -139,7 +139,7 @@ def roasters(hosted, name, width, fields):
     ImageDraw.Draw(logo).chord((24, 8, 72, 72), 0, 180, "#ffffff")  # a cup
     logo.save(file, "PNG")
     hosted.shop.service.db.run(
-        brands.PUT,
+        merchants.PUT_BRAND,
         merchant_id=merchant_id,
         name=name,
         contact="@coffee",
