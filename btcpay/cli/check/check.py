@@ -20,7 +20,7 @@ from btcpay.chain.peers.pool import open_peers
 from btcpay.check.listening import Listening
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
-from btcpay.cli.check.report import Reporter, show_skipped
+from btcpay.cli.check.report import Reporter
 from btcpay.cli.context import Shell, Stop, answering, say
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
@@ -66,7 +66,7 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
         new = _checkers(shell)
         until_s = time.monotonic() + STAYS_S
         try:
-            report = _run_alone(shell, new, quiet, outward, until_s, time.sleep)
+            report = _run_alone(shell, new, outward, until_s, time.sleep)
         finally:  # a check that fails still notifies merchants
             outward.start()
             outward.wait()
@@ -79,11 +79,9 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
     while not stop.wait():
         until_s = time.monotonic() + watch
         try:
-            report = _run_alone(shell, new, quiet, outward, until_s, pause)
+            reporter.show(_run_alone(shell, new, outward, until_s, pause), brief=True)
         except (PeeweeException, CommandError) as error:
             log.error("there was no check: %s", in_one_line(error))
-        else:
-            reporter.show(report, brief=True)
         outward.start()
         pause(max(1.0, until_s - time.monotonic()))
 
@@ -174,7 +172,6 @@ def _checkers(
 def _run_alone(
     shell: Shell,
     new: Callable[[], Checker],
-    quiet: bool,
     outward: Outward,
     until_s: float,
     pause: Callable[[float], bool | None],
@@ -188,7 +185,7 @@ def _run_alone(
     while True:
         with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
             if not alone:
-                break
+                return report
             meta.put(shell.db, meta.Key.RUN_SINCE, boot_mark())
             if report is None:
                 report = checker.run()
@@ -198,6 +195,3 @@ def _run_alone(
         outward.start()
         if time.monotonic() + LOOKS_EVERY_S > until_s or pause(LOOKS_EVERY_S):
             return report
-    if report is None:
-        show_skipped(shell.db, quiet, boot_mark())
-    return report

@@ -13,9 +13,9 @@ from btcpay.check.run import MOST_RUN_S
 from btcpay.cli.context import Shell, answer_json, plain, say
 from btcpay.http.clock_skew import REMEDY
 from btcpay.values.errors import CommandError
-from btcpay.values.times import elapsed
+from btcpay.values.times import boot_mark, elapsed
 from btcpay.web.logs import is_json
-from storage.database import Database, place_of
+from storage.database import place_of
 from storage.queries import merchants, meta
 from storage.queries.totals import peers
 
@@ -45,7 +45,19 @@ class Reporter:
             logging.root.handlers = list(self._held)
 
     def show(self, report: Report | None, brief: bool = False) -> None:
-        """A run, or None for one that was skipped; `brief`: only when something has changed."""
+        """A run, or None for one that was skipped; `brief`: only when something has changed.
+
+        Raises CommandError when the one that it was skipped for takes longer than a run may.
+        """
+        if report is None:
+            age = elapsed(meta.get(self._db, meta.Key.RUN_SINCE) or "", boot_mark())
+            if age and age > timedelta(seconds=MOST_RUN_S):
+                minutes = age // timedelta(minutes=1)
+                raise CommandError(
+                    f"another check has been at it for {minutes} minutes: look at it"
+                )
+            if not self._quiet:
+                say("another check is running; this one does nothing")
         well = report is None or report.complete
         for held in self._held:
             held.buffer.clear() if well else held.flush()
@@ -116,13 +128,3 @@ def lines_of(report: Report) -> list[str]:
         *(line for is_so, line in said if is_so),
         *(f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()),
     ]
-
-
-def show_skipped(db: Database, quiet: bool, mark: str) -> None:
-    """Another check is at it: no news. Raises CommandError when it is for longer than one takes."""
-    age = elapsed(meta.get(db, meta.Key.RUN_SINCE) or "", mark)
-    if age and age > timedelta(seconds=MOST_RUN_S):
-        minutes = age // timedelta(minutes=1)
-        raise CommandError(f"another check has been at it for {minutes} minutes: look at it")
-    if not quiet:
-        say("another check is running; this one does nothing")
