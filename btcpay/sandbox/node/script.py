@@ -1,5 +1,7 @@
 """Output scripts: their Esplora type names and their regtest addresses."""
 
+import re
+
 from btcpay.bitcoin import address as addresses
 from btcpay.bitcoin.address import p2pkh, p2sh
 from btcpay.bitcoin.wire import Malformed
@@ -8,29 +10,24 @@ from btcpay.sandbox.errors import BadRequest
 DUST_SATS_PER_VB = 3  # Bitcoin Core, policy/policy.h: DUST_RELAY_TX_FEE
 SPENDING_BYTES, WITNESS_SPENDING_BYTES = 148, 67  # an input, as GetDustThreshold counts it
 HRP = "bcrt"
-P2PKH_VERSION, P2SH_VERSION = b"\x6f", b"\xc4"  # testnet's, which regtest shares
+VERSIONS = {"p2pkh": b"\x6f", "p2sh": b"\xc4"}  # testnet's, which regtest shares
 OP_RETURN = 0x6A
-WITNESS_KINDS = {
-    (22, b"\x00\x14"): "v0_p2wpkh",
-    (34, b"\x00\x20"): "v0_p2wsh",
-    (34, b"\x51\x20"): "v1_p2tr",
+KINDS = {
+    "empty": rb"",
+    "op_return": rb"\x6a.*",
+    "p2pk": rb"(?:\x21.{33}|\x41.{65})\xac",
+    "p2pkh": rb"\x76\xa9\x14(.{20})\x88\xac",
+    "p2sh": rb"\xa9\x14(.{20})\x87",
+    "v0_p2wpkh": rb"\x00\x14.{20}",
+    "v0_p2wsh": rb"\x00\x20.{32}",
+    "v1_p2tr": rb"\x51\x20.{32}",
 }
 
 
 def kind(script: bytes) -> str:
     """Esplora's `scriptpubkey_type`."""
-    size = len(script)
-    if size == 0:
-        return "empty"
-    if script[0] == OP_RETURN:
-        return "op_return"
-    if size in (35, 67) and script[0] == size - 2 and script[-1] == 0xAC:
-        return "p2pk"
-    if size == 25 and script == p2pkh(script[3:23]):
-        return "p2pkh"
-    if size == 23 and script == p2sh(script[2:22]):
-        return "p2sh"
-    return WITNESS_KINDS.get((size, script[:2]), "unknown")
+    named = (name for name, form in KINDS.items() if re.fullmatch(form, script, re.DOTALL))
+    return next(named, "unknown")
 
 
 def witness_version(script: bytes) -> int | None:
@@ -49,11 +46,9 @@ def least_sats(script: bytes) -> int:
 
 
 def address_of(script: bytes) -> str | None:
-    match kind(script):
-        case "p2pkh":
-            return addresses.b58check_encode(P2PKH_VERSION + script[3:23])
-        case "p2sh":
-            return addresses.b58check_encode(P2SH_VERSION + script[2:22])
+    for name, prefix in VERSIONS.items():
+        if found := re.fullmatch(KINDS[name], script, re.DOTALL):
+            return addresses.b58check_encode(prefix + found[1])
     version = witness_version(script)
     return None if version is None else addresses.segwit_encode(HRP, version, script[2:])
 
@@ -70,7 +65,7 @@ def script_of(address: str) -> bytes:
         payload = addresses.b58check_decode(address)
     except Malformed as error:
         raise BadRequest(f"{address or 'an empty text'} is no Bitcoin address: {error}") from None
-    makers = {P2PKH_VERSION: p2pkh, P2SH_VERSION: p2sh}
-    if len(payload) != 21 or payload[:1] not in makers:
-        raise BadRequest(f"{address} is no regtest address")
-    return makers[payload[:1]](payload[1:])
+    for name, maker in (("p2pkh", p2pkh), ("p2sh", p2sh)):
+        if len(payload) == 21 and payload[:1] == VERSIONS[name]:
+            return maker(payload[1:])
+    raise BadRequest(f"{address} is no regtest address")
