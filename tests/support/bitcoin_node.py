@@ -24,7 +24,7 @@ from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import compact_size, prefixed, u32
 from btcpay.sandbox.node.block import Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.script import address_of, kind, script_of
-from btcpay.sandbox.payer.coins import SIGHASH_ALL, witness_preimage
+from btcpay.sandbox.payer.coins import RBF_SEQUENCE, SIGHASH_ALL, witness_preimage
 from btcpay.sandbox.payer.key import Key
 
 FOLDER = TESTS / "node"
@@ -35,7 +35,6 @@ COINS = 100  # that many payments need not wait for one another
 SPLIT_FEE_SATS = 100_000
 SATS_PER_VB = 2
 CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
-RBF_SEQUENCE, FINAL_SEQUENCE = 0xFFFFFFFD, 0xFFFFFFFF
 NOBODY = address_of(b"\x00\x14" + bytes(20))  # earns what is mined for no one
 
 
@@ -96,16 +95,10 @@ def legacy_preimage(tx: Tx, index: int, script_code: bytes) -> bytes:
     return u32(tx.version) + counted_inputs + counted_outputs + u32(tx.locktime) + u32(SIGHASH_ALL)
 
 
-def sign(
-    key: Key,
-    coins: Sequence[Coin],
-    outputs: Iterable[TxOut],
-    sequence: int = RBF_SEQUENCE,
-    locktime: int = 0,
-) -> Tx:
+def sign(key: Key, coins: Sequence[Coin], outputs: Iterable[TxOut]) -> Tx:
     """Spends P2WPKH, P2SH-P2WPKH and P2PKH coins of one key, each with SIGHASH_ALL."""
-    inputs = tuple(TxIn(coin.outpoint, b"", sequence) for coin in coins)
-    unsigned = Tx(2, inputs, tuple(outputs), locktime)
+    inputs = tuple(TxIn(coin.outpoint, b"", RBF_SEQUENCE) for coin in coins)
+    unsigned = Tx(2, inputs, tuple(outputs), 0)
 
     def signed(index: int, spent: TxIn, output: TxOut) -> TxIn:
         if kind(output.script) == "p2pkh":
@@ -119,7 +112,7 @@ def sign(
         return spent._replace(script_sig=nested, witness=proof)
 
     proven = [signed(i, inputs[i], coin.output) for i, coin in enumerate(coins)]
-    return Tx(2, tuple(proven), tuple(outputs), locktime)
+    return Tx(2, tuple(proven), tuple(outputs), 0)
 
 
 class Wallet:
