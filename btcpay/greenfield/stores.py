@@ -142,7 +142,7 @@ def _put(service: Service, store: Row, hook: Row | None) -> Row:
     url, events = sent["url"], sent["authorizedEvents"]
     asked.checked("url", refuse_url, url, service.settings.network)
     asked.checked("url", own_url, url, store["shop_url"])
-    types = [name for name in WEBHOOKS if name in events.get("specificEvents", ())]
+    types = [name for name in WEBHOOKS.split() if name in events.get("specificEvents", ())]
     now, secret = to_ms(service.now()), hook and hook["secret"]
     with service.db.write():
         service.db.only(merchants.LOCKED, id=store["merchant_id"])

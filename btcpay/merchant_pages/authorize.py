@@ -24,20 +24,12 @@ def ask(visit: Visit) -> Response:
 def allow(visit: Visit) -> Response:
     """Makes the key of this press, and shows the form that brings it to the shop alone."""
     asked, db, owner_id = _asked(visit), visit.service.db, visit.merchant_id
+    network, permissions = visit.service.settings.network, asked["permissions"]
     store_id = store_of(db, owner_id, asked["origin"], visit.now)
-    issued = keys.issue(
-        db,
-        visit.service.settings.network,
-        owner_id,
-        "write",
-        asked["application"],
-        visit.now,
-        store_id,
-        " ".join(asked["permissions"]),
-        characters=visit.secret_of_press(),
-    )
+    key = ("write", asked["application"], visit.now, store_id, " ".join(permissions))
+    issued = keys.issue(db, network, owner_id, *key, characters=visit.secret_of_press())
     given = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
-    given += [("permissions[]", f"{named(one)}:{store_id}") for one in asked["permissions"]]
+    given += [("permissions[]", f"{named(one)}:{store_id}") for one in permissions]
     response = visit.page("authorize.html", asked_for=asked, given=given)
     response.headers["Content-Security-Policy"] = visit.pages.policy(posts_to=asked["origin"])
     return response

@@ -5,7 +5,7 @@ Source: docs.btcpayserver.org/API/Greenfield/v1, Webhooks; the signature is `BTC
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -30,24 +30,11 @@ OURS = {
     "Expired": "expired",
     "Invalid": "canceled",
 }
-_METHOD = ("afterExpiration", "paymentMethodId", "paymentMethod")
-# Each webhook, with what it says beside its names.
-WEBHOOKS: Mapping[str, Sequence[str]] = {
-    "InvoiceCreated": (),
-    "InvoiceReceivedPayment": _METHOD,
-    "InvoiceProcessing": ("overPaid",),
-    "InvoicePaymentSettled": _METHOD,
-    "InvoiceSettled": ("overPaid", "manuallyMarked"),
-    "InvoiceExpired": ("partiallyPaid",),
-    "InvoiceInvalid": ("manuallyMarked",),
-}
-_WHOLE_STORY = {
-    EventKind.INVOICE_CREATED: ["InvoiceCreated"],
-    EventKind.INVOICE_PAID: ["InvoiceSettled"],
-    EventKind.INVOICE_EXPIRED: ["InvoiceExpired"],
-    EventKind.INVOICE_CANCELED: ["InvoiceInvalid"],
-    EventKind.INVOICE_REOPENED: ["InvoiceInvalid"],
-}
+WEBHOOKS = (
+    "InvoiceCreated InvoiceReceivedPayment InvoiceProcessing InvoicePaymentSettled"
+    " InvoiceSettled InvoiceExpired InvoiceInvalid"
+)
+Said = list[tuple[str, dict[str, Any]]]
 
 
 def meaning_of(row: Mapping[str, Any], rules: Rules) -> tuple[str, str]:
@@ -71,31 +58,33 @@ def meaning_of(row: Mapping[str, Any], rules: Rules) -> tuple[str, str]:
     return "Processing", "PaidOver" if received_sats > amount_sats else "None"
 
 
-def webhooks_of(kind: EventKind, state: Mapping[str, Any]) -> list[str]:
-    """The webhooks of an event, in order; `state` is what publish() stores of it."""
-    is_whole = state.get("status") == "open" and not state["missing_sats"]
-    seen = ["InvoiceReceivedPayment", *(["InvoiceProcessing"] if is_whole else [])]
-    if kind == EventKind.INVOICE_PAYMENT_SEEN:
-        return seen
-    if kind == EventKind.PAYMENT_RECEIVED:
-        return [*(seen if state["is_first_seen"] else []), "InvoicePaymentSettled"]
-    return _WHOLE_STORY.get(kind, [])
+def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: Mapping[str, Any]) -> Said:
+    """The webhooks of an event, in order, each with what it says beside its names.
 
-
-def flags_of(webhook: str, kind: EventKind, state: Mapping[str, Any], invoice: Mapping) -> dict:
-    """What a webhook says beside its names; `invoice` is the row as it is now."""
-    status, received_sats = state.get("status"), state.get("received_sats", 0)
-    over_sats = received_sats + (state["beside_sats"] if status == "paid" else 0)
-    by_hand = kind == EventKind.INVOICE_PAID and invoice["settled_reason"] is not None
-    flags = {
+    Which ones follows from `state` alone, what publish() stores of it; `invoice`: its row now.
+    """
+    status, came_sats = state.get("status"), state.get("received_sats", 0)
+    paid_sats = came_sats + (state.get("beside_sats", 0) if status == "paid" else 0)
+    over = {"overPaid": paid_sats > invoice.get("amount_sats", 0)}
+    by_hand = {"manuallyMarked": invoice.get("settled_reason") is not None}
+    payment = {
         "afterExpiration": status in ("expired", "canceled"),
-        "manuallyMarked": by_hand or kind == EventKind.INVOICE_CANCELED,
-        "overPaid": over_sats > invoice["amount_sats"],
-        "partiallyPaid": received_sats > 0,
         "paymentMethod": "BTC",
         "paymentMethodId": "BTC-CHAIN",
     }
-    return {name: flags[name] for name in WEBHOOKS[webhook]}
+    is_whole = status == "open" and state.get("missing_sats") == 0
+    seen: Said = [("InvoiceReceivedPayment", payment), *([("InvoiceProcessing", over)] * is_whole)]
+    first: Said = seen if state.get("is_first_seen") else []
+    said: dict[EventKind, Said] = {
+        EventKind.INVOICE_CREATED: [("InvoiceCreated", {})],
+        EventKind.INVOICE_PAYMENT_SEEN: seen,
+        EventKind.PAYMENT_RECEIVED: [*first, ("InvoicePaymentSettled", payment)],
+        EventKind.INVOICE_PAID: [("InvoiceSettled", over | by_hand)],
+        EventKind.INVOICE_EXPIRED: [("InvoiceExpired", {"partiallyPaid": came_sats > 0})],
+        EventKind.INVOICE_CANCELED: [("InvoiceInvalid", {"manuallyMarked": True})],
+        EventKind.INVOICE_REOPENED: [("InvoiceInvalid", {"manuallyMarked": False})],
+    }
+    return said.get(kind, [])
 
 
 def in_greenfield(db: Database, receiver: Row, row: Row, event: Event) -> Event:
@@ -117,7 +106,8 @@ def in_greenfield(db: Database, receiver: Row, row: Row, event: Event) -> Event:
         "invoiceId": invoice["id"],
         "metadata": orjson.loads(invoice["metadata"] or "{}"),
     }
-    return replace(event, data=content | flags_of(webhook, event.kind, state, invoice))
+    flags = dict(webhooks_of(event.kind, state, invoice)).get(webhook, {})
+    return replace(event, data=content | flags)
 
 
 def signature(secret: str, body: bytes) -> str:

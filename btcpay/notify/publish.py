@@ -36,7 +36,7 @@ def publish(
     """
     known = {**(state or {}), **news.detail}
     stored = None if state is None else orjson.dumps(known).decode()
-    shop = (row.get("store_id"), webhooks_of(news.kind, known))
+    shop = (row.get("store_id"), [name for name, _ in webhooks_of(news.kind, known, {})])
     _add(db, news.kind, now, row["merchant_id"], shop, state=stored, invoice_id=row["id"])
 
 
