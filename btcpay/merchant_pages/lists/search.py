@@ -10,6 +10,7 @@ from peewee import Select
 
 from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing
 from btcpay.values.currencies import CODES
+from btcpay.values.ids import is_id
 from btcpay.values.money import SATS_PER_BTC
 from storage.database import Database, Row
 from storage.queries.lists.keyset import FIRST
@@ -30,13 +31,17 @@ _UNITS = CODES | {"", "BTC", "SAT", "SATS", *"$€£¥"}
 
 
 @dataclass(frozen=True)
-class Names:
-    """The queries of one list by what names its rows: beginnings for SQLite and for servers."""
+class Searched:
+    """The queries by which a list is searched.
+
+    By what names its rows: beginnings for SQLite and for servers, a whole reference, whole ids.
+    """
 
     by_id: Mapping[bool, Select]
     by_address: Mapping[bool, Select]
     by_txid: Mapping[bool, Select]
     by_reference: Select
+    of_ids: Select
 
 
 @dataclass(frozen=True)
@@ -53,27 +58,34 @@ class Found:
     further: str | None = None
 
 
-def named(rows: list[Row]) -> Found:
-    """A page of rows that one name found; texts are searched behind it, references among them."""
+def search(
+    db: Database, listing: Listing, searched: Searched, texts: Select, typed: str, behind: str
+) -> Found:
+    """What a name finds; without one, or behind an id, what the next piece of texts has."""
+    rows = [] if behind else _by_name(db, listing, searched, typed)
+    if not rows:
+        return _in_texts(db, listing, searched, texts, typed, behind)
     if len(rows) <= SIZE:
         return Found(rows, named=True)
-    last = rows[SIZE - 1]
+    last = rows[SIZE - 1]  # texts are searched behind it, references among them
     return Found(rows[:SIZE], until_at=last["created_at"], further=last["id"])
 
 
-def by_name(db: Database, names: Names, typed: str, merchant_id: int) -> list[Row]:
-    """Rows that a beginning of an id, address or transaction's id names, or a whole reference."""
-    if wanted := _beginning(names, typed):
+def _by_name(db: Database, listing: Listing, searched: Searched, typed: str) -> list[Row]:
+    """Rows that an id, the beginning of one, of an address or a txid, or a reference names."""
+    if is_id(listing.prefix, typed):
+        return db.rows(searched.of_ids, **listing.values, **chosen([typed]))
+    limits = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
+    if wanted := _beginning(searched, typed):
         queries, begin = wanted
-        limits = {"begin": begin, "end": begin + END, "limit": MORE}
-        if rows := db.rows(queries[db.is_server], merchant_id=merchant_id, **limits):
+        if rows := db.rows(queries[db.is_server], begin=begin, end=begin + END, **limits):
             return rows
     if not typed.isprintable():  # no reference is, and a server takes no null in a text
         return []
-    return db.rows(names.by_reference, merchant_id=merchant_id, begin=typed, limit=MORE)
+    return db.rows(searched.by_reference, begin=typed, **limits)
 
 
-def _beginning(names: Names, typed: str) -> tuple[Mapping[bool, Select], str] | None:
+def _beginning(names: Searched, typed: str) -> tuple[Mapping[bool, Select], str] | None:
     """It is found in what people copy too: a link to a page, a request to pay.
 
     Of one in ten thousand old addresses the first eight characters could be a transaction's too.
@@ -89,8 +101,8 @@ def _beginning(names: Names, typed: str) -> tuple[Mapping[bool, Select], str] | 
     return None
 
 
-def in_texts(
-    db: Database, listing: Listing, texts: Select, rows_of: Select, typed: str, behind: str
+def _in_texts(
+    db: Database, listing: Listing, searched: Searched, texts: Select, typed: str, behind: str
 ) -> Found:
     """The next rows with these words or this amount, in one piece of the list behind an id.
 
@@ -108,7 +120,7 @@ def in_texts(
         if matches(row):
             ids.append(row["id"])
     is_end = last is None or last is piece[-1]
-    rows = db.rows(rows_of, **listing.values, **chosen(ids)) if ids else []
+    rows = db.rows(searched.of_ids, **listing.values, **chosen(ids)) if ids else []
     if is_end or last is None:
         return Found(rows)
     return Found(rows, until_at=last["created_at"], further=last["id"])
