@@ -1,11 +1,13 @@
 """What was received, for bookkeepers: one record for each payment, read page by page."""
 
 import csv
+import io
 import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from itertools import chain
 
 from btcpay.values.money import SATS_PER_BTC, usd_for_sats
 from btcpay.values.times import iso_ms
@@ -87,17 +89,10 @@ def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None
 
 def csv_lines(records: Iterable[Row]) -> Iterator[str]:
     """The file, line by line (RFC 4180): the names of COLUMNS, then a record each."""
-    writer = csv.writer(_Lines())
-    yield writer.writerow(COLUMNS.split())
-    for record in records:
-        yield writer.writerow(cells(record))
-
-
-class _Lines:
-    """A file for csv's writer, whose `writerow` returns what `write` does."""
-
-    def write(self, line: str) -> str:
-        return line
+    for line in chain([COLUMNS.split()], map(cells, records)):
+        file = io.StringIO(newline="")
+        csv.writer(file).writerow(line)
+        yield file.getvalue()
 
 
 def cells(record: Row) -> list[str]:

@@ -19,7 +19,7 @@ STOP_TIMEOUT_S = 10
 KEEPER = 'while read -r pid; do kept="$kept -$pid"; done; kill -s TERM -- $kept'
 
 
-class Children:
+class Children(contextlib.AbstractContextManager["Children"]):
     """Processes with one environment and one log; leaving the context stops all, last first.
 
     Each leads a session: Ctrl-C reaches the sandbox alone, and a child's children end with it.
@@ -38,9 +38,6 @@ class Children:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-
-    def __enter__(self) -> "Children":
-        return self
 
     def __exit__(self, *_: object) -> None:
         for child in reversed(self._running.values()):

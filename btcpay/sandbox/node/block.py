@@ -86,14 +86,10 @@ def build_coinbase(height: int, fees_sats: int, script: bytes, txs: list[Tx]) ->
     script_sig = push_height(height) + bytes([len(tag)]) + tag
     origin = TxIn(Outpoint(NO_TXID, NO_VOUT), script_sig, 0xFFFFFFFF, (RESERVED,))
     reward = TxOut(subsidy_sats(height) + fees_sats, script)
-    commitment = TxOut(0, COMMITMENT_PREFIX + witness_commitment(txs))
-    return Tx(2, (origin,), (reward, commitment), 0)
-
-
-def witness_commitment(txs: list[Tx]) -> bytes:
-    """BIP141: over the wtxids of all but the coinbase, whose own counts as zero."""
+    # BIP141: over the wtxids of all but the coinbase, whose own counts as zero.
     root = merkle_root([bytes(32), *(txid_bytes(tx.wtxid) for tx in txs)])
-    return hash256(root + RESERVED)
+    commitment = TxOut(0, COMMITMENT_PREFIX + hash256(root + RESERVED))
+    return Tx(2, (origin,), (reward, commitment), 0)
 
 
 def subsidy_sats(height: int) -> int:

@@ -45,7 +45,11 @@ class Chain:
         if not 1 <= count <= MAX_BLOCKS_AT_ONCE:
             raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
         with self.lock:
-            return [self._mine_one(now).hash for _ in range(count)]
+            for _ in range(count):
+                block = _next_block(self.ledger, self.mempool, self._reward_script, now)
+                self._journal.append({"block": block.raw.hex()})
+                _connect(self.ledger, self.mempool, block)
+            return self.ledger.hashes[-count:]
 
     def reorganise(self, depth: int, now: int, instead: Sequence[bytes] = ()) -> list[str]:
         """Replaces the last `depth` blocks by one more; the new hashes.
@@ -82,12 +86,6 @@ class Chain:
         """Newest first."""
         waiting = reversed(self.mempool.entries.values())
         return [entry for entry in waiting if script in entry.scripts]
-
-    def _mine_one(self, now: int) -> Block:
-        block = _next_block(self.ledger, self.mempool, self._reward_script, now)
-        self._journal.append({"block": block.raw.hex()})
-        _connect(self.ledger, self.mempool, block)
-        return block
 
     def _switch(self, ledger: Ledger, fork_height: int) -> None:
         """Goes over to a branch that left ours at that height; what is possible waits again."""
