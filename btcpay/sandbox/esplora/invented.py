@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from btcpay.bitcoin.tx import TxOut, parse_tx
+from btcpay.bitcoin.tx import parse_tx
 from btcpay.bitcoin.wire import compact_size
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.ledger import Found
@@ -28,8 +28,7 @@ class InventedPayment:
 
 def invent(wallet: Wallet, address: str, amount_sats: int) -> InventedPayment:
     """Raises BadRequest for what could not be paid at all."""
-    with wallet.chain.lock:
+    chain = wallet.chain
+    with chain.lock:
         tx = parse_tx(wallet.draft({address: amount_sats}))
-        coins = {coin.outpoint: TxOut(coin.value_sats, wallet.script) for coin in wallet.coins()}
-        spent = tuple(coins[txin.outpoint] for txin in tx.inputs)
-        return InventedPayment(Found(tx, spent, None), wallet.chain.ledger.height)
+        return InventedPayment(chain.mempool.judge(chain.ledger, tx), chain.ledger.height)
