@@ -1,5 +1,7 @@
 """A plug-in's webhooks: registered within its shop alone, anew at each save, and removed."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from greenfield import GreenfieldShop
 
@@ -72,3 +74,11 @@ def test_a_store_has_a_bounded_number_of_webhooks(greenfield):
         assert greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&{number}"}).status_code == 200
     assert greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&20"}).status_code == 422
     assert greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&1"}).status_code == 200
+
+
+def test_saves_at_once_make_one_webhook(greenfield):
+    with ThreadPoolExecutor(6) as threads:
+        saves = [threads.submit(greenfield.ask, "POST", WEBHOOKS, {"url": URL}) for _ in range(6)]
+        answers = [save.result(30) for save in saves]
+    assert {(one.status_code, one.json["id"]) for one in answers} == {(200, answers[0].json["id"])}
+    assert len(greenfield.ask("GET", WEBHOOKS).json) == 1
