@@ -55,10 +55,6 @@ class Block:
     def weight(self) -> int:
         return 4 * (80 + len(compact_size(len(self.txs)))) + sum(tx.weight for tx in self.txs)
 
-    @property
-    def meets_target(self) -> bool:
-        return int(self.hash, 16) <= TARGET
-
 
 def parse_block(raw: bytes) -> Block:
     """The block in `raw`, which must hold nothing else. Raises Malformed."""
@@ -75,7 +71,7 @@ def build_block(previous: str, time: int, coinbase: Tx, txs: list[Tx]) -> Block:
     contents = (coinbase, *txs)
     root = txid_hex(merkle_root([txid_bytes(tx.txid) for tx in contents]))
     block = Block(VERSION, previous, root, time, BITS, 0, contents)
-    while not block.meets_target:
+    while int(block.hash, 16) > TARGET:
         block = replace(block, nonce=block.nonce + 1)
     return block
 

@@ -11,8 +11,6 @@ from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.mempool import COINBASE_MATURITY_BLOCKS, MAX_CHAIN_TXS
 from btcpay.sandbox.payer.key import Key
 
-OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
-INPUT_VB = 91  # a P2SH-P2WPKH input
 RBF_SEQUENCE = 0xFFFFFFFD  # opts in to replacement (BIP125)
 SIGHASH_ALL = 1
 
@@ -57,11 +55,6 @@ def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
 
 def total(coins: Iterable[Spendable]) -> int:
     return sum(coin.value_sats for coin in coins)
-
-
-def estimate_vsize(input_count: int, scripts: Sequence[bytes]) -> int:
-    """Virtual bytes of a transaction with these inputs and output scripts; never too few."""
-    return OVERHEAD_VB + INPUT_VB * input_count + sum(9 + len(script) for script in scripts)
 
 
 def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut]) -> bytes:

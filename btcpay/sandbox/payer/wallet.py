@@ -6,11 +6,13 @@ from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.script import address_of, least_sats, script_of
-from btcpay.sandbox.payer.coins import Spendable, choose, estimate_vsize, sign, spendables, total
+from btcpay.sandbox.payer.coins import Spendable, choose, sign, spendables, total
 from btcpay.sandbox.payer.key import Key
 from btcpay.values.money import MAX_MONEY_SATS
 
 FEE_SATS_PER_VB = 2
+OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
+INPUT_VB, OUTPUT_VB = 91, 9  # a P2SH-P2WPKH input; an output beside its script
 CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
 
 
@@ -60,9 +62,10 @@ class Wallet:
         return sign(self._key, coins, outputs)
 
     def usual_fee_sats(self, input_count: int, outputs: Sequence[TxOut]) -> int:
-        """2 sat per virtual byte of a transaction with these outputs and change."""
+        """2 sat per virtual byte of a transaction with these outputs and change; never too few."""
         scripts = [output.script for output in outputs] + [self.script]
-        return estimate_vsize(input_count, scripts) * FEE_SATS_PER_VB
+        outputs_vb = sum(OUTPUT_VB + len(script) for script in scripts)
+        return (OVERHEAD_VB + INPUT_VB * input_count + outputs_vb) * FEE_SATS_PER_VB
 
 
 def _output(address: str, amount_sats: int) -> TxOut:
