@@ -19,9 +19,9 @@ from btcpay.invoices import create
 from btcpay.invoices.links import new_link
 from btcpay.merchant_pages.blueprint import merchant_pages
 from btcpay.settings.settings import Settings
+from btcpay.values.currencies import value_of
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
-from btcpay.values.money import usd_for_sats
 from btcpay.values.times import utc_now
 from btcpay.web import readyz, request_log
 from btcpay.web.application import Application, add_path, answer
@@ -37,7 +37,7 @@ def get_balance(call: Call) -> Response:
     """Confirmed and total satoshis, and what the confirmed ones are worth if there is a price."""
     balance = call.only(balances.OF_MERCHANT)
     price_usd = call.service.prices.usd.current_or_none()
-    usd = None if price_usd is None else usd_for_sats(balance["confirmed_sats"], price_usd)
+    usd = None if price_usd is None else value_of(balance["confirmed_sats"], price_usd, "USD")
     return answer(call.resources.balance.dump(balance | {"confirmed_usd": usd}))
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -52,35 +52,29 @@ def watched_of(
     db: Database, settings: Settings, now: datetime, ids: Sequence[str] | None = None
 ) -> list[Watched]:
     """Invoices that the mempool may be asked for; with `ids` these alone."""
-    vanished_after = to_ms(now - 2 * settings.network.gone_after) - 1
+    since = {"vanished_after": to_ms(now - 2 * settings.network.gone_after) - 1}
+    if ids is None:
+        rows = db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
+        rows += db.rows(mempool_watch.ENDING, before=to_ms(now + BEFORE_DEADLINE))
+        rows += db.rows(mempool_watch.EXPECTING)
+        outputs = db.rows(mempool_watch.NO_PAYMENT_YET)
+        outputs += db.rows(mempool_watch.VANISHED_LATELY, **since)
+    else:
+        rows = [db.only(mempool_watch.ONE, id=one) for one in ids]
+        outputs = [
+            row for one in ids for row in db.rows(mempool_watch.UNSETTLED_OF, id=one, **since)
+        ]
     unsettled = defaultdict(list)
-    for output in _unsettled(db, vanished_after, ids):
+    for output in outputs:
         unsettled[output["invoice_id"]].append(output)
-    rows = {row["id"]: row for row in _rows(db, now, ids)}
-    return [_watched(row, unsettled[row["id"]], now) for row in rows.values()]
+    each = {row["id"]: row for row in rows}
+    return [_watched(row, unsettled[id], now) for id, row in each.items()]
 
 
 def asked_lately(db: Database, settings: Settings, now: datetime) -> list[Watched]:
     """Those whose pages are open, or were until lately."""
     ids = [row["id"] for row in db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))]
     return watched_of(db, settings, now, ids)
-
-
-def _rows(db: Database, now: datetime, ids: Sequence[str] | None) -> Iterable[Row]:
-    if ids is not None:
-        return [db.only(mempool_watch.ONE, id=invoice_id) for invoice_id in ids]
-    return [
-        *db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY)),
-        *db.rows(mempool_watch.ENDING, before=to_ms(now + BEFORE_DEADLINE)),
-        *db.rows(mempool_watch.EXPECTING),
-    ]
-
-
-def _unsettled(db: Database, vanished_after: int, ids: Sequence[str] | None) -> Iterable[Row]:
-    since = {"vanished_after": vanished_after}
-    if ids is not None:
-        return [row for one in ids for row in db.rows(mempool_watch.UNSETTLED_OF, id=one, **since)]
-    return db.rows(mempool_watch.NO_PAYMENT_YET) + db.rows(mempool_watch.VANISHED_LATELY, **since)
 
 
 def _watched(row: Row, outputs: Sequence[Row], now: datetime) -> Watched:

@@ -6,8 +6,7 @@ from decimal import Decimal
 
 from btcpay.prices.price import Prices
 from btcpay.settlement.values import Receipt, Scan
-from btcpay.values.currencies import rounded
-from btcpay.values.money import value_of_sats
+from btcpay.values.currencies import value_of
 from storage.database import Database
 from storage.queries import merchants
 
@@ -43,4 +42,4 @@ def worth(
 
 def _value(amount_sats: int, prices: Mapping[str, Decimal], currency: str) -> str | None:
     price = prices.get(currency)
-    return None if price is None else f"{rounded(value_of_sats(amount_sats, price), currency):f}"
+    return None if price is None else f"{value_of(amount_sats, price, currency):f}"

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from btcpay.checkout import bip21
 from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
-from btcpay.values.currencies import Money, asked_of, price_of, rounded
-from btcpay.values.money import value_of_sats
+from btcpay.values.currencies import Money, asked_of, price_of, rounded, value_of
 from btcpay.values.times import to_ms
 from storage.database import Row
 
@@ -107,7 +106,7 @@ def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> I
     due_sats = max(owed_sats, snapshot.least_sats) if payable else owed_sats
     amount, currency = asked_of(row)
     price = price_of(row)
-    due = rounded(value_of_sats(due_sats, price), currency) if state == "partial" else amount
+    due = value_of(due_sats, price, currency) if state == "partial" else amount
     beyond_sats = _beyond_sats(snapshot)
     checked_at, expires_at = row["checked_at"], row["expires_at"]
     return InvoicePage(
@@ -123,7 +122,7 @@ def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> I
         owed_sats=owed_sats,
         received_sats=row["received_sats"],
         beyond_sats=beyond_sats,
-        beyond=rounded(value_of_sats(beyond_sats, price), currency),
+        beyond=value_of(beyond_sats, price, currency),
         confirmations=min(snapshot.confirmations, snapshot.needed),
         confirmations_left=max(0, snapshot.needed - snapshot.confirmations),
         description=row["description"] or None,

@@ -18,6 +18,7 @@ from btcpay.values.times import utc_now
 from schemas.requests import NEW_PRICED_LINK
 from schemas.resources import Resources
 from storage.database import Row
+from storage.queries import links as stored_links
 from storage.queries.lists import listings
 
 LINK_COLUMNS = "id status title amount_mode currency amount suggested created_at"
@@ -90,7 +91,7 @@ def link_create(
 @answering
 def link_list(shell: Shell, limit: int) -> None:
     """The newest payment links of all merchants."""
-    _show(shell, listings.newest_links(shell.db, limit), LINK_COLUMNS)
+    _show(shell, listings.newest(shell.db, stored_links.LIST, limit), LINK_COLUMNS)
 
 
 @link.command("suggest")

@@ -37,5 +37,5 @@ def payment_list(shell: Shell, merchant: str | None, invoice_id: str | None, lim
         of = find_merchant(shell.db, merchant)["id"]
         rows = shell.db.rows(listings.PAYMENTS_OF_MERCHANT, merchant_id=of, limit=limit)
     else:
-        rows = listings.newest_payments(shell.db, limit)
+        rows = listings.newest(shell.db, listings.PAYMENTS_OF_MERCHANT, limit)
     shell.show(rows, LIST_COLUMNS)

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from itertools import chain
 
-from btcpay.values.money import SATS_PER_BTC, usd_for_sats
+from btcpay.values.currencies import value_of
+from btcpay.values.money import SATS_PER_BTC
 from btcpay.values.times import iso_ms
 from btcpay.values.zones import date_of, day_of, zone_of
 from storage.database import Database, Row
@@ -76,7 +77,7 @@ def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None
         "currency": row["currency"],
         "value_at_receipt": row["value_at_receipt"],
         "usd_at_receipt": row["amount_usd_at_receipt"],
-        "usd_at_quote": str(usd_for_sats(row["amount_sats"], Decimal(row["price_usd"]))),
+        "usd_at_quote": str(value_of(row["amount_sats"], Decimal(row["price_usd"]), "USD")),
         "invoice_usd_quote": row["amount_usd_quote"],
         "tip": row["tip"] if has_tip else None,
         "tip_currency": row["invoice_currency"] if has_tip else None,

@@ -41,16 +41,11 @@ class Counters(Collector):
         self._priced = Gauge(
             PRICED, "Unix time of the last price.", registry=own, multiprocess_mode="max"
         )
-        self._children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
 
     def answered(self, operation: str, status: int, took_s: int | float) -> None:
         """Counts one answer; thread safe, some microseconds."""
-        found = self._children.get((operation, status))
-        if found is None:
-            found = self._requests.labels(operation, status), self._seconds.labels(operation)
-            self._children[operation, status] = found
-        found[0].inc()
-        found[1].observe(took_s)
+        self._requests.labels(operation, status).inc()
+        self._seconds.labels(operation).observe(took_s)
 
     def priced(self, good: bool) -> None:
         """Counts one round of questions to the price sources."""

@@ -10,8 +10,8 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import Happening, reason_for, stake_sats
-from btcpay.values.currencies import to_minor
-from btcpay.values.money import stored_amount, value_of_sats
+from btcpay.values.currencies import to_minor, value_of
+from btcpay.values.money import stored_amount
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import attentions, events, invoices
@@ -51,7 +51,7 @@ def update_attention(
 def _is_new(db: Database, row: Row, reason: str, at_stake_sats: int, now: datetime) -> bool:
     """Stores the reason and what is at stake; whether it is another reason than before."""
     before = db.row(attentions.OF_INVOICE, invoice_id=row["id"])
-    value = value_of_sats(at_stake_sats, stored_amount(row["price"]))
+    value = value_of(at_stake_sats, stored_amount(row["price"]), row["currency"])
     new = {
         "merchant_id": row["merchant_id"],
         "reason": reason,

@@ -10,10 +10,9 @@ from btcpay.invoices import by_hand
 from btcpay.invoices.links import most
 from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.customer import mailto
-from btcpay.values.currencies import of_minor, rounded, to_minor
+from btcpay.values.currencies import of_minor, to_minor, value_of
 from btcpay.values.errors import Refused, StaleError
 from btcpay.values.ids import is_id
-from btcpay.values.money import value_of_sats
 from btcpay.web.pages.languages import gettext
 from storage.database import Row
 from storage.queries import attentions, receivers
@@ -61,7 +60,7 @@ def _difference(row: Row) -> Decimal:
     if row["attention"] in ONLY_SET_ASIDE:
         return Decimal(0)
     sats, price = row["received_sats"] - row["amount_sats"], Decimal(row["price"])
-    value = rounded(value_of_sats(abs(sats), price), row["currency"])
+    value = value_of(abs(sats), price, row["currency"])
     return value if sats > 0 else -value
 
 

@@ -13,8 +13,7 @@ from btcpay.merchant_pages.takings import amounts, chart_of, first_day, takings
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants.gap_limit import MARGIN, gap_of
 from btcpay.settings.settings import Settings
-from btcpay.values.currencies import of_minor, rounded
-from btcpay.values.money import value_of_sats
+from btcpay.values.currencies import of_minor, value_of
 from btcpay.values.times import from_ms_or_none, to_ms
 from btcpay.values.zones import date_of, day_of
 from storage.database import Row
@@ -124,7 +123,7 @@ def _coming(outputs: Sequence[Row], tip_height: int, settings: Settings) -> Comi
         invoice_id=invoice["invoice_id"],
         description=invoice["description"],
         reference=invoice["reference"],
-        value=rounded(value_of_sats(sats, Decimal(invoice["price"])), currency),
+        value=value_of(sats, Decimal(invoice["price"]), currency),
         currency=currency,
         seen_ms=min(row["first_seen_at"] for row in outputs),
         confirmations=0 if None in heights else max(0, tip_height - max(heights) + 1),

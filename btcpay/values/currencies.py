@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, NamedTuple
 
 from btcpay.values.errors import CommandError
-from btcpay.values.money import stored_amount
+from btcpay.values.money import SATS_PER_BTC, stored_amount
 
 _WHOLE = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
 _THOUSANDTHS = "BHD IQD JOD KWD LYD OMR TND"
@@ -54,6 +54,11 @@ def unit_of(currency: str) -> Decimal:
 def rounded(amount: Decimal, currency: str) -> Decimal:
     """The amount to the nearest of its smallest units, half to even."""
     return amount.quantize(unit_of(currency), ROUND_HALF_EVEN, _NEAREST)
+
+
+def value_of(amount_sats: int, price: Decimal, currency: str) -> Decimal:
+    """What they are worth at `price` a bitcoin, to the nearest of its smallest units."""
+    return rounded(_NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC, currency)
 
 
 def money_text(amount: Decimal, currency: str) -> str:

@@ -1,6 +1,6 @@
 """Satoshis and money: satoshis are int, other money is Decimal, no float anywhere."""
 
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal, InvalidOperation
 
 from btcpay.values.errors import BadRow
 
@@ -12,7 +12,6 @@ CENT = Decimal("0.01")
 # 50 digits: a quotient of up to 16 digits that is rounded up here and again to a whole satoshi
 # is the exact ceiling, however many digits the amount came with.
 _ROUND_UP = Context(prec=50, rounding=ROUND_UP)
-_NEAREST = Context(prec=50, rounding=ROUND_HALF_EVEN)
 
 
 def sats_for(amount: Decimal, price: Decimal) -> int | None:
@@ -36,16 +35,6 @@ def stored_amount(text: str) -> Decimal:
     if not amount.is_finite():
         raise BadRow(f"{text!r} is no stored amount")
     return amount
-
-
-def usd_for_sats(amount_sats: int, price_usd: Decimal) -> Decimal:
-    """What `amount_sats` are worth at `price_usd` a bitcoin, to the nearest cent, half to even."""
-    return value_of_sats(amount_sats, price_usd).quantize(CENT, ROUND_HALF_EVEN, _NEAREST)
-
-
-def value_of_sats(amount_sats: int, price: Decimal) -> Decimal:
-    """What `amount_sats` are worth at `price` a bitcoin, in its currency, not rounded."""
-    return _NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC
 
 
 def btc_text(amount_sats: int) -> str:

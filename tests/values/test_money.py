@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from btcpay.values.currencies import value_of
 from btcpay.values.money import (
     MAX_MONEY_SATS,
     btc_shown,
     btc_text,
     sats_for,
-    usd_for_sats,
 )
 
 amounts = st.decimals(min_value=Decimal("1e-18"), max_value=1_000_000, allow_nan=False, places=18)
@@ -64,7 +64,7 @@ def test_many_digits_are_not_lost_before_rounding_up():
 @given(sats, prices)
 def test_dollars_are_the_exact_product_to_the_nearest_cent(amount_sats, price_usd):
     exact = Fraction(amount_sats, 10**8) * Fraction(price_usd)
-    found = usd_for_sats(amount_sats, price_usd)
+    found = value_of(amount_sats, price_usd, "USD")
     assert abs(Fraction(found) - exact) <= Fraction(1, 200)
     assert found.as_tuple().exponent == -2
 
@@ -80,7 +80,7 @@ def test_dollars_are_the_exact_product_to_the_nearest_cent(amount_sats, price_us
     ],
 )
 def test_dollars_for_satoshis(amount_sats, price, usd):
-    assert str(usd_for_sats(amount_sats, Decimal(price))) == usd
+    assert str(value_of(amount_sats, Decimal(price), "USD")) == usd
 
 
 BITCOIN = {  # satoshis: as BIP21 wants it, and as people see it

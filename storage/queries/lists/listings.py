@@ -8,7 +8,7 @@ from peewee import Case, Select
 
 from storage.database import Database, Row
 from storage.models import Attention, Invoice, Merchant, Payment
-from storage.queries import links, merchants
+from storage.queries import merchants
 from storage.queries.invoices import CAME_SATS
 from storage.statement import slot
 
@@ -58,18 +58,10 @@ PAYMENTS_OF_INVOICE = _PAYMENTS.where(Payment.address_invoice_id == slot("invoic
 
 def newest_invoices(db: Database, status: str | None, limit: int) -> list[Row]:
     query = _OF_MERCHANT_BY_STATUS if status else _OF_MERCHANT
-    return [db.only(_ONE, seq=row["seq"]) for row in _newest(db, query, limit, status=status)]
+    return [db.only(_ONE, seq=row["seq"]) for row in newest(db, query, limit, status=status)]
 
 
-def newest_payments(db: Database, limit: int) -> list[Row]:
-    return _newest(db, PAYMENTS_OF_MERCHANT, limit)
-
-
-def newest_links(db: Database, limit: int) -> list[Row]:
-    return _newest(db, links.LIST, limit)
-
-
-def _newest(db: Database, of_merchant: Select, limit: int, **values: Any) -> list[Row]:
+def newest(db: Database, of_merchant: Select, limit: int, **values: Any) -> list[Row]:
     """Each merchant's by its index, of which the newest are taken: so none need be sorted."""
     found: list[Row] = []
     for merchant in db.rows(merchants.ALL):
