@@ -48,9 +48,7 @@ def key_issue(
     known = {"base_url": shell.settings.base_url, "store_id": store_id}
     shell.answer(known | issued._asdict(), "\n".join([*known.values(), issued.secret]))
     if plugin in BY_BUTTON:
-        say(
-            f"{plugin} takes no key by hand, only by its own button: docs/merchants/shop-plugins.md"
-        )
+        say(f"{plugin} takes no key by hand, only by its button: docs/merchants/shop-plugins.md")
     if not shell.settings.greenfield:
         say("plug-ins are answered with BTCPAY_GREENFIELD=on alone")
     return None
