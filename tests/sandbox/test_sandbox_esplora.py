@@ -99,8 +99,9 @@ class TestOutages:
 
     def test_the_ticker_tells_a_price_or_nothing(self, client):
         assert client.get("/price").json["usd"] == "60000.00"
-        client.post("/sandbox/price", data={"usd": "61234.5"})
+        client.post("/sandbox/price", data={"usd": "$61,234.5"})
         assert client.get("/price").json["usd"] == "61234.50"
+        assert "$<b>61,234.50" in client.get("/").text
         client.post("/sandbox/price", data={"state": "down"})
         assert client.get("/price").status_code == 503
         client.post("/sandbox/price", data={"usd": "1"})
