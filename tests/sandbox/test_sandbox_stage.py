@@ -1,5 +1,7 @@
 """The stage that scenes are played on, and the page beside a shop that is away."""
 
+from collections.abc import Iterator
+
 import pytest
 import requests
 from builders import Clock, at_once, until
@@ -12,15 +14,20 @@ from btcpay.sandbox.scenes.stage import Stage
 from btcpay.sandbox.shop import Shop
 
 
-def played(act) -> dict:
+def played(then) -> dict:
+    """A line, and what comes then."""
+
+    def story() -> Iterator[str]:
+        yield "before"
+        then(stage)
+
     stage = Stage()
-    stage.start("one", "One", lambda: act(stage), quick=True)
+    stage.start("one", "One", story(), quick=True)
     until(lambda: stage.view()["state"] != "playing", "its end")
     return stage.view()
 
 
-def refuse(stage: Stage) -> None:
-    stage.say("before")
+def refuse(_stage: Stage) -> None:
     raise BadRequest("nothing waits")
 
 
@@ -37,7 +44,7 @@ def test_what_does_not_happen_is_waited_for_in_vain(monkeypatch):
 
 def test_a_line_stays_until_it_could_be_read():
     stage = Stage()
-    stage.start("one", "One", lambda: (stage.say("a" * 400), stage.say("b")))
+    stage.start("one", "One", iter(["a" * 400, "b"]))
     until(lambda: stage.view()["lines"], "the first line")
     assert stage.view()["lines"] == ["a" * 400]
     stage.stop()
@@ -47,16 +54,17 @@ def test_a_line_stays_until_it_could_be_read():
 def test_scenes_begun_at_once_are_played_one_at_a_time():
     stage, playing, most = Stage(), [], []
 
-    def act() -> None:
+    def story() -> Iterator[str]:
         playing.append(1)
         most.append(len(playing))
         try:
             stage.until(bool, "the end")
         finally:
             playing.pop()
+        yield "never"
 
     for _ in range(5):
-        at_once(4, lambda _: stage.start("one", "One", act))
+        at_once(4, lambda _: stage.start("one", "One", story()))
     stage.stop()
     assert max(most) == 1 and playing == []
 

@@ -7,7 +7,6 @@ from typing import Any
 from btcpay.sandbox.errors import ShopAway
 from btcpay.sandbox.esplora.invented import InventedPayment, invent
 from btcpay.sandbox.payer import misbehave
-from btcpay.sandbox.scenes.stage import Stage
 from btcpay.sandbox.shop import Json, Shop
 from btcpay.sandbox.state import Sandbox
 
@@ -18,16 +17,12 @@ PRICE_USD = Decimal(25)
 class Actors:
     """Each method may raise SandboxError."""
 
-    stage: Stage
     sandbox: Sandbox
     shop: Shop
 
-    def say(self, text: str) -> None:
-        self.stage.say(text)
-
     def invoice(self, expires_in_s: int | None = None) -> Json:
         made = self.shop.create(PRICE_USD, "Two bags of coffee", expires_in_s)
-        self.stage.show(made)
+        self.sandbox.stage.show(made)
         return made
 
     def pay(self, invoice: Json, sats: int | None = None) -> str:
@@ -86,4 +81,4 @@ class Actors:
             except ShopAway:  # for a moment, as when a server is started again
                 return False
 
-        self.stage.until(holds, f"{invoice['id']} to have {expected} as {name}")
+        self.sandbox.stage.until(holds, f"{invoice['id']} to have {expected} as {name}")

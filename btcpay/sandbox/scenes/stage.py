@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from btcpay.sandbox.errors import SandboxError
 from btcpay.sandbox.shop import Json
@@ -31,15 +31,15 @@ class Stage:
         """The newest scene, if any; its `state` is playing, over, stopped or failed."""
         return self._view or None
 
-    def start(self, name: str, title: str, act: Callable[[], None], quick: bool = False) -> None:
-        """Plays `act`; a scene that still plays is stopped."""
+    def start(self, name: str, title: str, story: Iterator[str], quick: bool = False) -> None:
+        """Shows the story's lines, between which it plays; a scene that still plays is stopped."""
         with self._turn:
             self.stop()
             self._stop.clear()
             self.quick, self._read_at_s = quick, 0.0
             opening = {"name": name, "title": title, "state": "playing"}
             self._change({**opening, "lines": [], "problem": None, "invoice": None})
-            self._thread = threading.Thread(target=self._play, args=(act,), daemon=True)
+            self._thread = threading.Thread(target=self._play, args=(story,), daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
@@ -48,25 +48,25 @@ class Stage:
             if self._thread:
                 self._thread.join()
 
-    # What a scene calls. Each but `show` raises Stopped when the scene is to end.
-
-    def say(self, text: str) -> None:
-        """The next line, once the one before could be read."""
-        self._wait(self._read_at_s - time.monotonic())
-        self._change({"lines": [*self._view["lines"], text]})
-        reading_s = 0 if self.quick else FIRST_S + len(text) / CHARACTERS_PER_S
-        self._read_at_s = time.monotonic() + reading_s
+    # What a scene calls.
 
     def show(self, invoice: Json) -> None:
         self._change({"invoice": {name: invoice[name] for name in ("id", "pay_url")}})
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Waits for it to hold. Raises SandboxError when it does not within a minute."""
+        """Waits for it to hold. Raises SandboxError when it does not in a minute, or Stopped."""
         end_s = time.monotonic() + WITHIN_S
         while not holds():
             if time.monotonic() > end_s:
                 raise SandboxError(f"waited in vain for {what}; the log says more")
             self._wait(LOOKS_EVERY_S)
+
+    def _say(self, text: str) -> None:
+        """The next line, once the one before could be read."""
+        self._wait(self._read_at_s - time.monotonic())
+        self._change({"lines": [*self._view["lines"], text]})
+        reading_s = 0 if self.quick else FIRST_S + len(text) / CHARACTERS_PER_S
+        self._read_at_s = time.monotonic() + reading_s
 
     def _change(self, parts: Json) -> None:
         self._view = self._view | parts
@@ -75,10 +75,11 @@ class Stage:
         if self._stop.wait(max(0, seconds)):
             raise Stopped("stopped")
 
-    def _play(self, act: Callable[[], None]) -> None:
+    def _play(self, story: Iterator[str]) -> None:
         state, problem = "failed", "an error of the sandbox; the log says more"
         try:
-            act()
+            for line in story:
+                self._say(line)
             self._wait(self._read_at_s - time.monotonic())
             state, problem = "over", ""
         except Stopped:

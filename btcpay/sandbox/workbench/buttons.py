@@ -123,8 +123,7 @@ def scene(sandbox: Sandbox) -> Answer:
         raise refused("scene", f"give one of {', '.join(SCENES)}")
     quick = read_flag(request.form, "quick")
     sandbox.switches.mend()
-    play = partial(chosen.play, Actors(sandbox.stage, sandbox, shop))
-    sandbox.stage.start(name, chosen.title, play, quick)
+    sandbox.stage.start(name, chosen.title, chosen.play(Actors(sandbox, shop)), quick)
     return {"scene": name, "title": chosen.title}
 
 
