@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Self
 
 from btcpay.bitcoin.secp256k1 import Point
-from btcpay.bitcoin.wire import Malformed, hash160
+from btcpay.bitcoin.wire import Malformed
 
 HARDENED = 0x80000000  # BIP32: the first of the indexes that need the private key
 SERIALIZED_SIZE = 78
@@ -21,14 +21,12 @@ class InvalidChild(ValueError):
 class ExtendedKey:
     """A point and its chain code, with what BIP32 writes beside them.
 
-    `child_number` is the index below the parent, from 2**31 if it was derived hardened;
-    `parent_fingerprint` has 4 bytes.
+    `child_number` is the index below the parent, from 2**31 if it was derived hardened.
     """
 
     point: Point
     chain_code: bytes
     depth: int = 0
-    parent_fingerprint: bytes = NO_PARENT
     child_number: int = 0
 
     @classmethod
@@ -49,17 +47,12 @@ class ExtendedKey:
             point = Point.parse(payload[45:])
         except ValueError:
             raise Malformed("its public key is no point of the curve") from None
-        return cls(point, payload[13:45], depth, parent, child_number)
+        return cls(point, payload[13:45], depth, child_number)
 
     @cached_property
     def public_key(self) -> bytes:
         """The point, compressed: 33 bytes."""
         return self.point.format()
-
-    @cached_property
-    def fingerprint(self) -> bytes:
-        """The first 4 bytes of the key's HASH160."""
-        return hash160(self.public_key)[:4]
 
     def child(self, index: int) -> Self:
         """CKDpub: the key at `index`, from 0 to 2**31 - 1.
@@ -74,4 +67,4 @@ class ExtendedKey:
             point = self.point.add(int.from_bytes(digest[:32], "big"))
         except ValueError:
             raise InvalidChild(f"index {index} has no valid key: use the next") from None
-        return type(self)(point, digest[32:], self.depth + 1, self.fingerprint, index)
+        return type(self)(point, digest[32:], self.depth + 1, index)

@@ -48,7 +48,6 @@ class State:
     chain: Colour
     progress: Progress | None
     backup: Colour
-    backed_up_at: datetime | None
 
 
 def state_in(db: Database, settings: Settings, now: datetime) -> State:
@@ -80,7 +79,6 @@ def state_of(
         chain=_chain(progress, settings.network, now),
         progress=progress,
         backup=GREEN if _is_within(backed_up_at, BACKUP_AGE, now) else YELLOW,
-        backed_up_at=backed_up_at,
     )
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from btcpay.bitcoin.header import Header, parse_header, target_of
 from btcpay.bitcoin.merkle import root_above
-from btcpay.bitcoin.tx import Tx, coinbase_height, parse_tx
+from btcpay.bitcoin.tx import Tx, parse_tx
 from btcpay.bitcoin.wire import Malformed, txid_bytes, txid_hex
 from btcpay.values.errors import ProofFailed
 from btcpay.values.times import from_unix_s
@@ -45,18 +45,12 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Proven:
-    """What follows from the evidence: `amounts_sats` by output index, to the script asked for.
-
-    `height` is what the block's coinbase says (BIP34); None when it says none. `position`: the
-    transaction's place in the block, 0 the coinbase's.
-    """
+    """What follows from the evidence: `amounts_sats` by output index, to the script asked for."""
 
     txid: str
     block_hash: str
     mined_at: datetime
     amounts_sats: Mapping[int, int]
-    height: int | None
-    position: int
 
 
 def prove(
@@ -92,14 +86,7 @@ def prove(
         if output.script == script
     }
     _require(any(amounts_sats.values()), "the transaction does not pay the invoice's address")
-    return Proven(
-        txid,
-        headers[0].hash,
-        from_unix_s(headers[0].time),
-        amounts_sats,
-        coinbase_height(coinbase.inputs[0].script_sig),
-        evidence.payment.position,
-    )
+    return Proven(txid, headers[0].hash, from_unix_s(headers[0].time), amounts_sats)
 
 
 def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:

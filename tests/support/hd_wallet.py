@@ -7,17 +7,11 @@ from typing import Self
 from btcpay.bitcoin.address import b58check_encode
 from btcpay.bitcoin.hd import HARDENED, NO_PARENT, ExtendedKey
 from btcpay.bitcoin.secp256k1 import ORDER
+from btcpay.bitcoin.wire import hash160
 from btcpay.sandbox.payer.ecdsa import public_point
 
 XPUB, XPRV = bytes.fromhex("0488b21e"), bytes.fromhex("0488ade4")
 TPUB = bytes.fromhex("043587cf")
-
-
-def serialized(key: ExtendedKey, version: bytes) -> bytes:
-    """The inverse of `ExtendedKey.parse`, behind a version of 4 bytes."""
-    number = key.child_number.to_bytes(4, "big")
-    place = key.depth.to_bytes(1, "big") + key.parent_fingerprint + number
-    return version + place + key.chain_code + key.public_key
 
 
 @dataclass(frozen=True)
@@ -44,15 +38,23 @@ class HdWallet:
     @property
     def public(self) -> ExtendedKey:
         """BIP32's N: the same place in the tree, without the private key."""
-        where = self.depth, self.parent_fingerprint, self.child_number
-        return ExtendedKey(public_point(self.secret), self.chain_code, *where)
+        return ExtendedKey(
+            public_point(self.secret), self.chain_code, self.depth, self.child_number
+        )
+
+    def serialized(self, version: bytes) -> bytes:
+        """What `ExtendedKey.parse` reads, behind a version of 4 bytes."""
+        number = self.child_number.to_bytes(4, "big")
+        place = self.depth.to_bytes(1, "big") + self.parent_fingerprint + number
+        return version + place + self.chain_code + self.public.public_key
 
     def child(self, index: int) -> Self:
         """CKDpriv, hardened from 2**31."""
         data = self.padded if index >= HARDENED else self.public.public_key
         digest = hmac.digest(self.chain_code, data + index.to_bytes(4, "big"), "sha512")
         child = (int.from_bytes(digest[:32], "big") + self.secret) % ORDER
-        return type(self)(child, digest[32:], self.depth + 1, self.public.fingerprint, index)
+        parent = hash160(self.public.public_key)[:4]
+        return type(self)(child, digest[32:], self.depth + 1, parent, index)
 
     def at(self, path: str) -> Self:
         """The key at a path such as m/84'/1'/0'."""
@@ -62,8 +64,8 @@ class HdWallet:
         return found
 
     def xpub(self, version: bytes = TPUB) -> str:
-        return b58check_encode(serialized(self.public, version))
+        return b58check_encode(self.serialized(version))
 
     def xprv(self) -> str:
         """As BIP32 writes it: in the place of the point a zero and the key."""
-        return b58check_encode(serialized(self.public, XPRV)[:45] + self.padded)
+        return b58check_encode(self.serialized(XPRV)[:45] + self.padded)
