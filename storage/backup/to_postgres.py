@@ -8,9 +8,9 @@ from btcpay.values.errors import CommandError
 from storage.backup.sqlite_file import read_only
 from storage.database import Database
 from storage.faults import as_peewee_errors
+from storage.queries import merchants
 
 SQLITE_MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3
-_NOT_EMPTY = "SELECT name FROM merchant LIMIT 1"
 # The first tables first: a later one's rows refer to theirs.
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
 # AUTOINCREMENT remembers the highest number ever given, also that of a deleted row.
@@ -25,12 +25,10 @@ def is_sqlite(path: Path) -> bool:
 
 def require_empty(db: Database) -> None:
     """Raises CommandError when there is a merchant: without one there are no other rows."""
-    with db.connected():
-        found = db.connection.execute_sql(_NOT_EMPTY).fetchone()
-    if found:
+    if rows := db.rows(merchants.ALL):
         raise CommandError(
-            f"the database has the merchant {found[0]!r} already: make a new one (createdb), let"
-            " BTCPAY_DATABASE_URL name it, and run `btcpay migrate`"
+            f"the database has the merchant {rows[0]['name']!r} already: make a new one"
+            " (createdb), let BTCPAY_DATABASE_URL name it, and run `btcpay migrate`"
         )
 
 
