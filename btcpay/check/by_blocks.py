@@ -56,10 +56,10 @@ def end_by_blocks(
 
     A block's time may be ahead: no end comes before its deadline by our clock either.
     """
-    if not report.is_caught_up or report.tip_asked_at is None:
+    if report.ends_before is None:
         return
     top = db.only(blocks.TOP)
-    ends_at = min(report.tip_asked_at - ahead, from_ms(top["mined_at"]) - ENDS_AFTER)
+    ends_at = min(report.ends_before - ahead, from_ms(top["mined_at"]) - ENDS_AFTER)
     if not report.is_agreed:
         ends_at -= HELD_AT_MOST
     for row in db.rows(mempool_watch.ENDING, before=to_ms(ends_at)):

@@ -42,6 +42,11 @@ class Report:
         return not (self.behind or self.stuck or self.chain_failed)
 
     @property
+    def ends_before(self) -> datetime | None:
+        """Deadlines after this cannot be judged yet; None: no deadline can."""
+        return self.tip_asked_at if self.is_caught_up else None
+
+    @property
     def complete(self) -> bool:
         """Whether payments are found: every block up to the tip is read, and nothing failed.
 

@@ -85,20 +85,17 @@ class Checker:
             end_by_blocks(self.db, self.settings, report, self.now(), ahead)
             return
         if ids is None:
-            now = self.now()
-            ends_before = report.tip_asked_at if report.is_caught_up else None
+            now, gone_after = self.now(), self.settings.network.gone_after
             watched = watched_of(self.db, self.settings, now)
             allowance = self.explorers.allowance()
-            found = plan(watched, self.settings.network.gone_after, allowance, now, ends_before)
+            found = plan(watched, gone_after, allowance, now, report.ends_before)
             ids, report.unreached, report.put_off = found
         self._ask(ids, chain, report)
 
     def look_again(self, report: Report) -> bool:
         """After a run: asks for pages that are due by now; whether somebody waits at one."""
-        if not self.settings.explorers:
-            return False
-        now = self.now()
-        asked = asked_lately(self.db, self.settings, now) if report.answered else []
+        now, may_ask = self.now(), report.answered and self.settings.explorers
+        asked = asked_lately(self.db, self.settings, now) if may_ask else []
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
         if ids := plan(asked, gone_after, allowance, now, others_wait=report.put_off > 0).ids:
             later = replace(report, blocks=0, looked=0, failed=[], changed={})
@@ -166,7 +163,7 @@ class Checker:
         self.db.run(mempool_watch.FAILED, id=invoice_id, at=to_ms(self.now()))
 
     def _apply(self, look: Look, report: Report) -> None:
-        tip_at = report.tip_asked_at if report.is_caught_up else None
+        tip_at = report.ends_before
         if tip_at and not report.is_agreed:
             tip_at -= HELD_AT_MOST
         scan = Scan(
