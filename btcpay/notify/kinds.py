@@ -25,11 +25,11 @@ class EventKind(StrEnum):
     )
     INVOICE_PAYMENT_VANISHED = (
         "invoice.payment_vanished",
-        "`transaction` was on its way and is shown no more: replaced, or dropped.",
+        "`transaction` was on its way and is no longer shown: it was replaced, or dropped.",
     )
     INVOICE_PAID = (
         "invoice.paid",
-        "The invoice is paid, by confirmed payments or by the owner's word.",
+        "The invoice is paid, by confirmed payments, or because the owner accepted what came.",
     )
     INVOICE_EXPIRED = ("invoice.expired", "The invoice's time is up, and too little came in time.")
     INVOICE_CANCELED = ("invoice.canceled", "The owner has canceled the invoice.")
