@@ -4,18 +4,12 @@ from datetime import timedelta
 
 import pytest
 from builders import Shop, pay
-from werkzeug.test import TestResponse
+from test_spec_operations import assert_refused
 
 from btcpay.invoices.events import finish
 from storage.queries import invoices
 
 LISTS = ["/invoices", "/payment-links", "/payments"]
-
-
-def assert_refused(response: TestResponse, status: int, code: str, *named: str) -> None:
-    assert (response.status_code, response.json["error"]["code"]) == (status, code), response.text
-    for name in named:
-        assert name in response.json["error"]["message"]
 
 
 def sell(shop: Shop, times: int) -> list[str]:
