@@ -12,7 +12,7 @@ from btcpay.values.times import utc_now
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
-@click.option("--quiet", is_flag=True, help="Say nothing while all is well: for cron.")
+@click.option("--quiet", is_flag=True, help="Print nothing while all is well, for cron.")
 @answering
 def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
     """Write a whole copy of the database to FILE, also while it is served."""

@@ -18,7 +18,7 @@ COLUMNS = "name colour sentence remedy"
 @click.option("--integrity", is_flag=True, help="Read the whole database too: pages and totals.")
 @answering
 def doctor(shell: Shell, integrity: bool) -> None:
-    """Look into the service's health: one line for each finding, with what helps.
+    """Examine the service's health: one line for each finding, with its remedy.
 
     Exit status 1 when anything is red.
     """

@@ -45,8 +45,8 @@ def export_payments(
 ) -> None:
     """Payments as CSV (RFC 4180, UTF-8), one line each: merchant by merchant, oldest first.
 
-    Days and times of --from and --to are those of each merchant's time zone; what was received at
-    --from is in, what at --to is not.
+    Days and times of --from and --to are those of each merchant's time zone; --from is
+    included, --to is not.
     """
     owners = [(owner, _span(owner, from_at, to_at)) for owner in _chosen(shell.db, merchant)]
     records = chain.from_iterable(

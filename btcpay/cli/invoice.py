@@ -61,12 +61,10 @@ def invoice() -> None:
 @click.argument("merchant")
 @click.option("--usd", "amount_usd", metavar="AMOUNT", callback=number, help="In US dollars.")
 @click.option("--amount", metavar="AMOUNT", callback=number, help="In the merchant's currency.")
-@click.option("--currency", metavar="EUR", help="That of --amount, if it is another one.")
+@click.option("--currency", metavar="EUR", help="Of --amount, if not the merchant's.")
 @click.option("--description", metavar="TEXT", help="Shown on the page.")
-@click.option("--reference", metavar="TEXT", help="Your number of the order; shown likewise.")
-@click.option(
-    "--return", "return_url", metavar="URL", help="Where its page leads back to, by a link."
-)
+@click.option("--reference", metavar="TEXT", help="Your number of the order; shown too.")
+@click.option("--return", "return_url", metavar="URL", help="A link back to the shop, on its page.")
 @click.option("--email", "customer_email", metavar="ADDRESS", help="The customer's.")
 @click.option(
     "--expires-in-hours", metavar="H", callback=number, help="Without it the invoice never expires."
@@ -122,7 +120,7 @@ def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) 
 @click.option("--proof", is_flag=True, help="The proofs of its payments instead, as JSON.")
 @answering
 def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
-    """All that is known of an invoice, and why it stands where it stands."""
+    """All that is known of an invoice: what came, its status, and why."""
     if proof:
         find_invoice(shell.db, invoice_id)
         kept = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
@@ -161,7 +159,7 @@ def _all_facts(story: Story, received: list[Row], next_look: str) -> dict:
 @click.option("--force", is_flag=True, help="Also while money is on its way.")
 @with_shell
 def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
-    """Cancel an open invoice; what still comes is a payment without invoice."""
+    """Cancel an open invoice; what still comes is a payment without an invoice."""
     by_hand.cancel(shell.db, shell.settings, invoice_id, utc_now(), force)
     say(f"canceled {invoice_id}")
 

@@ -84,9 +84,9 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 @click.option(
     "--env-file",
     metavar="FILE",
-    help="Settings, a NAME=value a line; what the environment sets stands before them.",
+    help="A file of settings, one NAME=value a line; the environment wins over it.",
 )
-@click.option("--log-json", is_flag=True, help="Talk on standard error as JSON lines.")
+@click.option("--log-json", is_flag=True, help="Write JSON lines to standard error.")
 def cli(env_file: str | None, log_json: bool) -> None:
     """On-chain Bitcoin payments for small merchants."""
     if log_json:

@@ -19,7 +19,7 @@ def payment() -> None:
 
 
 @payment.command("list")
-@click.option("--merchant", metavar="MERCHANT", help="Of this merchant alone.")
+@click.option("--merchant", metavar="MERCHANT", help="Only this merchant's.")
 @click.option("--invoice", "invoice_id", metavar="ID", help="What came to this invoice's address.")
 @limited
 @answering

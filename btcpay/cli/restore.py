@@ -36,16 +36,16 @@ NEVER_AGAIN = "Never serve the SQLite database again: it would hand out the same
     type=click.IntRange(0, MOST_SKIPPED),
     default=SKIP,
     show_default=True,
-    help="Addresses to pass over beyond the last one that the chain has seen.",
+    help="Addresses to skip after the last one that the chain has seen.",
 )
 @click.option(
     "--in-place", is_flag=True, help="Move the counters and log browsers out, as after pg_restore."
 )
 @answering
 def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: bool) -> None:
-    """Put a backup in the database's place, and every address counter past what the chain has seen.
+    """Put a backup in the database's place, and move address counters past what the chain has seen.
 
-    Where the database is PostgreSQL's, it is new, and a backup of SQLite is carried over to it.
+    A new PostgreSQL database takes over a backup of SQLite.
     Changes nothing, with exit status 1, when the chain cannot be asked.
     """
     if (file is None) != in_place:

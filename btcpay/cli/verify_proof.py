@@ -18,7 +18,7 @@ PROOF_COLUMNS = "txid vout amount_sats script block_hash mined_at network"
 def verify_proof(file: BinaryIO, as_json: bool) -> None:
     """Check a file of `invoice show --proof` offline, from the file alone.
 
-    Exit status 1 when anything in it does not hold.
+    Exit status 1 when anything in it is wrong.
     """
     rows = []
     for document in load(file.read()):

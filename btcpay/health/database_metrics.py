@@ -133,4 +133,4 @@ def _gaps(db: Database) -> Iterator[Metric]:
     needed = {row["name"]: gap_of_merchant(db, row).limit for row in rows}
     said = {row["name"]: row["wallet_gap_limit"] for row in rows}
     yield _gauges("gap_needed", "The gap limit that the wallet needs now.", "merchant", needed)
-    yield _gauges("gap_limit", "The gap limit that the wallet is said to have.", "merchant", said)
+    yield _gauges("gap_limit", "The gap limit that was noted for the wallet.", "merchant", said)

@@ -186,7 +186,7 @@ def test_a_fork_below_our_first_header_is_refused_and_told(till, caplog):
     till.liar.instead = Rival(till, first - 1).add(60)
     report = till.check()
     assert not report.complete and report.chain_failed and hashes(till) == ours
-    assert f"has not our block {first}, the first that we keep" in caplog.text
+    assert f"lacks our block {first}, the first that we keep" in caplog.text
     till.liar.instead = Rival(till, first).add(60)
     assert till.check().complete
 

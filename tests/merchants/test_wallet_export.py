@@ -108,6 +108,6 @@ def test_what_a_wallet_is_said_to_have_is_kept_for_that_merchant_alone_and_asked
     assert terminal.json("wallet", "gap", "shop", "120") == {"needed": 1, "said": 120}
     limits = {row["name"]: row["wallet_gap_limit"] for row in terminal.json("merchant", "list")}
     assert limits == {"shop": 120, "other": 20}
-    assert "is said to be 120" in terminal.run("wallet", "gap", "shop")[0]
+    assert "is taken to be 120" in terminal.run("wallet", "gap", "shop")[0]
     for wrong in ("0", "-1", "1000001", "many"):
         terminal.run("wallet", "gap", "shop", "--", wrong, status=2)

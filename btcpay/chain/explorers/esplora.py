@@ -120,7 +120,7 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
             if known.height <= tip_height and self.block_hash(known.height) == known.hash:
                 return known.height
         raise FetchError(
-            f"its chain has not our block {locator[-1].height}, the first that we keep (when no"
+            f"its chain lacks our block {locator[-1].height}, the first that we keep (when no"
             " explorer has it: `btcpay chain begin-anew`)"
         )
 

@@ -61,7 +61,7 @@ class Peer(BlockSource):
                 height = heights.get(parse_header(raws[0]).previous)
                 if height is None:
                     raise FetchError(
-                        f"its chain has not our block {locator[-1].height}, the first that we keep"
+                        f"its chain lacks our block {locator[-1].height}, the first that we keep"
                         " (when nobody has it: `btcpay chain begin-anew`)"
                     )
             yield raws

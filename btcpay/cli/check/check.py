@@ -42,14 +42,14 @@ log = logging.getLogger(__name__)
 
 
 @click.command()
-@click.option("--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Again and again.")
-@click.option("--invoice", "invoice_id", metavar="ID", help="Only this one, whatever its age.")
-@click.option("--quiet", is_flag=True, help="Say nothing while all is well: for cron.")
+@click.option("--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Repeat it.")
+@click.option("--invoice", "invoice_id", metavar="ID", help="Ask the mempool for this one.")
+@click.option("--quiet", is_flag=True, help="Print nothing while all is well, for cron.")
 @answering
 def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) -> None:
     """Read new blocks, look into the mempool, settle what is paid, deliver webhooks and mail.
 
-    Exit status 0: payments are found: every block is read, and nothing failed; 1: not so.
+    Exit status 0 when every block is read and nothing failed, else 1.
     """
     if watch is not None and invoice_id is not None:
         raise click.UsageError("--watch and --invoice do not go together")

@@ -35,7 +35,7 @@ def key_issue(
     plugin: str | None,
     shop: str | None,
 ) -> None:
-    """Issue a key; the secret is shown this once. A plug-in's has --for and --shop, not --scope."""
+    """Issue a key; its secret is shown once. A plug-in's needs --for and --shop, not --scope."""
     if (plugin is None) != (shop is None) or (plugin is None) == (scope is None):
         raise click.UsageError("either --scope, or --for and --shop together")
     network, owner, now = shell.settings.network, find_merchant(shell.db, merchant), utc_now()

@@ -74,7 +74,7 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
 @click.argument("name", required=False, metavar="[Europe/Berlin]")
 @answering
 def timezone(shell: Shell, merchant: str, name: str | None) -> None:
-    """Show or set the time zone that a merchant's days are counted in, the past ones too."""
+    """Show or set the time zone of a merchant's days, past ones too."""
     owner = find_merchant(shell.db, merchant)
     if name is not None:
         owner["timezone"] = checked_zone(name)

@@ -20,7 +20,7 @@ def wallet() -> None:
 @click.option(
     "--count",
     type=click.IntRange(1, MOST_IN_RANGE),
-    help=f"So many addresses (default: those given out, and {MARGIN} more).",
+    help=f"How many addresses (default: those given out, and {MARGIN} more).",
 )
 @click.option("--addresses", is_flag=True, help="A plain list of addresses instead.")
 @click.option("--fingerprint", metavar="HEX", help="The master key's, for signing devices.")
@@ -60,5 +60,5 @@ def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
     needed, said = gap_of_merchant(shell.db, row).limit, row["wallet_gap_limit"]
     shell.answer(
         {"needed": needed, "said": said},
-        f"the wallet needs a gap limit of {needed}; its own is said to be {said}",
+        f"the wallet needs a gap limit of {needed}; its own is taken to be {said}",
     )

@@ -26,7 +26,7 @@ EVERY_S = 0.5
     "--since",
     type=click.IntRange(0),
     metavar="NUMBER",
-    help="Begin behind this number, 0 for all that is kept; without it, what comes from now on.",
+    help="Begin after this number, 0 for all that is kept; without it, what comes from now on.",
 )
 @click.option("--forward-to", "url", metavar="URL", help="Send each there too, signed; once.")
 @answering

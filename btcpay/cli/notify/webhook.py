@@ -27,14 +27,14 @@ TEST_COLUMNS = "kind event_id is_taken status answer"
 
 @click.group()
 def webhook() -> None:
-    """Who is sent events: a URL, signed, or a command."""
+    """Receivers of events: a URL, signed, or a command."""
 
 
 @webhook.command("add")
 @click.argument("merchant")
 @click.argument("url", required=False)
 @click.option(
-    "--exec", "command", metavar="COMMAND", help="A program instead: the body is on its input."
+    "--exec", "command", metavar="COMMAND", help="A program, not a URL: it reads the body."
 )
 @click.option(
     "--kinds",
@@ -47,7 +47,7 @@ def webhook() -> None:
 def webhook_add(
     shell: Shell, merchant: str, url: str | None, command: str | None, kinds: tuple[str, ...]
 ) -> None:
-    """Send a URL or a command what happens from now on; the secret is shown this once."""
+    """Send events from now on to a URL or a command; the secret is shown only once."""
     if (url is None) == (command is None):
         raise click.UsageError("give a URL, or --exec COMMAND")
     owner = find_merchant(shell.db, merchant)
@@ -64,7 +64,7 @@ def webhook_add(
 @webhook.command("list")
 @answering
 def webhook_list(shell: Shell) -> None:
-    """All endpoints, what waits for them, and why one is sent nothing more."""
+    """All endpoints, what waits for them, and why one is disabled."""
     rows = shell.db.rows(LIST)
     for row in rows:
         kinds = json.loads(row["kinds"] or "null")
@@ -85,7 +85,7 @@ def webhook_remove(shell: Shell, webhook_id: str) -> None:
 @click.argument("webhook_id", metavar="ID")
 @answering
 def webhook_rotate(shell: Shell, webhook_id: str) -> None:
-    """A new secret; for a day everything is signed with the old one too."""
+    """Make a new secret; for a day everything is signed with the old one too."""
     rotated = receivers.rotate(shell.db, webhook_id, utc_now())
     shell.answer(rotated._asdict(), rotated.secret)
     say("for 24 more hours the old secret signs too")
@@ -123,10 +123,10 @@ def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
 
 @webhook.command("resend")
 @click.argument("webhook_id", metavar="ID")
-@click.option("--event", "event_id", metavar="EVENT", help="This one, whatever became of it.")
+@click.option("--event", "event_id", metavar="EVENT", help="This one, delivered or not.")
 @click.option("--failed", is_flag=True, help="All that was given up.")
 @click.option(
-    "--since", type=click.IntRange(0), metavar="NUMBER", help="All events behind this number."
+    "--since", type=click.IntRange(0), metavar="NUMBER", help="All events after this number."
 )
 @with_shell
 def webhook_resend(

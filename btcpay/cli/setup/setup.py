@@ -49,19 +49,19 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--no-merchant", is_flag=True, help="None yet: a backup is to be restored.")
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--env-file", type=A_PATH, metavar="FILE", help="The settings. [default: as shown]")
-@click.option("--user", help="Whom service and database belong to. [default as root: btcpay]")
+@click.option("--user", help="The owner of service and database. [default as root: btcpay]")
 @click.option("--units/--no-units", default=None, help="Write the systemd units.")
 @click.option("--units-folder", type=A_PATH, default="/etc/systemd/system", metavar="PATH")
 @click.option(
-    "--backups", type=A_PATH, default=units.BACKUPS, metavar="PATH", help="Where each night's goes."
+    "--backups", type=A_PATH, default=units.BACKUPS, metavar="PATH", help="For nightly backups."
 )
 @click.option("--start/--no-start", default=None, help="Start the shop, now and at each boot.")
 @click.option(
     "--proxy-config",
     type=click.Choice(list(units.PROXIES)),
-    help="Only print an example of what stands before the service, and speaks TLS.",
+    help="Only print an example of a proxy in front of the service, which speaks TLS.",
 )
-@click.option("--yes", is_flag=True, help="Ask nothing: present answers and usual ones hold.")
+@click.option("--yes", is_flag=True, help="Ask nothing: keep present answers, else use defaults.")
 @click.pass_context
 def setup(context: click.Context, /, **given: Any) -> None:
     """Make a shop, or change one: settings, database, merchant, key, units.

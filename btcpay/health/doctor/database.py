@@ -13,7 +13,7 @@ from storage.queries import meta
 
 NAME = "database"
 OF_FILE = "look at its disk, its owner and its file mode; restore a backup when it is damaged"
-OF_SERVER = "see that the server runs and lets this user in and write; look at BTCPAY_DATABASE_URL"
+OF_SERVER = "check that the server runs and lets this user write; look at BTCPAY_DATABASE_URL"
 
 
 def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:

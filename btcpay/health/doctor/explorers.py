@@ -24,7 +24,7 @@ from storage.database import Database, Row
 from storage.queries import merchants
 
 OF_SANDBOX = "is `btcpay sandbox` still running?"
-REMEDY = "see whether it works in a browser; else name another one in BTCPAY_EXPLORERS"
+REMEDY = "try it in a browser; if it fails there, name another one in BTCPAY_EXPLORERS"
 CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a while to come
 BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own
 EXPLORERS_FIRST = "repair the explorers first"
@@ -69,7 +69,7 @@ def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
     """One of several in trouble is yellow. All of them are red: nothing would ever be paid."""
     good = [probe.host for probe in probes if not probe.trouble]
     if len(good) == 1 < len(probes):
-        sentence = f"{good[0]} alone shows our chain: invoices end a day after their deadline"
+        sentence = f"only {good[0]} shows our chain: invoices end a day after their deadline"
         yield Finding("second explorer", YELLOW, sentence, EXPLORERS_FIRST)
     all_bad = all(probe.trouble for probe in probes if not probe.is_spent)
     for probe in probes:
@@ -127,9 +127,9 @@ def _ask(probe: Probe, explorer: Esplora, first: Known | None) -> None:
         probe.remedy = "name an Esplora root with /block/:hash/raw in BTCPAY_EXPLORERS"
         raise
     if first and explorer.block_hash(min(first.height, tip.height)) != first.hash:
-        probe.trouble = f"has not our block {first.height}, the first that we keep"
+        probe.trouble = f"lacks our block {first.height}, the first that we keep"
         probe.remedy = (
-            "name another one in BTCPAY_EXPLORERS; if all say so, `btcpay chain begin-anew`"
+            "name another one in BTCPAY_EXPLORERS; if all lack it, `btcpay chain begin-anew`"
         )
 
 
@@ -151,7 +151,7 @@ def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
         return
     off = min((probe.ahead for probe in probes if probe.ahead is not None), key=abs, default=None)
     if off is None:
-        sentence = "no explorer gave the time to compare it with"
+        sentence = "no explorer gave a time to compare it with"
         yield Finding("clock", YELLOW, sentence, EXPLORERS_FIRST)
         return
     colour = RED if abs(off) > CLOCK_OFF else YELLOW if abs(off) > CLOCK_NEAR else GREEN

@@ -11,7 +11,7 @@ from storage.database import Database
 from storage.queries.totals import peers
 
 LATELY = timedelta(hours=1)
-REMEDY = "see whether it runs and can be reached; else name another one in BTCPAY_PEERS"
+REMEDY = "check that it runs and can be reached, or name another one in BTCPAY_PEERS"
 KNOWN = timedelta(days=1)  # with `auto`: who was good before is none of ours any more
 
 
@@ -24,20 +24,20 @@ def findings(shop: Shop, db: Database) -> Iterator[Finding]:
         wanted = tuple(one for one, row in rows.items() if (row["good_at"] or 0) > since_ms)
         if not wanted:
             yield Finding(
-                "peers", YELLOW, "none was found yet", "let `btcpay check` run, see its log"
+                "peers", YELLOW, "none was found yet", "let `btcpay check` run, and see its log"
             )
     since_ms = to_ms(shop.now() - LATELY)
     good = {one for one in wanted if one in rows and (rows[one]["good_at"] or 0) > since_ms}
     for place in wanted:
         row = rows.get(place, {"good_at": None, "left_until": None, "height": None})
         if (row["left_until"] or 0) > now_ms:
-            said = f"has shown what is not so, or nothing: left until {iso_ms(row['left_until'])}"
+            said = f"gave false answers, or none: not asked until {iso_ms(row['left_until'])}"
         elif place in good:
             ago_s = (now_ms - row["good_at"]) // 1000
             yield Finding(f"peer {place}", GREEN, f"at block {row['height']}, {ago_s} s ago")
             continue
         else:
-            when = f"since {iso_ms(row['good_at'])}" if row["good_at"] else "to any check"
+            when = f"since {iso_ms(row['good_at'])}" if row["good_at"] else "any check"
             said = f"has not answered {when}"
         is_lost = not good and row["good_at"]
         yield Finding(f"peer {place}", RED if is_lost else YELLOW, said, REMEDY)

@@ -22,7 +22,7 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
     for row in rows:
         if row["disabled_at"] is not None:
             since = iso(from_ms(row["disabled_at"]))
-            sentence = f"is sent nothing more since {since}: {row['disabled_reason']}"
+            sentence = f"has been disabled since {since}: {row['disabled_reason']}"
             remedy = f"`btcpay webhook resend {row['id']} --failed` tries again what was given up"
         elif row["failing_since_at"] and now - from_ms(row["failing_since_at"]) >= PATIENCE:
             since = iso(from_ms(row["failing_since_at"]))
@@ -46,14 +46,14 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
         row["name"] for row in db.rows(receivers.WANT_MAIL) if row["address"] or row["receipts"]
     ]
     if wanting and not (settings.smtp_url and settings.mail_from):
-        sentence = f"{', '.join(wanting)} would have mail, and no mail server is set"
+        sentence = f"{', '.join(wanting)} should get mail, but no mail server is set"
         yield Finding("mail", YELLOW, sentence, "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")
     elif waiting["mails"] and now - from_ms(waiting["at"]) >= PATIENCE:
         sentence = f"{waiting['mails']} wait, the oldest since {iso(from_ms(waiting['at']))}"
         yield Finding("mail", YELLOW, f"{sentence}; last: {waiting['answer']}", LOOK)
     elif lost["mails"]:
-        sentence = f"{lost['mails']} of the last day were given up; last: {lost['answer']}"
-        yield Finding("mail", YELLOW, sentence, "see that the addresses are right")
+        sentence = f"{lost['mails']} were given up in the last day; last: {lost['answer']}"
+        yield Finding("mail", YELLOW, sentence, "check the addresses")
     elif wanting:
         yield Finding("mail", GREEN, "none waits for long")
 

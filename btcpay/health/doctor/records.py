@@ -30,8 +30,8 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
             yield Finding(
                 name,
                 RED,
-                f"the balance says {kept}, its outputs sum up to {summed}",
-                "the outputs are right: stop what writes to the database beside btcpay, and"
+                f"the balance says {kept}, its outputs add up to {summed}",
+                "the outputs are right: stop what else writes to the database, and"
                 " restore a backup or correct the row of `balance`",
             )
 
@@ -39,7 +39,7 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
 def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
     """A database without a merchant is mostly the wrong file."""
     count = len(db.rows(merchants.ALL))
-    remedy = "see that BTCPAY_DATABASE_URL names the right one; add one by `btcpay merchant add`"
+    remedy = "check BTCPAY_DATABASE_URL, or add a merchant by `btcpay merchant add`"
     if count:
         yield Finding("merchants", GREEN, f"{count} in this database")
     else:
@@ -71,7 +71,7 @@ def _previews(found: State) -> Finding:
     if found.previews == GREEN:
         return Finding("previews", GREEN, "every open page was looked for in time")
     pages = "1 open page" if found.previews_late == 1 else f"{found.previews_late} open pages"
-    sentence = f"{pages} will show a payment late: no calls are left to look; none is missed"
+    sentence = f"{pages} will show a payment late, for want of calls; none is missed"
     remedy = "raise BTCPAY_EXPLORER_CALLS_PER_HOUR, or use an explorer of your own"
     return Finding("previews", found.previews, sentence, remedy)
 
@@ -82,7 +82,7 @@ def _chain(found: State, now: datetime, not_begun: str) -> Finding:
         if not_begun:
             sentence = f"reading cannot begin, and no payment is found: {not_begun}"
             return Finding("chain", RED, sentence, "correct BTCPAY_EXPLORERS, or name another one")
-        return Finding("chain", GREEN, "no block is known: the first invoice begins it")
+        return Finding("chain", GREEN, "no block is known: reading begins with the first invoice")
     sentence = f"at block {known.height} of {iso(known.mined_at)}"
     if found.chain == RED:
         minutes = (now - known.mined_at) // timedelta(minutes=1)
@@ -134,12 +134,12 @@ def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
         )
         sentence = (
             f"the next address is {gap.next_index}, {paid}: the wallet needs a gap limit of"
-            f" {gap.limit}, and is said to have {merchant['wallet_gap_limit']}"
+            f" {gap.limit}, and is taken to have {merchant['wallet_gap_limit']}"
         )
         say = shlex.join(["btcpay", "wallet", "gap", merchant["name"], str(gap.limit + MARGIN)])
         remedy = (
             f"set the wallet's gap limit to {gap.limit + MARGIN}, or use `btcpay wallet export`"
-            f" (docs/operators/backup.md); then say so: `{say}`"
+            f" (docs/operators/backup.md); then note it: `{say}`"
         )
         name, well = f"gap of {merchant['name']}", gap.is_well_within(merchant["wallet_gap_limit"])
         yield Finding(name, GREEN, sentence) if well else Finding(name, YELLOW, sentence, remedy)

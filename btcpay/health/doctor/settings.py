@@ -33,7 +33,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
     others = [name for name in is_set if name.lower() in OTHER_PROXIES]
     if others and not shop.settings.proxy:
-        sentence = "not read: explorers and price sources are asked directly"
+        sentence = "not read here: explorers and price sources are asked directly"
         yield Finding(", ".join(sorted(others)), YELLOW, sentence, "set BTCPAY_PROXY")
     yield _base_url(shop.settings)
     if shop.settings.merchant_pages:

@@ -135,12 +135,12 @@ def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(
         shop = Examined(settings, {}, till.clock, lambda _: 0)
         return [(one.colour, one.sentence) for one in findings(shop, db)]
 
-    assert said() == [(YELLOW, "has not answered to any check")] * 2
+    assert said() == [(YELLOW, "has not answered any check")] * 2
     assert said(AUTO) == [(YELLOW, "none was found yet")]
     book.note_good(db, places[0], 120, till.clock())
     book.leave(db, places[1], till.clock())
     (first, second) = said()
     assert first == (GREEN, "at block 120, 0 s ago") == said(AUTO)[0]
-    assert second[0] == YELLOW and "left until" in second[1]
+    assert second[0] == YELLOW and "not asked until" in second[1]
     till.clock.move(minutes=61)
     assert [colour for colour, _ in said()] == [RED, YELLOW]

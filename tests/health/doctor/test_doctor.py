@@ -198,7 +198,7 @@ def test_a_total_that_is_not_the_sum_of_its_rows_is_red(till, change):
     till.shop.sql(change)
     finding = found(till)["totals of shop"]
     assert finding.colour == "red"
-    assert "sum up to" in finding.sentence and "restore" in finding.remedy
+    assert "add up to" in finding.sentence and "restore" in finding.remedy
 
 
 def test_without_integrity_the_doctor_reads_no_more_of_a_large_database_than_of_a_small_one(till):
@@ -235,12 +235,12 @@ def test_the_gap_is_yellow_before_it_outgrows_what_the_wallet_is_said_to_have(
     said, given_out, colour, till
 ):
     if said:
-        assert f"is said to be {said}" in Terminal(till).run("wallet", "gap", "shop", str(said))[0]
+        assert f"is taken to be {said}" in Terminal(till).run("wallet", "gap", "shop", str(said))[0]
     till.shop.sql(f"UPDATE merchant SET next_index = {given_out}")  # noqa: S608
     shop = Shop(till.settings, {}, till.clock, lambda _: PLENTY)
     (finding,) = gaps(shop, till.shop.service.db)
     assert finding.colour == colour and f"gap limit of {given_out + 1}" in finding.sentence
-    assert f"said to have {said or 20}" in finding.sentence
+    assert f"taken to have {said or 20}" in finding.sentence
     asks = f"`btcpay wallet gap shop {given_out + 101}`" in finding.remedy
     assert asks == (colour == "yellow")
 
@@ -338,7 +338,7 @@ def test_one_explorer_alone_that_has_the_first_block_is_yellow(lied_to):
     till.liar.lies = {f"/block-height/{first}$": lambda _: "00" * 32}
     everything = found(till, **named)
     assert everything["second explorer"].colour == "yellow"
-    assert "localhost alone shows our chain" in everything["second explorer"].sentence
+    assert "only localhost shows our chain" in everything["second explorer"].sentence
     assert everything["explorer 127.0.0.1"].colour == "yellow"
     assert "begin-anew" in everything["explorer 127.0.0.1"].remedy
 
