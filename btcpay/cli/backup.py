@@ -18,7 +18,7 @@ def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
     """Write a whole copy of the database to FILE, also while it is served."""
     contents = write_backup(shell.settings.database_url, file, force)
     if problem := note_backup(shell.settings.database_url, utc_now()):
-        say(f"the backup is whole; that it was made could not be noted: {problem}")
+        say(f"the backup is complete, but its time could not be noted: {problem}")
     size = file.stat().st_size
     if shell.as_json or not quiet:
         shell.answer(

@@ -74,7 +74,7 @@ def revoke(db: Database, key_id: str, now: datetime) -> None:
     """Ends a key now and for ever. Raises CommandError when there is none, or it was before."""
     _find(db, key_id)
     if db.run(keys.REVOKE, id=key_id, at=to_ms(now)) != 1:
-        raise CommandError(f"the key {key_id} was revoked before")
+        raise CommandError(f"the key {key_id} is already revoked")
 
 
 def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: datetime) -> Issued:
@@ -85,7 +85,7 @@ def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: d
     old = _find(db, key_id)
     with db.write():
         if db.run(keys.EXPIRE, id=key_id, at=to_ms(now + grace)) != 1:
-            raise CommandError(f"the key {key_id} was revoked or rotated before")
+            raise CommandError(f"the key {key_id} is already revoked or rotated")
         again = (old[column] for column in ("store_id", "permissions"))
         return issue(db, network, old["merchant_id"], old["scope"], old["name"], now, *again)
 

@@ -35,7 +35,7 @@ def find(db: Database, receiver_id: str) -> Row:
     """The whole row, with its secret. Raises CommandError when there is none."""
     row = db.row(receivers.BY_ID, id=receiver_id)
     if row is None or row["transport"] in receivers.MAILS:
-        raise CommandError(f"there is no webhook {receiver_id!r}: `btcpay webhook list` has them")
+        raise CommandError(f"there is no webhook {receiver_id!r}: `btcpay webhook list` names them")
     return row
 
 

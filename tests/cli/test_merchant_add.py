@@ -59,7 +59,7 @@ def test_nothing_on_standard_input_is_no_key_and_the_examples_key_is_called_so(m
     with pytest.raises(CommandError, match="no key was given"):
         key_of("-", [])
     for key in ("vpub5Y...", "zpub6r\u2026", "xpub..."):
-        with pytest.raises(CommandError, match="is the example; put your wallet's key there"):
+        with pytest.raises(CommandError, match="is the example: use your wallet's key"):
             key_of(key, [])
 
 

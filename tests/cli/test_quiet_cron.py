@@ -145,7 +145,7 @@ def test_a_check_that_hangs_for_more_than_five_minutes_is_an_error(cron, minutes
             meta.put(db, meta.Key.RUN_SINCE, f"{since_s} {start}")
             said = cron.mail()
             assert cron.status == status
-            assert ("another check has been at it for 5 minutes" in said) == bool(status)
+            assert ("another check has been running for 5 minutes" in said) == bool(status)
 
 
 def test_a_check_notes_since_when_it_is_at_it(cron):

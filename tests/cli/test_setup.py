@@ -98,9 +98,7 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     words = options(folder)
     first = run(["setup", *words])
     assert first.stdout.startswith("sk_test_") and first.stdout.count("\n") == 1
-    assert (
-        "bcrt1q" in first.stderr and "All is well but for what needs the network." in first.stderr
-    )
+    assert "bcrt1q" in first.stderr and "apart from what needs the network." in first.stderr
     assert f"* * * * * {PROGRAM} --env-file {folder}/shop.env check --quiet" in first.stderr
     text = (folder / "shop.env").read_text()
     assert text.startswith(f"# kept\n{NOBODY}BTCPAY_NETWORK=regtest\n")
@@ -313,5 +311,5 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     assert f"http://127.0.0.1:{port}/merchant/login/" in terminal.screen.text
     assert "\u2588" in terminal.screen.text  # the link's QR code
     shown = "\n".join(terminal.screen.lines)
-    assert "Enter takes what stands in brackets" in shown
+    assert "Enter takes the answer in brackets" in shown
     assert "Error: BTCPAY_NETWORK accepts one of" in shown and "seed words" in shown

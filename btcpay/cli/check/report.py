@@ -54,7 +54,7 @@ class Reporter:
             if age and age > timedelta(seconds=MOST_RUN_S):
                 minutes = age // timedelta(minutes=1)
                 raise CommandError(
-                    f"another check has been at it for {minutes} minutes: look at it"
+                    f"another check has been running for {minutes} minutes: look at it"
                 )
             if not self._quiet:
                 say("another check is running; this one does nothing")

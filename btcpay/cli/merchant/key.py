@@ -50,7 +50,7 @@ def key_issue(
     if plugin in BY_BUTTON:
         say(f"{plugin} takes no key by hand, only by its button: docs/merchants/shop-plugins.md")
     if not shell.settings.greenfield:
-        say("plug-ins are answered with BTCPAY_GREENFIELD=on alone")
+        say("plug-ins are answered only with BTCPAY_GREENFIELD=on")
     return None
 
 

@@ -105,7 +105,7 @@ def key_of(xpub: str, others: list[str]) -> str:
     if not key:
         raise CommandError("no key was given")
     if EXAMPLE.fullmatch(key):
-        raise CommandError(f"{key} is the example; put your wallet's key there")
+        raise CommandError(f"{key} is the example: use your wallet's key")
     return key
 
 

@@ -38,7 +38,7 @@ def listen(shell: Shell, merchant: str | None, since: int | None, url: str | Non
     resources = Resources(shell.settings.base_url)
     as_json = shell.as_json or not sys.stdout.isatty()
     stop = Stop(signal.SIGTERM, signal.SIGINT)
-    say(f"listening behind event {number}; Ctrl-C ends it")
+    say(f"listening after event {number}; Ctrl-C ends it")
     while not stop.wait():
         for event in (events := read.after(shell.db, resources, number)):
             number = event.number

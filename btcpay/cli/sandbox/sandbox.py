@@ -43,15 +43,15 @@ def sandbox(
 ) -> None:
     """Start a regtest playground: chain, price, service, and a check every two seconds.
 
-    With --once it lies in a temporary folder, on free ports. COMMAND finds BTCPAY_URL, BTCPAY_KEY
-    and BTCPAY_SANDBOX_URL; its exit status is ours. Without a command they are printed as JSON,
-    and all of it lasts until a signal, or until standard input, if it is a pipe, is closed.
+    With --once it uses a temporary folder and free ports, and ends with COMMAND's exit status.
+    COMMAND has BTCPAY_URL, BTCPAY_KEY and BTCPAY_SANDBOX_URL in its environment. Without a command
+    they are printed as JSON, and it runs until a signal, or until a pipe as standard input closes.
 
-    The chain alone, which `btcpay restore` asks while the service is stopped:
-    `python -m btcpay.sandbox --port 8001 --state var/sandbox`.
+    `python -m btcpay.sandbox --port 8001 --state var/sandbox` starts only the chain, for
+    `btcpay restore` while the service is stopped.
     """
     if words and not once:
-        raise click.UsageError("a command goes with --once")
+        raise click.UsageError("a command needs --once")
     if words and shutil.which(words[0]) is None:
         raise CommandError(f"{words[0]} cannot be run: there is no such program")
     place = Place(shell.settings, state or STATE, port or PORT, os.environ)

@@ -138,9 +138,9 @@ class _Run:
         red = [finding for finding in findings if finding.colour == RED]
         is_broken = any(not finding.is_outside for finding in red)
         if is_broken:
-            say("Repair what is red; `btcpay setup` again does no harm.")
+            say("Repair what is red, then run `btcpay setup` again.")
         else:
-            say("All is well but for what needs the network." if red else "All is well.")
+            say("All is well, apart from what needs the network." if red else "All is well.")
         self._show_what_is_next(has_units, user)
         return int(is_broken)
 
@@ -150,7 +150,7 @@ class _Run:
             say(f"Note: {', '.join(names)} in this environment overrides the file. Unset it.")
         say(f"The settings are in {self.file}.")
         if self.asks:
-            say("Enter takes what stands in brackets. Ctrl-C ends this; it may be run again.")
+            say("Enter takes the answer in brackets. Ctrl-C ends this; it may be run again.")
 
     def _make_user(self, state: Path | None) -> pwd.struct_passwd:
         """The user, and the folder of the database."""
