@@ -9,7 +9,7 @@ from typing import NamedTuple
 from btcpay.bitcoin.tx import coinbase_height, parse_tx
 from btcpay.chain.follow import add_header
 from btcpay.chain.headers import check_header, check_headers, work_of
-from btcpay.chain.line import Line
+from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource, Known
 from btcpay.proofs.block import prove_block
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
@@ -41,7 +41,7 @@ class _Claim(NamedTuple):
 
 
 def begin(
-    db: Database, network: Network, sources: Line[BlockSource], now: Callable[[], datetime]
+    db: Database, network: Network, sources: Pool[BlockSource], now: Callable[[], datetime]
 ) -> bool:
     """Keeps a first header, if there is none and the shop has an invoice; whether there is one.
 

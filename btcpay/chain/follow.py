@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from btcpay.bitcoin.header import Header, parse_header
 from btcpay.chain.headers import check_header, check_headers, work_of
-from btcpay.chain.line import Line
+from btcpay.chain.pool import Pool
 from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, Known, LeftAlone
 from btcpay.values.errors import FetchError, Unreachable
 from btcpay.values.networks import Network
@@ -42,7 +42,7 @@ def _header_of(row: Row) -> Header:
 
 class Follower:
     def __init__(
-        self, db: Database, network: Network, sources: Line[BlockSource], undo: Undo
+        self, db: Database, network: Network, sources: Pool[BlockSource], undo: Undo
     ) -> None:
         self._db, self._network, self._sources, self._undo = db, network, sources, undo
         self._failed: dict[BlockSource, Exception] = {}

@@ -1,31 +1,69 @@
-"""All sources of a kind, asked as one, and what that has cost."""
+"""All sources of a kind: when one fails or is slow the next is asked; nothing is ever guessed."""
 
+import logging
+import random
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Generic, TypeVar
 
-from btcpay.chain.line import Line, Source
+from btcpay.chain.sources import (
+    FAILURES,
+    MAX_BLOCKS_BEHIND,
+    UNLIMITED,
+    Allowance,
+    BlockSource,
+    LeftAlone,
+    Spent,
+    nobody_answered,
+)
 from btcpay.http.clock_skew import ClockSkew
+from btcpay.http.deadline import in_thread
+from btcpay.values.errors import BadStatus, FetchError, Unreachable
+
+log = logging.getLogger(__name__)
+Source = TypeVar("Source", bound=BlockSource, covariant=True)
+T = TypeVar("T")
+
+LONGEST_S = 3600.0  # no question lasts as long
+PATIENCE = 6  # failures in a row, then it is not asked again in this run
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 8.0  # doubled at each failure in a row
 
 
-@dataclass(frozen=True)
-class Allowance:
-    """What a run may spend, in calls.
+@dataclass(eq=False)
+class Place(Generic[Source]):
+    """A source, how often it has failed in this run, and how often since it last answered.
 
-    `per_hour` is the quota of one explorer, as a second one is a reserve. `left` is what the one
-    with the most has left; `minutely` of that lasts until those of the past hour come back.
+    `must_reach`: the height that it has to show before it is asked anything; 0 for none.
+    `is_quick`: it has neither failed nor been slow since it last answered.
     """
 
-    per_hour: int
-    left: int
-    minutely: float
+    one: Source
+    failed: int = 0
+    in_a_row: int = 0
+    not_before_s: float = 0.0
+    must_reach: int = 0
+    is_quick: bool = True
 
 
-UNLIMITED = Allowance(10**9, 10**9, 10**9)
+class Pool(Generic[Source]):
+    """Sources in the order in which they are asked: who failed or was slow goes to the end.
 
+    So a run does not wait for it at every question. Each question is asked in a thread, and
+    `after` called at its end; a late answer is dropped. `pause` waits so many seconds. Thread safe.
+    `clock_skew` has the times in their answers.
+    """
 
-class Pool(Line[Source]):
-    """`clock_skew` has the times in their answers. Closed at the end of a run."""
+    hedge_s = 2.0  # without an answer, then the next source is asked too
+    # The same for what is not urgent; and after an answer without news, when all are asked at once:
+    # the others may know of a block.
+    late_s = 10.0
+    most_at_once = 1
 
     def __init__(
         self,
@@ -35,17 +73,10 @@ class Pool(Line[Source]):
     ) -> None:
         self.clock_skew = ClockSkew()
         self.all = open_all(self.clock_skew)
-        super().__init__(self.all, after, pause)
-
-    @property
-    def calls(self) -> int:
-        """Requests made so far, failed ones too."""
-        return sum(one.calls for one in self.all)
-
-    @property
-    def bytes_read(self) -> int:
-        """The bytes of the answers so far, those that broke off too."""
-        return sum(one.bytes_read for one in self.all)
+        self._line = [Place(one) for one in self.all]
+        self._after, self._pause = after, pause
+        self._lock = threading.Lock()
+        self._turns = count()
 
     def allowance(self) -> Allowance:
         """What may still be asked in this hour."""
@@ -57,5 +88,129 @@ class Pool(Line[Source]):
             one.until_s = time.monotonic() + seconds
 
     def close(self) -> None:
-        """Nobody asks on."""
+        """At the end of a run: nobody asks on."""
         self.end_within(0)
+
+    @property
+    def at_once(self) -> int:
+        """How many questions may be asked `by_turns` at a time."""
+        return max(1, min(self.most_at_once, sum(place.is_quick for place in self._places())))
+
+    def ask(self, question: Callable[[Source], T], by_turns: bool = False) -> T:
+        """What `question` makes of the first source that answers all of it.
+
+        FetchError, ProofFailed and slowness turn it to the next one. `by_turns` begins with another
+        of the quick ones each time, and is patient. Raises ExplorerError, and OutOfQuota when all
+        that is missing is calls or time.
+        """
+        every_s = self.late_s if by_turns else self.hedge_s
+        found, _ = self.ask_all(question, lambda: 0.0, every_s, by_turns)
+        return next(iter(found.values()))
+
+    def ask_all(
+        self,
+        question: Callable[[Source], T],
+        patience_s: Callable[[], float] = lambda: LONGEST_S,
+        every_s: float = 0.0,
+        by_turns: bool = False,
+    ) -> tuple[dict[Source, T], dict[Source, Exception]]:
+        """What it makes of each source, and why others have not answered; raises as `ask`.
+
+        All are asked at once, or the next one `every_s` and when one has failed. After an answer
+        the others have `patience_s()`. One whose failure may pass is asked twice: a kept connection
+        may just have been closed.
+        """
+        found: dict[Source, T] = {}
+        errors: dict[Source, Exception] = {}
+        left, running = deque(self._places(by_turns)), dict[Future[T], Place[Source]]()
+        next_s, end_s = 0.0, time.monotonic() + LONGEST_S
+        try:
+            while (now_s := time.monotonic()) < end_s:
+                while left and (now_s >= next_s or not running):
+                    place = left.popleft()
+                    running[in_thread(partial(self._ask, place, question))] = place
+                    next_s = now_s + every_s
+                if not running:
+                    break
+                left_s = min(end_s, next_s if next_s > now_s else end_s) - now_s
+                for done in wait(running, left_s, FIRST_COMPLETED).done:
+                    place = running.pop(done)
+                    before = errors.pop(place.one, None)
+                    try:
+                        found[place.one] = done.result()
+                    except FAILURES as error:
+                        errors[place.one], next_s = error, 0.0
+                        if self._may_pass(place, error) and before is None:
+                            left.append(place)
+                    else:
+                        place.in_a_row, place.is_quick = 0, True
+                        end_s = min(end_s, time.monotonic() + patience_s())
+        finally:
+            for slow in running.values():
+                errors[slow.one] = Unreachable("took too long")
+                self._to_the_end(slow)
+        if not found:
+            raise nobody_answered(errors.items())
+        return found, errors
+
+    def expect(self, height: int, heights: Mapping[BlockSource, int]) -> None:
+        """From now on asks only those whose tip is at most two blocks below, the highest first.
+
+        `heights` has the tips that were shown in this run. The mempool of one that is behind shows
+        neither what came since nor what has left it.
+        """
+        for place in self._places():
+            is_near = heights.get(place.one, -1) >= height - MAX_BLOCKS_BEHIND
+            place.must_reach = 0 if is_near else height
+        with self._lock:
+            self._line.sort(key=lambda place: heights.get(place.one, -1) < height)
+
+    def _places(self, by_turns: bool = False) -> list[Place[Source]]:
+        with self._lock:
+            places = list(self._line)
+        quick = [place for place in places if place.is_quick]
+        if by_turns and quick:
+            first = quick[next(self._turns) % len(quick)]
+            places.sort(key=lambda place: place is not first)
+        return places
+
+    def _to_the_end(self, place: Place[Source]) -> None:
+        with self._lock:
+            place.is_quick = False
+            self._line.sort(key=lambda each: each is place)
+
+    def _ask(self, place: Place[Source], question: Callable[[Source], T]) -> T:
+        """Asks one that is ready for it, after its pause. Raises FetchError for any other."""
+        try:
+            if place.in_a_row >= PATIENCE:
+                raise LeftAlone(f"failed {PATIENCE} times in a row")
+            if (pause_s := place.not_before_s - time.monotonic()) > 0:
+                self._pause(pause_s)
+            if place.must_reach:
+                behind = place.must_reach - place.one.tip_height()
+                if behind > MAX_BLOCKS_BEHIND:
+                    raise FetchError(f"is {behind} blocks behind the others")
+                place.must_reach = 0
+            return question(place.one)
+        finally:
+            self._after()
+
+    def _may_pass(self, place: Place[Source], error: Exception) -> bool:
+        """Takes note of a failure. Whether the same question may be answered a little later."""
+        status = error.status if isinstance(error, BadStatus) else None
+        if status not in (400, 404):
+            self._to_the_end(place)
+        if isinstance(error, LeftAlone | Spent):
+            return False
+        # The host alone: a URL may carry credentials.
+        log.warning("source %s %s", place.one.host, error)
+        with self._lock:
+            place.failed += 1
+            if not (isinstance(error, Unreachable) or (status and status >= 500)):
+                return False
+            # Once for all calls that were under way when the pause began.
+            if place.not_before_s <= time.monotonic():
+                pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**place.in_a_row)
+                place.not_before_s = time.monotonic() + pause_s * random.uniform(0.5, 1.5)
+                place.in_a_row += 1
+            return True

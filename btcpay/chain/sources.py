@@ -5,12 +5,13 @@ explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py)
 A node of the network (peers/peer.py) is a block source alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from btcpay.settlement.values import SeenOutput
-from btcpay.values.errors import FetchError, ProofFailed
+from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
 
 # What turns a question to the next source.
 FAILURES = (FetchError, ProofFailed)
@@ -24,6 +25,29 @@ class LeftAlone(FetchError):
 
 class Spent(FetchError):
     """Its calls of the hour or its time of the run are spent."""
+
+
+def nobody_answered(errors: Collection[tuple["BlockSource", Exception]]) -> ExplorerError:
+    said = "; ".join(f"{one.host} {error}" for one, error in errors)
+    if all(isinstance(error, Spent) for _, error in errors):
+        return OutOfQuota(f"no source may be asked for now: {said}")
+    return ExplorerError(f"no source answered: {said}")
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a run may spend, in calls.
+
+    `per_hour` is the quota of one explorer, as a second one is a reserve. `left` is what the one
+    with the most has left; `minutely` of that lasts until those of the past hour come back.
+    """
+
+    per_hour: int
+    left: int
+    minutely: float
+
+
+UNLIMITED = Allowance(10**9, 10**9, 10**9)
 
 
 class Known(NamedTuple):

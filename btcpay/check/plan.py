@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from btcpay.chain.pool import Allowance
+from btcpay.chain.sources import Allowance
 from btcpay.check.urgency import (
     VIGIL,
     Reason,

@@ -55,7 +55,7 @@ class Checker:
     in_flight: int = 4
     mark: Callable[[], str] = boot_mark
     peers: Peers | None = None
-    hear: Callable[[Report], None] = lambda report: None
+    hear: Callable[[Report], None] | None = None
 
     def run(self, ids: Sequence[str] | None = None) -> Report:
         """Brings every invoice up to date, and asks the mempool for those who wait, or for `ids`.
@@ -76,7 +76,8 @@ class Checker:
         chain = self._chain()
         is_known = chain.follow(report)
         settle_deep(self.db, self.settings, self.prices, report, self.now())
-        self.hear(report)  # before anything ends
+        if self.hear:
+            self.hear(report)  # before anything ends
         if not is_known:
             report.failed += (ids or ()) if report.chain_failed else ()
             return
@@ -123,8 +124,9 @@ class Checker:
             pool.close()
         if self.peers:
             self.peers.note(self.db, self.settings, self.now())
-        report.calls = sum(pool.calls for pool in pools)
-        report.read_bytes = sum(pool.bytes_read for pool in pools)
+        asked = [source for pool in pools for source in pool.all]
+        report.calls = sum(source.calls for source in asked)
+        report.read_bytes = sum(source.bytes_read for source in asked)
 
     def _chain(self) -> CatchUp:
         return CatchUp(self.db, self.settings, self._sources, self.prices, self.now, self.mark)
@@ -200,6 +202,7 @@ class Checker:
         with self.db.write():
             if report.answered:
                 meta.put(self.db, Key.PREVIEWS_LATE, str(len(report.unreached)))
+            meta.put(self.db, Key.LISTENS, "yes" if self.hear else "")
             if report.complete:
                 meta.put_time(self.db, Key.CHECKED_AT, now)
             self._add_up([("checks", outcome, 1), ("check_ms", "", report.took_ms)])

@@ -82,6 +82,8 @@ class Figures(Collector):
         good = [row["good_at"] for row in db.rows(peers.ALL) if row["good_at"]]
         lately = sum(ms > to_ms(now - LATELY) for ms in good)
         yield _gauge("peers_good", "Nodes that answered a check within the hour.", lately)
+        listens = bool(meta.get(db, meta.Key.LISTENS))
+        yield _gauge("listens", "1 while the check stays, and listens to peers.", int(listens))
         yield from _gaps(db)
         oldest_ms = db.only(deliveries.OLDEST_WEBHOOK)["at"]
         age = now - from_ms(oldest_ms) if oldest_ms is not None else timedelta()

@@ -59,15 +59,13 @@ class ClockSkew:
     def on_headers(self, headers: Mapping[str, str]) -> None:
         """Takes note of an answer's headers."""
         if sent_at := time_sent(headers):
-            self._on_time(sent_at - EPOCH)
+            self.on_time(sent_at.timestamp())
 
-    def on_time(self, unix_s: int) -> None:
+    def on_time(self, unix_s: float) -> None:
         """Takes note of what a server's clock said just now; not of what no clock says."""
-        if 0 <= unix_s < 1 << 32:
-            self._on_time(timedelta(seconds=unix_s))
-
-    def _on_time(self, since_epoch: timedelta) -> None:
-        began = since_epoch - timedelta(seconds=time.monotonic())
+        if not 0 <= unix_s < 1 << 32:
+            return
+        began = timedelta(seconds=unix_s - time.monotonic())
         with self._lock:
             self._began = max(began, self._began or began)
 

@@ -15,7 +15,7 @@ from fill import fill
 
 from btcpay.bitcoin.block import scan_block
 from btcpay.chain.follow import add_header
-from btcpay.chain.pool import UNLIMITED
+from btcpay.chain.sources import UNLIMITED
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.prices.price import new_prices

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hours import Hours, simulate
 
-from btcpay.chain.pool import UNLIMITED, Allowance
+from btcpay.chain.sources import UNLIMITED, Allowance
 from btcpay.check.plan import plan, shares
 from btcpay.check.urgency import OWN_PER_HOUR, Pace, Watched, pace_of, urgency
 

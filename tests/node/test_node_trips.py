@@ -156,7 +156,7 @@ def test_a_payment_is_seen_as_the_node_announces_it(till: NodeTill):
     till.mine()
     invoice, part_sats = till.shop.invoice(), 5_000
     till.open_page(invoice)
-    listener = Listener(till.settings.network, [till.node.place], till.clock)
+    listener = Listener(till.settings.network, lambda: [till.node.place], till.clock)
     listening = Listening(till.shop.service.db, till.settings, listener, till.clock)
     assert not listening.has_news()
     # What is sent before the node has greeted is announced to nobody.

@@ -143,3 +143,18 @@ class FakePeer:
 
 def headers_body(headers: Sequence[bytes]) -> bytes:
     return compact_size(len(headers)) + b"".join(header + b"\x00" for header in headers)
+
+
+def of(command: str, bad: Bad) -> Bad:
+    """Misbehaves when it gets this message."""
+
+    def when(peer: FakePeer, sock: socket.socket, asked: str, body: bytes) -> bool:
+        return asked == command and bad(peer, sock, asked, body)
+
+    return when
+
+
+def false_block(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+    newest, older = peer.blocks()[-1], peer.blocks()[-2]
+    peer.send(sock, "block", newest.header + older.raw[80:])
+    return True

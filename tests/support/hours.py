@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from btcpay.chain.explorers.quota import lasting
-from btcpay.chain.pool import Allowance
 from btcpay.chain.progress import KEPT_PART
+from btcpay.chain.sources import Allowance
 from btcpay.check.plan import plan
 from btcpay.check.read import MOST_S
 from btcpay.check.urgency import CLOSED_LATELY, Reason, Watched, is_waiting, pace_of, urgency

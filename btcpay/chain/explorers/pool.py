@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.pool import Allowance, Pool
-from btcpay.chain.sources import AddressIndex, Mempool
+from btcpay.chain.pool import Pool
+from btcpay.chain.sources import AddressIndex, Allowance, Mempool
 from btcpay.http import http_client
 from btcpay.settings.settings import Settings
 from btcpay.values.networks import Network

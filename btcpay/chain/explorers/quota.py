@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from urllib.parse import urlsplit
 
-from btcpay.chain.pool import Allowance
-from btcpay.chain.sources import Spent
+from btcpay.chain.sources import Allowance, Spent
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Row
 from storage.queries import meta

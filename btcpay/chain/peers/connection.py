@@ -5,13 +5,14 @@ import socket
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
-from btcpay.chain.peers.messages import Greeting, Head
+from btcpay.chain.peers.messages import Greeting
 from btcpay.http.deadline import in_time
 from btcpay.values.errors import FetchError, Unreachable
 from btcpay.values.hosts import host_and_port, is_near
@@ -60,21 +61,32 @@ class Connection:
             self.close()
             raise
 
-    def ask(
-        self, command: str, body: bytes, wanted: Collection[str], timeout_s: float
-    ) -> tuple[str, bytes]:
-        """Sends a message; the first one of the `wanted` kinds that comes then, and its body."""
-        end_s = time.monotonic() + timeout_s
-        self._send(command, body, end_s)
-        return self._next(wanted, end_s)
-
-    def send(self, command: str, body: bytes = b"") -> None:
-        """Sends a message that is not waited for."""
-        self._send(command, body, time.monotonic() + SEND_TIMEOUT_S)
+    def send(self, command: str, body: bytes = b"", timeout_s: float = SEND_TIMEOUT_S) -> None:
+        try:
+            self._socket.settimeout(timeout_s)
+            self._socket.sendall(messages.message(self._magic, command, body))
+        except OSError as error:
+            raise Unreachable(f"takes nothing: {error.strerror or error}") from None
 
     def next(self, wanted: Collection[str], timeout_s: float) -> tuple[str, bytes]:
-        """The next message of these kinds that comes by itself, and its body."""
-        return self._next(wanted, time.monotonic() + timeout_s)
+        """The next message of these kinds, and its body."""
+        end_s, beside = time.monotonic() + timeout_s, 0
+        for _ in range(MOST_BESIDE):
+            raw = self._receive(messages.HEAD_BYTES, end_s)
+            head = decoded(partial(messages.parse_head, self._magic), raw)
+            if head.command in wanted:
+                body = self._receive(head.size, end_s)
+                if messages.checksum(body) != head.checksum:
+                    raise FetchError("sent a message that is spoiled")
+                return head.command, body
+            beside += messages.HEAD_BYTES + head.size
+            if beside > MOST_BESIDE_BYTES:
+                break
+            if head.command == "ping":
+                self.send("pong", self._receive(head.size, end_s), _left_s(end_s))
+            else:
+                self._skip(head.size, end_s)
+        raise FetchError("sends much that nobody asked for")
 
     def close(self) -> None:
         """Also while another thread reads from it, which reads its end then."""
@@ -85,43 +97,14 @@ class Connection:
     def _greet(self, relay: bool) -> Greeting:
         """Each says its version and confirms the other's."""
         end_s = time.monotonic() + GREETING_TIMEOUT_S
-        self._send("version", messages.version_body(random.getrandbits(64), relay), end_s)
-        _, body = self._next(("version",), end_s)
-        greeting = _parsed(messages.parse_version, body)
+        self.send("version", messages.version_body(random.getrandbits(64), relay))
+        _, body = self.next(("version",), GREETING_TIMEOUT_S)
+        greeting = decoded(messages.parse_version, body)
         if not greeting.services & (messages.NODE_NETWORK | messages.NODE_NETWORK_LIMITED):
             raise FetchError("serves no blocks")
-        self._send("verack", b"", end_s)
-        self._next(("verack",), end_s)
+        self.send("verack")
+        self.next(("verack",), _left_s(end_s))
         return greeting
-
-    def _send(self, command: str, body: bytes, end_s: float) -> None:
-        try:
-            self._socket.settimeout(_left_s(end_s))
-            self._socket.sendall(messages.message(self._magic, command, body))
-        except OSError as error:
-            raise Unreachable(f"takes nothing: {error.strerror or error}") from None
-
-    def _next(self, wanted: Collection[str], end_s: float) -> tuple[str, bytes]:
-        beside = 0
-        for _ in range(MOST_BESIDE):
-            head = self._head(end_s)
-            if head.command in wanted:
-                body = self._receive(head.size, end_s)
-                if messages.checksum(body) != head.checksum:
-                    raise FetchError("sent a message that is spoiled")
-                return head.command, body
-            beside += messages.HEAD_BYTES + head.size
-            if beside > MOST_BESIDE_BYTES:
-                break
-            if head.command == "ping":
-                self._send("pong", self._receive(head.size, end_s), end_s)
-            else:
-                self._skip(head.size, end_s)
-        raise FetchError("sends much that nobody asked for")
-
-    def _head(self, end_s: float) -> Head:
-        raw = self._receive(messages.HEAD_BYTES, end_s)
-        return _parsed(lambda found: messages.parse_head(self._magic, found), raw)
 
     def _receive(self, size: int, end_s: float) -> bytes:
         found = bytearray()
@@ -160,7 +143,8 @@ def _left_s(end_s: float) -> float:
     return left_s
 
 
-def _parsed(parse: Callable[[bytes], T], raw: bytes) -> T:
+def decoded(parse: Callable[[bytes], T], raw: bytes) -> T:
+    """Raises FetchError in place of Malformed."""
     try:
         return parse(raw)
     except Malformed as error:

@@ -77,7 +77,9 @@ class _Ear:
 
 
 class Listener:
-    """Hears what the peers announce, in threads of their own; `now` reads the wall clock.
+    """Hears what peers announce, in threads of their own; `now` reads the wall clock.
+
+    `choose` says which these are (host:port), each time that it begins to listen.
 
     Whatever is sent, no more than 20 MB a minute of each peer is read, and 8 MB are held.
     """
@@ -85,13 +87,12 @@ class Listener:
     def __init__(
         self,
         network: Network,
-        places: Sequence[str],
+        choose: Callable[[], Sequence[str]],
         now: Callable[[], datetime],
         proxy: str = "",
     ) -> None:
-        self._network, self._now, self._proxy = network, now, proxy
-        self._ears = [_Ear(place) for place in places[:MOST_PEERS]]
-        self._needed = min(NEEDED, len(places))
+        self._network, self._choose, self._now, self._proxy = network, choose, now, proxy
+        self._ears = list[_Ear]()
         self._found: deque[Announced] = deque()
         self._held_bytes = 0
         self._lock = threading.Lock()
@@ -101,6 +102,8 @@ class Listener:
         """From now on, or not any more."""
         if is_wanted and self._off is None:
             self._off = threading.Event()
+            self._ears = [_Ear(place) for place in self._choose()[:MOST_PEERS]]
+            self._needed = min(NEEDED, len(self._ears))
             for ear in self._ears:
                 threading.Thread(target=self._run, args=(ear, self._off), daemon=True).start()
         elif self._off and not is_wanted:

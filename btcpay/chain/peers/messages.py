@@ -16,7 +16,6 @@ from btcpay.bitcoin.wire import (
     hash256,
     prefixed,
     txid_bytes,
-    txid_hex,
     u32,
 )
 
@@ -57,7 +56,6 @@ class Head(NamedTuple):
 class Greeting(NamedTuple):
     """What a peer says of itself: `time` in unix seconds, `height` of its best block."""
 
-    version: int
     services: int
     time: int
     height: int
@@ -94,10 +92,10 @@ def version_body(nonce: int, relay: bool = False) -> bytes:
 def parse_version(body: bytes) -> Greeting:
     """Raises Malformed. What newer versions add behind it is not read."""
     reader = Reader(body)
-    version, services, time = _version_begins.unpack(reader.take(_version_begins.size))
+    _, services, time = _version_begins.unpack(reader.take(_version_begins.size))
     reader.take(2 * len(_NOWHERE) + 8)
     reader.prefixed()  # its name
-    return Greeting(version, services, time, reader.number(4))
+    return Greeting(services, time, reader.number(4))
 
 
 def getheaders_body(locator: Sequence[str], stop: str = "00" * 32) -> bytes:
@@ -135,8 +133,3 @@ def parse_inv(body: bytes) -> list[bytes]:
     found = [(reader.number(4), reader.take(32)) for _ in range(reader.compact())]
     reader.finish()
     return [hash for kind, hash in found if kind == TX]
-
-
-def block_hash_of(body: bytes) -> str:
-    """The hash of a block, by its header."""
-    return txid_hex(hash256(body[:HEADER_BYTES]))

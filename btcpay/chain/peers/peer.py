@@ -11,7 +11,7 @@ from btcpay.bitcoin.header import Header, parse_header
 from btcpay.bitcoin.wire import txid_bytes
 from btcpay.chain.headers import check_header
 from btcpay.chain.peers import messages
-from btcpay.chain.peers.connection import Connection
+from btcpay.chain.peers.connection import Connection, decoded
 from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource, Known, Spent
 from btcpay.values.errors import FetchError, ProofFailed, Unreachable
 from btcpay.values.networks import Checkpoint, Network
@@ -27,8 +27,8 @@ class Peer(BlockSource):
     """A node at `host`, which is host:port; it is greeted at the first question of a run.
 
     Nothing is believed. One question at a time. `calls` counts questions, `bytes_read` what came;
-    nothing is asked after `until_s` of `time.monotonic()`. `on_time` gets its clock, in unix
-    seconds, at each greeting.
+    nothing is asked after `until_s` of `time.monotonic()`. `shown_height` is that of the best block
+    that it has shown. `on_time` gets its clock, in unix seconds, at each greeting.
     """
 
     def __init__(
@@ -36,20 +36,18 @@ class Peer(BlockSource):
     ) -> None:
         self.network, self.host, self._proxy = network, place, proxy
         self.has_answered = False
+        self.shown_height: int | None = None
         self.calls = self.bytes_read = 0
         self.until_s = math.inf
         self._on_time = on_time
         self._connection: Connection | None = None
-        self._best: Known | None = None  # the end of what it has shown
         self._spent_s = 0.0
         self._turn = threading.Lock()
 
     def tip_height(self) -> int:
-        if self._best:
-            raws = self._headers([self._best.hash])
-            if not raws or parse_header(raws[0]).previous == self._best.hash:
-                return self._best.height + len(raws)
-        return self._height_by_greeting()
+        """As it said when it was greeted in this run."""
+        with self._turn:
+            return self._greeted().greeting.height
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
         """From the third block below our newest on, so that one that is behind is known by that."""
@@ -66,7 +64,7 @@ class Peer(BlockSource):
                     )
             yield raws
             height += len(raws)
-            self._best = Known(height, parse_header(raws[-1]).hash)
+            self.shown_height = height
         if height is None and lower:
             raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
 
@@ -90,14 +88,7 @@ class Peer(BlockSource):
         command, body = self._ask("getdata", asked, wanted, BLOCK_TIMEOUT_S)
         if command == "notfound":
             raise FetchError(f"has not block {hash}")
-        if messages.block_hash_of(body) != hash:
-            raise FetchError("answered another block")
         return body
-
-    @property
-    def shown_height(self) -> int | None:
-        """Of the best block that it has shown in this run."""
-        return self._best.height if self._best else None
 
     @property
     def has_wasted_its_time(self) -> bool:
@@ -127,7 +118,7 @@ class Peer(BlockSource):
                     raise ProofFailed("shows headers that are no chain")
                 last = header.hash
             headers += raws
-        self._best = Known(point.height + len(headers) - 1, last)
+        self.shown_height = point.height + len(headers) - 1
         return point.height, headers
 
     def _pages(self, locator: Sequence[str]) -> Iterator[list[bytes]]:
@@ -148,14 +139,7 @@ class Peer(BlockSource):
     def _headers(self, locator: Sequence[str], stop: str = "00" * 32) -> list[bytes]:
         asked = messages.getheaders_body(locator, stop)
         _, body = self._ask("getheaders", asked, ("headers",), ANSWER_TIMEOUT_S)
-        try:
-            return messages.parse_headers(body)
-        except ValueError as error:
-            raise FetchError(f"sent what does not decode: {error}") from None
-
-    def _height_by_greeting(self) -> int:
-        with self._turn:
-            return self._greeted().greeting.height
+        return decoded(messages.parse_headers, body)
 
     def _ask(
         self, command: str, body: bytes, wanted: Sequence[str], timeout_s: float
@@ -168,7 +152,9 @@ class Peer(BlockSource):
             if left_s <= 0:
                 raise Spent("has had its time of this run")
             self.calls += 1
-            answer = self._greeted().ask(command, body, wanted, min(timeout_s, left_s))
+            connection = self._greeted()
+            connection.send(command, body)
+            answer = connection.next(wanted, min(timeout_s, left_s))
             self.has_answered = True
             return answer
         except FetchError:

@@ -4,10 +4,9 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from btcpay.chain.line import Place
 from btcpay.chain.peers import book
 from btcpay.chain.peers.peer import Peer
-from btcpay.chain.pool import Pool
+from btcpay.chain.pool import Place, Pool
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ProofFailed
 from btcpay.values.networks import AUTO, Network

@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import click
@@ -122,8 +121,11 @@ def _listening(shell: Shell) -> Listening | None:
     settings = shell.settings
     if not settings.peers:
         return None
-    places = chosen(shell.db, settings, utc_now())
-    listener = Listener(settings.network, places, utc_now, settings.proxy)
+
+    def choose() -> list[str]:
+        return chosen(shell.db, settings, utc_now())
+
+    listener = Listener(settings.network, choose, utc_now, settings.proxy)
     return Listening(shell.db, settings, listener, utc_now)
 
 
@@ -163,8 +165,10 @@ def _checkers(
         quota = Quota(shell.db, per_hour, utc_now)
         explorers = open_explorers(settings, quota, session)
         peers = open_peers(settings, shell.db, utc_now())
-        checker = Checker(shell.db, settings, explorers, prices, utc_now, in_flight, peers=peers)
-        return replace(checker, hear=listening.apply) if listening else checker
+        hear = listening.apply if listening else None
+        return Checker(
+            shell.db, settings, explorers, prices, utc_now, in_flight, peers=peers, hear=hear
+        )
 
     return new
 

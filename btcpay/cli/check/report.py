@@ -93,6 +93,7 @@ class Reporter:
             "calls": report.calls,
             "bytes": report.read_bytes,
             "merchants": self._merchants,
+            "listens": bool(meta.get(self._db, meta.Key.LISTENS)),
             "peers": [plain(row, PEER) for row in self._db.rows(peers.ALL)],
         }
 

@@ -1,4 +1,4 @@
-"""Nodes of the network: when each last answered in a check, and how far it was."""
+"""Nodes of the network: when each last answered in a check, how far it was; who listens to them."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -8,32 +8,37 @@ from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.values.networks import AUTO
 from btcpay.values.times import iso_ms, to_ms
 from storage.database import Database
-from storage.queries.totals import peers
+from storage.queries import meta
+from storage.queries.totals.peers import ALL
 
 LATELY = timedelta(hours=1)
 REMEDY = "check that it runs and can be reached, or name another one in BTCPAY_PEERS"
 KNOWN = timedelta(days=1)  # with `auto`: who was good before is none of ours any more
 
 
-def findings(shop: Shop, db: Database) -> Iterator[Finding]:
+def peers(shop: Shop, db: Database) -> Iterator[Finding]:
     """What the last checks noted: nobody is asked. Red: none answers any more, nothing is paid."""
-    wanted, now_ms = shop.settings.peers, to_ms(shop.now())
-    rows = {row["place"]: row for row in db.rows(peers.ALL)}
+    wanted, now = shop.settings.peers, shop.now()
+    if not wanted:
+        return
+    rows = {row["place"]: row for row in db.rows(ALL)}
+
+    def good_within(age: timedelta) -> list[str]:
+        return [one for one, row in rows.items() if (row["good_at"] or 0) > to_ms(now - age)]
+
     if wanted == (AUTO,):
-        since_ms = to_ms(shop.now() - KNOWN)
-        wanted = tuple(one for one, row in rows.items() if (row["good_at"] or 0) > since_ms)
+        wanted = tuple(good_within(KNOWN))
         if not wanted:
             yield Finding(
                 "peers", YELLOW, "none was found yet", "let `btcpay check` run, and see its log"
             )
-    since_ms = to_ms(shop.now() - LATELY)
-    good = {one for one in wanted if one in rows and (rows[one]["good_at"] or 0) > since_ms}
+    good = set(good_within(LATELY)).intersection(wanted)
     for place in wanted:
-        row = rows.get(place, {"good_at": None, "left_until": None, "height": None})
-        if (row["left_until"] or 0) > now_ms:
+        row = rows.get(place, {"good_at": None, "left_until": None})
+        if (row["left_until"] or 0) > to_ms(now):
             said = f"gave false answers, or none: not asked until {iso_ms(row['left_until'])}"
         elif place in good:
-            ago_s = (now_ms - row["good_at"]) // 1000
+            ago_s = (to_ms(now) - row["good_at"]) // 1000
             yield Finding(f"peer {place}", GREEN, f"at block {row['height']}, {ago_s} s ago")
             continue
         else:
@@ -41,3 +46,10 @@ def findings(shop: Shop, db: Database) -> Iterator[Finding]:
             said = f"has not answered {when}"
         is_lost = not good and row["good_at"]
         yield Finding(f"peer {place}", RED if is_lost else YELLOW, said, REMEDY)
+    if meta.get(db, meta.Key.LISTENS):
+        yield Finding("listening", GREEN, "the check stays, and listens while a page is open")
+    else:
+        colour = GREEN if shop.settings.explorers else YELLOW  # which show what waits
+        yield Finding(
+            "listening", colour, "the last check did not listen", "`btcpay check --watch`"
+        )

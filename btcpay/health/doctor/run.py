@@ -52,7 +52,7 @@ def examine(
             records.zones,
             records.attention,
             records.gaps,
-            peers.findings,
+            peers.peers,
             receivers.webhooks,
             receivers.mail,
         ):

@@ -8,13 +8,12 @@ import pytest
 from builders import Clock, Shop, at_once
 from fake_esplora import FakeEsplora, dropped, say
 
-from btcpay.chain import line
+from btcpay.chain import pool
 from btcpay.chain.explorers import endpoint
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.explorers.quota import Quota, lasting, name_of
-from btcpay.chain.pool import Allowance
-from btcpay.chain.sources import Spent
+from btcpay.chain.sources import Allowance, Spent
 from btcpay.http import http_client
 from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.networks import NETWORKS
@@ -212,7 +211,7 @@ def test_a_run_without_a_refusal_forgets_those_before_it(make, esplora, clock):
 
 
 def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora, monkeypatch):
-    monkeypatch.setattr(line.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(pool.time, "monotonic", lambda: now[0])
     now, paused = [100.0], []
 
     def wait(seconds: float) -> None:
@@ -225,7 +224,7 @@ def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora
         with pytest.raises(ExplorerError):
             explorers.ask(Esplora.tip_height)
     # A quarter of a second, doubled each time, each half to one and a half of it; then given up.
-    assert len(esplora.asked) == line.PATIENCE == 6
+    assert len(esplora.asked) == pool.PATIENCE == 6
     assert [0.5 <= s / (0.25 * 2**n) <= 1.5 for n, s in enumerate(paused)] == [True] * 5
     with pytest.raises(ExplorerError, match="failed 6 times in a row"):
         explorers.ask(Esplora.tip_height)

@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 from builders import REGTEST
 from fake_esplora import Till
-from fake_peer import FakePeer, chain_of
+from fake_peer import FakePeer, chain_of, false_block, of
 from tunnels import Socks
 
 from btcpay.chain.peers import book
 from btcpay.chain.peers.connection import Connection
 from btcpay.chain.peers.pool import open_peers
 from btcpay.health.doctor.finding import Shop as Examined
-from btcpay.health.doctor.peers import findings
+from btcpay.health.doctor.peers import peers as examined
 from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.values.networks import AUTO, NETWORKS
 from storage.queries.totals import peers
@@ -104,13 +104,7 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
     till.shop.invoice()
     till.mine(5)
 
-    def lies(peer, sock, command, body):
-        if command != "getdata":
-            return False
-        newest, older = peer.blocks()[-1], peer.blocks()[-2]
-        peer.send(sock, "block", newest.header + older.raw[80:])
-        return True
-
+    lies = of("getdata", false_block)
     chain, db = chain_of(till), till.shop.service.db
     with FakePeer(chain, lambda: till.now) as good, FakePeer(chain, lambda: till.now, lies) as bad:
         places = (bad.place, good.place)
@@ -133,14 +127,15 @@ def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(
     def said(*wanted: str) -> list[tuple[str, str]]:
         settings = replace(till.settings, peers=wanted or places)
         shop = Examined(settings, {}, till.clock, lambda _: 0)
-        return [(one.colour, one.sentence) for one in findings(shop, db)]
+        return [(one.colour, one.sentence) for one in examined(shop, db)]
 
-    assert said() == [(YELLOW, "has not answered any check")] * 2
-    assert said(AUTO) == [(YELLOW, "none was found yet")]
+    silent = (GREEN, "the last check did not listen")
+    assert said() == [*[(YELLOW, "has not answered any check")] * 2, silent]
+    assert said(AUTO) == [(YELLOW, "none was found yet"), silent]
     book.note_good(db, places[0], 120, till.clock())
     book.leave(db, places[1], till.clock())
-    (first, second) = said()
+    first, second, _ = said()
     assert first == (GREEN, "at block 120, 0 s ago") == said(AUTO)[0]
     assert second[0] == YELLOW and "not asked until" in second[1]
     till.clock.move(minutes=61)
-    assert [colour for colour, _ in said()] == [RED, YELLOW]
+    assert [colour for colour, _ in said()] == [RED, YELLOW, GREEN]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from builders import REGTEST, until
-from fake_peer import Bad, FakePeer, honest
+from fake_peer import Bad, FakePeer, honest, of
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import compact_size, txid_bytes, txid_hex
@@ -28,7 +28,7 @@ class Hearing:
     def __init__(self, *peers: FakePeer) -> None:
         self.peers = peers
         places = [peer.place for peer in peers]
-        self.listener = Listener(REGTEST, places, lambda: datetime.now(UTC))
+        self.listener = Listener(REGTEST, lambda: places, lambda: datetime.now(UTC))
         self._heard: list[str] = []
         self.listener.listen(True)
 
@@ -99,19 +99,11 @@ def test_one_peer_is_enough_where_one_is_set_and_what_waits_is_asked_for(open_pe
 
 
 def once_greeted(bad: Callable[[FakePeer, socket.socket], None]) -> Bad:
-    def when(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
-        if command == "verack":
-            bad(peer, sock)
-        return False
-
-    return when
+    return of("verack", lambda peer, sock, command, body: bool(bad(peer, sock)))
 
 
 def sends(command: str, body: bytes) -> Bad:
-    def send(peer: FakePeer, sock: socket.socket) -> None:
-        peer.send(sock, command, body)
-
-    return once_greeted(send)
+    return once_greeted(lambda peer, sock: peer.send(sock, command, body))
 
 
 def drips(peer: FakePeer, sock: socket.socket) -> None:

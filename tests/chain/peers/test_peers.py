@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from fake_esplora import LiedTo
-from fake_peer import Bad, Blocks, FakePeer, chain_of, headers_body, honest
+from fake_peer import Bad, Blocks, FakePeer, chain_of, false_block, headers_body, honest, of
 from rival import Rival
 
 from btcpay.chain.explorers.pool import Explorers
@@ -141,20 +141,6 @@ def test_no_block_from_the_future_ends_an_invoice_before_its_deadline(shop):
     assert check(till, peer).changed == {invoice["id"]: "expired"}
 
 
-def only_once_greeted(bad: Bad) -> Bad:
-    def when(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
-        return command not in ("version", "verack", "pong") and bad(peer, sock, command, body)
-
-    return when
-
-
-def of(command: str, bad: Bad) -> Bad:
-    def when(peer: FakePeer, sock: socket.socket, asked: str, body: bytes) -> bool:
-        return asked == command and bad(peer, sock, asked, body)
-
-    return when
-
-
 def never(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
     return peer.released.wait()
 
@@ -168,16 +154,13 @@ def drips(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> boo
     return True
 
 
-def floods(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
-    while not peer.released.is_set():
-        peer.send(sock, "tx", bytes(100_000))
-    return True
+def floods(kind: str, size: int) -> Bad:
+    def flood(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+        while not peer.released.is_set():
+            peer.send(sock, kind, bytes(size))
+        return True
 
-
-def pings(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
-    while not peer.released.is_set():
-        peer.send(sock, "ping", bytes(8))
-    return True
+    return of("getheaders", flood)
 
 
 def shows(change: Callable[[list[bytes]], Sequence[bytes]]) -> Bad:
@@ -195,12 +178,6 @@ def hangs_up_amid_a_block(peer: FakePeer, sock: socket.socket, command: str, bod
     return True
 
 
-def false_block(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
-    newest, older = peer.blocks()[-1], peer.blocks()[-2]
-    peer.send(sock, "block", newest.header + older.raw[80:])
-    return True
-
-
 def says(raw: bytes) -> Bad:
     def say(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
         sock.sendall(raw)
@@ -211,10 +188,10 @@ def says(raw: bytes) -> Bad:
 
 BAD: dict[str, Bad] = {
     "silent from the start": never,
-    "silent once greeted": only_once_greeted(never),
-    "dripping": only_once_greeted(drips),
-    "flooding": only_once_greeted(floods),
-    "flooding with pings": only_once_greeted(pings),
+    "silent once greeted": of("getheaders", never),
+    "dripping": of("getheaders", drips),
+    "flooding": floods("tx", 100_000),
+    "flooding with pings": floods("ping", 8),
     "speaking HTTP": says(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9),
     "announcing four gigabytes": says(b"\xfa\xbf\xb5\xdaheaders\x00\x00\x00\x00\x00" + b"\xff" * 8),
     "spoiling its checksums": says(b"\xfa\xbf\xb5\xdaversion\x00\x00\x00\x00\x00" + bytes(8)),
