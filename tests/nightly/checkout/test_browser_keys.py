@@ -84,7 +84,7 @@ def test_a_link_is_paid_by_keyboard(open_tab, counter):
     tab.type("4,99")
     tab.press("Enter")
     tab.until("document.getElementById('amount-problem')")
-    assert tab.focus() == "amount"
+    tab.until("document.activeElement.id === 'amount'")
     tab.type("5,01")
     tab.press("Tab", "Space")
     tab.until("document.getElementById('qr')")
