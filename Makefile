@@ -6,13 +6,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Hundreds of processes start in the tests: each would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# One more than there are processors, since many tests wait.
-JOBS ?= $(shell expr $$(nproc) + 1)
+# Two more than there are processors, since many tests wait.
+JOBS ?= $(shell expr $$(nproc) + 2)
 LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-nightly test-postgres check format formats screenshots bench bench-check lock checkpoint release clean
+.PHONY: run install test test-nightly test-postgres check format formats screenshots bench lock checkpoint release clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -50,10 +50,6 @@ screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/sc
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
 	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/bench/run.py
-
-bench-check: $(VENV)/.installed-dev  ## what a check asks of explorers, and how fast
-	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/bench/budget.py
-	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/bench/block_cost.py
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for every Python and machine
 	$(LOCK) requirements.in -o requirements.txt

@@ -20,7 +20,6 @@ from btcpay.invoices.links import new_link
 from btcpay.merchant_pages.blueprint import merchant_pages
 from btcpay.settings.settings import Settings
 from btcpay.values.currencies import value_of
-from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.values.times import utc_now
 from btcpay.web import readyz, request_log
@@ -35,7 +34,7 @@ from storage.queries.totals import balances
 
 def get_balance(call: Call) -> Response:
     """Confirmed and total satoshis, and what the confirmed ones are worth if there is a price."""
-    balance = call.only(balances.OF_MERCHANT)
+    balance = call.service.db.only(balances.OF_MERCHANT, merchant_id=call.merchant_id)
     price_usd = call.service.prices.usd.current_or_none()
     usd = None if price_usd is None else value_of(balance["confirmed_sats"], price_usd, "USD")
     return answer(call.resources.balance.dump(balance | {"confirmed_usd": usd}))
@@ -66,10 +65,7 @@ def list_invoices(call: Call) -> Response:
 
 def get_invoice(call: Call, id: str) -> Response:
     """One invoice; clients poll it to see it paid."""
-    row = call.row(invoices.BY_ID, id=id) if is_id("inv", id) else None
-    if row is None:
-        raise NotFound("there is no invoice with this id")
-    return answer(call.resources.invoice.dump(row))
+    return answer(call.resources.invoice.dump(call.own(invoices.BY_ID, "inv", id)))
 
 
 def create_payment_link(call: Call) -> Response:
@@ -91,10 +87,7 @@ def list_payment_links(call: Call) -> Response:
 
 def get_payment_link(call: Call, id: str) -> Response:
     """One payment link."""
-    row = call.row(links.BY_ID, id=id) if is_id("lnk", id) else None
-    if row is None:
-        raise NotFound("there is no payment link with this id")
-    return answer(call.resources.payment_link.dump(row))
+    return answer(call.resources.payment_link.dump(call.own(links.BY_ID, "lnk", id)))
 
 
 def list_payments(call: Call) -> Response:

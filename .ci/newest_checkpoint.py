@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.pool import open_one
 from btcpay.values.errors import FetchError
-from btcpay.values.networks import Checkpoint
+from btcpay.values.networks import Known
 from btcpay.web.startup import read_or_exit
 
 DEPTH = 2016  # blocks below the lowest tip: a fortnight, which nobody ever replaced on mainnet
 
 
-def newest_checkpoint(explorers: Sequence[Esplora]) -> Checkpoint:
+def newest_checkpoint(explorers: Sequence[Esplora]) -> Known:
     """Exits unless all answer, alike, on a chain with the checkpoint of today."""
     try:
         for one in explorers:
@@ -31,7 +31,7 @@ def newest_checkpoint(explorers: Sequence[Esplora]) -> Checkpoint:
         pairs = zip(explorers, said, strict=True)
         shown = ", ".join(f"{one.host} has {hash}" for one, hash in pairs)
         sys.exit(f"they differ at block {height}: {shown}")
-    return Checkpoint(height, said[0])
+    return Known(height, said[0])
 
 
 if __name__ == "__main__":

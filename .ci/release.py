@@ -47,10 +47,16 @@ def export(commit: str, time: int) -> Path:
     source = WORK / "source"
     source.mkdir(parents=True)
     git("archive", "--output", str(WORK / "source.tar"), commit)
-    with tarfile.open(WORK / "source.tar") as archive:
-        archive.extractall(source, filter="data")
+    unpack(WORK / "source.tar", source)
     settle(source, time)
     return source
+
+
+def unpack(file: Path, folder: Path) -> None:
+    with tarfile.open(file) as archive:
+        # Python 3.11.2 of Debian 12 has no filters, and needs none: we have packed this.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder)
 
 
 def settle(folder: Path, time: int) -> None:
@@ -73,8 +79,7 @@ def build(kind: str, source: Path, folder: Path, time: int) -> Path:
 
 def unpacked(sdist: Path, time: int) -> Path:
     """The folder that is in the sdist, with modes and times as they go out."""
-    with tarfile.open(sdist) as archive:
-        archive.extractall(WORK / "sdist", filter="data")
+    unpack(sdist, WORK / "sdist")
     (folder,) = (WORK / "sdist").iterdir()
     settle(folder, time)
     return folder

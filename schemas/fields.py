@@ -57,10 +57,8 @@ class Number(fields.Field):
             raise ValidationError(f"must be greater than 0 and at most {self.maximum:,}")
         return value
 
-    def _serialize(self, value: Any, *_: Any, **__: Any) -> Any:
-        return None if value is None else self.shown(value)
-
-    def shown(self, value: Any) -> Fragment:
+    @staticmethod
+    def shown(value: str | Decimal) -> Fragment:
         return Fragment(str(value))
 
 
@@ -69,18 +67,10 @@ class Timestamp(fields.Field):
 
     shown = staticmethod(iso_ms)
 
-    def _serialize(self, value: Any, *_: Any, **__: Any) -> Any:
-        return None if value is None else self.shown(value)
-
 
 class HostedUrl(Text):
     """The address of a hosted page: the service's root, `path`, and the row's id."""
 
-    _CHECK_ATTRIBUTE = False
-
     def __init__(self, path: str, **kwargs: Any) -> None:
         super().__init__(metadata={"format": "uri"} | kwargs.pop("metadata", {}), **kwargs)
         self.path = path
-
-    def _serialize(self, value: Any, attr: str | None, obj: Any, **_: Any) -> str:
-        return f"{getattr(self.parent, 'base_url', '')}{self.path}{obj['id']}"

@@ -53,12 +53,12 @@ class NewInvoice(Body):
         MAX_USD,
         required=True,
         error_messages={"required": "is required"},
-        **says("What to ask for, in US dollars; converted to satoshis at the live rate.", 25),
+        **says("Amount due, in US dollars; converted to satoshis at the live rate.", 25),
     )
     description = Text(500, **_OPTIONAL, **says("A memo, which payers see.", "Two mugs"))
     customer_email = Text(320, **_OPTIONAL, **says("The customer's address.", "ada@example.com"))
     expires_in_hours = Number(
-        MAX_HOURS, **_OPTIONAL, **says("How long it may be paid; without it for ever.", 24)
+        MAX_HOURS, **_OPTIONAL, **says("Hours until it expires; without it, never.", 24)
     )
 
 
@@ -96,7 +96,7 @@ class NewPaymentLink(Body):
     amount_mode = Text(
         validate=validate.OneOf(("fixed", "flexible"), error="must be fixed or flexible"),
         **_OPTIONAL,
-        **says("Without it, fixed when there is an amount_usd, else flexible.", "flexible"),
+        **says("Default: fixed when there is an amount_usd, else flexible.", "flexible"),
     )
     amount_usd = Number(
         MAX_USD, **_OPTIONAL, **says("The price of a fixed link, in US dollars.", 25)

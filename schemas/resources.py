@@ -26,7 +26,6 @@ class Resource(Schema):
 
     def __init__(self, base_url: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.base_url = base_url
         shown = self.dump_fields.items()
         self._blank = {name: getattr(field, "constant", None) for name, field in shown}
         self._columns = {
@@ -79,17 +78,17 @@ class Invoice(Resource):
     id = Text(**says("Unique identifier.", _INVOICE_ID))
     status = Text(
         validate=validate.OneOf(STATUSES),
-        **says("Where it stands. Poll it to see it change from open to paid.", "paid"),
+        **says("Poll it to see it change from open to paid.", "paid"),
     )
     asset = _fixed("BTC")
     amount_sats = fields.Integer(**says("Amount due, in satoshis.", 41_667))
-    amount_usd_quote = Number(**_NULL, **says("What was asked for, in US dollars.", 25))
+    amount_usd_quote = Number(**_NULL, **says("Amount asked for, in US dollars.", 25))
     description = Text(**_NULL, **says("The merchant's memo, which payers see.", "Two mugs"))
     customer_email = Text(**_NULL, **says("The customer's address.", "ada@example.com", None))
     deposit_address = Text(
         **_NULL,
         **says(
-            "The Bitcoin address to pay, of this invoice alone.",
+            "The Bitcoin address to pay; only this invoice has it.",
             "bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x",
         ),
     )
@@ -146,7 +145,7 @@ class Payment(Resource):
     invoice_id = Text(
         **_NULL,
         **says(
-            "The invoice that it settled; null for a part, and for what came late or beside.",
+            "The invoice that it settled; null for a part, and for a late or further payment.",
             _INVOICE_ID,
             None,
         ),
@@ -166,9 +165,9 @@ class Balance(Resource):
     object = _fixed("balance")
     asset = _fixed("BTC")
     confirmed_sats = fields.Integer(**says("Confirmed and not yet spent, in satoshis.", 41_667))
-    total_sats = fields.Integer(**says("That, and what is on its way.", 62_500))
+    total_sats = fields.Integer(**says("Confirmed satoshis, plus those on their way.", 62_500))
     confirmed_usd = Number(
-        **_NULL, **says("What the confirmed satoshis are worth; null without a price.", 25, None)
+        **_NULL, **says("Value of the confirmed satoshis; null without a price.", 25, None)
     )
 
 
@@ -180,12 +179,12 @@ class CheckoutStatus(Resource):
         **says("The invoice's status. Only `paid` means paid.", "open"),
     )
     amount_sats = fields.Integer(**says("Amount due, in satoshis.", 41_667))
-    received_sats = fields.Integer(**says("What has come in time, confirmed or not.", 41_667))
+    received_sats = fields.Integer(**says("What was received in time, confirmed or not.", 41_667))
     unconfirmed_sats = fields.Integer(
         **says("How much of that still waits for its confirmations.", 41_667)
     )
     missing_sats = fields.Integer(
-        **says("What is still to be sent; 0 when it waits for its block alone.", 0)
+        **says("What is still to be sent; 0 when only confirmations are missing.", 0)
     )
     confirmations = fields.Integer(
         **says("Confirmations of the least confirmed payment that counts.", 0)
@@ -193,7 +192,7 @@ class CheckoutStatus(Resource):
     confirmations_needed = fields.Integer(**says("Confirmations that this invoice asks for.", 1))
     expires_at = Timestamp(**_NULL, **says("When it ends unless it is paid; null if never.", None))
     checked_at = Timestamp(
-        **_NULL, **says("When the chain was last looked at for it; null before.", _MADE_AT)
+        **_NULL, **says("When the chain was last checked for it; null before that.", _MADE_AT)
     )
     now = Timestamp(**says("The service's clock.", _MADE_AT))
 

@@ -1,7 +1,8 @@
 """One database, SQLite or PostgreSQL."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
@@ -191,6 +192,14 @@ def open_database(url: str) -> Database:
         how: dict[str, Any] = {"timeout": LOCK_WAIT_S, "lock_type": "IMMEDIATE", "uri": True}
         return Database(Sqlite(file, pragmas=SQLITE_PRAGMAS, **how))
     return Database(open_pool(url))
+
+
+def grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:
+    """The rows by what they have in this column, in their order; no rows for anything else."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row[name]].append(row)
+    return found
 
 
 def in_one_line(error: Exception) -> str:

@@ -1,5 +1,6 @@
 """Brings a database to this version: runs the steps that it does not have yet, and only forward."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from storage.database import Database, open_database, place_of, sqlite_path
@@ -15,11 +16,17 @@ from storage.versions import (
     version,
 )
 
+Derive = Callable[[Database], None]
+_NOTHING: Mapping[str, Derive] = {}
 
-def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
+
+def migrate(
+    url: str, network: str, folder: Path = STEPS, derives: Mapping[str, Derive] = _NOTHING
+) -> list[str]:
     """Runs the missing steps of `folder` under a lock; returns their names, in order.
 
-    Raises DatabaseNotReady when the database is newer, of another program or of another network.
+    `derives` has by the name of a step what SQL cannot say, done in its transaction. Raises
+    DatabaseNotReady when the database is newer, of another program or of another network.
     """
     path = sqlite_path(url)
     if path:
@@ -34,16 +41,22 @@ def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
             claim_network(db, network)
         missing = wanted[found or 0 :]
         for number, step in enumerate(missing, (found or 0) + 1):
-            _run(db, step, number)
+            _run(db, step, number, derives)
         claim_network(db, network)
     db.close()
     return [step.stem for step in missing]
 
 
-def _run(db: Database, step: Path, number: int) -> None:
+def _run(db: Database, step: Path, number: int, derives: Mapping[str, Derive]) -> None:
     """One transaction: a process that dies here has changed nothing."""
     with db.write():
+        if db.is_server and (tables := db.connection.get_tables()):
+            # A service that still runs writes nothing between a table's copy and its end.
+            names = ", ".join(f'"{name}"' for name in tables)
+            db.connection.execute_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
         for statement in statements(step, db.is_server):
             db.connection.execute_sql(statement)
         db.connection.execute_sql("DELETE FROM schema_version")
         db.connection.execute_sql(f"INSERT INTO schema_version VALUES ({number:d})")  # noqa: S608
+        if step.stem in derives:
+            derives[step.stem](db)

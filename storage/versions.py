@@ -18,6 +18,10 @@ REMEDY = (
     " FILE` to bring back a backup"
 )
 UNKNOWN = 0  # the version of a database with tables, none of which says a version
+# The mark of a version, and a table of the first one. Checkouts from before the release of 0.3.0
+# made databases of other columns that say version 1, too: its merchant had an xpub, and a block did
+# not wait.
+_FIRST = {"schema_version", "delivery"}
 # How SQLite spells what the files say in PostgreSQL's words. A STRICT table refuses a value of
 # another type, as a server does.
 _FOR_SQLITE = {
@@ -25,6 +29,7 @@ _FOR_SQLITE = {
     r"GENERATED ALWAYS AS IDENTITY PRIMARY KEY": "PRIMARY KEY AUTOINCREMENT",
     r"BYTEA": "BLOB",
     r" text_pattern_ops": "",
+    r" OVERRIDING SYSTEM VALUE": "",
     r"\n\)$": "\n) STRICT",
 }
 _ONLY_SERVERS = "-- PostgreSQL alone\n"
@@ -53,10 +58,15 @@ def version(db: Database) -> int | None:
     """How many steps the database has; None for an empty one, UNKNOWN for one without our mark."""
     with db.connected(), as_peewee_errors:
         tables = db.connection.get_tables()
-        if "schema_version" not in tables:
+        if not _FIRST.issubset(tables):
             return UNKNOWN if tables else None
         (found,) = db.connection.execute_sql("SELECT max(version) FROM schema_version").fetchone()
-        return found or UNKNOWN
+        return UNKNOWN if found == 1 and not _is_first(db) else found or UNKNOWN
+
+
+def _is_first(db: Database) -> bool:
+    names = {one.name for each in ("merchant", "block") for one in db.connection.get_columns(each)}
+    return "xpub" in names and "not_before" not in names
 
 
 def open_ready(url: str, network: str) -> Database:
@@ -131,6 +141,6 @@ def claim_network(db: Database, network: str) -> None:
 def refuse_network(kept: str | None, network: str) -> None:
     if kept not in (None, network):
         raise DatabaseNotReady(
-            f"the database belongs to {kept}, BTCPAY_NETWORK says {network}:"
+            f"the database belongs to {kept}, but BTCPAY_NETWORK says {network}:"
             f" set BTCPAY_DATABASE_URL to another database, or BTCPAY_NETWORK to {kept}"
         )

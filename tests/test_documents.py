@@ -100,3 +100,10 @@ def test_every_path_that_is_named_exists(document):
     paths = re.findall(rf"`({ROOTS}[\w./*-]*|[a-z]+/)`", written)
     roots = (PROJECT, PROJECT / "btcpay")
     assert [path for path in paths if not any(any(root.glob(path)) for root in roots)] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_every_table_begins_with_its_heading(document):
+    """A blank line within a table ends it, and what follows is shown as text."""
+    tables = re.findall(r"\n\n(\|.*\n.*)", document.read_text(encoding="utf-8"))
+    assert [table for table in tables if "\n| ---" not in table] == []

@@ -39,8 +39,8 @@ ROOMS = {
             "bitcoin chain http invoices merchants notify prices proofs settings settlement "
             "storage values"
         ),
-        "web": "health languages merchants prices schemas settings storage values",
-        "backup": "bitcoin chain merchants settings settlement storage values",
+        "web": "health languages prices schemas settings storage values",
+        "backup": "bitcoin chain invoices merchants settings settlement storage values",
         "health": (
             "bitcoin chain http merchants notify prices proofs settings settlement storage values"
         ),
@@ -64,7 +64,7 @@ ROOMS = {
     }.items()
 }
 # The two places that read a clock: the service's, and the sandbox's entry.
-CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/server.py"}
+CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/__main__.py"}
 IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
 
 

@@ -117,5 +117,5 @@ def add_headers(service: Service, response: Answer) -> Answer:
             ("Cache-Control", "no-store"),
         )
         if names := noted.get("ignored"):
-            response.last += ((ignored_fields.HEADER, ignored_fields.header(names)),)
+            response.last += ((ignored_fields.HEADER, ", ".join(names)),)
     return response

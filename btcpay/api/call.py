@@ -9,10 +9,11 @@ from marshmallow import Schema
 
 from btcpay.api import idempotency
 from btcpay.merchants.keys import Caller
+from btcpay.values.errors import NotFound
+from btcpay.values.ids import is_id
 from btcpay.web import ignored_fields
-from btcpay.web.application import Answer, answer
+from btcpay.web.application import JSON, Answer, answer
 from btcpay.web.body import read_json, sha256
-from btcpay.web.errors import JSON
 from btcpay.web.service import Service
 from schemas import requests as accepts
 from schemas.resources import Resource, Resources
@@ -33,11 +34,14 @@ class Call(NamedTuple):
     def resources(self) -> Resources:
         return self.service.resources
 
-    def row(self, query: Any, **values: Any) -> Row | None:
-        return self.service.db.row(query, merchant_id=self.merchant_id, **values)
-
-    def only(self, query: Any, **values: Any) -> Row:
-        return self.service.db.only(query, merchant_id=self.merchant_id, **values)
+    def own(self, query: Any, prefix: str, id: str) -> Row:
+        """The merchant's row of this id. Raises NotFound."""
+        asked = {"id": id, "merchant_id": self.merchant_id}
+        row = self.service.db.row(query, **asked) if is_id(prefix, id) else None
+        if row is None:
+            kind = {"inv": "invoice", "lnk": "payment link"}[prefix]
+            raise NotFound(f"there is no {kind} with this id")
+        return row
 
     def listed(self, resource: Resource, query: Any, **values: Any) -> Answer:
         """The list envelope around the rows of a SELECT."""
@@ -59,10 +63,13 @@ class Call(NamedTuple):
 
         `prepare` runs first, outside the transaction; `make` gets what it returned.
         """
-        service = self.service
+        service, subject = self.service, None
+        if (key := request.headers.get("Idempotency-Key")) is not None:
+            checked, digest = idempotency.check_key(key), sha256(g.body)
+            subject = idempotency.Subject(self.merchant_id, self.operation, checked, digest)
         text, replayed = idempotency.once(
             service.db,
-            self._subject(),
+            subject,
             service.now(),
             prepare,
             lambda prepared: orjson.dumps(make(prepared)).decode(),
@@ -71,11 +78,3 @@ class Call(NamedTuple):
         if replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response
-
-    def _subject(self) -> idempotency.Subject | None:
-        key = request.headers.get("Idempotency-Key")
-        if key is None:
-            return None
-        checked = idempotency.check_key(key)
-        digest = sha256(g.body)
-        return idempotency.Subject(self.merchant_id, self.operation, checked, digest)

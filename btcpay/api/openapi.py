@@ -36,26 +36,26 @@ _HEADERS = {
     "Retry-After": "seconds to wait",
 }
 _IGNORED_MEANS = (
-    "names in the body or the query that the operation does not know, comma and space between"
-    " them; only where there are any: at most 20, of printable ASCII without a comma"
+    "names in the body or the query that the operation does not know, separated by comma and space;"
+    " absent if there are none; at most 20, of printable ASCII without a comma"
 )
 _ID = {
     "name": "id",
     "in": "path",
     "required": True,
-    "description": "The id that it was given when it was made.",
+    "description": "The id from the answer that created it.",
     "schema": {"type": "string"},
 }
 _TAGS = {
-    "balance": "What the merchant has.",
+    "balance": "The merchant's balance.",
     "invoices": "One-time payment requests.",
-    "payment-links": "Pages that make an invoice for whoever pays.",
-    "payments": "What was confirmed on the chain.",
-    "events": "What a webhook is sent.",
+    "payment-links": "Pages that make an invoice for each payer.",
+    "payments": "Payments confirmed on the chain.",
+    "events": "Events sent to webhooks.",
 }
 _UNREAD = ("unauthorized", "forbidden", "rate_limited")  # refused before body and query are read
 
-_CODE = text("For programs: it stays as it is.", enum=list(STATUS))
+_CODE = text("For programs: it never changes.", enum=list(STATUS))
 _MESSAGE = text(
     "For people; it names the field or parameter.", examples=["amount_usd must be a number"]
 )
@@ -140,7 +140,7 @@ def _status() -> dict[str, Any]:
         "operationId": "get-checkout-status",
         "summary": summary,
         "description": "Public: needs no key, only the invoice's id. Limited by address, with the"
-        " pages: twice a second, and ten times for all invoices.",
+        " pages: 120 requests a minute for one invoice, 600 for all.",
         "tags": ["invoices"],
         "security": [],
         "parameters": [_ID],

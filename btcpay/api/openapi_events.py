@@ -38,24 +38,23 @@ _SIGHTING = whole(
 _BESIDE: dict[str, Any] = {
     "reference": {
         "type": ["string", "null"],
-        "description": "The number of the shop's order, if the invoice was made with one.",
+        "description": "The shop's order number, if the invoice was made with one.",
         "examples": ["10442"],
     },
     "received_sats": _sats("What counts towards the invoice, confirmed or not."),
-    "unconfirmed_sats": _sats("Of these, not deep enough in the chain yet."),
+    "unconfirmed_sats": _sats("The part of it that is not deep enough in the chain yet."),
     "missing_sats": _sats("What is still to be sent."),
     "attention": {
         "type": ["string", "null"],
         "enum": [*REASONS, None],
-        "description": "Why the invoice needs a human; null when it does not.",
+        "description": "Why the invoice needs attention; null when it does not.",
     },
 }
 _HEADERS = {
-    "webhook-id": "the same at each attempt, and at no other event: what came already is known by"
-    " it",
+    "webhook-id": "the event's id, the same at each attempt: it tells repeats from new events",
     "webhook-timestamp": "when this attempt was made, in seconds since 1970 UTC",
-    "webhook-signature": "`v1,` and the base64 of HMAC-SHA256 over id.timestamp.body; two of them"
-    " with a space between them for a day after the secret was rotated",
+    "webhook-signature": "`v1,` and the base64 of HMAC-SHA256 over id.timestamp.body; two of them,"
+    " separated by a space, for a day after the secret was rotated",
 }
 _RESOURCE = "The resource, with the fields that the operations answer."
 _SEEN = (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED)
@@ -105,8 +104,8 @@ def _operation(kind: EventKind) -> dict[str, Any]:
             "content": {"application/json": {"schema": part(_name(kind))}},
         },
         "responses": {
-            "2XX": {"description": "taken; the body of the answer is not read"},
-            "410": {"description": "nothing is sent to this endpoint any more"},
+            "2XX": {"description": "accepted; the body of the answer is not read"},
+            "410": {"description": "disables the endpoint: nothing more is sent to it"},
             "default": {"description": "it is sent again later, up to ten times"},
         },
     }

@@ -29,7 +29,7 @@ LOOK_AHEAD = 100
 SHOWN = 3  # first addresses of each merchant, by which its owner recognises a planted account key
 MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
 OF_SANDBOX = (
-    ". The explorer is the sandbox's own, which ends with it: start its chain alone with"
+    ". The explorer is the sandbox's, and ends with it: start its chain alone with"
     f" `{sys.executable} -m btcpay.sandbox --port {SANDBOX_PORT} --state var/sandbox`"
 )
 
@@ -50,8 +50,9 @@ class Move:
     addresses: tuple[str, ...]
 
 
-# Shows the owner the moves and the names of merchants that would be lost; raises when declined.
-Agree = Callable[[Sequence[Move], Sequence[str]], None]
+# Shows the owner the moves, the names of merchants that would be lost, and the programs that the
+# next check runs; raises when declined.
+Agree = Callable[[Sequence[Move], Sequence[str], Sequence[str]], None]
 Clock = Callable[[], datetime]
 
 
@@ -93,7 +94,7 @@ def _used_ahead(explorers: AddressIndex, merchant: Row, network: Network, run: i
         if explorers.is_used(derive(merchant["descriptor"], index, network)):
             used.append(index)
         if len(used) > MOST_USED:
-            raise ExplorerError("the explorers call every address used")
+            raise ExplorerError("the explorers say that every address is used")
         index += 1
     return used
 
@@ -121,7 +122,7 @@ def move_counters(
 ) -> list[Move]:
     """Moves the counters of the database in place, as after pg_restore. Raises CommandError."""
     moves = plan(db, settings, skip, clock, {})
-    agree(moves, [])
+    agree(moves, [], [])
     derive_again(db, settings.network)
     apply_moves(db, moves)
     return moves

@@ -8,13 +8,14 @@ from pathlib import Path
 from btcpay.backup.address_counters import Agree, Clock, Move, apply_moves, plan
 from btcpay.backup.derive_again import derive_again
 from btcpay.backup.write import DOCS, refuse_own
+from btcpay.invoices.upgrade import upgrade
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
-from storage import locks, migrate, versions
+from storage import locks, versions
 from storage.backup import old_database, sqlite_file, to_postgres
 from storage.backup.old_database import Place
 from storage.database import Database, open_database
-from storage.queries import idempotency, merchants, meta
+from storage.queries import idempotency, merchants, meta, receivers
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def carry_over(
     """
     _require(file)
     if not to_postgres.is_sqlite(file):
-        raise CommandError(f"{file} is no backup of SQLite's: use pg_restore as {DOCS} says")
+        raise CommandError(f"{file} is not an SQLite backup: use pg_restore, as {DOCS} says")
     to_postgres.require_empty(db)
     sqlite_file.discard_all(file, "carrying")  # of one that was killed
     with sqlite_file.new_file(file, "carrying") as new:
@@ -88,12 +89,13 @@ def _prepare(
             f"{file} is at version {contents.version}, newer than this program's"
             f" {versions.VERSION}: install the newer program"
         )
-    migrated = migrate.migrate(url, settings.network.name)
+    migrated = upgrade(settings, url, clock())
     with closing(open_database(url)) as db:
         mended = derive_again(db, settings.network)
         moves = plan(db, settings, skip, clock, has.counters)
         kept = {row["account_key"] for row in db.rows(merchants.ALL)}
-        agree(moves, sorted(has.names[account] for account in has.names.keys() - kept))
+        lost = sorted(has.names[account] for account in has.names.keys() - kept)
+        agree(moves, lost, [row["command"] for row in db.rows(receivers.LIST) if row["command"]])
         apply_moves(db, moves)
         with db.write():
             db.run(idempotency.FREE)
@@ -104,7 +106,7 @@ def _prepare(
 def _refuse_network(file: Path, found: str | None, settings: Settings) -> None:
     if found not in (None, settings.network.name):
         said = settings.network.name
-        raise CommandError(f"{file} belongs to {found}, BTCPAY_NETWORK says {said}")
+        raise CommandError(f"{file} belongs to {found}, but BTCPAY_NETWORK says {said}")
 
 
 @contextmanager
@@ -124,6 +126,10 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[Place]:
         if path.exists():
             with sqlite_file.alone(path) as place:
                 has = old_database.look_into(place)
+            if (has.version or versions.VERSION) < versions.VERSION:  # it has other account keys
+                raise CommandError(
+                    f"{path} is at version {has.version}: run `btcpay migrate` first"
+                )
         _refuse_network(path, has.network, settings)
         yield has
 

@@ -22,7 +22,7 @@ def write_backup(database_url: str, file: Path, overwrite: bool = False) -> sqli
     """
     path = sqlite_path(database_url)
     if path is None:
-        raise CommandError(f"this database is PostgreSQL's: use pg_dump as {DOCS} says")
+        raise CommandError(f"this is a PostgreSQL database: use pg_dump, as {DOCS} says")
     versions.refuse_missing(database_url)
     refuse_own(path, file)
     if not file.parent.is_dir():

@@ -105,7 +105,7 @@ def parse(text: str) -> Descriptor:
         raise DescriptorRefused(f"a descriptor has at most {MAX_CHARS} characters")
     script, mark, _ = text.partition("#")
     if mark and not is_checked(text):
-        raise DescriptorRefused("its checksum is wrong: check that it was copied whole")
+        raise DescriptorRefused("its checksum is wrong: check that all of it was copied")
     form, inner = _peeled(script)
     if form not in FORMS:
         raise DescriptorRefused(_why_not(form))
@@ -113,12 +113,12 @@ def parse(text: str) -> Descriptor:
     if form[-1] in _MULTI:
         threshold, *keys = inner.split(",")
     elif "," in inner:
-        raise DescriptorRefused("a script tree is not supported: taproot with a key alone is")
+        raise DescriptorRefused("a script tree is not supported, only taproot with a single key")
     most = MOST_KEYS.get(form[:-1], 1)
     if len(keys) > most:
         raise DescriptorRefused(f"it has {len(keys)} keys, and such a script at most {most}")
     if not re.fullmatch("[1-9][0-9]?", threshold) or int(threshold) > len(keys):
-        raise DescriptorRefused("how many keys must sign is a number from 1 to that of the keys")
+        raise DescriptorRefused("the number of keys that must sign is from 1 to the number of keys")
     descriptor = Descriptor(form, int(threshold), tuple(map(parse_key, keys)))
     _require_agreement(descriptor.keys)
     return descriptor
@@ -134,7 +134,7 @@ def _peeled(script: str) -> tuple[tuple[str, ...], str]:
 
 def _why_not(form: tuple[str, ...]) -> str:
     if not form:
-        return "this is no descriptor: it begins with wpkh( tr( wsh( sh( or pkh("
+        return "this is not a descriptor: one begins with wpkh( tr( wsh( sh( or pkh("
     if form[0] == "tr":
         return "taproot is supported with one key alone, as tr(KEY)"
     return (
@@ -149,4 +149,4 @@ def _require_agreement(keys: tuple[KeyExpression, ...]) -> None:
     if len({key.branches for key in keys} - {1}) > 1:
         raise DescriptorRefused("the keys have different numbers of branches, as <0;1> (BIP389)")
     if len({(key.chain.chain_code, key.chain.public_key) for key in keys}) < len(keys):
-        raise DescriptorRefused("the same key stands twice: one signer would sign for two")
+        raise DescriptorRefused("the same key appears twice: one signer would sign for two")

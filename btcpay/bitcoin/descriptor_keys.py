@@ -54,7 +54,7 @@ def parse_key(text: str) -> KeyExpression:
         found = _ORIGIN.fullmatch(text)
         numbers = re.findall("[0-9]+", found[2]) if found else ()
         if not found or any(int(number) >= HARDENED for number in numbers):
-            raise DescriptorRefused("a key's origin is such as [73c5da0a/84h/0h/0h]")
+            raise DescriptorRefused("a key's origin looks like [73c5da0a/84h/0h/0h]")
         origin, text = found[1].lower() + found[2].replace("h", "'"), found[3]
     xpub, *steps = text.split("/")
     key, is_main = _extended(xpub)
@@ -70,7 +70,7 @@ def _extended(text: str) -> tuple[ExtendedKey, bool]:
     try:
         payload = b58check_decode(text)
     except Malformed:
-        raise DescriptorRefused("a key in it is no xpub or tpub: copy it whole") from None
+        raise DescriptorRefused("a key in it is not an xpub or tpub: copy all of it") from None
     is_private = len(payload) == SERIALIZED_SIZE and payload[_KEY_AT] == 0
     if is_private or (payload[:1] in _WIF and len(payload) in (33, 34)):
         raise DescriptorRefused(
@@ -88,7 +88,7 @@ def _extended(text: str) -> tuple[ExtendedKey, bool]:
 def _steps(steps: list[str]) -> tuple[tuple[int, ...], int]:
     """The steps before the range, of branches the first, and how many branches there are."""
     if re.search("[h']", "".join(steps)):
-        raise DescriptorRefused("a hardened step behind a key needs the private key")
+        raise DescriptorRefused("a hardened step after a key needs the private key")
     if not steps or steps[-1] != "*":
         raise DescriptorRefused("its range is missing: each key ends in /0/* or /<0;1>/*")
     found = [[int(n) for n in re.findall("[0-9]+", step)] for step in steps[:-1]]
@@ -96,7 +96,7 @@ def _steps(steps: list[str]) -> tuple[tuple[int, ...], int]:
         is_known = _STEP.fullmatch(step) and max(numbers) < HARDENED
         if not is_known or len(set(numbers)) < len(numbers):
             raise DescriptorRefused(
-                "a step behind a key is a number below 2**31, or branches such as <0;1> (BIP389)"
+                "a step after a key is a number below 2**31, or branches such as <0;1> (BIP389)"
             )
     several = [len(numbers) for numbers in found if len(numbers) > 1]
     if len(several) > 1 or len(steps) > MAX_STEPS:

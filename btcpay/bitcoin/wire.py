@@ -2,8 +2,6 @@
 
 import hashlib
 
-from btcpay.bitcoin.ripemd160 import ripemd160
-
 
 class Malformed(ValueError):
     """Bytes that do not decode."""
@@ -15,8 +13,9 @@ def hash256(data: bytes) -> bytes:
 
 
 def hash160(data: bytes) -> bytes:
-    """RIPEMD-160 of SHA-256: key and script hashes in addresses."""
-    return ripemd160(hashlib.sha256(data).digest())
+    """RIPEMD-160 of SHA-256: key and script hashes. OpenSSL 3.0.0 to 3.0.6 lacks the former."""
+    digest = hashlib.sha256(data).digest()
+    return hashlib.new("ripemd160", digest, usedforsecurity=False).digest()
 
 
 def txid_hex(digest: bytes) -> str:

@@ -10,10 +10,10 @@ from btcpay.bitcoin.tx import coinbase_height, parse_tx
 from btcpay.chain.follow import add_header
 from btcpay.chain.headers import check_header, check_headers, work_of
 from btcpay.chain.pool import Pool
-from btcpay.chain.sources import BlockSource, Known
+from btcpay.chain.sources import BlockSource
 from btcpay.proofs.block import prove_block
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
-from btcpay.values.networks import Network
+from btcpay.values.networks import Known, Network
 from btcpay.values.times import from_ms, from_unix_s, iso
 from storage.database import Database
 from storage.queries import blocks, meta
@@ -68,7 +68,7 @@ def begin(
             log.warning("%s, above which it shows less work than %s", said, best.host)
     if len(claims) == 1 and failed:
         why = "; ".join(f"{one.host} {error}" for one, error in failed.items())
-        log.warning("reading begins with the word of %s alone: %s", best.host, why)
+        log.warning("only %s says where reading begins: %s", best.host, why)
     with db.write():
         meta.lock(db)
         meta.put(db, meta.Key.NOT_BEGUN, "")
@@ -88,7 +88,7 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], d
     height, headers = one.headers_before(at, BELOW)
     kept = [check_header(network, raw) for raw in headers]
     if any(above.previous != below.hash for below, above in pairwise(kept)):
-        raise ProofFailed("shows headers that are no chain")
+        raise ProofFailed("shows headers that do not form a chain")
     first = kept[-1]
     coinbase = prove_block(one.raw_block(first.hash), first.hash).parts.stripped(0)
     said = coinbase_height(parse_tx(coinbase).inputs[0].script_sig)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from btcpay.bitcoin.header import Header, parse_header
 from btcpay.chain.headers import check_header, check_headers, work_of
 from btcpay.chain.pool import Pool
-from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, Known, LeftAlone
+from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, LeftAlone
 from btcpay.values.errors import FetchError, Unreachable
-from btcpay.values.networks import Network
+from btcpay.values.networks import Known, Network
 from btcpay.values.times import from_unix_s, to_ms
 from storage.database import Database, Row
 from storage.queries import blocks, meta

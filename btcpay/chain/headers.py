@@ -42,7 +42,7 @@ def check_header(network: Network, raw: bytes) -> Header:
     if header.target > target_of(network.max_target_bits):
         raise ProofFailed("a header claims too little difficulty")
     if not header.has_work:
-        raise ProofFailed("a header has not the work that it claims")
+        raise ProofFailed("a header lacks the work that it claims")
     return header
 
 

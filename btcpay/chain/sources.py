@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
+from btcpay.values.networks import Known
 
 # What turns a question to the next source.
 FAILURES = (FetchError, ProofFailed)
@@ -28,7 +29,7 @@ class Spent(FetchError):
 
 
 def nobody_answered(errors: Collection[tuple["BlockSource", Exception]]) -> ExplorerError:
-    said = "; ".join(f"{one.host} {error}" for one, error in errors)
+    said = "; ".join(f"{one.host} {error}" for one, error in errors) or "none is known"
     if all(isinstance(error, Spent) for _, error in errors):
         return OutOfQuota(f"no source may be asked for now: {said}")
     return ExplorerError(f"no source answered: {said}")
@@ -48,11 +49,6 @@ class Allowance:
 
 
 UNLIMITED = Allowance(10**9, 10**9, 10**9)
-
-
-class Known(NamedTuple):
-    height: int
-    hash: str
 
 
 class BlockSource(Protocol):

@@ -57,7 +57,7 @@ class CatchUp:
             return report.answered
         if report.stuck:
             log.error("the chain may not be whole, and nothing expires: %s", report.stuck)
-        elif not report.behind:
+        elif not report.blocks_behind:
             meta.put_time(self.db, Key.READ_AT, asked_at)
         return True
 

@@ -52,9 +52,9 @@ def explanation(story: Story, next_look: str) -> Lines:
     yield "why", verdict.reason
     if row["settled_reason"]:
         yield "", f"settled by hand: {row['settled_reason']}"
-    if story.attention and story.attention_since_at:
-        yield "attention", f"{REASONS[story.attention]}, since {iso_ms(story.attention_since_at)}"
-        yield "", WAYS_OUT[story.attention]
+    if reason := row["attention"]:
+        yield "attention", f"{REASONS[reason]}, since {iso_ms(row['attention_since_at'])}"
+        yield "", WAYS_OUT[reason]
     yield "checked", iso_ms(story.checked_at) if story.checked_at else "never"
     yield "mempool", next_look
     yield "history", f"made {iso_ms(row['created_at'])}"
@@ -95,7 +95,7 @@ def _output(output: Row) -> str:
     elif output["block_height"] is not None:
         where = f"in block {output['block_height']}"
     counted = f", counted as {output['payment_id']}" if output["payment_id"] else ""
-    moved = f", moved on in block {output['spent_height']}" if output["spent_height"] else ""
+    moved = f", spent in block {output['spent_height']}" if output["spent_height"] else ""
     return (
         f"{output['amount_sats']} satoshis by {output['txid']}:{output['vout']},"
         f" first seen {iso_ms(output['first_seen_at'])}, {where}{counted}{moved}"

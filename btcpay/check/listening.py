@@ -68,7 +68,7 @@ def hear(
         try:
             waiting = _waiting(db, invoice_id)
         except BadRow:  # the next is somebody's money too
-            log.exception("what waits for invoice %s is spoiled", invoice_id)
+            log.exception("what waits for invoice %s is damaged", invoice_id)
             continue
         for one in heard:
             new = _paid(one.parts, script)

@@ -1,7 +1,6 @@
 """Looks at the mempool for those who wait: asked several at once, applied one by one."""
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import ExplorerError
 from btcpay.values.networks import Network
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
-from storage.database import Database, Row
+from storage.database import Database, Row, grouped
 from storage.queries import invoices
 from storage.queries.lists import mempool_watch
 
@@ -64,9 +63,7 @@ def watched_of(
         outputs = [
             row for one in ids for row in db.rows(mempool_watch.UNSETTLED_OF, id=one, **since)
         ]
-    unsettled = defaultdict(list)
-    for output in outputs:
-        unsettled[output["invoice_id"]].append(output)
+    unsettled = grouped(outputs, "invoice_id")
     each = {row["id"]: row for row in rows}
     return [_watched(row, unsettled[id], now) for id, row in each.items()]
 

@@ -50,7 +50,7 @@ class Reader:
         The newest first, so that a payment of now never waits for history; then the oldest. The
         result does not depend on the order. A block that nobody could show is passed over for an
         hour at most, and the others are read, the newest first: old ones may be gone everywhere.
-        `report.behind` has how many are left.
+        `report.blocks_behind` has how many are left.
         """
         until_s = time.monotonic() + MOST_S
         passed: set[str] = set()
@@ -83,9 +83,9 @@ class Reader:
                 order = blocks.NEWEST if errors else blocks.OLDEST
                 ahead = self.sources.at_once
         finally:
-            report.behind = self.db.only(blocks.UNREAD)["blocks"]
+            report.blocks_behind = self.db.only(blocks.UNREAD)["blocks"]
             per_hour = self.settings.explorer_calls_per_hour
-            report.behind_h = hours_to_read(report.behind, per_hour)
+            report.hours_behind = hours_to_read(report.blocks_behind, per_hour)
         if errors:
             raise errors[0]
 
@@ -150,7 +150,7 @@ class Reader:
                 self.db.run(blocks.READ_AGAIN, height=row["height"])
             if first == row["height"]:
                 self._forget_spends()
-        report.blocks += 1
+        report.blocks_read += 1
         return not failed
 
     def _mark_read(self, row: Row, block: ProvenBlock, first: int | None, now: datetime) -> bool:

@@ -8,20 +8,20 @@ from datetime import datetime
 class Report:
     """What a run did.
 
-    `blocks`: how many it read; `behind`: how many are still to be read, within about `behind_h`
-    hours. `looked`: for how many invoices it asked the mempool; `failed`: for which it could not;
-    `unreached`: for which the hour's calls did not suffice in time although a payer waits: their
-    previews are late; `put_off`: how many deadlines and other money wait for their turn.
-    `changed`: invoices by their new status. `stuck`: why the chain is not believed to be whole.
+    `blocks_read`: how many; `blocks_behind`: how many are still to be read, within about
+    `hours_behind`. `looked_at`: for how many invoices it asked the mempool; `failed`: for which it
+    could not; `unreached`: for which the hour's calls did not suffice in time although a payer
+    waits: their previews are late; `put_off`: how many deadlines and other money wait. `changed`:
+    invoices by their new status. `stuck`: why the chain is not believed to be whole.
     `answered`: whether an explorer showed the tip; `tip_asked_at`: when it was asked for, by our
     clock; `is_agreed`: whether two of them showed it, where two are set. `clock_ahead_s`: how far
     our clock is ahead of the sources', 0 up to CLOCK_OFF. `calls` and `read_bytes`: what it cost.
     """
 
-    blocks: int = 0
-    behind: int = 0
-    behind_h: int = 0
-    looked: int = 0
+    blocks_read: int = 0
+    blocks_behind: int = 0
+    hours_behind: int = 0
+    looked_at: int = 0
     failed: list[str] = field(default_factory=list)
     unreached: list[str] = field(default_factory=list)
     put_off: int = 0
@@ -39,7 +39,7 @@ class Report:
     @property
     def is_caught_up(self) -> bool:
         """Whether every block up to a tip that can be believed is read."""
-        return not (self.behind or self.stuck or self.chain_failed)
+        return not (self.blocks_behind or self.stuck or self.chain_failed)
 
     @property
     def ends_before(self) -> datetime | None:
@@ -56,5 +56,6 @@ class Report:
 
     def add(self, later: "Report") -> None:
         """What looks after the run have found."""
-        self.looked, self.blocks = self.looked + later.looked, self.blocks + later.blocks
+        self.looked_at += later.looked_at
+        self.blocks_read += later.blocks_read
         self.changed |= later.changed

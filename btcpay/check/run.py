@@ -99,7 +99,7 @@ class Checker:
         asked = asked_lately(self.db, self.settings, now) if may_ask else []
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
         if ids := plan(asked, gone_after, allowance, now, others_wait=report.put_off > 0).ids:
-            later = replace(report, blocks=0, looked=0, failed=[], changed={})
+            later = replace(report, blocks_read=0, looked_at=0, failed=[], changed={})
             self._end_within(MOST_RUN_S)
             try:
                 self._ask(ids, self._chain(), later)
@@ -156,7 +156,7 @@ class Checker:
         try:
             return address_of(self.db, self.settings.network, invoice_id)
         except BadRow:  # the next is somebody's money too
-            log.exception("the address of invoice %s is spoiled", invoice_id)
+            log.exception("the address of invoice %s is damaged", invoice_id)
             self._fail(invoice_id, report)
             return None
 
@@ -177,7 +177,7 @@ class Checker:
             ends_at=tip_at and min(look.asked_at, tip_at) - look.ahead,  # both were asked since
             explorer=look.mempool.host,
         )
-        report.looked += 1
+        report.looked_at += 1
         id, now = look.invoice_id, self.now()
         if try_apply(self.db, self.settings, id, scan, now, report):
             self.db.run(mempool_watch.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
@@ -189,8 +189,8 @@ class Checker:
         report.clock_ahead_s = ahead // timedelta(seconds=1)
         if ahead:
             log.error(
-                "this machine's clock is %d s ahead of the sources': invoices end by theirs, and"
-                " nothing is erased; %s",
+                "this machine's clock is %d s ahead of the sources' clocks: invoices end by those,"
+                " and nothing is erased; %s",
                 report.clock_ahead_s,
                 REMEDY,
             )
@@ -206,7 +206,7 @@ class Checker:
             if report.complete:
                 meta.put_time(self.db, Key.CHECKED_AT, now)
             self._add_up([("checks", outcome, 1), ("check_ms", "", report.took_ms)])
-            self._add_up([("blocks", "", report.blocks), *self.explorers.tallies()])
+            self._add_up([("blocks", "", report.blocks_read), *self.explorers.tallies()])
         # What is erased never comes back, so an explorer must confirm the time first: after a start
         # without a network the clock may be years off.
         if report.answered and not report.clock_ahead_s:

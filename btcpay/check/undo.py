@@ -6,10 +6,10 @@ from datetime import datetime
 
 from btcpay.check.news import undone
 from btcpay.invoices.events import record
-from btcpay.invoices.update_attention import update_attention
+from btcpay.invoices.update_attention import try_update
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
-from storage.database import Database, Row
+from storage.database import Database, Row, grouped
 from storage.queries import blocks, invoices, meta, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances, days, tallies
@@ -43,8 +43,8 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     balances.lock_all(db)
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
     db.run(blocks.UNREPLACE, height=height)
-    paid = _by_invoice(db.rows(blocks.PAID_ABOVE, height=height))
-    spent = _by_invoice(db.rows(blocks.SPENT_ABOVE, height=height))
+    paid = grouped(db.rows(blocks.PAID_ABOVE, height=height), "invoice_id")
+    spent = grouped(db.rows(blocks.SPENT_ABOVE, height=height), "invoice_id")
     taken: list[Row] = []
     for invoice_id in paid | spent:
         merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0]["merchant_id"]
@@ -56,15 +56,8 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
             db.run(blocks.UNSPEND, invoice_id=invoice_id, height=height)
             news += _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now, taken)
         if invoice_id in paid:
-            update_attention(db, settings, invoice_id, now, news)
+            try_update(db, settings, invoice_id, now, news)
     days.take(db, taken)
-
-
-def _by_invoice(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row["invoice_id"], []).append(row)
-    return found
 
 
 def _undo_outputs(

@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, Decimal
 from btcpay.languages import formats
 from btcpay.merchants.account import DUST_SATS, stored_account
 from btcpay.values.currencies import places_of, rounded, unit_of
+from btcpay.values.errors import InvalidRequest
 from btcpay.values.money import SATS_PER_BTC
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
@@ -26,11 +27,12 @@ _GROUPS = re.compile(
     r"([1-9][0-9]{0,2}(?:([.,' ])[0-9]{3})(?:\2[0-9]{3}){0,2})(?:(?!\2)[.,]([0-9]{1,9}))?"
 )
 
+# Those of Arabic, Persian and Swiss amounts.
 _MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'"}
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
-class AmountRefused(Exception):
+class AmountRefused(InvalidRequest):
     """Why, in the language of the request."""
 
 
@@ -88,12 +90,7 @@ def _is_ambiguous(typed: str, currency: str) -> bool:
 def _plain(text: str) -> str:
     """Without what may stand around it, its digits and marks in ASCII."""
     plain = unicodedata.normalize("NFKC", text).strip().removeprefix("$").lstrip()
-    return "".join(map(_in_ascii, plain))
-
-
-def _in_ascii(sign: str) -> str:
-    """A digit as it is in ASCII, the marks of Arabic, Persian and Swiss amounts likewise."""
-    return _MARKS.get(sign) or str(unicodedata.decimal(sign, sign))
+    return "".join(_MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in plain)
 
 
 def refuse_dust(

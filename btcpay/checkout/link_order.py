@@ -8,12 +8,13 @@ from datetime import timedelta
 from decimal import Decimal
 
 from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
-from btcpay.checkout.link_page import GONE, LinkRefused, no_price, too_much
+from btcpay.checkout.link_page import GONE, LinkRefused, said
 from btcpay.invoices import create
 from btcpay.invoices.links import bounds
 from btcpay.values.currencies import asked_of
 from btcpay.values.errors import PriceUnavailable, TooMuch
 from btcpay.values.times import to_ms
+from btcpay.web.errors import STATUS
 from btcpay.web.pages.languages import gettext
 from btcpay.web.rate_limits import Window, link_invoices
 from btcpay.web.service import Service
@@ -49,10 +50,11 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
     again, since the same form may have been sent twice. Raises LinkRefused.
     """
     _refuse_inactive(link)
-    amount = _chosen(link, visitor.amount_text)
+    with _worded(link):
+        amount = _chosen(link, visitor.amount_text)
     if found := _made_before(service, link, amount, visitor):
         return found
-    with _admitted(service, link, visitor) as promised_id, _priced(link):
+    with _admitted(service, link, visitor) as promised_id, _worded(link):
         price = create.live_price(
             service.db, service.prices, link["merchant_id"], service.now(), link["currency"]
         )
@@ -69,24 +71,17 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
 
 
 def _chosen(link: Row, text: str) -> Decimal:
-    """The price of a link, or the amount in this text. Raises LinkRefused."""
+    """The price of a link, or the amount in this text. Raises AmountRefused."""
     if link["amount_mode"] == "fixed":
         return Decimal(link["amount"])
-    try:
-        return read_amount(text, link["currency"], *bounds(link))
-    except AmountRefused as refused:
-        raise LinkRefused(400, str(refused), field=True) from None
+    return read_amount(text, link["currency"], *bounds(link))
 
 
 def _refuse_dust(service: Service, link: Row, amount: Decimal, price: create.Price) -> None:
-    """Refuses an amount that was typed and is less than can be sent. Raises LinkRefused."""
-    if link["amount_mode"] != "flexible":
-        return
-    merchant_id, high, currency = link["merchant_id"], bounds(link)[1], link["currency"]
-    try:
+    """Refuses an amount that was typed and is less than can be sent. Raises AmountRefused."""
+    if link["amount_mode"] == "flexible":
+        merchant_id, high, currency = link["merchant_id"], bounds(link)[1], link["currency"]
         refuse_dust(service, merchant_id, amount, high, currency, price.in_currency)
-    except AmountRefused as refused:
-        raise LinkRefused(400, str(refused), field=True) from None
 
 
 @contextmanager
@@ -134,19 +129,18 @@ def _created(
         id=promised_id,
     )
     network, now = service.settings.network, service.now()
-    with _priced(link):  # a price may ask for more bitcoin than there can be
+    with _worded(link):  # a price may ask for more bitcoin than there can be
         return create.new_invoice(service.db, network, now, order, price)["id"]
 
 
 @contextmanager
-def _priced(link: Row) -> Iterator[None]:
-    """Raises LinkRefused in place of PriceUnavailable, and of TooMuch."""
+def _worded(link: Row) -> Iterator[None]:
+    """Raises LinkRefused in place of AmountRefused, TooMuch and PriceUnavailable."""
     try:
         yield
-    except TooMuch:
-        raise LinkRefused(400, too_much(), field=link["amount_mode"] == "flexible") from None
-    except PriceUnavailable:
-        raise LinkRefused(503, no_price()) from None
+    except (AmountRefused, TooMuch, PriceUnavailable) as error:
+        is_typed = link["amount_mode"] == "flexible" and not isinstance(error, PriceUnavailable)
+        raise LinkRefused(STATUS[error.code], said(error), field=is_typed) from None
 
 
 def _made_before(service: Service, link: Row, amount: Decimal, visitor: Visitor) -> str | None:

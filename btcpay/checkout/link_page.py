@@ -7,6 +7,7 @@ from btcpay.checkout.amounts import least_sats_of
 from btcpay.invoices.links import most
 from btcpay.languages import formats
 from btcpay.values.currencies import asked_of
+from btcpay.values.errors import PriceUnavailable, TooMuch
 from btcpay.values.money import sats_for
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
@@ -32,18 +33,17 @@ class LinkRefused(Exception):
         self.retry_after_s = retry_after_s
 
 
-def no_price() -> str:
-    """What a form says when there is no BTC price."""
-    return gettext(
-        "The exchange rate is not available right now, so nothing was created."
-        " Please try again in a minute."
-    )
-
-
-def too_much() -> str:
-    """What a form says when an amount is worth more than can be asked for."""
-    high = formats.money(most("USD"), "USD", languages.current())
-    return gettext("Enter an amount above 0 and up to %(high)s.", high=high)
+def said(refused: Exception) -> str:
+    """What a form says of what it could not make, in the language of the request."""
+    if isinstance(refused, PriceUnavailable):
+        return gettext(
+            "The exchange rate is not available right now, so nothing was created."
+            " Please try again in a minute."
+        )
+    if isinstance(refused, TooMuch):
+        high = formats.money(most("USD"), "USD", languages.current())
+        return gettext("Enter an amount above 0 and up to %(high)s.", high=high)
+    return str(refused)
 
 
 def link_values(

@@ -9,6 +9,7 @@ from btcpay.invoices.status import checked_ms, rules_for
 from btcpay.merchants.account import least_sats_of
 from btcpay.settings.settings import Settings
 from btcpay.settlement.decide import missing_sats
+from btcpay.settlement.values import Rules
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.values.times import iso, iso_ms, to_ms
@@ -48,11 +49,6 @@ class Snapshot:
         return None if expires_at is None else expires_at - to_ms(self.now)
 
     @property
-    def is_taken_back(self) -> bool:
-        """Whether the whole sum was seen, and is not there any more."""
-        return _is_taken_back(self.row, self.missing_sats)
-
-    @property
     def has_vanished(self) -> bool:
         """Whether a payment was seen that is not there any more, and what is left pays nothing."""
         is_settled = self.state in ("seen", "paid", "canceled")
@@ -87,9 +83,7 @@ def snapshot_of(
     rules, newest = rules_for(service.settings, row), row["newest_height"]
     return Snapshot(
         row=row,
-        missing_sats=missing_sats(
-            row["status"], row["amount_sats"], row["received_sats"], rules.tolerance_percent
-        ),
+        missing_sats=_missing_sats(row, rules),
         confirmations=0 if newest is None else max(0, (row["tip_height"] or 0) + 1 - newest),
         needed=rules.confirmations,
         now=now,
@@ -98,14 +92,14 @@ def snapshot_of(
 
 
 def is_taken_back(settings: Settings, row: Row) -> bool:
-    """What a snapshot of it would say, of a row of `merchant_lists.SALES`."""
-    tolerance_percent = rules_for(settings, row).tolerance_percent
+    """Whether the whole sum was seen, and is not there any more."""
+    was_covered = row["status"] != "canceled" and row["covered_at"]
+    return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
+
+
+def _missing_sats(row: Row, rules: Rules) -> int:
     sums = row["status"], row["amount_sats"], row["received_sats"]
-    return _is_taken_back(row, missing_sats(*sums, tolerance_percent))
-
-
-def _is_taken_back(row: Row, missing_sats: int) -> bool:
-    return bool(row["status"] != "canceled" and row["covered_at"] and missing_sats)
+    return missing_sats(*sums, rules.tolerance_percent)
 
 
 def notices_of(service: Service, snapshot: Snapshot) -> Notices:

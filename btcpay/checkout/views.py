@@ -19,9 +19,9 @@ from btcpay.values.ids import is_id
 from btcpay.web.application import add_path, answer
 from btcpay.web.body import read_body
 from btcpay.web.errors import error_response
-from btcpay.web.pages import languages
+from btcpay.web.pages import assets, languages
 from btcpay.web.pages.languages import gettext
-from btcpay.web.pages.render import Pages, accent_css, kept, to_root
+from btcpay.web.pages.render import Pages, kept, to_root
 from btcpay.web.service import Service
 from btcpay.web.visitors import is_from_another_site
 from storage.database import Row
@@ -84,7 +84,7 @@ class Checkout:
         snapshot = snapshot_of(self.service, id)
         brand = self.pages.brand(snapshot.row["merchant_id"])
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
-        press = new_form() if page.link_id else None
+        press = new_form() if page["link_id"] else None
         store_id, sent = snapshot.row["store_id"], json.loads(snapshot.row["shop_order"] or "{}")
         shop = store_id and self.service.db.only(stores.BY_ID, id=store_id)
         shared = {"brand": brand, "page": page, "press": press, "shop": shop, "sent": sent}
@@ -114,8 +114,8 @@ class Checkout:
         except LinkRefused as refused:
             return self._link_page(link, refused, text)
         # Relative, so that it stays in the origin that the form's policy allows.
-        response = Response(status=303)
-        response.headers["Location"] = f"../pay/{invoice_id}{languages.carried()}"
+        to_pay = f"../pay/{invoice_id}{languages.carried()}"
+        response = Response(status=303, headers={"Location": to_pay})
         self._cookie.remember(response, id, invoice_id)
         return response
 
@@ -132,15 +132,16 @@ class Checkout:
         return kept(bytes(row["logo"]), row["logo_type"])
 
     def show_accent(self, name: str) -> Response:
-        """The style of an accent colour: `2563eb.css`. A pure function of the name."""
-        match = re.fullmatch(r"([0-9a-f]{6})\.css", name)
-        if not match or branding.too_low(f"#{match[1]}"):
+        """The style that gives the button its colour: `2563eb.css`. A pure function of the name."""
+        accent = f"#{name.removesuffix('.css')}"
+        if not re.fullmatch(r"[0-9a-f]{6}\.css", name) or branding.too_low(accent):
             raise NotFound("there is no such colour")
-        return kept(accent_css(f"#{match[1]}"), "text/css")
+        colours = f"--accent:{accent};--on-accent:{branding.button_text(accent)}"
+        return kept(f":root{{{colours}}}\n", "text/css")
 
     def show_asset(self, name: str) -> Response:
         """Style sheet, script or icon, compressed for a browser that accepts it."""
-        found = self.pages.assets.find(name)
+        found = assets.find(name)
         if found is None:
             raise NotFound("there is no such file")
         asset, is_current = found
@@ -154,7 +155,7 @@ class Checkout:
 
     def show_modal(self) -> Response:
         """The script with which a shop shows an invoice's page in a frame."""
-        script = self.pages.assets.file("modal.js")
+        script = assets.file("modal.js")
         return kept(script.content, script.media_type, False)
 
     def lead_to_invoice(self, invoice_id: str = "") -> Response:
@@ -162,9 +163,8 @@ class Checkout:
         id = invoice_id or request.args.get("id", "")
         if not is_id("inv", id):
             raise NotFound("there is no such invoice")
-        response = Response(status=302)
-        response.headers["Location"] = f"{to_root()}pay/{id}{languages.carried()}"
-        return response
+        to_pay = f"{to_root()}pay/{id}{languages.carried()}"
+        return Response(status=302, headers={"Location": to_pay})
 
     def _refuse_other_sites(self) -> None:
         """Raises LinkRefused: another site's visitors would fill the link without knowing it."""

@@ -15,7 +15,7 @@ from btcpay.values.times import utc_now
 @click.option("--quiet", is_flag=True, help="Print nothing while all is well, for cron.")
 @answering
 def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
-    """Write a whole copy of the database to FILE, also while it is served."""
+    """Write a complete copy of the database to FILE, even while the service runs."""
     contents = write_backup(shell.settings.database_url, file, force)
     if problem := note_backup(shell.settings.database_url, utc_now()):
         say(f"the backup is complete, but its time could not be noted: {problem}")
@@ -23,5 +23,5 @@ def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
     if shell.as_json or not quiet:
         shell.answer(
             {"file": str(file), "bytes": size} | vars(contents),
-            f"{file}: {size} bytes, version {contents.version}, found whole",
+            f"{file}: {size} bytes, version {contents.version}, checked",
         )

@@ -9,22 +9,22 @@ from storage import locks
 from storage.queries import blocks
 
 GIVES_UP = """\
-{payments_kept} payments are kept as they were proven, in the balance too, even if the new chain has
-none of them. {headers} headers are given up, {unread} of them of blocks that were not read;
-{waiting_again} outputs that are no payments yet wait again. Blocks are read from two hours before
-the first invoice on."""
+{payments_kept} payments are kept as they were proven, and count in the balance, even if the new
+chain has none of them. {headers} headers are dropped, {unread} of them of unread blocks;
+{waiting_again} outputs that are not payments yet count as unconfirmed again. Reading starts again
+two hours before the first invoice."""
 
 
 @click.group()
 def chain() -> None:
-    """The chain that payments are looked for in."""
+    """The chain in which payments are looked for."""
 
 
 @chain.command("begin-anew")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @answering
 def chain_begin_anew(shell: Shell, yes: bool) -> None:
-    """Forget the chain and read another: a test network was replaced below our first block.
+    """Forget the chain and read another, after a test network was replaced below our first block.
 
     Payments stay, as they were proven.
     """
@@ -34,4 +34,4 @@ def chain_begin_anew(shell: Shell, yes: bool) -> None:
         if not yes:
             click.confirm("Begin anew?", abort=True, err=True)
         begin_anew(shell.db, shell.settings, utc_now())
-    shell.answer(lost, "forgot the chain: the next `btcpay check` begins anew")
+    shell.answer(lost, "forgot the chain: the next `btcpay check` starts over")

@@ -110,7 +110,7 @@ def require_text(values: Iterable[Any]) -> None:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise click.UsageError(f"{value!a} is no UTF-8") from None
+            raise click.UsageError(f"{value!a} is not UTF-8") from None
 
 
 def say(text: str, level: int = logging.INFO) -> None:

@@ -22,12 +22,13 @@ def doctor(shell: Shell, integrity: bool) -> None:
 
     Exit status 1 when anything is red.
     """
-    findings = list(examine(shell.settings, os.environ, utc_now, integrity=integrity))
+    findings = []
+    for finding in examine(shell.settings, os.environ, utc_now, integrity=integrity):
+        findings.append(finding)
+        if not shell.as_json:
+            click.echo(line_of(finding, finding.brief))  # at once: explorers may be silent for long
     if shell.as_json:
         shell.show([vars(finding) for finding in findings], COLUMNS)
-    else:
-        for finding in findings:
-            click.echo(line_of(finding, finding.brief))
     sys.exit(any(finding.colour == RED for finding in findings))
 
 

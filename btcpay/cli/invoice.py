@@ -61,9 +61,9 @@ def invoice() -> None:
 @click.argument("merchant")
 @click.option("--usd", "amount_usd", metavar="AMOUNT", callback=number, help="In US dollars.")
 @click.option("--amount", metavar="AMOUNT", callback=number, help="In the merchant's currency.")
-@click.option("--currency", metavar="EUR", help="Of --amount, if not the merchant's.")
+@click.option("--currency", metavar="EUR", help="Of --amount [default: the merchant's].")
 @click.option("--description", metavar="TEXT", help="Shown on the page.")
-@click.option("--reference", metavar="TEXT", help="Your number of the order; shown too.")
+@click.option("--reference", metavar="TEXT", help="Your order number; shown too.")
 @click.option("--return", "return_url", metavar="URL", help="A link back to the shop, on its page.")
 @click.option("--email", "customer_email", metavar="ADDRESS", help="The customer's.")
 @click.option(
@@ -95,11 +95,11 @@ def invoice_create(
 
 @invoice.command("list")
 @click.option("--status", type=click.Choice(STATUSES))
-@click.option("--attention", is_flag=True, help="What needs attention, longest first, and why.")
+@click.option("--attention", is_flag=True, help="Those that need attention, oldest first, and why.")
 @limited
 @answering
 def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) -> None:
-    """The newest invoices, and what came to their addresses, confirmed or waiting."""
+    """The newest invoices, and what their addresses received, confirmed or not."""
     if attention and status:
         raise click.UsageError("--attention lists invoices of every status")
     if not attention:
@@ -117,10 +117,10 @@ def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) 
 
 @invoice.command("show")
 @click.argument("invoice_id", metavar="ID")
-@click.option("--proof", is_flag=True, help="The proofs of its payments instead, as JSON.")
+@click.option("--proof", is_flag=True, help="Show the proofs of its payments instead, as JSON.")
 @answering
 def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
-    """All that is known of an invoice: what came, its status, and why."""
+    """Show all that is known of an invoice: what was received, its status, and why."""
     if proof:
         find_invoice(shell.db, invoice_id)
         kept = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
@@ -139,11 +139,12 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
 
 
 def _all_facts(story: Story, received: list[Row], next_look: str) -> dict:
-    attention = {"reason": story.attention, "since_at": story.attention_since_at}
+    row = story.row
+    attention = {"reason": row["attention"], "since_at": row["attention_since_at"]}
     return {
-        "invoice": plain(story.row, SHOW_COLUMNS),
+        "invoice": plain(row, SHOW_COLUMNS),
         "standing": plain(vars(story.verdict), STANDING) | {"confirmations_needed": story.needed},
-        "attention": plain(attention, "reason since_at") if story.attention else None,
+        "attention": plain(attention, "reason since_at") if row["attention"] else None,
         "next_look": next_look,
         "payments": [plain(payment, PAYMENT_COLUMNS) for payment in received],
         "outputs": [plain(output, OUTPUT_COLUMNS) for output in story.outputs],
@@ -156,10 +157,10 @@ def _all_facts(story: Story, received: list[Row], next_look: str) -> dict:
 
 @invoice.command("cancel")
 @click.argument("invoice_id", metavar="ID")
-@click.option("--force", is_flag=True, help="Also while money is on its way.")
+@click.option("--force", is_flag=True, help="Even while money is on its way.")
 @with_shell
 def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
-    """Cancel an open invoice; what still comes is a payment without an invoice."""
+    """Cancel an open invoice; money that still comes is a payment without an invoice."""
     by_hand.cancel(shell.db, shell.settings, invoice_id, utc_now(), force)
     say(f"canceled {invoice_id}")
 
@@ -169,7 +170,7 @@ def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
 @click.option("--reason", required=True, help="Kept with the invoice.")
 @with_shell
 def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
-    """Accept what came, late or short, as payment of the invoice."""
+    """Accept what was received, late or short, as payment of the invoice."""
     by_hand.settle(shell.db, shell.settings, invoice_id, reason, utc_now())
     say(f"settled {invoice_id}")
 
@@ -179,6 +180,6 @@ def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
 @click.option("--reason", required=True, help="Kept in the invoice's history.")
 @with_shell
 def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
-    """Set aside why an invoice needs attention, until something new happens to it."""
+    """Take an invoice off the attention list until something new happens to it."""
     wanted = by_hand.dismiss(shell.db, shell.settings, invoice_id, reason, utc_now())
     say(f"dismissed {invoice_id}: {REASONS[wanted]}")

@@ -51,15 +51,13 @@ def link() -> None:
 @click.option("--amount", metavar="AMOUNT", callback=number, help="A fixed price.")
 @click.option("--min", "min_amount", metavar="AMOUNT", callback=number)
 @click.option("--max", "max_amount", metavar="AMOUNT", callback=number)
-@click.option("--currency", metavar="EUR", help="Of all amounts; without it the merchant's.")
+@click.option("--currency", metavar="EUR", help="Of all amounts [default: the merchant's].")
 @click.option("--usd", "amount_usd", metavar="AMOUNT", callback=number, help="In US dollars.")
 @click.option("--min-usd", "min_amount_usd", metavar="AMOUNT", callback=number)
 @click.option("--max-usd", "max_amount_usd", metavar="AMOUNT", callback=number)
 @click.option("--title", metavar="TEXT", help="Shown on the page.")
 @click.option("--description", metavar="TEXT", help="Shown on the page and on its invoices.")
-@click.option(
-    "--suggest", metavar="5,10,20", callback=_amounts, help="Amounts that one press pays."
-)
+@click.option("--suggest", metavar="5,10,20", callback=_amounts, help="Amounts shown as buttons.")
 @answering
 def link_create(
     shell: Shell, merchant: str, suggest: list[Decimal], currency: str | None, **fields: Any
@@ -99,7 +97,7 @@ def link_list(shell: Shell, limit: int) -> None:
 @click.argument("amounts", metavar="5,10,20|off", callback=_amounts)
 @answering
 def link_suggest(shell: Shell, link_id: str, amounts: list[Decimal]) -> None:
-    """Set the amounts that a link's page suggests, each paid by one press; `off`: none."""
+    """Set the amounts that a link's page suggests, each a button; `off` for none."""
     _show(shell, [links.suggest(shell.db, link_id, amounts)], "id title suggested")
 
 

@@ -61,7 +61,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except click.NoSuchOption as error:
             if shown := BEFORE.get(error.option_name):
-                message = f"{error.option_name} stands before the command: btcpay {shown} COMMAND"
+                message = f"{error.option_name} goes before the command: btcpay {shown} COMMAND"
                 raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from None
             raise
 
@@ -84,7 +84,7 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 @click.option(
     "--env-file",
     metavar="FILE",
-    help="A file of settings, one NAME=value a line; the environment wins over it.",
+    help="A file of settings, one NAME=value per line; environment variables override it.",
 )
 @click.option("--log-json", is_flag=True, help="Write JSON lines to standard error.")
 def cli(env_file: str | None, log_json: bool) -> None:

@@ -10,7 +10,7 @@ from btcpay.backup.address_counters import Move, move_counters
 from btcpay.backup.restore import carry_over
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS
-from btcpay.cli.context import Shell, answering, plain, say
+from btcpay.cli.context import Shell, answering, plain, printable, say
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage.database import Row, sqlite_path
@@ -22,8 +22,8 @@ UNKNOWN = (
     f" not shown here ({DOCS}). Payments of known invoices come back with the next `btcpay check`."
 )
 REVOKED = (
-    "A key revoked after the backup stays revoked only as far as the old database said so:"
-    " `btcpay key list`."
+    "A key revoked after the backup stays revoked only if the old database still said so:"
+    " see `btcpay key list`."
 )
 NEVER_AGAIN = "Never serve the SQLite database again: it would hand out the same addresses."
 
@@ -39,14 +39,14 @@ NEVER_AGAIN = "Never serve the SQLite database again: it would hand out the same
     help="Addresses to skip after the last one that the chain has seen.",
 )
 @click.option(
-    "--in-place", is_flag=True, help="Move the counters and log browsers out, as after pg_restore."
+    "--in-place", is_flag=True, help="Only move counters and log browsers out, after pg_restore."
 )
 @answering
 def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: bool) -> None:
-    """Put a backup in the database's place, and move address counters past what the chain has seen.
+    """Replace the database with a backup, and move address counters past what the chain has seen.
 
-    A new PostgreSQL database takes over a backup of SQLite.
-    Changes nothing, with exit status 1, when the chain cannot be asked.
+    A new PostgreSQL database can take over an SQLite backup.
+    Changes nothing, and exits with status 1, when the chain cannot be asked.
     """
     if (file is None) != in_place:
         raise click.UsageError("name the FILE of a backup, or say --in-place")
@@ -59,7 +59,7 @@ def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: boo
         return
     answer: Row = {"file": str(file)}
     if path:
-        agree = partial(agree, f"Replace {path} by {file}?")
+        agree = partial(agree, f"Replace {path} with {file}?")
         restored = put_back(path, settings, file, skip, agree, utc_now)
         aside = restored.aside
         say(f"The old database is kept as {aside}." if aside else "There was no database before.")
@@ -71,33 +71,41 @@ def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: boo
         say(f"{UNKNOWN} {NEVER_AGAIN}")
     if restored.mended:
         say(
-            f"{restored.mended} invoices had another script than their address's. It was derived"
-            " again, and the next checks read again what came since."
+            f"{restored.mended} invoices had a script that was not their address's. It was derived"
+            " again, and the next checks reread the blocks since then."
         )
     answer |= {"migrated": restored.migrated} | _counters(restored.moves)
     shell.answer(answer, f"restored {file}")
 
 
 def _agree(
-    network: str, yes: bool, question: str, moves: Sequence[Move], lost: Sequence[str]
+    network: str,
+    yes: bool,
+    question: str,
+    moves: Sequence[Move],
+    lost: Sequence[str],
+    programs: Sequence[str],
 ) -> None:
     """Shows what will be, and asks unless `yes`; ends the command when the owner declines.
 
     Merchants who would be lost need a considered answer, which `--yes` is not.
     """
     if lost:
-        warning = f"{', '.join(lost)} of the database in place {'is' if len(lost) == 1 else 'are'}"
+        warning = f"{', '.join(lost)} of this database {'is' if len(lost) == 1 else 'are'}"
         if yes:
-            raise CommandError(f"{warning} not in this backup: run it without --yes, which asks")
+            raise CommandError(f"{warning} not in this backup: run it without --yes to be asked")
         say(f"{warning} not in this backup, and will be gone.")
     say(f"This is a shop on {network} with {len(moves)} merchant(s); compare with their wallets:")
     for move in moves:
-        say(f"{move.merchant}: the first addresses are {', '.join(move.addresses)}")
+        merchant = printable(move.merchant)  # somebody may have changed the backup
+        say(f"{merchant}: the first addresses are {', '.join(move.addresses)}")
         seen = f"seen up to {move.used[-1]}" if move.used else "nothing seen beyond it"
         say(
-            f"{move.merchant}: the address counter stands at {move.before}, {seen} on the chain;"
+            f"{merchant}: the address counter is {move.before}, {seen} on the chain;"
             f" it will be {move.next_index}. The wallet needs a gap limit of {move.gap_limit}."
         )
+    for program in programs:
+        say(f"A check will run this program: {printable(program)}")
     if not yes:
         click.confirm(question, abort=True, err=True)
 

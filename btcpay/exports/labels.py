@@ -4,8 +4,8 @@ from collections.abc import Container, Iterator
 
 import orjson
 
-from btcpay.exports.payments import PAGE, grouped
-from storage.database import Database, Row
+from btcpay.exports.payments import PAGE
+from storage.database import Database, Row, grouped
 from storage.queries.lists import exports, keyset
 
 MAX_LENGTH = 255  # BIP329 advises wallets to keep this much

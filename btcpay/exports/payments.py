@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from itertools import chain
@@ -13,7 +12,7 @@ from btcpay.values.currencies import value_of
 from btcpay.values.money import SATS_PER_BTC
 from btcpay.values.times import iso_ms
 from btcpay.values.zones import date_of, day_of, zone_of
-from storage.database import Database, Row
+from storage.database import Database, Row, grouped
 from storage.queries.lists import exports, keyset
 
 COLUMNS = (
@@ -47,14 +46,6 @@ def received(
         recorded = {json.loads(event["detail"])["id"]: event["happened_at"] for event in events}
         for row in rows:
             yield _record(merchant, row, outputs[row["id"]], recorded.get(row["id"]))
-
-
-def grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:
-    """The rows by what they have in this column, in their order; no rows for anything else."""
-    found: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row[name]].append(row)
-    return found
 
 
 def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None) -> Row:

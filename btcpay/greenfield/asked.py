@@ -14,7 +14,7 @@ import orjson
 from marshmallow import Schema, ValidationError, fields, validate
 
 from btcpay.invoices.create import BTC, Order
-from btcpay.merchants.branding import INVOICE, MAX_REFERENCE_CHARACTERS
+from btcpay.merchants.branding import INVOICE, MAX_CHARACTERS
 from btcpay.merchants.shops import own_url
 from btcpay.notify.greenfield import OURS
 from btcpay.values.currencies import checked_currency, rounded, unit_of
@@ -145,7 +145,7 @@ def order_of(store: Row, asked: dict[str, Any], metadata: str | None, usual_min:
     details = {
         "description": _line(said.get("itemDesc"), _MAX_DESCRIPTION),
         "customer_email": email if _line(email, _MAX_EMAIL) == email else None,
-        "reference": _line(order_id, MAX_REFERENCE_CHARACTERS),
+        "reference": _line(order_id, MAX_CHARACTERS["reference"]),
         "return_url": way_back or None,
         "confirmations": SPEEDS.get(checkout.get("speedPolicy")),
         "tolerance_percent": None if tolerance_percent is None else str(tolerance_percent),

@@ -47,7 +47,7 @@ class Figures(Collector):
         together = self.counts_together()
         yield _gauge("rate_limit_store_up", "Whether all requests are counted together.", together)
         labels = {"version": __version__, "python": platform.python_version()}
-        build = GaugeMetricFamily("btcpay_build_info", "What serves.", labels=list(labels))
+        build = GaugeMetricFamily("btcpay_build_info", "Versions that serve.", labels=list(labels))
         build.add_metric(list(labels.values()), 1)
         yield build
         if self.folder:
@@ -63,9 +63,9 @@ class Figures(Collector):
         found = {row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)}
         # Every reason, also with 0, so that an alarm can be set on one that never occurred.
         by_reason = {reason: found.get(reason, 0) for reason in REASONS}
-        yield _gauges("invoices_attention", "Invoices that need a human.", "reason", by_reason)
+        yield _gauges("invoices_attention", "Invoices that need attention.", "reason", by_reason)
         settled = int(db.only(tallies.SETTLED)["sats"])
-        yield _gauge("settled_satoshis", "All payments; less after a reorganisation.", settled)
+        yield _gauge("settled_satoshis", "All payments; falls after a reorganisation.", settled)
         if checked_at := meta.time(db, meta.Key.CHECKED_AT):
             yield _gauge(
                 "last_check_timestamp_seconds",
@@ -78,12 +78,12 @@ class Figures(Collector):
         )
         if known := progress_of(db, now):
             yield _gauge("chain_height", "Height of the best block known.", known.height)
-            yield _gauge("blocks_behind", "Blocks that are still to be read.", known.behind)
+            yield _gauge("blocks_behind", "Blocks not read yet.", known.behind)
         good = [row["good_at"] for row in db.rows(peers.ALL) if row["good_at"]]
         lately = sum(ms > to_ms(now - LATELY) for ms in good)
         yield _gauge("peers_good", "Nodes that answered a check within the hour.", lately)
         listens = bool(meta.get(db, meta.Key.LISTENS))
-        yield _gauge("listens", "1 while the check stays, and listens to peers.", int(listens))
+        yield _gauge("listens", "1 while a check stays and listens to peers.", int(listens))
         yield from _gaps(db)
         oldest_ms = db.only(deliveries.OLDEST_WEBHOOK)["at"]
         age = now - from_ms(oldest_ms) if oldest_ms is not None else timedelta()
@@ -113,7 +113,7 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
         ("webhook_deliveries", "Attempts.", "result", ("delivered", "failed", "given_up")),
         ("mails", "Attempts to send a mail.", "result", ("sent", "failed", "given_up")),
         ("explorer_calls", "Calls to explorers.", "host", None),
-        ("explorer_failures", "Questions without a good answer.", "host", None),
+        ("explorer_failures", "Calls without a good answer.", "host", None),
     ):
         family = CounterMetricFamily(f"btcpay_{name}", text, labels=[label])
         for of in each or [of for tallied, of in totals if tallied == name]:
@@ -121,8 +121,8 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
         yield family
     for name, text in (
         ("blocks_read", "Blocks that the checks read."),
-        ("reorganisations", "Changes to a chain that left blocks behind."),
-        ("payments_undone", "Payments that such a change took back."),
+        ("reorganisations", "Reorganisations of the chain."),
+        ("payments_undone", "Payments that a reorganisation took back."),
     ):
         total = totals.get((name.removesuffix("_read"), ""), 0)
         yield CounterMetricFamily(f"btcpay_{name}", text, total)

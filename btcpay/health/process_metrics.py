@@ -36,7 +36,7 @@ class Counters(Collector):
             buckets=BUCKETS_S,
         )
         self._refreshes = Counter(
-            "btcpay_price_refreshes", "Questions to the price sources.", ["outcome"], registry=own
+            "btcpay_price_refreshes", "Rounds of price requests.", ["outcome"], registry=own
         )
         self._priced = Gauge(
             PRICED, "Unix time of the last price.", registry=own, multiprocess_mode="max"

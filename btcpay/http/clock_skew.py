@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 # A Date in whole seconds, the time on the way, and a minute in a cache come to less than this. A
 # clock that is further ahead would let invoices expire too early.
 CLOCK_OFF = timedelta(minutes=2)
-REMEDY = "let the clock be set by NTP: `timedatectl set-ntp true`"
+REMEDY = "set the clock by NTP: `timedatectl set-ntp true`"
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 

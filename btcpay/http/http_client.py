@@ -152,8 +152,16 @@ class Session:
             ) as answer:
                 yield answer
         except (requests.RequestException, HTTPError, OSError, ValueError) as error:
-            way = "through the proxy" if proxy else "be asked"
-            raise Unreachable(f"could not {way}: {type(error).__name__}") from error
+            way = " through the proxy" if proxy else ""
+            raise Unreachable(f"could not be asked{way}: {_cause(error)}") from error
+
+
+def _cause(error: BaseException) -> str:
+    """What the system said, such as "Connection refused"; else a name: texts may hold the URL."""
+    deepest = error
+    while below := deepest.__cause__ or deepest.__context__:
+        deepest = below
+    return getattr(deepest, "strerror", None) or type(error).__name__
 
 
 def _pieces(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from btcpay.http.clock_skew import REMEDY
 from btcpay.merchants.account import address_of, stored_account
-from btcpay.merchants.branding import checked_reference, checked_url
+from btcpay.merchants.branding import checked_line, checked_url
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
 from btcpay.prices.price import Prices
@@ -57,8 +57,8 @@ def live_price(
     price_usd = prices.usd.current()
     if ahead := prices.usd.clock_ahead(now):
         message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
-        log.error("%s of most price sources', so no invoice is made; %s", message, REMEDY)
-        raise PriceUnavailable(f"{message}: no invoice is made until it is set right")
+        log.error("%s of most price sources, so no invoice is made; %s", message, REMEDY)
+        raise PriceUnavailable(f"{message}: no invoice is made until it is corrected")
     if asked == "USD":
         return Price(price_usd, "USD", price_usd)
     if asked == BTC:
@@ -96,7 +96,7 @@ def order_of(
     Raises CommandError for a reference or an address of the shop that no page may show.
     """
     details = dict(wanted)
-    details["reference"] = None if reference is None else checked_reference(reference)
+    details["reference"] = None if reference is None else checked_line("reference", reference)
     details["return_url"] = None if return_url is None else checked_url(return_url)
     amount = details.pop("amount" if currency else "amount_usd")
     hours = details.pop("expires_in_hours", None)

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from btcpay.values.errors import StaleError
+from btcpay.values.errors import Refused
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import events, invoices
@@ -22,13 +22,14 @@ def finish(
 ) -> None:
     """Ends an invoice that still has the status of `row`, and records why.
 
-    `ended`: `tx_hash` and `paid_at` of a paid one, the owner's `settled_reason`. Raises StaleError,
-    which undoes the transaction, when the status has changed since.
+    `ended`: `tx_hash` and `paid_at` of a paid one, the owner's `settled_reason`. Raises Refused
+    (`changed`), which undoes the transaction, when the status has changed since.
     """
     ended = {"tx_hash": None, "paid_at": None, "settled_reason": None} | ended
     ended |= {"status": status, "finished_at": to_ms(now)}
     if db.run(invoices.FINISH, id=row["id"], from_status=row["status"], **ended) != 1:
-        raise StaleError(f"invoice {row['id']} is not {row['status']} any more; try again")
+        message = f"invoice {row['id']} is not {row['status']} any more; try again"
+        raise Refused("changed", message)
     known = {"reason": reason, "explorer": explorer, "settled_reason": ended["settled_reason"]}
     detail = {name: text for name, text in known.items() if text}
     record(db, row["id"], Kind(status), detail, now)

@@ -13,11 +13,12 @@ from storage.queries import attentions, events, payments
 
 @dataclass(frozen=True)
 class Story:
-    """An invoice's row, the verdict on it, what was seen, what happened."""
+    """An invoice's row, the verdict on it, what was seen, what happened.
+
+    The row has `attention`, why it needs a human (a key of settlement's REASONS), and since when.
+    """
 
     row: Row
-    attention: str | None  # why it needs a human: a key of settlement's REASONS
-    attention_since_at: int | None
     verdict: Verdict
     needed: int  # confirmations
     outputs: list[Row]  # vanished ones too
@@ -33,8 +34,6 @@ def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -
     outputs = db.rows(payments.OUTPUTS, invoice_id=invoice_id)
     return Story(
         row=row,
-        attention=row.pop("attention"),
-        attention_since_at=row.pop("attention_since_at"),
         verdict=verdict_on(outputs, settings, row, now, row["tip_height"]),
         needed=rules_for(settings, row).confirmations,
         outputs=outputs,

@@ -1,6 +1,7 @@
 """Keeps what needs attention up to date and publishes what happened, in one transaction."""
 
 import json
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -11,11 +12,14 @@ from btcpay.notify.publish import News, publish
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import Happening, reason_for, stake_sats
 from btcpay.values.currencies import to_minor, value_of
+from btcpay.values.errors import BadRow
 from btcpay.values.money import stored_amount
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import attentions, events, invoices
 from storage.queries.events import Kind
+
+log = logging.getLogger(__name__)
 
 
 def update_attention(
@@ -25,6 +29,7 @@ def update_attention(
 
     Keeps for pages what has come, and publishes the `news` and a new reason, each with the state
     that all of it has led to. Call it in the transaction of the change, behind the balance's lock.
+    Raises BadRow.
     """
     row = db.only(invoices.WHOLE, id=invoice_id)
     verdict = verdict_of(db, settings, row, now)
@@ -48,6 +53,16 @@ def update_attention(
     return reason
 
 
+def try_update(
+    db: Database, settings: Settings, invoice_id: str, now: datetime, news: Sequence[News] = ()
+) -> None:
+    """The same in a loop over invoices: the next is somebody's money too."""
+    try:
+        update_attention(db, settings, invoice_id, now, news)
+    except BadRow:
+        log.exception("where invoice %s stands cannot be said: a row is spoiled", invoice_id)
+
+
 def _is_new(db: Database, row: Row, reason: str, at_stake_sats: int, now: datetime) -> bool:
     """Stores the reason and what is at stake; whether it is another reason than before."""
     before = db.row(attentions.OF_INVOICE, invoice_id=row["id"])
@@ -64,7 +79,10 @@ def _is_new(db: Database, row: Row, reason: str, at_stake_sats: int, now: dateti
 
 def _happening(event: Row) -> Happening | None:
     """None when a reorganisation took back an output that was no payment yet."""
-    kind, detail = event["kind"], json.loads(event["detail"])
+    try:
+        kind, detail = event["kind"], json.loads(event["detail"])
+    except ValueError:
+        raise BadRow(f"{event['detail']!r} is no detail of an event") from None
     if kind == Kind.REORGANISED:
         return Happening("undone", detail["txid"]) if "id" in detail else None
     if kind == Kind.PAID and "settled_reason" in detail:

@@ -11,7 +11,7 @@ from btcpay.invoices.links import most
 from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.customer import mailto
 from btcpay.values.currencies import of_minor, to_minor, value_of
-from btcpay.values.errors import Refused, StaleError
+from btcpay.values.errors import Refused
 from btcpay.values.ids import is_id
 from btcpay.web.pages.languages import gettext
 from storage.database import Row
@@ -81,7 +81,7 @@ def set_small_aside(visit: Visit) -> Response:
     number, reason = 0, gettext("Small amount, set aside with others")
     for row in small:
         id = row["invoice_id"]
-        with suppress(Refused, StaleError):
+        with suppress(Refused):
             by_hand.dismiss(db, settings, id, reason, visit.now, below_minor=below)
             number += 1
     return visit.to("/attention", done="aside", number=number)

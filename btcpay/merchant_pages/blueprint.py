@@ -23,7 +23,7 @@ from btcpay.web.service import Service
 
 def merchant_pages(service: Service) -> Blueprint:
     area = Area(service)
-    login, files = Login(area), downloads.Downloads()
+    login = Login(area)
     area.open("GET", "/login/<secret>", login.show)
     area.open("POST", "/login/<secret>", login.log_in)
     area.get("", home.show)
@@ -40,8 +40,8 @@ def merchant_pages(service: Service) -> Blueprint:
     area.get("/month", month.show)
     area.get("/payments", money.show_payments)
     area.get("/downloads", downloads.show)
-    area.get("/downloads/payments", files.send_payments)
-    area.get("/downloads/labels", files.send_labels)
+    area.get("/downloads/payments", downloads.send_payments)
+    area.get("/downloads/labels", downloads.send_labels)
     area.get("/till", till.show_form)
     area.post("/till", till.press)
     area.get("/till/manifest", till.show_manifest)

@@ -1,7 +1,6 @@
 """Today: what came in, what comes, what needs attention, and how the service stands."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from flask import Response
@@ -9,26 +8,25 @@ from flask import Response
 from btcpay.chain.progress import finished_after, progress_in
 from btcpay.health.state import state_of
 from btcpay.invoices.status import rules_for
-from btcpay.merchant_pages.takings import amounts, chart_of, first_day, takings
+from btcpay.merchant_pages.takings import amounts, chart_of, takings
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants.gap_limit import MARGIN, gap_of
 from btcpay.settings.settings import Settings
 from btcpay.values.currencies import of_minor, value_of
 from btcpay.values.times import from_ms_or_none, to_ms
 from btcpay.values.zones import date_of, day_of
-from storage.database import Row
+from storage.database import Row, grouped
 from storage.queries.lists import today
 from storage.queries.totals import days
 
+DAYS = 30  # in the chart; they are compared with as many before
 LISTED = 5  # invoices of each kind on the page; their lists have all
 MOST_OUTPUTS = 100  # on their way, that are summed
 
 
 def lead_here() -> Response:
     """From `/merchant/`, as some type it."""
-    response = Response(status=302)
-    response.headers["Location"] = address()
-    return response
+    return Response(status=302, headers={"Location": address()})
 
 
 def show(visit: Visit) -> Response:
@@ -37,8 +35,9 @@ def show(visit: Visit) -> Response:
     db, settings, own = service.db, service.settings, {"merchant_id": visit.merchant_id}
     currency = visit.session.currency
     today_number = day_of(to_ms(now), visit.zone)
-    rows = db.rows(days.SINCE, day=first_day(today_number), **own)
-    took = takings(rows, today_number, currency)
+    first = today_number - DAYS + 1
+    rows = db.rows(days.BETWEEN, first=first - DAYS, last=today_number, **own)
+    took = takings(rows, first, today_number, currency)
     outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, **own)
     shop = db.only(today.SHOP, finished_after=finished_after(now), **own)
     progress = progress_in(shop)
@@ -81,51 +80,29 @@ def show(visit: Visit) -> Response:
     )
 
 
-@dataclass(frozen=True)
-class Coming:
-    """What was seen of one invoice and does not count yet; `value` at the invoice's price.
+def by_invoice(rows: Sequence[Row], tip_height: int, settings: Settings) -> list[Row]:
+    """Each invoice once, in the order of the rows of `today.ON_ITS_WAY`, with its `value`.
 
     `confirmations`: of the youngest part, 0 while that waits for a block; `needed` of them.
     """
-
-    invoice_id: str
-    description: str | None
-    reference: str | None
-    value: Decimal
-    currency: str
-    seen_ms: int
-    confirmations: int
-    needed: int
-
-
-def by_invoice(rows: Sequence[Row], tip_height: int, settings: Settings) -> list[Coming]:
-    """Each invoice once, in the order of the rows: those of `today.ON_ITS_WAY`."""
-    outputs: dict[str, list[Row]] = {}
-    for row in rows:
-        outputs.setdefault(row["invoice_id"], []).append(row)
+    outputs = grouped(rows, "invoice_id")
     return [_coming(of_one, tip_height, settings) for of_one in outputs.values()]
 
 
-def sums(coming: Sequence[Coming], currency: str) -> list[tuple[Decimal, str]]:
+def sums(coming: Sequence[Row], currency: str) -> list[tuple[Decimal, str]]:
     """What they are worth together, in each currency; nothing is nothing in the shop's own."""
-    found = {one.currency: Decimal(0) for one in coming} or {currency: of_minor(0, currency)}
+    found = {one["currency"]: Decimal(0) for one in coming} or {currency: of_minor(0, currency)}
     for one in coming:
-        found[one.currency] += one.value
+        found[one["currency"]] += one["value"]
     return [(value, code) for code, value in found.items()]
 
 
-def _coming(outputs: Sequence[Row], tip_height: int, settings: Settings) -> Coming:
-    invoice = outputs[0]
+def _coming(outputs: Sequence[Row], tip_height: int, settings: Settings) -> Row:
+    invoice, heights = outputs[0], [row["block_height"] for row in outputs]
     sats = sum(row["amount_sats"] for row in outputs)
-    currency = invoice["currency"]
-    heights = [row["block_height"] for row in outputs]
-    return Coming(
-        invoice_id=invoice["invoice_id"],
-        description=invoice["description"],
-        reference=invoice["reference"],
-        value=value_of(sats, Decimal(invoice["price"]), currency),
-        currency=currency,
-        seen_ms=min(row["first_seen_at"] for row in outputs),
-        confirmations=0 if None in heights else max(0, tip_height - max(heights) + 1),
-        needed=rules_for(settings, invoice).confirmations,
-    )
+    return invoice | {
+        "value": value_of(sats, Decimal(invoice["price"]), invoice["currency"]),
+        "seen_ms": min(row["first_seen_at"] for row in outputs),
+        "confirmations": 0 if None in heights else max(0, tip_height - max(heights) + 1),
+        "needed": rules_for(settings, invoice).confirmations,
+    }

@@ -8,11 +8,10 @@ from flask import Response
 
 from btcpay.checkout.bip21 import qr_svg
 from btcpay.invoices import by_hand
-from btcpay.invoices.story import Story, story_of
+from btcpay.invoices.story import story_of
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.currencies import asked_of, price_of
-from btcpay.values.errors import CommandError, NotFound, Refused, StaleError
-from btcpay.values.ids import is_id
+from btcpay.values.errors import Refused
 from btcpay.web.pages.languages import gettext
 from storage.models import Invoice
 from storage.queries import invoices
@@ -31,7 +30,8 @@ SHOWN = [
 
 def show(visit: Visit, id: str) -> Response:
     """What was asked for, what came, how it stands and why, what happened; what can be done."""
-    story = _own_story(visit, id)
+    visit.own(invoices.WHOLE, "inv", id)
+    story = story_of(visit.service.db, visit.service.settings, id, visit.now)
     asked_for, asked_in = asked_of(story.row)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came = (one["amount_sats"] for one in story.outputs if one["vanished_at"] is None)
@@ -43,7 +43,7 @@ def show(visit: Visit, id: str) -> Response:
         asked_in=asked_in,
         price=price_of(story.row),
         came_sats=sum(came),
-        attention=story.attention,
+        attention=story.row["attention"],
         verdict=story.verdict,
         needed=story.needed,
         checked_at=story.checked_at,
@@ -58,25 +58,9 @@ def show(visit: Visit, id: str) -> Response:
     )
 
 
-UNKNOWN = "there is no such invoice"
-
-
-def _own_story(visit: Visit, id: str) -> Story:
-    """Raises NotFound for what is no invoice of this merchant's."""
-    if not is_id("inv", id):
-        raise NotFound(UNKNOWN)
-    try:
-        story = story_of(visit.service.db, visit.service.settings, id, visit.now)
-    except CommandError:
-        raise NotFound(UNKNOWN) from None
-    if story.row["merchant_id"] != visit.merchant_id:
-        raise NotFound(UNKNOWN)
-    return story
-
-
 def accept(visit: Visit, id: str) -> Response:
     """What came counts as the whole payment."""
-    reason = _reason(visit) or gettext("Accepted as it arrived")
+    reason = _reason(visit) or gettext("Accepted as received")
     return _decide(visit, id, "accepted", by_hand.settle, reason=reason)
 
 
@@ -96,15 +80,11 @@ def cancel(visit: Visit, id: str) -> Response:
 
 def _decide(visit: Visit, id: str, done: str, decision: Callable[..., Any], **how: Any) -> Response:
     """Back to where the form was, which says what was done, or why nothing was."""
-    own = {"id": id, "merchant_id": visit.merchant_id}
-    if not is_id("inv", id) or visit.service.db.row(invoices.BY_ID, **own) is None:
-        raise NotFound(UNKNOWN)
+    visit.own(invoices.WHOLE, "inv", id)
     try:
         decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
     except Refused as refused:
         done = refused.code
-    except StaleError:
-        done = "changed"
     if visit.form.get("back") == "attention":
         return visit.to("/attention", done=done)
     return visit.to(f"/invoices/{id}", done=done)

@@ -8,20 +8,17 @@ from flask import Response
 
 from btcpay.checkout.amounts import AmountRefused, read_amount
 from btcpay.checkout.bip21 import qr_svg
-from btcpay.checkout.link_page import no_price, too_much
+from btcpay.checkout.link_page import said
 from btcpay.invoices.create import live_price
 from btcpay.invoices.links import AMOUNTS, most, new_link, set_active
 from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import NotFound, PriceUnavailable, TooMuch
-from btcpay.values.ids import is_id
+from btcpay.values.errors import PriceUnavailable, TooMuch
+from btcpay.web.errors import STATUS
 from btcpay.web.pages.languages import gettext
 from schemas.requests import NEW_PRICED_LINK, load
-from storage.database import Row
 from storage.queries import links
 from storage.queries.lists import link_pages as queries
-
-Wrong = dict[str, str]  # by the field: a sentence
 
 
 def show_links(visit: Visit) -> Response:
@@ -33,7 +30,8 @@ def show_links(visit: Visit) -> Response:
 
 def show_link(visit: Visit, id: str) -> Response:
     """One link, its QR code, and the invoices that came through it."""
-    link, url, of_link = _own(visit, id), _url(visit, id), {"payment_link_id": id}
+    link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
+    of_link = {"payment_link_id": id}
     older, newer = queries.INVOICES, queries.INVOICES_NEWER
     listing = Listing("inv", older, newer, queries.INVOICE_PLACE, of_link)
     shown, most = listing.page(visit.service.db, visit.query), queries.MOST_COUNTED
@@ -42,48 +40,43 @@ def show_link(visit: Visit, id: str) -> Response:
 
 def show_card(visit: Visit, id: str) -> Response:
     """A card for the counter: what it is for, and the QR code of the link's page."""
-    link, url = _own(visit, id), _url(visit, id)
+    link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
     brand = visit.pages.brand(visit.merchant_id)
     return visit.page("card.html", brand=brand, link=link, url=url, qr=qr_svg(url))
 
 
 def switch(visit: Visit, id: str, active: bool) -> Response:
     """Lets the link make invoices, or stops it."""
-    set_active(visit.service.db, _own(visit, id)["id"], active, visit.now)
+    visit.own(links.ANY_BY_ID, "lnk", id)
+    set_active(visit.service.db, id, active, visit.now)
     return visit.to(f"/links/{id}", done="on" if active else "off")
-
-
-def _own(visit: Visit, id: str) -> Row:
-    values = {"id": id, "merchant_id": visit.merchant_id}
-    row = visit.service.db.row(queries.LINK, **values) if is_id("lnk", id) else None
-    if row is None:
-        raise NotFound("there is no such payment link")
-    return row
 
 
 def _url(visit: Visit, id: str) -> str:
     return f"{visit.service.settings.base_url}/link/{id}"
 
 
-def show_form(visit: Visit) -> Response:
-    return visit.page("new_link.html", typed={}, wrong={}, problem="")
+def show_form(
+    visit: Visit, status: int = 200, problem: str = "", wrong: dict[str, str] | None = None
+) -> Response:
+    """`wrong`: by the field, a sentence."""
+    values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem}
+    return visit.page("new_link.html", status, **values)
 
 
 def make(visit: Visit) -> Response:
     """Leads to the link of this press (303), or shows the form again with what is wrong."""
     typed, wrong = _typed(visit.form, visit.currency)
     if wrong:
-        return visit.page("new_link.html", 400, typed=visit.form, wrong=wrong, problem="")
+        return show_form(visit, 400, wrong=wrong)
     try:
         id = _made(visit, load(NEW_PRICED_LINK, typed))
-    except TooMuch:
-        return visit.page("new_link.html", 400, typed=visit.form, wrong={}, problem=too_much())
-    except PriceUnavailable:
-        return visit.page("new_link.html", 503, typed=visit.form, wrong={}, problem=no_price())
+    except (TooMuch, PriceUnavailable) as error:
+        return show_form(visit, STATUS[error.code], said(error))
     return visit.to(f"/links/{id}", done="made")
 
 
-def _typed(form: Mapping[str, str], currency: str) -> tuple[dict[str, Any], Wrong]:
+def _typed(form: Mapping[str, str], currency: str) -> tuple[dict[str, Any], dict[str, str]]:
     """What was typed, as a body of create-payment-link has it, and what is wrong with it."""
     typed: dict[str, Any] = {
         name: form[name].replace("\r\n", "\n") for name in ("title", "description") if name in form
@@ -100,7 +93,7 @@ def _typed(form: Mapping[str, str], currency: str) -> tuple[dict[str, Any], Wron
     if not typed.get("title") and not any((price, low, high)) and not wrong:
         wrong["title"] = gettext("Give the link a title or an amount, so that customers know it.")
     if price is not None and (low or high):
-        message = gettext("Leave this empty where the price is fixed.")
+        message = gettext("Leave this empty if the price is fixed.")
         wrong |= {name: message for name in AMOUNTS[1:] if f"{name}_usd" in typed}
     elif low and high and low > high:
         wrong["max_amount"] = gettext("This must not be less than the smallest amount.")

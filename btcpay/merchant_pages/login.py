@@ -33,8 +33,7 @@ class Login:
         opened = sessions.log_in(self._db, secret, former, browser, service.now())
         if opened is None:  # another browser was faster
             return self._page(None)
-        response = Response(status=303)
-        response.headers["Location"] = address()
+        response = Response(status=303, headers={"Location": address()})
         self._area.keep(response, opened)
         return response
 

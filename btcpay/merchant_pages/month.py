@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 from flask import Response
 
-from btcpay.merchant_pages.takings import chart_of, takings_of
+from btcpay.merchant_pages.takings import chart_of, takings
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.zones import date_of, number_of
 from storage.queries.totals import days
@@ -16,11 +16,12 @@ def show(visit: Visit) -> Response:
     """The month of `?month=2026-11`, else this one: one statement, of two months' days at most."""
     today = visit.now.astimezone(visit.zone).date()
     first = _first_of(visit.query.get("month", ""), today)
-    before, after = (first - timedelta(days=1)).replace(day=1), _next(first)
+    before = (first - timedelta(days=1)).replace(day=1)
+    after = (first + timedelta(days=31)).replace(day=1)
     last = after - timedelta(days=1)
-    span = {"day": number_of(before), "last": number_of(last)}
+    span = {"first": number_of(before), "last": number_of(last)}
     rows = visit.service.db.rows(days.BETWEEN, merchant_id=visit.merchant_id, **span)
-    took = takings_of(rows, number_of(first), number_of(last), visit.session.currency)
+    took = takings(rows, number_of(first), number_of(last), visit.session.currency)
     return visit.page(
         "month.html",
         charts=[(one, chart_of(one)) for one in took],
@@ -40,7 +41,3 @@ def _first_of(typed: str, today: date) -> date:
     except ValueError:
         return today.replace(day=1)
     return first if EARLIEST <= first <= today else today.replace(day=1)
-
-
-def _next(first: date) -> date:
-    return (first + timedelta(days=31)).replace(day=1)

@@ -2,11 +2,12 @@
 
 import re
 from decimal import Decimal
+from typing import Any
 
 from flask import Response
 
 from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
-from btcpay.checkout.link_page import no_price, too_much
+from btcpay.checkout.link_page import said
 from btcpay.invoices import create
 from btcpay.invoices.links import most
 from btcpay.merchant_pages.visit import Visit
@@ -43,14 +44,12 @@ def make(visit: Visit) -> Response:
         return show_form(visit, 400, wrong=wrong)
     try:
         id = _made(visit, amount)
-    except TooMuch:
-        return show_form(visit, 400, wrong={"amount": too_much()})
-    except AmountRefused as refused:
-        return show_form(visit, 400, wrong={"amount": str(refused)})
+    except (AmountRefused, TooMuch) as refused:
+        return show_form(visit, 400, wrong={"amount": said(refused)})
     except (InvalidRequest, CommandError) as refused:
-        return show_form(visit, 400, str(refused))
-    except PriceUnavailable:
-        return show_form(visit, 503, no_price())
+        return show_form(visit, 400, said(refused))
+    except PriceUnavailable as error:
+        return show_form(visit, 503, said(error))
     return visit.to(f"/invoices/{id}", done="made")
 
 
@@ -59,7 +58,7 @@ def _made(visit: Visit, amount: Decimal) -> str:
 
     Raises PriceUnavailable, AmountRefused, InvalidRequest, CommandError.
     """
-    service, form, currency = visit.service, visit.form, visit.currency
+    service, form = visit.service, visit.form
     lasts = form.get("lasts", DAY)
     if lasts not in LIVES:
         raise InvalidRequest("the form names no deadline")
@@ -70,13 +69,23 @@ def _made(visit: Visit, amount: Decimal) -> str:
         "customer_email": form["email"].strip() if "email" in form else None,
         "expires_in_hours": LIVES[lasts],
     }
-    body = load(NEW_PRICED_INVOICE, wanted)
-    order = create.order_of(visit.merchant_id, body, currency, form.get("reference"))
-    price = create.live_price(service.db, service.prices, visit.merchant_id, visit.now, currency)
-    high = most(currency)
-    refuse_dust(service, visit.merchant_id, amount, high, currency, price.in_currency)
+    order, price = priced(visit, wanted, form.get("reference"))
     with visit.once("inv", invoices.WHOLE) as (id, is_made):
         if not is_made:
             network = service.settings.network
             create.new_invoice(service.db, network, visit.now, order._replace(id=id), price)
     return id
+
+
+def priced(
+    visit: Visit, wanted: dict[str, Any], reference: str | None = None
+) -> tuple[create.Order, create.Price]:
+    """What a form asks for, in its currency, and the price of now, at which it can be sent.
+
+    Raises PriceUnavailable, AmountRefused, InvalidRequest, CommandError.
+    """
+    service, owner_id, currency = visit.service, visit.merchant_id, visit.currency
+    order = create.order_of(owner_id, load(NEW_PRICED_INVOICE, wanted), currency, reference)
+    price = create.live_price(service.db, service.prices, owner_id, visit.now, currency)
+    refuse_dust(service, owner_id, order.amount, most(currency), currency, price.in_currency)
+    return order, price

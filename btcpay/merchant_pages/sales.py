@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from btcpay.checkout.snapshot import is_taken_back
 from btcpay.merchant_pages.visit import Visit
@@ -16,21 +16,12 @@ REMEMBERED = 50  # sales among which an amount that is sold often is found
 MOST_SUGGESTED = 4
 
 
-@dataclass(frozen=True)
-class Sales:
+def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     """`listed`: the last ones, with `is_taken_back`. `alarms`: of them those that need a human.
 
-    `is_waiting`: whether one is paid but not confirmed, so that it may still be taken back.
+    `is_waiting`: whether one is paid but not confirmed, so that it may still be taken back. One
+    statement. `shown_id`: of the sale that the page shows itself, which needs no alarm.
     """
-
-    listed: list[Row]
-    alarms: list[Row]
-    is_waiting: bool
-    suggested: list[Decimal]
-
-
-def last_sales(visit: Visit, shown_id: str = "") -> Sales:
-    """One statement. `shown_id`: of the sale that the page shows itself, which needs no alarm."""
     rows = visit.service.db.rows(
         merchant_lists.SALES, merchant_id=visit.merchant_id, limit=REMEMBERED
     )
@@ -38,12 +29,12 @@ def last_sales(visit: Visit, shown_id: str = "") -> Sales:
     for row in listed:
         undone = row["attention"] == "reorganised"
         row["is_taken_back"] = undone or is_taken_back(visit.service.settings, row)
-    return Sales(
-        listed=listed,
-        alarms=[row for row in listed if _is_alarm(row) and row["id"] != shown_id],
-        is_waiting=any(row["status"] == "open" and row["covered_at"] for row in listed),
-        suggested=often_sold(rows, visit.currency),
-    )
+    return {
+        "listed": listed,
+        "alarms": [row for row in listed if _is_alarm(row) and row["id"] != shown_id],
+        "is_waiting": any(row["status"] == "open" and row["covered_at"] for row in listed),
+        "suggested": often_sold(rows, visit.currency),
+    }
 
 
 def _is_alarm(row: Row) -> bool:

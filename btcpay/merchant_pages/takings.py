@@ -10,7 +10,6 @@ from typing import NamedTuple
 from btcpay.values.currencies import of_minor, places_of
 from storage.database import Row
 
-DAYS = 30
 MOST_PERCENT = 1000  # beyond that a comparison says nothing
 
 # Units of the chart's box: the page stretches it to any width and height.
@@ -49,17 +48,7 @@ class Takings:
         return of_minor(took.value_minor, self.currency)
 
 
-def first_day(today: int) -> int:
-    """From here on the days are needed: thirty, and thirty before them."""
-    return today - 2 * DAYS + 1
-
-
-def takings(rows: Sequence[Row], today: int, currency: str) -> list[Takings]:
-    """The takings of the thirty days to today, of rows from `first_day` on."""
-    return takings_of(rows, today - DAYS + 1, today, currency)
-
-
-def takings_of(rows: Sequence[Row], first: int, last: int, currency: str) -> list[Takings]:
+def takings(rows: Sequence[Row], first: int, last: int, currency: str) -> list[Takings]:
     """The takings of these days, and of rows before them; a day without a row took nothing.
 
     First those in the currency that the shop counts in, then those of the days in any other

@@ -5,25 +5,27 @@ from decimal import Decimal
 
 from flask import Response
 
-from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
+from btcpay.checkout.amounts import read_amount
 from btcpay.checkout.bip21 import qr_svg
 from btcpay.checkout.invoice_page import page_of
-from btcpay.checkout.link_page import no_price, too_much
-from btcpay.checkout.snapshot import Notices, snapshot_of
+from btcpay.checkout.link_page import said
+from btcpay.checkout.snapshot import Notices, is_taken_back, snapshot_of
 from btcpay.invoices import create
 from btcpay.invoices.links import most
+from btcpay.merchant_pages.new_invoice import priced
 from btcpay.merchant_pages.sales import last_sales
 from btcpay.merchant_pages.visit import Visit, address
-from btcpay.merchants import branding, tips
+from btcpay.merchants import branding
 from btcpay.values.currencies import places_of, rounded
-from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, TooMuch
+from btcpay.values.errors import InvalidRequest, PriceUnavailable
 from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import gettext
-from schemas.requests import NEW_PRICED_INVOICE, load
-from storage.queries import invoices
+from storage.queries import invoices, merchants
 
 # A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
 LIFE_HOURS = Decimal("0.25")
+MOST_TIPS = 4
+MOST_TIP_PERCENT = 50
 CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, not a date
 
 
@@ -31,12 +33,10 @@ def press(visit: Visit) -> Response:
     """Leads to the invoice of this press (303), or says what is wrong with it."""
     try:
         id = _made(visit, *_asked_for(visit))
-    except TooMuch:
-        return show_form(visit, 400, wrong=too_much())
-    except (AmountRefused, InvalidRequest) as refused:
-        return show_form(visit, 400, wrong=str(refused))
-    except PriceUnavailable:
-        return show_form(visit, 503, problem=no_price())
+    except InvalidRequest as refused:
+        return show_form(visit, 400, wrong=said(refused))
+    except PriceUnavailable as error:
+        return show_form(visit, 503, problem=said(error))
     return visit.to(f"/till/{id}")
 
 
@@ -52,12 +52,14 @@ def _asked_for(visit: Visit) -> tuple[Decimal, Decimal]:
 
 
 def set_tips(visit: Visit) -> Response:
-    """Which tips the form offers from now on, none when the field is empty."""
-    try:
-        percents = tips.read_tips(visit.form.get("tips", ""))
-    except CommandError:
+    """Which whole percentages the form offers from now on, from `5 10` or `5 %, 10 %`; or none."""
+    words = visit.form.get("tips", "").replace(",", " ").replace("%", " ").split()
+    percents = [int(word) for word in words if word.isdecimal() and len(word) <= 2]
+    are_right = all(1 <= percent <= MOST_TIP_PERCENT for percent in percents)
+    if len(percents) < len(words) or len(words) > MOST_TIPS or not are_right:
         return show_form(visit, 400, wrong_tips=True)
-    tips.set_tips(visit.service.db, visit.merchant_id, percents)
+    text = " ".join(map(str, percents)) or None
+    visit.service.db.run(merchants.SET_TIPS, id=visit.merchant_id, tip_percents=text)
     return visit.to("/till", done="saved")
 
 
@@ -83,7 +85,7 @@ def show_manifest(visit: Visit) -> Response:
 def show_invoice(visit: Visit, id: str) -> Response:
     """The QR code, then whether it is paid; the script asks the checkout's status."""
     snapshot = snapshot_of(visit.service, id, visit.merchant_id)
-    is_gone = snapshot.is_taken_back or snapshot.has_vanished
+    is_gone = is_taken_back(visit.service.settings, snapshot.row) or snapshot.has_vanished
     brand = visit.pages.brand(visit.merchant_id)
     page = page_of(snapshot, brand, Notices(has_vanished=is_gone))
     receipt_url = f"{visit.service.settings.base_url}/pay/{id}"
@@ -93,7 +95,7 @@ def show_invoice(visit: Visit, id: str) -> Response:
         brand=brand,
         clock_ms=CLOCK_MS,
         tip=Decimal(snapshot.row["tip"] or 0),
-        receipt_qr=qr_svg(receipt_url) if page.state in ("seen", "paid") else None,
+        receipt_qr=qr_svg(receipt_url) if page["state"] in ("seen", "paid") else None,
         sales=last_sales(visit, id),
     )
 
@@ -123,14 +125,10 @@ def _made(visit: Visit, amount: Decimal, tip: Decimal) -> str:
     money has come to it: a page that was gone back to is for the next guest. Raises
     PriceUnavailable, AmountRefused.
     """
-    service = visit.service
-    currency, note = visit.currency, visit.form.get("note")
+    service, note = visit.service, visit.form.get("note")
     wanted = {"amount": amount, "expires_in_hours": LIFE_HOURS, "description": note}
-    order = create.order_of(visit.merchant_id, load(NEW_PRICED_INVOICE, wanted), currency)
+    order, price = priced(visit, wanted)
     order = order._replace(details={**order.details, "tip": str(tip)})
-    price = create.live_price(service.db, service.prices, visit.merchant_id, visit.now, currency)
-    high = most(currency)
-    refuse_dust(service, visit.merchant_id, amount, high, currency, price.in_currency)
     with visit.once("inv", invoices.WHOLE) as (id, is_made):
         of_press = {"id": id, "merchant_id": visit.merchant_id}
         if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, now=to_ms(visit.now), **of_press):

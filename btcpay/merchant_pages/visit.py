@@ -16,14 +16,14 @@ from flask import Response, request
 from btcpay.checkout.cookie import new_form
 from btcpay.merchants.sessions import Session
 from btcpay.values.currencies import CODES, asked_of
-from btcpay.values.errors import InvalidRequest
-from btcpay.values.ids import derived_base62, derived_id
+from btcpay.values.errors import InvalidRequest, NotFound
+from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.zones import zone_of
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
 from btcpay.web.pages.render import Pages, to_root
 from btcpay.web.service import Service
-from storage.database import Query
+from storage.database import Query, Row
 from storage.queries import merchants
 
 ROOT = "/merchant"
@@ -80,21 +80,26 @@ class Visit:
         """The first value of each parameter."""
         return request.args.to_dict()
 
+    def own(self, query: Query, prefix: str, id: str) -> Row:
+        """The merchant's row of this id. Raises NotFound."""
+        asked = {"id": id, "merchant_id": self.merchant_id}
+        row = self.service.db.row(query, **asked) if is_id(prefix, id) else None
+        if row is None or row["merchant_id"] != self.merchant_id:
+            raise NotFound("there is nothing with this id")
+        return row
+
     def is_own_form(self) -> bool:
         """Whether the form that was sent carries this session's token."""
         return hmac.compare_digest(self.form.get("token", "").encode(), self._token.encode())
-
-    def id_of_press(self, prefix: str) -> str:
-        """The id of what this showing of a form makes of its fields, however often it is sent."""
-        return derived_id(prefix, self.secret, f"press {self._press}")
 
     @contextmanager
     def once(self, prefix: str, known: Query) -> Iterator[tuple[str, bool]]:
         """A transaction for what this press makes: its id, and whether `known` finds it made.
 
-        Of two copies of one press the second waits for the merchant's row.
+        The id is that of this showing of a form and its fields, however often they are sent. Of two
+        copies of one press the second waits for the merchant's row.
         """
-        db, id = self.service.db, self.id_of_press(prefix)
+        db, id = self.service.db, derived_id(prefix, self.secret, f"press {self._press}")
         with db.write():
             db.only(merchants.LOCKED, id=self.merchant_id)
             yield id, db.row(known, id=id) is not None
@@ -135,6 +140,4 @@ class Visit:
 
     def to(self, path: str = "", **query: object) -> Response:
         """Leads on after a form (303); `done="settled"` has the next page say so."""
-        response = Response(status=303)
-        response.headers["Location"] = address(path, **query)
-        return response
+        return Response(status=303, headers={"Location": address(path, **query)})

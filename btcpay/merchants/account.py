@@ -20,7 +20,7 @@ from btcpay.bitcoin.descriptor import Descriptor, parse
 from btcpay.bitcoin.descriptor_keys import DescriptorRefused
 from btcpay.bitcoin.hd import SERIALIZED_SIZE, ExtendedKey
 from btcpay.bitcoin.wire import Malformed
-from btcpay.values.errors import AccountKeyRefused, BadRow
+from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.networks import Network
 
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
@@ -57,10 +57,10 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
     """The account that a descriptor or an extended public key names.
 
     Of a key alone the prefix says the `script_type`, unless that is given. Raises
-    AccountKeyRefused, whose message never repeats the key.
+    CommandError, whose message never repeats the key.
     """
     if are_seed_words(text):
-        raise AccountKeyRefused(
+        raise CommandError(
             "these look like the seed words of a wallet. This machine has now been shown them, and"
             " its shell keeps what is typed: whoever reads them can take the money. Make a new"
             " wallet, move all money there, and give the PUBLIC key of one of its accounts instead"
@@ -68,33 +68,33 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
     if "(" not in text:
         return stored_account(_descriptor_of(text, network, script_type))
     if script_type:
-        raise AccountKeyRefused("a descriptor says its kind of addresses itself, without --script")
+        raise CommandError("a descriptor says its own kind of addresses: leave out --script")
     account = stored_account(text)
     if account.is_main != network.main_keys:
         other = "mainnet" if account.is_main else "a test network"
-        raise AccountKeyRefused(f"its keys are of {other}, BTCPAY_NETWORK is {network.name}")
+        raise CommandError(f"its keys are for {other}, but BTCPAY_NETWORK is {network.name}")
     return account
 
 
 def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
     payload = _payload(text)
     if payload[:4] in _PRIVATE_VERSIONS:
-        raise AccountKeyRefused(
+        raise CommandError(
             "this is a private key: never give it to a server; export the account's PUBLIC key"
             " (xpub, zpub, ypub, tpub, vpub or upub) and treat this one as seen by others"
         )
     if payload[:4] not in _PUBLIC_VERSIONS:
-        raise AccountKeyRefused("this is no xpub, ypub, zpub, tpub, upub or vpub")
+        raise CommandError("this is not an xpub, ypub, zpub, tpub, upub or vpub")
     main, promised, prefix = _PUBLIC_VERSIONS[payload[:4]]
     if main != network.main_keys:
         other = "mainnet" if main else "a test network"
-        raise AccountKeyRefused(f"a {prefix} is a key of {other}, BTCPAY_NETWORK is {network.name}")
+        raise CommandError(f"this {prefix} is for {other}, but BTCPAY_NETWORK is {network.name}")
     if promised and script_type and promised != script_type:
-        raise AccountKeyRefused(f"a {prefix} means {promised}, --script says {script_type}")
+        raise CommandError(f"a {prefix} means {promised}, but --script says {script_type}")
     try:
         ExtendedKey.parse(payload)
     except Malformed as error:
-        raise AccountKeyRefused(f"this extended key is invalid: {error}") from None
+        raise CommandError(f"this extended key is invalid: {error}") from None
     version = "0488b21e" if main else "043587cf"  # the only ones that descriptors know (BIP380)
     plain = b58check_encode(bytes.fromhex(version) + payload[4:])
     return _FORMS[script_type or promised or "p2wpkh"].format(plain)
@@ -110,11 +110,11 @@ def are_seed_words(text: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def stored_account(descriptor: str) -> Descriptor:
-    """Parsed once for each merchant and process. Raises AccountKeyRefused."""
+    """Parsed once for each merchant and process. Raises CommandError."""
     try:
         return parse(descriptor)
     except DescriptorRefused as error:
-        raise AccountKeyRefused(str(error)) from None
+        raise CommandError(str(error)) from None
 
 
 def derive(descriptor: str, index: int, network: Network) -> str:
@@ -159,5 +159,5 @@ def _payload(text: str) -> bytes:
     except Malformed:
         payload = b""
     if len(payload) != SERIALIZED_SIZE:
-        raise AccountKeyRefused("this is no extended key: check that it was copied whole")
+        raise CommandError("this is not an extended key: check that all of it was copied")
     return payload

@@ -15,8 +15,8 @@ SHAPE_CONTRAST = 3.0  # WCAG 1.4.11: the button on the page, whichever theme the
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#15181d"  # the backgrounds in static/pages.css
 BUTTON_TEXTS = ("#ffffff", "#000000")
 
-MAX_NAME_CHARACTERS = 60
-MAX_REFERENCE_CHARACTERS = MAX_CONTACT_CHARACTERS = 200
+# Of one line: the seller's name, an order's number, how a customer reaches the merchant.
+MAX_CHARACTERS = {"name": 60, "reference": 200, "contact": 200}
 MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
 MAX_URL_CHARACTERS = 2000  # what every browser takes
 INVOICE = "{invoice}"  # in an address, the place of the invoice's id
@@ -76,23 +76,12 @@ def checked_accent(text: str) -> str:
     return accent
 
 
-def checked_name(text: str) -> str:
-    """The name to show. Raises CommandError unless it is one short line of printable text."""
-    return _line("name", text, MAX_NAME_CHARACTERS)
+def checked_line(what: str, text: str) -> str:
+    """One of MAX_CHARACTERS. Raises CommandError unless it is one short line of printable text.
 
-
-def checked_reference(text: str) -> str:
-    """An order's number, likewise: no mark that turns the direction of writing around either."""
-    return _line("reference", text, MAX_REFERENCE_CHARACTERS)
-
-
-def checked_contact(text: str) -> str:
-    """How a customer reaches the merchant: an address, a number, whatever stands in one line."""
-    return _line("contact", text, MAX_CONTACT_CHARACTERS)
-
-
-def _line(what: str, text: str, most: int) -> str:
-    line = text.strip()
+    That has no mark that turns the direction of writing around either.
+    """
+    line, most = text.strip(), MAX_CHARACTERS[what]
     if not line or not line.isprintable() or len(line) > most:
         raise CommandError(f"the {what} must be printable, 1 to {most} characters")
     return line
@@ -139,20 +128,16 @@ def _has_plain_host(url: str) -> bool:
         return False
 
 
-def checked(
-    name: str | None = None,
-    accent: str | None = None,
-    logo: bytes | None = None,
-    contact: str | None = None,
-) -> dict[str, Any]:
-    """What was given, as columns of the brand's row. Raises CommandError for what is unusable."""
-    columns: dict[str, Any] = {}
-    if name is not None:
-        columns["name"] = checked_name(name)
-    if accent is not None:
-        columns["accent"] = checked_accent(accent)
-    if contact is not None:
-        columns["contact"] = checked_contact(contact)
+def checked(logo: bytes | None = None, **texts: str | None) -> dict[str, Any]:
+    """The logo and what was given of name, accent and contact, as columns of the brand's row.
+
+    Raises CommandError for what is unusable.
+    """
+    columns: dict[str, Any] = {
+        name: checked_accent(text) if name == "accent" else checked_line(name, text)
+        for name, text in texts.items()
+        if text is not None
+    }
     if logo is not None:
         columns |= {
             "logo": logo,

@@ -9,7 +9,6 @@ from fractions import Fraction
 from itertools import pairwise
 
 from storage.database import Database, Row
-from storage.queries import merchants
 from storage.queries.totals import gaps
 
 # A merchant is warned when so much of the wallet's limit is used: with 20, five more may go unpaid.
@@ -55,9 +54,3 @@ def gap_of_merchant(
     paid = [*([] if last is None else [last]), *used]
     after = merchant["next_index"] if next_index is None else next_index
     return gap_of(paid, after, gaps.widest(db, merchant["id"]))
-
-
-def set_gap_limit(db: Database, merchant: Row, limit: int) -> Row:
-    """Notes which gap limit the merchant's wallet is said to have; returns the row as it is now."""
-    db.run(merchants.SAY_GAP, id=merchant["id"], wallet_gap_limit=limit)
-    return merchant | {"wallet_gap_limit": limit}

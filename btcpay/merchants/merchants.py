@@ -5,7 +5,7 @@ from datetime import datetime
 from peewee import IntegrityError
 
 from btcpay.bitcoin.descriptor import Descriptor
-from btcpay.values.errors import AccountKeyRefused, CommandError
+from btcpay.values.errors import CommandError
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
 from storage.queries import merchants, receivers
@@ -16,7 +16,7 @@ def find_merchant(db: Database, name: str) -> Row:
     """The merchant of that name. Raises CommandError when there is none."""
     row = db.row(merchants.BY_NAME, name=name)
     if row is None:
-        raise CommandError(f"there is no merchant {name!r}; `btcpay merchant list` names them")
+        raise CommandError(f"there is no merchant {name!r}; `btcpay merchant list` lists them")
     return row
 
 
@@ -27,9 +27,9 @@ def require_name(name: str) -> None:
 
 
 def refuse_taken(db: Database, account: Descriptor) -> None:
-    """Raises AccountKeyRefused for a key that another merchant has."""
+    """Raises CommandError for a key that another merchant has."""
     if taken := db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity):
-        raise AccountKeyRefused(
+        raise CommandError(
             f"merchant {taken['name']} has this key already: use that merchant, or give this one"
             " another account of the wallet"
         )

@@ -7,7 +7,7 @@ from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.bitcoin.descriptor_checksum import checksum
 from btcpay.bitcoin.hd import HARDENED
 from btcpay.merchants.account import ACCOUNT_DEPTH, stored_account
-from btcpay.values.errors import AccountKeyRefused
+from btcpay.values.errors import CommandError
 from storage.database import Row
 
 MOST_IN_RANGE = 1_000_000  # Bitcoin Core refuses a longer range
@@ -20,7 +20,7 @@ def receiving(account: Descriptor, fingerprint: str | None = None) -> str:
     """The descriptor of the addresses that invoices get, with its checksum.
 
     `fingerprint`, the master key's in 8 hex digits, adds the key's origin, which signing devices
-    ask for. Raises AccountKeyRefused when the key has no path of BIP44.
+    ask for. Raises CommandError when the key has no path of BIP44.
     """
     if fingerprint is not None:
         account = _with_origin(account, fingerprint)
@@ -44,13 +44,13 @@ def import_request(merchant: Row, indexes: range, fingerprint: str | None = None
 
 def _with_origin(account: Descriptor, fingerprint: str) -> Descriptor:
     if not re.fullmatch("[0-9a-f]{8}", fingerprint):
-        raise AccountKeyRefused("a fingerprint has 8 hex digits, such as 73c5da0a")
+        raise CommandError("a fingerprint has 8 hex digits, such as 73c5da0a")
     key, *others = account.keys
     if others or key.origin:
-        raise AccountKeyRefused("the account was added with what it says of its keys' origin")
+        raise CommandError("the account was added with its keys' origin")
     number = key.key.child_number - HARDENED
     if key.key.depth != ACCOUNT_DEPTH or number < 0 or key.steps != (0,):
-        raise AccountKeyRefused("this is no account key (BIP44): its path is not known")
+        raise CommandError("this is not an account key (BIP44): its path is not known")
     coin = 0 if key.is_main else 1
     path = f"{_PURPOSES[account.script_type]}'/{coin}'/{number}'"
     return replace(account, keys=(replace(key, origin=f"{fingerprint}/{path}"),))

@@ -20,7 +20,7 @@ class EventKind(StrEnum):
     )
     INVOICE_PAYMENT_SEEN = (
         "invoice.payment_seen",
-        "Money is on its way to the invoice's address, and does not count yet: `transaction`"
+        "Money is on its way to the invoice's address, but does not count yet: `transaction`"
         " waits in the mempool, or in a block that is not deep enough. Deliver nothing for it.",
     )
     INVOICE_PAYMENT_VANISHED = (
@@ -40,7 +40,7 @@ class EventKind(StrEnum):
     )
     INVOICE_ATTENTION = (
         "invoice.attention",
-        "The invoice needs a human, for the reason in `attention`.",
+        "The invoice needs attention, for the reason in `attention`.",
     )
     PAYMENT_RECEIVED = (
         "payment.received",

@@ -60,22 +60,18 @@ def _add(
     event |= db.only(events.ADD, **event)
     store_id, webhooks = shop
     for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=merchant_id):
-        if receiver["store_id"] is None and wants(receiver, event):
+        if receiver["store_id"] is None and wants(receiver, event["kind"]):
             db.run(deliveries.ADD, **delivery(receiver, event, now))
         elif receiver["store_id"] is not None and receiver["store_id"] == store_id:
             for place, webhook in enumerate(webhooks):
-                if _is_wanted(receiver, webhook):
+                if wants(receiver, webhook):
                     in_line = {"about": f"{event['id']} {place} {webhook}"}
                     in_line["line"] = event["invoice_id"]
                     db.run(deliveries.ADD, **delivery(receiver, event, now) | in_line)
 
 
-def wants(receiver: Row, event: Row) -> bool:
-    """Whether a receiver of the event's merchant wants its kind."""
-    return _is_wanted(receiver, event["kind"])
-
-
-def _is_wanted(receiver: Row, kind: str) -> bool:
+def wants(receiver: Row, kind: str) -> bool:
+    """Whether it is sent events of a kind; a plug-in's are called as its webhooks are."""
     return receiver["kinds"] is None or kind in json.loads(receiver["kinds"])
 
 

@@ -35,7 +35,7 @@ def find(db: Database, receiver_id: str) -> Row:
     """The whole row, with its secret. Raises CommandError when there is none."""
     row = db.row(receivers.BY_ID, id=receiver_id)
     if row is None or row["transport"] in receivers.MAILS:
-        raise CommandError(f"there is no webhook {receiver_id!r}: `btcpay webhook list` names them")
+        raise CommandError(f"there is no webhook {receiver_id!r}: `btcpay webhook list` lists them")
     return row
 
 
@@ -91,7 +91,7 @@ def refuse_url(url: str, network: Network) -> None:
     is_clear = parts.scheme == "http" and not is_here(parts.hostname)
     if is_clear and network.name == "mainnet":
         raise CommandError(
-            "http:// would show payments to whoever listens on the way: use https:// (http:// is"
+            "http:// would show payments to anyone on the way: use https:// (http:// is"
             " for 127.0.0.1 and for test networks)"
         )
 
@@ -104,8 +104,8 @@ def refuse_command(command: str) -> None:
         raise CommandError(f"the command cannot be read: {error}") from None
     if not words or shutil.which(words[0]) is None:
         raise CommandError(
-            f"there is no program {words[0] if words else ''!r} here: give its whole path; for a"
-            " line of shell, sh -c 'LINE'"
+            f"there is no program {words[0] if words else ''!r} here: give its full path; for a"
+            " shell command, sh -c 'LINE'"
         )
 
 
@@ -163,7 +163,7 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
         while rows := db.rows(events.AFTER, number=number, limit=PAGE):
             number = rows[-1]["number"]
             for row in rows:
-                if row["merchant_id"] == receiver["merchant_id"] and wants(receiver, row):
+                if row["merchant_id"] == receiver["merchant_id"] and wants(receiver, row["kind"]):
                     _again(db, receiver, row, now)
                     count += 1
     return count

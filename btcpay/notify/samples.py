@@ -14,9 +14,7 @@ SATS = 41_667
 # Nobody's: they look like none that was given out.
 INVOICE_ID, PAYMENT_ID, LINK_ID = (f"{prefix}_{'0' * 24}" for prefix in ("inv", "pay", "lnk"))
 TX_HASH = "00" * 32
-_PAID = (EventKind.INVOICE_PAID, EventKind.PAYMENT_RECEIVED)
 _STATUSES = {EventKind.INVOICE_EXPIRED: "expired", EventKind.INVOICE_CANCELED: "canceled"}
-_TRANSACTION = (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED)
 # There is no address that somebody could pay to.
 _INVOICE = dict.fromkeys([*(field.name for field in Invoice.PUBLIC), "reference"]) | {
     "id": INVOICE_ID,
@@ -51,7 +49,7 @@ def sample(resources: Resources, merchant_id: int, kind: EventKind, now: datetim
 
 
 def _state(kind: EventKind, at_ms: int) -> dict[str, Any]:
-    is_paid = kind in _PAID
+    is_paid = kind in (EventKind.INVOICE_PAID, EventKind.PAYMENT_RECEIVED)
     came_sats = SATS if is_paid or kind == EventKind.INVOICE_PAYMENT_SEEN else 0
     state: dict[str, Any] = {
         "status": "paid" if is_paid else _STATUSES.get(kind, "open"),
@@ -64,6 +62,6 @@ def _state(kind: EventKind, at_ms: int) -> dict[str, Any]:
     }
     if kind.resource == "payment":
         state["payment"] = _PAYMENT | {"created_at": at_ms}
-    if kind in _TRANSACTION:
+    if kind in (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED):
         state["transaction"] = {"tx_hash": TX_HASH, "amount_sats": SATS}
     return state

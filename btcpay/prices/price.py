@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from urllib.parse import urlsplit
 
 from btcpay.http import http_client
@@ -25,7 +26,7 @@ RETRY_S = 2  # pause after a failure, so that not every request asks a dead sour
 # Threads that wait for another's refresh: with those for the database fewer than a service has.
 _PLACES = threading.Semaphore(20)
 # The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
-_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_steady_s = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,8 @@ class Rate:
             self._good = self._last
             return
         counts = len(prices), len(self.sources)
-        log.error("no price in %s: %d of %d sources answered", self.currency, *counts)
+        message = "no price in %s: %d of %d sources answered; `btcpay doctor` says what to do"
+        log.error(message, self.currency, *counts)
 
 
 class Prices:
@@ -210,7 +212,3 @@ def new_prices(
         )
 
     return Prices(new)
-
-
-def _steady_s() -> float:
-    return time.clock_gettime(_STEADY)

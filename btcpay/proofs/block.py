@@ -69,10 +69,10 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
     if txid_hex(rows[-1][0]) != header.merkle_root:
         raise ProofFailed("the block's transactions do not lead to the header's root")
     if has_twins(rows):
-        raise ProofFailed("the block's last transactions were doubled")
+        raise ProofFailed("the block's last transactions are duplicated")
     first = parts.stripped(0)
     if first[4:41] != b"\x01" + NO_OUTPOINT:  # behind the version: one input, which spends nothing
-        raise ProofFailed("the block's first transaction is no coinbase")
+        raise ProofFailed("the block's first transaction is not a coinbase")
     if len(first) == NODE_BYTES:
         raise ProofFailed("the coinbase is as long as a Merkle node")
     if NO_OUTPOINT in parts.spent:

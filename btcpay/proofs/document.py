@@ -47,7 +47,7 @@ def check_document(document: Any) -> Proven:
         script, confirmations = bytes.fromhex(document["script"]), _whole(document["confirmations"])
         txid = str(document["txid"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CommandError(f"this is no payment proof: {error}") from error
+        raise CommandError(f"this is not a payment proof: {error}") from error
     if confirmations < 1:
         raise ProofFailed("at least one confirmation must be proved")
     return prove(evidence, txid, script, network.max_target_bits, confirmations)
@@ -58,7 +58,7 @@ def load(text: bytes) -> list[Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CommandError("this is no file of `btcpay invoice show ID --proof`") from error
+        raise CommandError("this is not a file of `btcpay invoice show ID --proof`") from error
     documents = value if isinstance(value, list) else [value]
     if not documents:
         raise CommandError("there is no proof in this file")
@@ -67,7 +67,7 @@ def load(text: bytes) -> list[Any]:
 
 def _whole(value: Any) -> int:
     if type(value) is not int:
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f"{value!r} is not a whole number")
     return value
 
 

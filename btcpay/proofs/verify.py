@@ -72,7 +72,7 @@ def prove(
     _require(payment.txid == txid, "the raw transaction has another id")
     _require(bool(headers), "there is no header")
     _check_branch(payment, evidence.payment, headers[0], "the transaction")
-    _require(coinbase.is_coinbase, "the block's first transaction is no coinbase")
+    _require(coinbase.is_coinbase, "the block's first transaction is not a coinbase")
     _require(evidence.coinbase.position == 0, "the coinbase is not the first transaction")
     _check_branch(coinbase, evidence.coinbase, headers[0], "the coinbase")
     _require(
@@ -104,7 +104,7 @@ def _check_work(headers: Sequence[Header], max_target: int, confirmations: int) 
     _require(len(headers) >= confirmations, "fewer headers than confirmations asked for")
     for header in headers:
         _require(header.target <= max_target, "a header claims too little difficulty")
-        _require(header.has_work, "a header has not the work that it claims")
+        _require(header.has_work, "a header lacks the work that it claims")
     for before, after in zip(headers, headers[1:], strict=False):
         _require(after.previous == before.hash, "the headers do not follow one another")
 

@@ -2,10 +2,11 @@
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
 from btcpay.sandbox.errors import JournalError
-from btcpay.sandbox.server import create_app, serve, wall_clock
+from btcpay.sandbox.server import create_app, serve
 from btcpay.sandbox.shop import Shop
 from btcpay.sandbox.state import EXTENSION, open_sandbox
 from btcpay.sandbox.workbench.events import LOG_FILE
@@ -28,7 +29,7 @@ def main() -> None:
             shop = Shop(options.shop, (options.state / KEY_FILE).read_text("ascii").strip())
             (options.state / LOG_FILE).unlink(missing_ok=True)  # of the start before
         app = create_app()
-        app.extensions[EXTENSION] = open_sandbox(options.state, wall_clock, shop)
+        app.extensions[EXTENSION] = open_sandbox(options.state, lambda: int(time.time()), shop)
     except (JournalError, OSError) as error:
         sys.exit(f"the sandbox cannot start: {error}")
     serve(app, options.port)

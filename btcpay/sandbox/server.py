@@ -2,7 +2,6 @@
 
 import logging
 import signal
-import time
 from decimal import Decimal
 
 from flask import Flask, Response, jsonify, request
@@ -21,11 +20,6 @@ MAX_BODY_BYTES = 1_000_000  # a form, or an event
 # What a dollar costs in play money: near what it was when this was written, and never another.
 RATES = {"usd": "1", "eur": "0.92", "gbp": "0.79", "chf": "0.88", "cad": "1.37", "aud": "1.52"}
 RATES |= {"brl": "5.4", "mxn": "18.3", "inr": "84", "jpy": "150", "krw": "1380"}
-
-
-def wall_clock() -> int:
-    """Unix seconds."""
-    return int(time.time())
 
 
 def create_app() -> Flask:

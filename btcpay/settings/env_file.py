@@ -15,9 +15,9 @@ VARIABLE = "BTCPAY_ENV_FILE"  # names the file
 OF_A_FILE = "_FILE"  # behind a variable's name: the file that has its value
 EMPTY_SAYS_SOMETHING = "BTCPAY_METRICS_BIND"
 ACCEPTED = (
-    "a line is NAME=value, without blanks around =; a value with blanks or one of ; & | < > ( ) ~ '"
-    ' stands in double quotes, one with " $ ` or a backslash in single quotes, and nothing behind'
-    " it; no comment ends with a backslash; there are no control characters"
+    "a line is NAME=value, without blanks around =; a value with blanks or any of ; & | < > ( ) ~ '"
+    ' goes in double quotes, one with " $ ` or a backslash in single quotes, with nothing after it;'
+    " a comment does not end with a backslash; control characters are not allowed"
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _LINE = re.compile(
@@ -41,7 +41,7 @@ def parse(text: str, name: str) -> dict[str, str]:
             wrong.append(str(number))
         elif match["name"]:
             found[match["name"]] = match["double"] or match["single"] or match["bare"] or ""
-    mistakes = [f"{name} has Windows line ends (CRLF)"] if "\r\n" in text else []
+    mistakes = [f"{name} has Windows line endings (CRLF)"] if "\r\n" in text else []
     if wrong:
         mistakes.append(f"{name}, line {', '.join(wrong)}: {ACCEPTED}")
     if mistakes:

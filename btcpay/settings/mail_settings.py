@@ -44,8 +44,8 @@ class Sender:
 
 
 @accepting(
-    "smtps://user:password@host:port, or smtp:// for STARTTLS; signs such as @ : / % in user and"
-    " password as %40 %3A %2F %25, and nothing but ASCII"
+    "smtps://user:password@host:port, or smtp:// for STARTTLS; in user and password, signs such"
+    " as @ : / % become %40 %3A %2F %25; ASCII only"
 )
 def smtp_url(text: str) -> MailServer | None:
     if not text:

@@ -1,30 +1,22 @@
 """What each variable accepts, in words, and how its text becomes its value."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 from btcpay.values.networks import AUTO, NETWORKS, Network
 
-T = TypeVar("T")
 
-
-def accepting(what: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Whatever is wrong with a text, the parser's ValueError says what it accepts."""
-
-    def mark(parse: Callable[[str], T]) -> Callable[[str], T]:
-        def checked(text: str) -> T:
-            try:
-                return parse(text)
-            except ValueError:
-                raise ValueError(what) from None
-
-        return checked
-
-    return mark
+@contextmanager
+def accepting(what: str) -> Iterator[None]:
+    """Around a parser: whatever is wrong with a text, the ValueError says what it accepts."""
+    try:
+        yield
+    except ValueError:
+        raise ValueError(what) from None
 
 
 @dataclass(frozen=True)

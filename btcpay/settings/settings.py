@@ -116,7 +116,7 @@ def strange_names(environ: Mapping[str, str], near: float = 0.6) -> dict[str, st
     return {name: "".join(difflib.get_close_matches(name, known, 1, near)) for name in strange}
 
 
-ONION_WAY = "a .onion name with BTCPAY_PROXY alone, such as socks5h://127.0.0.1:9050"
+ONION_WAY = "a .onion name only with BTCPAY_PROXY, such as socks5h://127.0.0.1:9050"
 
 
 def read(environ: Mapping[str, str]) -> Settings:
@@ -144,7 +144,7 @@ def read(environ: Mapping[str, str]) -> Settings:
         setattr(above, one.name, value)
     mistakes += _missing_ways(above)
     if not (above.explorers or above.peers):
-        mistakes.append(f"{VARIABLES['explorers']} accepts none only beside {VARIABLES['peers']}")
+        mistakes.append(f"{VARIABLES['explorers']} accepts none only with {VARIABLES['peers']}")
     if mistakes:
         raise SettingsError(mistakes)
     return Settings(**vars(above))
@@ -154,14 +154,14 @@ def _missing_ways(found: SimpleNamespace) -> Iterator[str]:
     """A proxy that the program cannot use, and onion names without one."""
     if found.proxy.startswith("socks5h:") and find_spec("socks") is None:
         extra = "pip install 'blocktill[socks]'"
-        yield f"{VARIABLES['proxy']} accepts socks5h:// with PySocks alone: {extra}"
+        yield f"{VARIABLES['proxy']} accepts socks5h:// only with PySocks: {extra}"
     is_auto = found.peers == (AUTO,)
     far = is_auto or not all(is_near(host_and_port(place)[0]) for place in found.peers)
     if found.proxy.startswith("http:") and far:
         where = "only peers on this machine or in its network: others need socks5h://"
-        yield f"{VARIABLES['peers']} accepts beside an http:// proxy {where}"
+        yield f"{VARIABLES['peers']} accepts with an http:// proxy {where}"
     if is_auto and not found.network.seeds:
-        yield f"{VARIABLES['peers']} accepts auto on public networks alone"
+        yield f"{VARIABLES['peers']} accepts auto only on public networks"
     if not found.proxy and any(".onion:" in place for place in found.peers):
         yield f"{VARIABLES['peers']} accepts {ONION_WAY}"
     for name in ("explorers", "price_sources", "currency_sources"):
@@ -178,7 +178,7 @@ def _text_of(environ: Mapping[str, str], name: str) -> str:
     if not path:
         return text
     if text:
-        raise SettingsError([f"{name} and {by_file} are both set: one of them is to be taken out"])
+        raise SettingsError([f"{name} and {by_file} are both set: remove one of them"])
     found = env_file.text_of(path, f"{by_file}: {path}").strip()
     if not found:
         raise SettingsError([f"{by_file}: {path} is empty"])

@@ -35,4 +35,4 @@ def _line(name: str, value: str) -> str:
                 return line
         except SettingsError:
             continue
-    raise SettingsError([f"{name}: this value cannot stand in a file of settings"])
+    raise SettingsError([f"{name}: a file of settings cannot hold this value"])

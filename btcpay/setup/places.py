@@ -48,7 +48,7 @@ def make_user(name: str) -> pwd.struct_passwd:
         subprocess.run(words, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         why = getattr(error, "stderr", "").strip() or error
-        raise CommandError(f"the user {name} cannot be made: {why}; make it, or --user") from None
+        raise CommandError(f"cannot create user {name}: {why}; create it or use --user") from None
     return pwd.getpwnam(name)
 
 
@@ -99,6 +99,14 @@ def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
 def is_closed(file: Path) -> bool:
     """Whether the file is there, and others cannot read it: the service's group alone may."""
     return file.exists() and not file.stat().st_mode & OPEN_TO_OTHERS
+
+
+def open_settings(file: str, flags: int) -> int:
+    """As `os.open`. Root follows no link: the service's user may own the folder.
+
+    What is read is written to a file that this user may read.
+    """
+    return os.open(file, flags | (0 if os.geteuid() else os.O_NOFOLLOW))
 
 
 def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:

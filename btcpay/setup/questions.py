@@ -41,11 +41,11 @@ QUESTIONS = (
     Question(
         "smtp_url", "Mail server, such as smtps://user:password@mail.example.com (none: no mail)"
     ),
-    Question("mail_from", "Sender of that mail, such as shop@example.com"),
+    Question("mail_from", "Sender of that mail, such as shop@example.com (none: no mail)"),
     Question("merchant_pages", "The merchant's pages in a browser (on or off)", "off"),
     Question(
         "peers",
-        "Nodes of the Bitcoin network, such as 10.0.0.5:8333, that take the place of explorers.",
+        "Nodes of the Bitcoin network, such as 10.0.0.5:8333, instead of explorers.",
         asked=False,
     ),
     Question("bind", "Where the service listens, as host:port.", asked=False),

@@ -41,7 +41,7 @@ def units(
     for text in (*program, str(env_file), user, str(state or ""), str(backups)):
         if text and not _ONE_WORD.fullmatch(text):
             raise CommandError(
-                f"a unit cannot name {text!r}: choose a path without blanks or signs"
+                f"a unit cannot name {text!r}: choose a path without blanks or special characters"
             )
     elsewhere = state if state and not state.is_relative_to(STATE) else None
     found = {}

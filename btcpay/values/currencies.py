@@ -25,7 +25,7 @@ def checked_currency(code: str) -> str:
     """The code in capitals. Raises CommandError for none of ISO 4217."""
     code = code.upper()
     if code not in CODES:
-        raise CommandError(f"{code!a} is no currency of ISO 4217, such as EUR")
+        raise CommandError(f"{code!a} is not an ISO 4217 currency such as EUR")
     return code
 
 

@@ -1,34 +1,4 @@
-"""Every error that the service raises on purpose.
-
-BtcpayError
- + ApiError                 an answer to a client: `code` (specification, section 7) and a message
- |  + InvalidRequest        a field or parameter is missing, of the wrong type or out of range
- |  |  + TooMuch            an amount that is worth more than may be asked for
- |  + Unauthorized          no valid API key
- |  + Forbidden             the key's scope is too small
- |  + NotFound              nothing with that id belongs to the merchant
- |  + MethodNotAllowed      the path exists, the method does not
- |  + Conflict              the Idempotency-Key is in use, or was used with another body
- |  + PayloadTooLarge       the body is larger than the service reads
- |  + RateLimited           a rolling window is full; says how long to wait
- |  + Busy                  too many wait for the database; nothing was stored
- |  + PriceUnavailable      no trustworthy BTC/USD price right now
- + CommandError             the command line says why and exits 1
- |  + AccountKeyRefused     an extended key that cannot serve a merchant
- |  + StaleError            what was read has changed meanwhile; nothing was written
- |  + Refused               an invoice's owner cannot have this now; says why by a code
- |  + DatabaseNotReady      the schema is older or newer than this program, or of another network
- + SettingsError            mistakes in the environment, all of them; exit status 2
- + FetchError               a server's answer is missing, or is not what was asked for
- |  + Unreachable           no complete answer came
- |  |  + TimedOut           not in time; what was asked may still go on
- |  + BadStatus             a status other than 200
- + ProofFailed              evidence of a payment that does not prove it
- + BadRow                   a stored row that no program of ours has written
- + ExplorerError            a question that no source answered; never means "nothing there"
-    + OutOfQuota            no source may be asked for now
-    + BeyondMoney           the answer shows more than can exist; nothing was written
-"""
+"""Every error that the service raises on purpose."""
 
 import re
 from typing import ClassVar
@@ -45,11 +15,11 @@ class ApiError(BtcpayError):
 
 
 class Busy(ApiError):
-    """A server_error that is 503: it is over soon."""
+    """A server_error that is 503: too many wait for the database, and nothing was stored."""
 
 
 class InvalidRequest(ApiError):
-    code = "invalid_request"
+    code = "invalid_request"  # a field or parameter is missing, of the wrong type or out of range
 
 
 class TooMuch(InvalidRequest):
@@ -57,19 +27,19 @@ class TooMuch(InvalidRequest):
 
 
 class Unauthorized(ApiError):
-    code = "unauthorized"
+    code = "unauthorized"  # no valid API key
 
 
 class Forbidden(ApiError):
-    code = "forbidden"
+    code = "forbidden"  # the key's scope is too small
 
 
 class NotFound(ApiError):
-    code = "not_found"
+    code = "not_found"  # nothing with that id belongs to the merchant
 
 
 class MethodNotAllowed(ApiError):
-    code = "invalid_request"
+    code = "invalid_request"  # the path exists, the method does not
 
     def __init__(self, message: str, allowed: list[str]) -> None:
         super().__init__(message)
@@ -77,15 +47,15 @@ class MethodNotAllowed(ApiError):
 
 
 class Conflict(ApiError):
-    code = "conflict"
+    code = "conflict"  # the Idempotency-Key is in use, or was used with another body
 
 
 class PayloadTooLarge(ApiError):
-    code = "payload_too_large"
+    code = "payload_too_large"  # the body is larger than the service reads
 
 
 class RateLimited(ApiError):
-    code = "rate_limited"
+    code = "rate_limited"  # a rolling window is full
 
     def __init__(self, retry_after_s: int) -> None:
         super().__init__(f"too many requests; retry in {retry_after_s} s")
@@ -93,19 +63,11 @@ class RateLimited(ApiError):
 
 
 class PriceUnavailable(ApiError):
-    code = "price_unavailable"
+    code = "price_unavailable"  # no trustworthy price right now
 
 
 class CommandError(BtcpayError):
     """A command refuses or fails; its message goes to standard error."""
-
-
-class AccountKeyRefused(CommandError):
-    """The extended key is malformed, private, of another network, or contradicts the script."""
-
-
-class StaleError(CommandError):
-    """A state was not any more what it was when it was read; nothing was written."""
 
 
 class Refused(CommandError):
@@ -162,7 +124,7 @@ class BadRow(BtcpayError):
 
 
 class ExplorerError(BtcpayError):
-    """The explorers could not be asked, or their answer could not be believed."""
+    """A question that no source answered to be believed; never means "nothing there"."""
 
 
 class OutOfQuota(ExplorerError):

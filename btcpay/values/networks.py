@@ -28,7 +28,7 @@ PUBLIC_CURRENCY_TICKERS = (
 )
 
 
-class Checkpoint(NamedTuple):
+class Known(NamedTuple):
     height: int
     hash: str
 
@@ -73,7 +73,7 @@ class Network:
     pow_limit_bits: int | None = None
     tip_max_age: timedelta | None = None
     gone_after: timedelta = timedelta(hours=1)
-    checkpoint: Checkpoint | None = None
+    checkpoint: Known | None = None
     port: int = 0
     seeds: tuple[str, ...] = ()
 
@@ -103,7 +103,7 @@ NETWORKS = {
             pow_limit_bits=0x1D00FFFF,  # Bitcoin Core, kernel/chainparams.cpp
             # Two hours without a block happen once in 160,000 blocks (exp(-12)): every three years.
             tip_max_age=timedelta(hours=2),
-            checkpoint=Checkpoint(
+            checkpoint=Known(
                 938_343, "00000000000000000000ccebd6d74d9194d8dcdc1d177c478e094bfad51ba5ac"
             ),
             port=8333,
@@ -126,7 +126,7 @@ NETWORKS = {
             "000000000933ea01ad0ee984209779baaec3ced90fa3f408719526f8d77f4943",
             bytes.fromhex("0b110907"),
             ("https://blockstream.info/testnet/api", "https://mempool.space/testnet/api"),
-            checkpoint=Checkpoint(
+            checkpoint=Known(
                 4_842_348, "000000007a61e4230b28ac5cb6b5e5a0130de37ac1faf2f8987d2fa6505b67f4"
             ),
             port=18333,
@@ -146,7 +146,7 @@ NETWORKS = {
             "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043",
             bytes.fromhex("1c163f28"),
             ("https://mempool.space/testnet4/api",),
-            checkpoint=Checkpoint(
+            checkpoint=Known(
                 123_613, "0000000002368b1e4ee27e2e85676ae6f9f9e69579b29093e9a82c170bf7cf8a"
             ),
             port=48333,
@@ -160,7 +160,7 @@ NETWORKS = {
             "00000008819873e925422c1ff0f99f7cc9bbb232af63a077a480a3633bee1ef6",
             bytes.fromhex("0a03cf40"),
             ("https://mempool.space/signet/api",),
-            checkpoint=Checkpoint(
+            checkpoint=Known(
                 293_175, "00000008414aab61092ef93f1aacc54cf9e9f16af29ddad493b908a01ff5c329"
             ),
             port=38333,

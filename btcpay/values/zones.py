@@ -42,7 +42,7 @@ def checked_zone(name: str) -> str:
     """The name as the time zone database has it. Raises CommandError for none of its names."""
     names = {known.casefold(): known for known in available_timezones() - _NO_ZONES}
     if name.casefold() not in names:
-        raise CommandError(f"{name!a} is no time zone, such as Europe/Berlin or America/New_York")
+        raise CommandError(f"{name!a} is not a time zone such as Europe/Berlin or America/New_York")
     return names[name.casefold()]
 
 
@@ -51,7 +51,7 @@ def zone_of(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError, ValueError, TypeError):
-        raise BadRow(f"{name!r} is no time zone that is known here") from None
+        raise BadRow(f"{name!r} is not a time zone known here") from None
 
 
 def date_of(day: int) -> date:

@@ -7,7 +7,7 @@ import orjson
 from flask import Blueprint, Flask, Request, Response
 from werkzeug.routing import MapAdapter
 
-from btcpay.web.errors import JSON
+JSON = "application/json"
 
 
 class Answer(Response):

@@ -12,7 +12,7 @@ from gunicorn.http.errors import ParseException  # what a broken chunk raises; a
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from btcpay.values.errors import InvalidRequest, PayloadTooLarge
-from btcpay.web.errors import JSON
+from btcpay.web.application import JSON
 
 # Bodies are flat. Python's own parsers differ: 3.11's gives up near 1,000, 3.14's takes 10,000.
 MAX_DEPTH = 100
@@ -32,11 +32,11 @@ def read_body() -> bytes:
     except RequestEntityTooLarge:
         raise too_large from None
     except (OSError, ParseException, HTTPException):
-        raise InvalidRequest("the body did not arrive whole") from None
+        raise InvalidRequest("the body arrived incomplete") from None
     if len(body) > max_bytes:
         raise too_large
     if request.content_length is not None and len(body) < request.content_length:
-        raise InvalidRequest("the body did not arrive whole")
+        raise InvalidRequest("the body arrived incomplete")
     return body
 
 

@@ -2,7 +2,6 @@
 
 import logging
 
-import orjson
 from flask import Response, g
 from werkzeug.exceptions import HTTPException
 
@@ -16,13 +15,12 @@ from btcpay.values.errors import (
     RateLimited,
     Unauthorized,
 )
+from btcpay.web.application import answer
 from storage.database import in_one_line
 from storage.faults import is_outside
 from storage.turns import TooManyWait
 
 log = logging.getLogger(__name__)
-
-JSON = "application/json"
 
 STATUS = {
     "invalid_request": 400,
@@ -39,8 +37,7 @@ STATUS = {
 
 def error_response(error: ApiError) -> Response:
     envelope = {"error": {"code": error.code, "message": str(error)}}
-    body = orjson.dumps(envelope, option=orjson.OPT_APPEND_NEWLINE)
-    response = Response(body, STATUS[error.code], mimetype=JSON)
+    response = answer(envelope, STATUS[error.code])
     if isinstance(error, Unauthorized):
         response.headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, RateLimited):

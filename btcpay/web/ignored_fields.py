@@ -13,17 +13,12 @@ MOST_NAMES = 20
 _NAME = re.compile(r"[!-+\--~](?:[ -+\--~]{0,98}[!-+\--~])?")
 
 
-def unknown(names: Iterable[str], known: Container[str]) -> list[str]:
-    """The unknown names, in their order; no more than the header may have."""
+def unknown(names: Iterable[str], known: Container[str], before: Iterable[str] = ()) -> list[str]:
+    """Those `before` and the unknown names, each once; no more than the header may have."""
     found = (name for name in names if name not in known and _NAME.fullmatch(name))
-    return list(islice(found, MOST_NAMES))
+    return list(islice(dict.fromkeys((*before, *found)), MOST_NAMES))
 
 
 def note(names: Iterable[str], known: Container[str]) -> None:
     """Makes the answer, whatever it is, name the fields that the operation does not know."""
-    g.ignored = [*g.get("ignored", ()), *unknown(names, known)]
-
-
-def header(names: Iterable[str]) -> str:
-    """The header's value; empty when no name was ignored."""
-    return ", ".join(islice(dict.fromkeys(names), MOST_NAMES))
+    g.ignored = unknown(names, known, g.get("ignored", ()))

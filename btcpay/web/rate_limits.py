@@ -57,17 +57,14 @@ class Limiter:
         if store != "memory://":
             self._shared = resolve_name(f"{_SHARED}:SharedWindows")(store, monotonic_s)
 
-    def hit(self, bucket: Bucket, key: str) -> Window:
+    def hit(self, bucket: Bucket, key: str, counts: bool = True) -> Window:
         """Counts one request, unless the window is full: then it is not `allowed`."""
-        return self._ask(bucket, key, True)
+        shared = self._shared and self._shared.ask(bucket, key, counts)
+        return shared or self._own.ask(bucket, key, counts)
 
     def look(self, bucket: Bucket, key: str) -> Window:
-        return self._ask(bucket, key, False)
+        return self.hit(bucket, key, counts=False)
 
     def is_complete(self) -> bool:
         """Whether all requests are counted together; not while a shared store is away."""
         return self._shared is None or self._shared.is_reachable()
-
-    def _ask(self, bucket: Bucket, key: str, counts: bool) -> Window:
-        shared = self._shared and self._shared.ask(bucket, key, counts)
-        return shared or self._own.ask(bucket, key, counts)

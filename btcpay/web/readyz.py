@@ -107,4 +107,4 @@ def _check(state: State, settings: Settings) -> Part:
 def _rate_limits(limiter: Limiter) -> Part:
     if limiter.is_complete():
         return {"ok": True}
-    return {"ok": False, "problem": "the store is away: each process counts by itself"}
+    return {"ok": False, "problem": "the store does not answer: each process counts by itself"}

@@ -3,7 +3,6 @@
 import logging
 import random
 import time
-from collections.abc import Callable
 from typing import Any
 
 from flask import Flask, Request, g, request
@@ -21,22 +20,6 @@ NO_OPERATION = "none"
 
 def watch(app: Flask, counters: Counters) -> None:
     """Runs before everything else on the way in, and after everything else on the way out."""
-    app.before_request(begin)
-    app.after_request(end_of(counters))
-
-
-def begin() -> None:
-    """Gives the request an id of ours: one that a client sends could be another request's.
-
-    It opens nothing, so it need not come from the secure source.
-    """
-    noted = g._get_current_object()  # each use of Flask's own name costs a search
-    noted.began_ns = time.perf_counter_ns()
-    noted.request_id = request_id = f"req_{random.getrandbits(96):024x}"
-    REQUEST_ID.set(request_id)
-
-
-def end_of(counters: Counters) -> Callable[[Answer], Answer]:
 
     def end(response: Answer) -> Answer:
         asked = request._get_current_object()  # type: ignore[attr-defined]
@@ -52,7 +35,19 @@ def end_of(counters: Counters) -> Callable[[Answer], Answer]:
         REQUEST_ID.set("")
         return response
 
-    return end
+    app.before_request(begin)
+    app.after_request(end)
+
+
+def begin() -> None:
+    """Gives the request an id of ours: one that a client sends could be another request's.
+
+    It opens nothing, so it need not come from the secure source.
+    """
+    noted = g._get_current_object()  # each use of Flask's own name costs a search
+    noted.began_ns = time.perf_counter_ns()
+    noted.request_id = request_id = f"req_{random.getrandbits(96):024x}"
+    REQUEST_ID.set(request_id)
 
 
 def _fields(

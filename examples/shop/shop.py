@@ -1,4 +1,4 @@
-"""A whole shop, on Flask: orders, invoices, signed webhooks, and polling besides.
+"""A complete shop on Flask: orders, invoices, signed webhooks, and polling.
 
 BTCPAY_URL=http://127.0.0.1:8000 BTCPAY_KEY=sk_test_... WEBHOOK_SECRET=whsec_... python shop.py
 """
@@ -39,7 +39,7 @@ def ask(path, body=None, **headers):
 
 
 def order(number, article):
-    """Takes an order, once; where to pay it. After a crash anywhere: the same again."""
+    """Takes an order once; answers where to pay it, the same after a crash anywhere."""
     sql("INSERT OR IGNORE INTO orders (number, article) VALUES (?, ?)", number, article)
     ((article, url),) = sql("SELECT article, pay_url FROM orders WHERE number = ?", number)
     if url is None:
@@ -52,13 +52,13 @@ def order(number, article):
 
 
 def set_paid(invoice, paid):
-    """Delivers, or holds back, when that has changed: an UPDATE of one row happens once."""
+    """Delivers or holds back if the state changed: an UPDATE of one row happens once."""
     if sql("UPDATE orders SET paid = ? WHERE invoice = ? AND paid <> ?", paid, invoice, paid):
         print("deliver" if paid else "hold back", invoice, flush=True)
 
 
 def poll():
-    """The second line of defence: what was paid while no webhook came."""
+    """The second line of defence: finds what was paid while no webhook came."""
     while True:
         time.sleep(int(os.environ.get("POLL_SECONDS", "600")))
         try:
@@ -80,7 +80,7 @@ def buy():
 
 @app.post("/hooks")
 def hear():
-    """A webhook only says where to look: so its order, and one that comes twice, do no harm."""
+    """A webhook only says where to look, so one that comes late or twice does no harm."""
     id, at = (request.headers.get(f"webhook-{name}", "") for name in ("id", "timestamp"))
     ours = hmac.digest(SECRET, f"{id}.{at}.".encode() + request.get_data(), hashlib.sha256)
     signed = b"v1," + base64.b64encode(ours)

@@ -12,18 +12,22 @@ from storage.backup.sqlite_file import MOVE_AWAY, NETWORK, copy_all, new_file, p
 class Place(NamedTuple):
     """What a database says of itself: nothing where it is empty or damaged.
 
-    Its network; the counters and names of its merchants, by account.
+    Its network and version; the counters and names of its merchants, by account.
     """
 
     network: str | None = None
+    version: int | None = None
     counters: dict[str, int] = {}
     names: dict[str, str] = {}
 
 
 def look_into(place: sqlite3.Connection) -> Place:
     network = next((row[0] for row in _rows(place, NETWORK)), None)
+    version = next((row[0] for row in _rows(place, "SELECT version FROM schema_version")), None)
     rows = _rows(place, "SELECT account_key, next_index, name FROM merchant")
-    return Place(network, {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows})
+    return Place(
+        network, version, {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows}
+    )
 
 
 def _rows(place: sqlite3.Connection, query: str) -> list[Any]:

@@ -73,7 +73,7 @@ def copy(source: Path, target: Path) -> None:
     except sqlite3.OperationalError as error:
         raise CommandError(f"{source} cannot be copied: {error}") from None
     except sqlite3.DatabaseError as error:
-        raise CommandError(f"{source} is damaged, or no database: {error}") from None
+        raise CommandError(f"{source} is damaged, or not a database: {error}") from None
 
 
 def copy_all(old: sqlite3.Connection, target: Path) -> None:
@@ -92,10 +92,10 @@ def inspect(path: Path, name: Path) -> Contents:
         with closing(read_only(path)) as db:
             found = objects_in(db)
             if not {row[1] for row in found} >= _OURS:
-                raise CommandError(f"{name} is no database of btcpay 0.3.0 or later")
+                raise CommandError(f"{name} is not a database of btcpay 0.3.0 or later")
             if strange := planted(found):
                 raise CommandError(
-                    f"{name} holds what this program's versions do not make, and may run it here:"
+                    f"{name} holds what no version of this program makes, and may run code here:"
                     f" {', '.join(strange[:MOST_NAMED])}"
                 )
             faults = [row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
@@ -145,7 +145,7 @@ def alone(path: Path) -> Iterator[sqlite3.Connection]:
             ) from None
         except sqlite3.DatabaseError as error:
             raise CommandError(
-                f"{path} is no database any more ({error}): {MOVE_AWAY.format(path)}"
+                f"{path} is no longer a database ({error}): {MOVE_AWAY.format(path)}"
             ) from None
         yield db
 

@@ -27,8 +27,8 @@ def require_empty(db: Database) -> None:
     """Raises CommandError when there is a merchant: without one there are no other rows."""
     if rows := db.rows(merchants.ALL):
         raise CommandError(
-            f"the database has the merchant {rows[0]['name']!r} already: make a new one"
-            " (createdb), let BTCPAY_DATABASE_URL name it, and run `btcpay migrate`"
+            f"the database already has the merchant {rows[0]['name']!r}: make a new one"
+            " (createdb), set BTCPAY_DATABASE_URL to it, and run `btcpay migrate`"
         )
 
 

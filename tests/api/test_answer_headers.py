@@ -7,7 +7,7 @@ import pytest
 from builders import Shop
 from werkzeug.test import TestResponse
 
-from btcpay.web.ignored_fields import header, unknown
+from btcpay.web.ignored_fields import unknown
 
 ORDER = {"amount_usd": 25}
 NAMES = "X-Ignored-Fields"
@@ -149,7 +149,7 @@ def test_at_most_twenty_are_named(shop, number):
     names = [f"n{index}" for index in range(number)]
     answer = in_order(shop, ORDER | {f"é{index}": 1 for index in range(50)} | dict.fromkeys(names))
     assert answer.status_code == 201
-    assert answer.headers[NAMES] == ", ".join(names[:20]) == header(names)
+    assert answer.headers[NAMES] == ", ".join(names[:20])
 
 
 def test_no_name_ends_the_header_it_stands_in(shop):

@@ -59,7 +59,7 @@ def test_a_backup_with_more_in_it_is_refused_before_more_than_its_list_is_read(
         file = shutil.copy(kept, tmp_path / "planted.db")
         change(file, statement)
         touched.clear()
-        with pytest.raises(CommandError, match="this program's versions do not make") as caught:
+        with pytest.raises(CommandError, match="no version of this program makes") as caught:
             sqlite_file.inspect(file, file)
         assert name in str(caught.value) and "no such function" not in str(caught.value)
         read = [s for s in touched if not re.search(r"sqlite_master|trusted_schema|\(21,", s)]
@@ -81,20 +81,27 @@ def test_nothing_of_it_gets_into_the_database(database, till, tmp_path):
             assert connection.execute("SELECT name FROM merchant").fetchall() == []
 
 
-# What no program can tell: whose addresses these are
+# What no program can tell: whose addresses, and whose programs these are
 
 
-def test_network_merchants_and_their_first_addresses_are_shown_before_it_asks(till, tmp_path):
+def test_whom_it_pays_and_what_it_runs_are_shown_before_it_asks(till, tmp_path):
     file, place = backed_up(till, tmp_path / "kept.db"), tmp_path / "place.db"
     theirs = parse_account(new_xpub(), till.settings.network)
-    change(file, f"UPDATE merchant SET descriptor = '{theirs}'")  # noqa: S608
+    hides = "shop\x1b[8m"  # ECMA-48: a terminal shows nothing of what follows
+    change(
+        file,
+        f"UPDATE merchant SET descriptor = '{theirs}', name = '{hides}'",  # noqa: S608
+        "INSERT INTO receiver (id, merchant_id, transport, command, created_at)"
+        " SELECT 'whk_1', id, 'command', 'sh -c ' || name, 0 FROM merchant",
+    )
     first = [derive(str(theirs), n, till.settings.network) for n in range(3)]
     process = Terminal(till).start("restore", str(file), BTCPAY_DATABASE_URL=f"sqlite:///{place}")
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1 and not place.exists()
-    assert "a shop on regtest with 1 merchant" in said
-    assert f"shop: the first addresses are {', '.join(first)}" in said
+    assert "a shop on regtest with 1 merchant" in said and "\x1b" not in said
+    assert f"shop\\x1b[8m: the first addresses are {', '.join(first)}" in said
     assert said.index(first[2]) < said.index("Replace")
+    assert "A check will run this program: sh -c shop\\x1b[8m" in said
 
 
 # What would keep payments from being found, or stop the shop later
@@ -109,7 +116,7 @@ TEXT = [
 ]
 SPOILED = {
     "a balance that is text": (TEXT, "INTEGER value in balance.total_sats"),
-    "a key that is none": (["UPDATE merchant SET descriptor = 'wpkh(x)'"], "no xpub or tpub"),
+    "a key that is none": (["UPDATE merchant SET descriptor = 'wpkh(x)'"], "not an xpub or tpub"),
     "an index of 2^31": (["UPDATE invoice SET address_index = 2147483648"], "2147483648"),
     "an index below 0": (["UPDATE invoice SET address_index = -1"], "-1"),
     "a counter of 2^31": (["UPDATE merchant SET next_index = 2147483648"], "2147483648"),
@@ -163,7 +170,7 @@ def test_a_wrong_script_is_derived_again_and_what_was_paid_is_found(till, tmp_pa
         assert f"{other['id']} has payments that did not come to its address" in said
     else:
         said = Terminal(till).run(*words, BTCPAY_DATABASE_URL=url)[1]
-        assert "2 invoices had another script" in said
+        assert "2 invoices had a script that was not" in said
     with on(url, till) as restored:
         assert restored.check().changed == {invoice["id"]: "paid"}
         assert restored.confirm(other).changed == {other["id"]: "paid"}

@@ -49,7 +49,7 @@ def restored(
     file: Path,
     place: Path,
     skip: int = 100,
-    agree: Agree = lambda moves, lost: None,
+    agree: Agree = lambda moves, lost, programs: None,
     **environ: str,
 ) -> Restored:
     """What is below the command line."""
@@ -130,12 +130,12 @@ def test_a_backup_beside_writers_is_one_moment(till, tmp_path):
 
 OTHER_NETWORK = "UPDATE meta SET value = 'signet' WHERE name = 'network'"
 REFUSED = {
-    "no database at all": (lambda path: path.write_bytes(b"hello" * 1000), "or no database"),
+    "no database at all": (lambda path: path.write_bytes(b"hello" * 1000), "or not a database"),
     "of another program": (
         lambda path: (path.unlink(), change(path, "CREATE TABLE note (text TEXT)")),
-        "no database of btcpay",
+        "not a database of btcpay",
     ),
-    "empty": (lambda path: path.write_bytes(b""), "no database of btcpay"),
+    "empty": (lambda path: path.write_bytes(b""), "not a database of btcpay"),
     "damaged": (spoil, "damaged"),
     "cut short": (lambda path: os.truncate(path, path.stat().st_size // 2), "damaged"),
     "of another network": (lambda path: change(path, OTHER_NETWORK), "belongs to signet"),
@@ -202,11 +202,11 @@ def test_a_merchant_whom_only_the_database_in_place_has_is_named_and_not_lost_un
     )
     before, words = content(place), ("restore", str(file))
     said = Terminal(till).run(*words, "--yes", status=1, **url_of(place))[1]
-    assert "other of the database in place is not in this backup" in said
+    assert "other of this database is not in this backup" in said
     assert content(place) == before
     process = Terminal(till).start(*words, **url_of(place))
     said = process.communicate(timeout=60)[1]
-    assert "other of the database in place is not in this backup, and will be gone" in said
+    assert "other of this database is not in this backup, and will be gone" in said
     assert content(place) == before
 
 
@@ -227,7 +227,7 @@ def test_the_owner_sees_what_will_be_and_who_declines_keeps_the_database_as_it_w
     place = shutil.copy(file, tmp_path / "place.db")
     before, asked = content(place), []
 
-    def decline(moves: Sequence[Move], lost: Sequence[str]) -> None:
+    def decline(moves: Sequence[Move], lost: Sequence[str], programs: Sequence[str]) -> None:
         asked.extend(moves)
         raise CommandError("declined")
 

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from addresses import addresses_ms, table_ms
 from compare import Client, Comparison, compare
 from fill import KEYS, fill, invoice_id, secret
 from load import Load
-from pages import pages_ms
 from server import ROOT, WITHOUT_EXTRAS, Server, Servers, processor_ms, python_of
 
 API = "/api/v1/invoices"
@@ -126,7 +124,7 @@ def measure_starts(servers: Servers, database_url: str) -> None:
             bare_s = bare.first_answer_s("GET /1000")
         with servers.service(database_url) as service:
             ratios.append(service.first_answer_s(f"GET {API}", secret("read", 0)) / bare_s)
-    print("\nstart, memory, check, pages")
+    print("\nstart, memory, check")
     show("first answer after start against bare", median(ratios), 1.9, at_most=True)
 
 
@@ -178,12 +176,6 @@ def main() -> None:
         empty = WITHOUT_EXTRAS | {"BTCPAY_DATABASE_URL": fill(folder / "0.db", 0)}
         idle_ms = median(processor_ms("check", empty) for _ in range(TRIES))
         show("an idle check, ms of processor time", idle_ms, 150, at_most=True)
-        show("the curve's table, ms once in a process", table_ms(), 30, at_most=True)
-        for name, took_ms in addresses_ms().items():
-            show(f"a new address, {name}, ms", took_ms, 0.3, at_most=True)
-        for name, took_ms in pages_ms(urls[SMALL]).items():
-            aim = None if name == "to pay, opened" else 1
-            show(f"page {name}, ms of processor beside a bare template", took_ms, aim, at_most=True)
         print(f"\nThe client was busy for at most {client.busiest:.0%} of one processor.")
 
 

@@ -16,7 +16,7 @@ from btcpay.chain.progress import progress_of
 from btcpay.http import http_client
 from btcpay.invoices.events import finish
 from btcpay.values.errors import ExplorerError
-from btcpay.values.networks import Checkpoint
+from btcpay.values.networks import Known
 from btcpay.values.times import from_unix_s, to_ms
 from storage.queries import blocks, invoices, meta
 from storage.queries.meta import Key
@@ -114,7 +114,7 @@ def test_times_that_go_back_and_forth_end_at_a_block_that_is_old_enough(till):
 def refused(till: LiedTo, *roots: str) -> None:
     report = till.check(*roots)
     assert report.chain_failed and not report.complete
-    assert first_of(till) is None and report.blocks == 0
+    assert first_of(till) is None and report.blocks_read == 0
 
 
 def true_first(till: LiedTo) -> int:
@@ -189,7 +189,7 @@ def test_pages_of_two_chains_begin_nothing(till):
         return other(path) if page and int(page[1]) < seam else None
 
     till.liar.instead = answer
-    with pytest.raises(ExplorerError, match="shows headers that are no chain"):
+    with pytest.raises(ExplorerError, match="shows headers that do not form a chain"):
         begin(till.shop.service.db, till.settings.network, till.explorers(), till.clock)
 
 
@@ -225,7 +225,7 @@ def test_where_a_tip_has_an_age_an_older_one_begins_nothing(till):
 def test_a_chain_without_the_checkpoint_is_not_believed(till, height, is_right, error):
     till.shop.invoice()
     hash = till.sandbox.chain.ledger.hashes[100] if is_right else "00" * 32
-    network = replace(till.settings.network, checkpoint=Checkpoint(height, hash))
+    network = replace(till.settings.network, checkpoint=Known(height, hash))
     explorers = Explorers(network, [till.liar.root], http_client.Session(4))
     db = till.shop.service.db
     if error:
@@ -244,7 +244,7 @@ def test_where_one_of_two_answers_its_word_does_and_that_is_said(
     mute = till.liar if which == "the first" else second
     mute.instead = lambda _: say("no", status)
     assert till.check(till.liar.root, second.root).complete
-    assert "reading begins with the word of 127.0.0.1 alone" in caplog.text
+    assert "only 127.0.0.1 says where reading begins" in caplog.text
 
 
 def test_one_that_rests_does_not_keep_reading_from_beginning(till, open_liar, caplog):
@@ -253,7 +253,7 @@ def test_one_that_rests_does_not_keep_reading_from_beginning(till, open_liar, ca
     both = till.explorers(till.liar.root, second.root)
     both._quota.refused(second.root.removeprefix("http://"), 3600)
     assert till.check(till.liar.root, second.root).complete
-    assert "alone: 127.0.0.1 asked to be left alone, and is until" in caplog.text
+    assert "begins: 127.0.0.1 asked to be left alone, and is until" in caplog.text
 
 
 def test_when_nobody_answers_the_reason_is_kept_until_reading_begins(till, open_liar):
@@ -332,7 +332,7 @@ def test_an_idle_shop_goes_on_at_the_tip_when_an_invoice_comes(till):
     till.clock.move(hours=1)
     report = till.check()
     assert report.changed == {invoice["id"]: "paid"} and report.complete
-    assert report.blocks == 3  # the invoice's, and two that are not two hours older
+    assert report.blocks_read == 3  # the invoice's, and two that are not two hours older
 
 
 @pytest.mark.parametrize(("days", "reads"), [(6.9, True), (7.1, False)])
@@ -340,7 +340,7 @@ def test_a_shop_is_idle_a_week_after_its_last_invoice_ended(till, days, reads):
     idle(till)
     till.clock.move(days=days)
     till.mine()
-    assert (till.check().blocks == 1) == reads
+    assert (till.check().blocks_read == 1) == reads
 
 
 @pytest.mark.parametrize("depth", [1, 6, 12])

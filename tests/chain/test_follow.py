@@ -68,7 +68,7 @@ def test_a_new_tip_takes_its_hash_its_header_and_its_block(till):
     report = till.check()
     tip = till.sandbox.chain.ledger.tip.hash
     asked = ["/blocks/tip/hash", f"/block/{tip}/header", f"/block/{tip}/raw"]
-    assert till.liar.asked == asked and report.calls == 3 and report.blocks == 1
+    assert till.liar.asked == asked and report.calls == 3 and report.blocks_read == 1
     assert is_whole(till)
 
 
@@ -82,7 +82,7 @@ def test_a_gap_is_followed_page_by_page(till, gap):
     till.mine(gap)
     till.liar.asked.clear()
     report = till.check()
-    assert report.complete and report.blocks == gap and is_whole(till)
+    assert report.complete and report.blocks_read == gap and is_whole(till)
     pages = till.liar.count("^/blocks")
     assert pages <= gap / 10 + 4
 

@@ -118,6 +118,6 @@ def test_headers_that_nobody_worked_for_are_left_at_their_first_page(till):
         worthless.append(view(height) | fields | shown | {"version": 1, "bits": 0x1D00FFFF})
     real = till.liar.instead
     till.liar.instead = lambda path: say(worthless) if path == "/blocks/2026" else real(path)
-    with pytest.raises(ExplorerError, match="has not the work that it claims"):
+    with pytest.raises(ExplorerError, match="lacks the work that it claims"):
         follow(till, till.liar.root)
     assert till.liar.count("^/blocks") == 3 and top(till) == 2_016

@@ -108,9 +108,9 @@ def test_a_header_that_does_not_link_is_refused_wherever_it_is():
 
 def test_a_header_without_the_work_that_it_claims_is_refused():
     last = parse_header(HEADERS[0])
-    refused("has not the work", REGTEST, [made(last, works=False)], last)
+    refused("lacks the work", REGTEST, [made(last, works=False)], last)
     lazy = build_header(1, last.hash, "11" * 32, last.time, EASIEST, 1)
-    refused("has not the work", OLD_MAINNET, [lazy], last)
+    refused("lacks the work", OLD_MAINNET, [lazy], last)
 
 
 def test_a_header_that_is_easier_than_its_network_allows_is_refused():
@@ -126,7 +126,7 @@ def test_a_header_that_is_easier_than_its_network_allows_is_refused():
 def test_a_target_that_is_none_is_met_by_nothing(bits):
     last = parse_header(HEADERS[0])
     raw = build_header(1, last.hash, "11" * 32, last.time, bits, 1)
-    refused("has not the work", REGTEST, [raw], last)
+    refused("lacks the work", REGTEST, [raw], last)
     assert parse_header(raw).work == 0
 
 

@@ -61,8 +61,8 @@ def test_a_newest_block_that_nobody_has_keeps_no_other_from_being_read(till):
     newest = till.sandbox.chain.ledger.tip.hash
     till.liar.lies = {f"/block/{newest}/raw": lambda _: say("later", 404)}
     report = till.check()
-    assert (report.blocks, report.behind) == (19, 1) and report.changed == {invoice["id"]: "paid"}
-    assert not report.complete
+    assert (report.blocks_read, report.blocks_behind, report.complete) == (19, 1, False)
+    assert report.changed == {invoice["id"]: "paid"}
 
 
 def gone(till: LiedTo, *heights: int) -> None:
@@ -87,13 +87,13 @@ def test_blocks_that_nobody_has_keep_no_later_ones_from_being_read(till, count):
         pass
     till.liar.asked.clear()
     report = till.check()
-    assert raws(till) == [] and report.behind == count and not report.complete
+    assert raws(till) == [] and report.blocks_behind == count and not report.complete
 
 
 def fail_twice(till: LiedTo) -> None:
     """After the first time a block is asked for again in a minute."""
     for _ in range(2):
-        assert till.check().behind == 1
+        assert till.check().blocks_behind == 1
         till.clock.move(minutes=1)
     till.clock.move(minutes=-1)
 
@@ -102,10 +102,10 @@ def test_one_failure_makes_an_old_block_wait_for_a_minute(till):
     till.mine()
     gone(till, till.sandbox.chain.ledger.height)
     till.clock.move(hours=3)
-    assert till.check().behind == 1
+    assert till.check().blocks_behind == 1
     till.liar.lies.clear()
     till.clock.move(seconds=59)
-    assert till.check().behind == 1
+    assert till.check().blocks_behind == 1
     till.clock.move(seconds=2)
     assert till.check().complete
 
@@ -118,7 +118,7 @@ def test_a_block_that_nobody_has_is_asked_for_again_after_an_hour(till):
     fail_twice(till)
     till.liar.lies.clear()
     till.clock.move(minutes=59)
-    assert till.check().behind == 1
+    assert till.check().blocks_behind == 1
     till.clock.move(minutes=1, seconds=1)
     till.liar.asked.clear()
     assert till.check().complete and raws(till) == [height - 1]
@@ -136,7 +136,7 @@ def test_a_block_is_passed_over_for_as_long_as_it_is_old_but_not_a_new_one(till,
     till.liar.lies.clear()
     if waits:
         till.clock.move(minutes=waits, seconds=-30)
-        assert till.check().behind == 1
+        assert till.check().blocks_behind == 1
         till.clock.move(seconds=31)
     assert till.check().changed == {invoice["id"]: "paid"}
 
@@ -252,7 +252,7 @@ def test_a_block_that_leaves_the_chain_while_it_is_read_is_not_kept(till):
 
     report = Report()
     reader_of(till, reorganise)._read(row, report)
-    assert report.blocks == 0 and report.changed == {} and till.payments() == []
+    assert report.blocks_read == 0 and report.changed == {} and till.payments() == []
     assert till.look(invoice)["status"] == "open" and till.balance() == (0, 0)
 
 
@@ -272,7 +272,7 @@ def test_two_runs_at_once_read_each_block_once_and_settle_once(till):
         with db.connected():
             report = till.checker(db, till.explorers(db=db)).run()
         db.close()
-        return report.blocks
+        return report.blocks_read
 
     assert sum(at_once(2, run)) == 16
     assert till.check().complete and unread(till) == 0
@@ -297,9 +297,13 @@ def test_a_run_that_ends_by_time_goes_on_in_the_next(till, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(read, "time", Time)
         report = till.check()
-    assert report.behind == 21 - report.blocks and 0 < report.blocks < 5 and not report.complete
+    assert (
+        report.blocks_behind == 21 - report.blocks_read
+        and 0 < report.blocks_read < 5
+        and not report.complete
+    )
     till.liar.asked.clear()
-    assert till.check().blocks == 21 - report.blocks
+    assert till.check().blocks_read == 21 - report.blocks_read
     assert till.look(invoice)["status"] == "paid"
 
 
@@ -310,7 +314,7 @@ def test_nothing_expires_while_blocks_are_unread(till, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(read, "MOST_S", -1)
         report = till.check()
-    assert report.behind == 3 and report.looked == 0 and report.changed == {}
+    assert report.blocks_behind == 3 and report.looked_at == 0 and report.changed == {}
     assert till.check().changed == {invoice["id"]: "expired"}
 
 
@@ -326,7 +330,7 @@ def test_the_hours_calls_end_a_run_and_the_next_hour_goes_on(lied_to):
         till.liar.asked.clear()
         report = till.check()
         assert len(till.liar.asked) <= 60
-        read_in.append(report.blocks)
+        read_in.append(report.blocks_read)
         till.clock.move(hours=1, minutes=2)
         assert len(read_in) < 12
     assert sum(read_in) == 100 and till.check().complete
@@ -345,7 +349,7 @@ def test_while_a_pause_is_made_up_for_new_customers_are_seen_within_five_minutes
         reports = [till.check() for _ in range(5) if till.clock.move(minutes=1) is None]
         assert till.kinds(invoice) == ["seen"]
     left = unread(till)
-    assert left > 50 and reports[-1].behind == left and reports[-1].behind_h == 1
+    assert left > 50 and reports[-1].blocks_behind == left and reports[-1].hours_behind == 1
     till.mine()
     till.check()
     assert till.look(invoice)["status"] == "paid" and unread(till) == left
@@ -354,11 +358,11 @@ def test_while_a_pause_is_made_up_for_new_customers_are_seen_within_five_minutes
 def test_with_the_smallest_budget_each_run_reads_a_block(lied_to):
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="24")
     invoice = till.shop.invoice()
-    behind = [till.confirm(invoice).behind]
+    behind = [till.confirm(invoice).blocks_behind]
     while behind[-1]:
         till.clock.move(minutes=20)
         report = till.check()
-        behind.append(report.behind)
+        behind.append(report.blocks_behind)
         assert len(behind) < 30
     assert till.look(invoice)["status"] == "paid"
 

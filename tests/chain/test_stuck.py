@@ -102,7 +102,7 @@ def test_what_was_said_of_more_blocks_holds_for_the_whole_run(till, open_liar):
     second = open_liar(till)
     invoice, seen = till.shop.invoice(expires_in_hours=1), till.shop.invoice()
     till.pay(seen, 1_000)
-    assert till.look_for(seen).looked == 1
+    assert till.look_for(seen).looked_at == 1
     freeze(till)
     till.mine(40)
     till.clock.move(minutes=61)

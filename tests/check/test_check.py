@@ -63,7 +63,7 @@ def test_a_block_pays_although_nobody_has_looked_at_the_page_or_asked_for_the_ad
     txid = till.pay(invoice)
     till.mine()
     run = till.check()
-    assert (run.changed, run.looked) == ({invoice["id"]: "paid"}, 0)
+    assert (run.changed, run.looked_at) == ({invoice["id"]: "paid"}, 0)
     assert till.look(invoice)["tx_hash"] == txid
     assert till.kinds(invoice) == ["seen", "payment", "paid"]
 
@@ -80,7 +80,7 @@ def test_a_block_that_spends_its_inputs_otherwise_ends_what_waits_without_a_look
     invoice = till.shop.invoice(expires_in_hours=1)
     replace(till.sandbox.wallet, till.now, seen_waiting(till, invoice), away=True)
     till.mine()
-    assert till.check().looked == 0
+    assert till.check().looked_at == 0
     assert till.balance() == (0, 0) and till.payments() == []
     assert till.kinds(invoice) == ["seen", "vanished"]
     till.clock.move(hours=1)
@@ -156,7 +156,7 @@ def test_no_price_is_asked_for_while_nothing_has_confirmed(till, ticker):
     invoice = till.shop.invoice()
     till.pay(invoice)
     asked = ticker.asked
-    assert till.look_for(invoice).looked == 1
+    assert till.look_for(invoice).looked_at == 1
     assert ticker.asked == asked
     till.mine()
     till.check()
@@ -237,7 +237,7 @@ def test_looks_after_a_run_are_counted_with_it(till):
     for _ in range(3):
         till.clock.move(seconds=10)
         checker.look_again(report)
-    assert report.looked == 4 and asked(till) - before == report.calls
+    assert report.looked_at == 4 and asked(till) - before == report.calls
 
 
 def test_a_block_that_comes_after_the_run_is_read_when_the_mempool_no_longer_shows_a_payment(till):
@@ -249,7 +249,7 @@ def test_a_block_that_comes_after_the_run_is_read_when_the_mempool_no_longer_sho
     report = checker.run()
     till.mine()
     till.clock.move(seconds=10)
-    assert checker.look_again(report) and report.blocks == 1
+    assert checker.look_again(report) and report.blocks_read == 1
     assert till.kinds(invoice) == ["seen", "moved", "payment"]
 
 

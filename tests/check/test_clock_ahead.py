@@ -60,7 +60,7 @@ def test_a_clock_that_is_days_ahead_passes_over_no_block(till, clock):
 def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, caplog):
     invoice = five_minutes_before_its_end(till)
     run = till.check(clock=ahead_of(clock, minutes=6))
-    assert (run.looked, run.failed, run.changed, run.complete) == (1, [], {}, False)
+    assert (run.looked_at, run.failed, run.changed, run.complete) == (1, [], {}, False)
     # The explorers tell the present, which goes on meanwhile.
     assert 300 < run.clock_ahead_s <= 360 and status(till, invoice) == "open"
     assert meta.get(till.shop.service.db, meta.Key.CHECKED_AT) is None
@@ -148,7 +148,7 @@ def test_an_explorer_that_does_not_answer_leaves_it_to_the_next(lied_to, clock):
     till.liar.instead = lambda _: dropped
     invoice = five_minutes_before_its_end(till)
     run = till.check(clock=ahead_of(clock, minutes=6))
-    assert run.looked == 1 and run.clock_ahead_s and status(till, invoice) == "open"
+    assert run.looked_at == 1 and run.clock_ahead_s and status(till, invoice) == "open"
 
 
 def test_an_explorer_that_is_late_by_itself_postpones_the_end(lied_to, clock):
@@ -176,7 +176,7 @@ def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to, clock):
 
     till.liar.instead = step
     run = till.check(clock=machine)
-    assert (run.looked, run.changed, run.complete) == (0, {}, False)
+    assert (run.looked_at, run.changed, run.complete) == (0, {}, False)
     assert run.clock_ahead_s and status(till, invoice) == "open"
 
 

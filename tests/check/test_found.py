@@ -17,10 +17,10 @@ from btcpay.cli.context import Shell
 from btcpay.merchants.merchants import set_mail
 from btcpay.notify.mail.transport import add_overdue
 
-LATE = "previews are late for 1 invoices that somebody waits for"
+LATE = "previews are late for 1 of the invoices whose page is open"
 RUNS = {
     "nothing is wrong": ({}, True),
-    "a block is still to be read": ({"behind": 1}, False),
+    "a block is still to be read": ({"blocks_behind": 1}, False),
     "an invoice could not be looked for": ({"failed": ["inv"]}, False),
     "the chain may not be whole": ({"stuck": "it stands still"}, False),
     "the chain could not be followed": ({"chain_failed": True}, False),
@@ -38,8 +38,8 @@ def test_a_run_has_found_all_payments_unless(case):
 
 @pytest.fixture
 def busy(tmp_path, ticker, clock):
-    """A shop whose explorer allows a call a minute; its blocks are read."""
-    limits = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "60"}
+    """A shop whose explorer allows fewer calls than twenty pages need; its blocks are read."""
+    limits = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "100"}
     with open_till(tmp_path, ticker, clock, **ON | limits) as till:
         till.shop.invoice()
         assert till.check().complete

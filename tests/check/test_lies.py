@@ -70,8 +70,8 @@ def nothing_is_stored(till: LiedTo, reply: Reply, caplog: pytest.LogCaptureFixtu
     till.liar.instead = about_raw(reply)
     caplog.clear()
     report = till.check()
-    assert not report.complete and report.chain_failed and report.behind == 1
-    assert report.blocks == 0 and report.changed == {} and dump(till.shop) == before
+    assert not report.complete and report.chain_failed and report.blocks_behind == 1
+    assert report.blocks_read == 0 and report.changed == {} and dump(till.shop) == before
     return caplog.text
 
 
@@ -79,7 +79,7 @@ def the_second_is_asked(till: LiedTo, invoice: dict, caplog: pytest.LogCaptureFi
     """What a run says that has an honest explorer behind the liar."""
     caplog.clear()
     report = till.check(till.liar.root, till.liar.honest)
-    assert report.complete and report.blocks == 1 and report.changed[invoice["id"]] == "paid"
+    assert report.complete and report.blocks_read == 1 and report.changed[invoice["id"]] == "paid"
     txids = {tx.txid for tx in till.sandbox.chain.ledger.tip.txs[1:]}
     assert {payment["tx_hash"] for payment in till.payments()} == txids
     return caplog.text
@@ -156,9 +156,9 @@ def with_fields(block: Block, **fields: int) -> Block:
 
 
 HEADER_LIES = {
-    no_work: "has not the work that it claims",
+    no_work: "lacks the work that it claims",
     too_easy: "claims too little difficulty",
-    no_target: "has not the work that it claims",
+    no_target: "lacks the work that it claims",
 }
 
 

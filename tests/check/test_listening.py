@@ -84,7 +84,7 @@ def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):
     till.shop.sql("UPDATE output SET inputs = '[3]'")
     both = waiting(till, till.pay_outputs((invoice, 6_000), (other, 7_000)))
     announce(till, both)
-    assert till.kinds(other) == ["seen"] and "is spoiled" in caplog.text
+    assert till.kinds(other) == ["seen"] and "is damaged" in caplog.text
 
 
 class Told:
@@ -130,4 +130,4 @@ def test_an_explorer_that_has_not_heard_of_it_yet_takes_nothing_back(till):
             till.clock.move(minutes=minutes)
             peers = Peers(till.settings.network, [peer.place], db.close)
             report = replace(till.checker(peers=(peer.place,)), peers=peers).run()
-            assert report.looked == 1 and till.kinds(invoice) == kinds
+            assert report.looked_at == 1 and till.kinds(invoice) == kinds

@@ -46,3 +46,16 @@ def test_a_spoiled_address_stops_no_run(till):
     till.open_page(odd, sound)
     report = till.confirm(sound)
     assert report.changed == {sound["id"]: "paid"} and odd["id"] in report.failed
+
+
+@pytest.mark.parametrize(
+    "what", ["invoice SET amount_usd_quote = 'much'", "event SET detail = '{'"]
+)
+def test_a_block_that_leaves_with_a_payment_to_a_spoiled_invoice_stops_no_run(till, what):
+    odd = till.shop.invoice()
+    till.confirm(odd)
+    till.shop.sql(f"UPDATE {what}")  # noqa: S608
+    sound = till.shop.invoice()
+    till.sandbox.chain.reorganise(1, till.now)
+    assert till.confirm(sound).changed == {sound["id"]: "paid"}
+    assert [payment["invoice_id"] for payment in till.payments()] == [sound["id"]]

@@ -177,7 +177,7 @@ def test_the_pages_own_texts_have_a_contrast_of_aa(theme):
 )
 def test_a_name_is_one_short_printable_line(name):
     with pytest.raises(CommandError, match="printable"):
-        branding.checked_name(name)
+        branding.checked_line("name", name)
 
 
 def test_a_name_is_text_and_never_markup(shop, btcpay):

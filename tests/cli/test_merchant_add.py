@@ -11,7 +11,7 @@ from paths import PROJECT
 from btcpay.bitcoin.descriptor_checksum import checksum
 from btcpay.cli.merchant.merchant import key_of, show_first_addresses
 from btcpay.merchants.account import are_seed_words, parse_account
-from btcpay.values.errors import AccountKeyRefused, CommandError
+from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 
 # The first of BIP39's test vectors with 12 and with 24 words.
@@ -110,7 +110,7 @@ def test_seed_words_are_not_repeated_and_what_has_happened_is_named(name, shop):
     words, typed = SEEDS[name]
     said = add(shop, "second", *words, "--yes", typed=typed, status=1)
     assert "seed words" in said and "has now been shown them" in said
-    assert "move all money there" in said and "copied whole" not in said
+    assert "move all money there" in said and "all of it was copied" not in said
     assert not any(word in said for word in ("legal", "winner", "sausage", "acoustic", "bless"))
     assert names(shop) == ["shop"]
 
@@ -130,7 +130,7 @@ LOOK = {
     " ".join(TWELVE.split()[:11]): False,
     f"{TWENTY_FOUR} more": False,
     "": False,
-    "xpub" + "9Ab" * 36: False,  # a key that was not copied whole
+    "xpub" + "9Ab" * 36: False,  # a key that was not all of it was copied
     " ".join(["xpub6CUGRUo"] * 12): False,  # twelve words with digits in them
 }
 
@@ -138,5 +138,5 @@ LOOK = {
 @pytest.mark.parametrize("text", LOOK)
 def test_what_looks_like_seed_words(text):
     assert are_seed_words(text) == LOOK[text]
-    with pytest.raises(AccountKeyRefused, match="seed words" if LOOK[text] else "copied whole"):
+    with pytest.raises(CommandError, match="seed words" if LOOK[text] else "all of it was copied"):
         parse_account(text, NETWORKS["regtest"])

@@ -17,11 +17,11 @@ def test_an_option_that_stands_before_the_command_is_shown_its_place(till):
         ("check --env-file=x", "--env-file FILE"),
         ("check --log-json", "--log-json"),
     ):
-        message = f"{usage.split()[0]} stands before the command: btcpay {usage} COMMAND"
+        message = f"{usage.split()[0]} goes before the command: btcpay {usage} COMMAND"
         assert message in Terminal(till).run(*words.split(), status=2)[1]
 
 
-UNKNOWN = "there is no merchant 'x'; `btcpay merchant list` names them"
+UNKNOWN = "there is no merchant 'x'; `btcpay merchant list` lists them"
 REFUSED = {
     "key issue x --scope read": UNKNOWN,
     "merchant brand x": UNKNOWN,
@@ -37,7 +37,7 @@ REFUSED = {
     "invoice create x --usd 1": UNKNOWN,
     "link create x": UNKNOWN,
     "link deactivate lnk_x": "there is no payment link 'lnk_x'",
-    f"verify-proof {PROJECT}/README.md": "this is no file of `btcpay invoice show ID --proof`",
+    f"verify-proof {PROJECT}/README.md": "this is not a file of `btcpay invoice show ID --proof`",
 }
 
 
@@ -70,4 +70,4 @@ def test_in_a_terminal_a_secret_is_said_to_be_shown_once(shop: Shop, tmp_path: P
     assert terminal.process.wait(60) == 0
     assert terminal.end(0) == 0
     secret, talk = terminal.screen.text.splitlines()[:2]
-    assert secret.startswith("sk_test_") and talk.startswith("shown this once")
+    assert secret.startswith("sk_test_") and talk.startswith("shown only this once")

@@ -96,7 +96,7 @@ def test_migrate_does_not_bring_another_networks_database_up_to_date(till):
 def test_check_and_doctor_of_a_shop_without_a_merchant_say_so_and_end_well(till, tmp_path):
     empty = {"BTCPAY_DATABASE_URL": new_database(tmp_path, "empty")}
     output, said = Terminal(till).run("check", **empty)
-    assert "was asked for: 0" in output and "no merchant" in said and "BTCPAY_DATABASE_URL" in said
+    assert "in the mempool: 0" in output and "no merchant" in said and "BTCPAY_DATABASE_URL" in said
     assert '"merchants": 0' in Terminal(till).run("check", "--json", **empty)[0]
     assert Terminal(till).json("check")["merchants"] == 1
     assert "merchant" not in Terminal(till).run("check")[1]

@@ -55,6 +55,11 @@ def test_the_message_never_holds_the_query(server):
         assert "hunter2" not in str(caught.value)
 
 
+def test_the_message_says_why_nobody_answered():
+    with pytest.raises(Unreachable, match="^could not be asked: Connection refused$"):
+        http_client.Session().get("http://127.0.0.1:9/", 20, http_client.Response(bytes, 100))
+
+
 def test_a_server_that_says_nothing_is_left_at_the_time_out(server, released):
     server.instead = lambda _: silent(released)
     began_s = time.monotonic()
@@ -138,7 +143,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(certified):
     with FakeEsplora() as fake:
         fake.secure(certified)
         fake.instead = lambda _: say(b"there")
-        with pytest.raises(Unreachable):
+        with pytest.raises(Unreachable, match="certificate verify failed"):
             get(fake)
 
 

@@ -58,7 +58,7 @@ def test_no_form_is_taken_from_another_page(shop, browser):
     for path in (path for rule in paths for path in filled(rule, own)):
         for headers in FOREIGN:
             answer = client.post(f"/merchant{path}", data={"token": token}, headers=headers)
-            assert answer.status_code == 403 and "not sent by this page" in answer.text, path
+            assert answer.status_code == 403 and "did not come from this page" in answer.text, path
     assert dump(shop) == before
     assert browser.get().status_code == 200
 
@@ -82,7 +82,7 @@ def test_no_form_is_taken_without_the_token_of_its_session(shop, browser):
         for name, token in tokens.items():
             new_minute(shop)
             answer = browser.post(path, token)
-            refused = answer.status_code == 403 and "not sent by this page" in answer.text
+            refused = answer.status_code == 403 and "did not come from this page" in answer.text
             assert refused, (path, name)
     assert dump(shop) == before
 

@@ -51,7 +51,7 @@ def test_days_are_whole_and_those_of_the_shops_zone(shop, browser, clock):
         made.append(invoice["id"])
     browser.log_in()
     assert 'value="2026-01-01"' in browser.page("/downloads").source
-    assert "those of Europe/Berlin" in browser.page("/downloads").source
+    assert "in the time zone Europe/Berlin" in browser.page("/downloads").source
     listed = browser.page("/payments").source
     assert listed.index("Mon, Mar 30, 2026") < listed.index(">12:00\u202fAM<")
     day = "2026-03-29"
@@ -64,10 +64,12 @@ def test_days_are_whole_and_those_of_the_shops_zone(shop, browser, clock):
 
 
 def test_a_few_at_once_and_then_others_wait(shop, browser):
-    opened = [browser.get("/downloads/payments", buffered=False) for _ in range(AT_ONCE)]
+    first, *others = (browser.get("/downloads/payments", buffered=False) for _ in range(AT_ONCE))
     assert browser.get("/downloads/labels", buffered=True).status_code == 429
-    opened[0].close()
+    first.close()
     assert browser.get("/downloads/labels", buffered=True).status_code == 200
+    for one in others:
+        one.close()
 
 
 def test_a_server_sends_a_long_file_and_keeps_the_connection(shop, tmp_path):

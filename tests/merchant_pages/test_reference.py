@@ -16,7 +16,7 @@ from btcpay.exports.labels import labels
 from btcpay.exports.payments import csv_lines, defused, received
 from btcpay.invoices import create
 from btcpay.merchant_pages.lists.listing import SIZE
-from btcpay.merchants.branding import checked_reference
+from btcpay.merchants.branding import checked_line
 from btcpay.notify import read
 from btcpay.values.errors import CommandError
 from schemas.resources import Resources
@@ -66,7 +66,7 @@ def order(shop, reference, merchant_id=None):
 def test_what_is_no_line_of_print_is_refused(shop):
     for text in REFUSED.values():
         with pytest.raises(CommandError, match="printable"):
-            checked_reference(text)
+            checked_line("reference", text)
     terminal = Terminal(SimpleNamespace(shop=shop))
     for words in (["--reference", REFUSED["a line end"]], ["--return", "javascript:alert(1)"]):
         said = terminal.run("invoice", "create", "shop", "--usd", "5", *words, status=1)[1]

@@ -3,22 +3,25 @@
 import pytest
 
 from btcpay.merchant_pages.takings import (
-    DAYS,
     HEIGHT,
     STEP,
     Sum,
     amounts,
     chart_of,
-    first_day,
     takings,
 )
 
 TODAY = 20_000
+DAYS = 30
 
 
 def day(number, minor, currency="USD", payments=1, unpriced=0):
     sums = {"payments": payments, "unpriced": unpriced, "received_sats": 5, "value_minor": minor}
     return {"day": number, "currency": currency} | sums
+
+
+def thirty_days(rows, currency):
+    return takings(rows, TODAY - DAYS + 1, TODAY, currency)
 
 
 NOTHING = Sum()
@@ -37,7 +40,7 @@ SUMS = {
 @pytest.mark.parametrize("case", SUMS)
 def test_the_sums_of_thirty_days(case):
     rows, today, whole = SUMS[case]
-    (took,) = takings(rows, TODAY, "USD")
+    (took,) = thirty_days(rows, "USD")
     assert (took.by_day[TODAY], took.whole, len(took.by_day)) == (today, whole, DAYS)
 
 
@@ -54,16 +57,16 @@ COMPARED = {
 
 def test_the_comparison_with_the_thirty_days_before():
     for case, (before, now, percent) in COMPARED.items():
-        rows = [day(first_day(TODAY), before), day(TODAY, now)]
-        assert takings(rows, TODAY, "USD")[0].percent == percent, case
+        rows = [day(TODAY - 2 * DAYS + 1, before), day(TODAY, now)]
+        assert thirty_days(rows, "USD")[0].percent == percent, case
         # What was counted otherwise meanwhile is in none of the two sums.
-        assert takings([*rows, day(TODAY - 31, 5, "EUR")], TODAY, "USD")[0].percent is None
+        assert thirty_days([*rows, day(TODAY - 31, 5, "EUR")], "USD")[0].percent is None
 
 
 def test_two_currencies_are_two_sums_and_never_one():
     rows = [day(TODAY - 1, 700), day(TODAY - 1, 50, "EUR"), day(TODAY, 20, "EUR")]
     rows += [day(TODAY - DAYS, 9_000, "GBP")]  # before the thirty days
-    took = takings(rows, TODAY, "EUR")
+    took = thirty_days(rows, "EUR")
     assert [(one.currency, one.whole.value_minor) for one in took] == [("EUR", 70), ("USD", 700)]
 
     def shown(day):
@@ -86,7 +89,7 @@ TOPS = {
 def test_the_upper_edge_is_a_round_number_whose_half_is_one_too(currency):
     places = {"USD": 2, "JPY": 0, "KWD": 3}[currency]
     for most, top in TOPS[currency]:
-        (took,) = takings([day(TODAY, most, currency)], TODAY, currency)
+        (took,) = thirty_days([day(TODAY, most, currency)], currency)
         chart = chart_of(took)
         assert chart.top == top and chart.top % 2 == 0
         height = max(HEIGHT // 100, -(-most * HEIGHT // (top * 10**places)))
@@ -95,7 +98,7 @@ def test_the_upper_edge_is_a_round_number_whose_half_is_one_too(currency):
 
 def test_bars_stand_in_their_order_on_the_ground_and_a_day_without_a_payment_has_none():
     rows = [day(TODAY - 2, 500), day(TODAY - 1, 1), day(TODAY, 0, unpriced=1)]
-    chart = chart_of(takings(rows, TODAY, "USD")[0])
+    chart = chart_of(thirty_days(rows, "USD")[0])
     assert chart.box == f"0 0 {DAYS * STEP} {HEIGHT}"
     assert [bar.day for bar in chart.bars] == list(range(TODAY - DAYS + 1, TODAY + 1))
     assert all(bar.y + bar.height == HEIGHT for bar in chart.bars)

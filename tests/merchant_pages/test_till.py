@@ -127,9 +127,9 @@ STANDS = {
     ),
     "a payment that waits for its block": (partial(pay, confirmed=False), False, "on its way"),
     "a payment in a block": (pay, False, "is confirmed"),
-    "the time is over": (overdue, False, "Nothing should be sent"),
-    "an end without a payment": (expired, False, "Nothing should be sent"),
-    "a payment after the end": (expired_and_paid_late, False, "also came"),
+    "the time is over": (overdue, False, "Nobody should pay"),
+    "an end without a payment": (expired, False, "Nobody should pay"),
+    "a payment after the end": (expired_and_paid_late, False, "came too late"),
 }
 
 

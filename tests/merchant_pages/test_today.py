@@ -69,7 +69,7 @@ def test_a_check_that_does_not_run_is_said_first(shop, browser):
     assert "late" not in browser.page().texts
     meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=15))
     page = browser.page()
-    assert warning not in page.source and "complete 15 minutes ago" in words(page.texts["late"])
+    assert warning not in page.source and "completed 15 minutes ago" in words(page.texts["late"])
     shop.clock.move(minutes=1)
     assert warning in browser.page().source
 

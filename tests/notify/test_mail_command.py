@@ -46,7 +46,7 @@ def test_what_is_no_address_and_a_shop_without_a_mail_server_are_told(till):
     _, message = Terminal(till).run(*words, "a@example.com\nBcc: b@example.com", status=1)
     assert "is not an address such as" in message and "\nBcc" not in message
     _, message = Terminal(till).run(*words, "owner@shop.example")
-    assert "nothing is sent before BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set" in message
+    assert "nothing is sent until BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set" in message
     _, message = Terminal(till).run(*words)
     assert "nothing is sent" not in message
 
@@ -77,7 +77,7 @@ def test_a_check_sends_and_a_dead_mail_server_changes_nothing_for_it(till, serve
 
 DOCTOR = {
     "a server that lets us in": ({}, "green", "127.0.0.1 takes mail from pay@shop.example"),
-    "nobody there": ({"BTCPAY_SMTP_URL": "smtp://127.0.0.1:1"}, "yellow", "could not be spoken to"),
+    "nobody there": ({"BTCPAY_SMTP_URL": "smtp://127.0.0.1:1"}, "yellow", "Connection refused"),
     "no sender": ({"BTCPAY_MAIL_FROM": ""}, "yellow", "only one of BTCPAY_SMTP_URL and"),
     "a wrong password": (
         {"BTCPAY_SMTP_URL": "smtp://shop%40example.com:wrong-word@127.0.0.1:PORT"},

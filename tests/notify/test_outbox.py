@@ -135,7 +135,7 @@ def test_five_days_without_success_disable_and_the_doctor_says_so_before(till):
         till.shop.invoice()
         deliver(till)
     assert endpoint(till, added)["disabled_at"] is None
-    assert "has taken nothing since" in found(till)[f"webhook {added.id}"].sentence
+    assert "has accepted nothing since" in found(till)[f"webhook {added.id}"].sentence
     till.clock.move(hours=2)
     till.shop.invoice()
     deliver(till)

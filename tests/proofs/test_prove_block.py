@@ -160,7 +160,7 @@ def test_a_doubled_tail_is_refused_though_it_leads_to_the_root(count, tail):
     honest, doubled = block_of(txs), [*txs, *txs[-tail:]]
     prove_block(honest, hash_of(honest))
     assert merkle_root([txid_bytes(tx.txid) for tx in doubled]) == honest[36:68]
-    refused(honest[:80] + body(doubled), "doubled")
+    refused(honest[:80] + body(doubled), "duplicated")
 
 
 # 64 bytes: what is a transaction, and what a node of the tree (CVE-2017-12842)
@@ -193,7 +193,7 @@ def parse(raw: bytes) -> list[Tx]:
 def test_a_row_that_decodes_as_transactions_is_refused_for_its_first():
     """A miner who made ids such that the pairs decode: the first is still no coinbase."""
     pairs = [small_tx(b"\x01\x02\x03" + bytes([n])) for n in range(4)]
-    refused(block_of(pairs), "no coinbase")
+    refused(block_of(pairs), "not a coinbase")
 
 
 def test_a_coinbase_as_long_as_a_node_is_refused():
@@ -244,7 +244,7 @@ NO_COINBASE: dict[str, list[Tx]] = {
 
 @pytest.mark.parametrize("txs", NO_COINBASE.values(), ids=NO_COINBASE)
 def test_a_block_without_a_coinbase_in_front_is_refused(txs):
-    refused(block_of(txs), "no coinbase")
+    refused(block_of(txs), "not a coinbase")
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])

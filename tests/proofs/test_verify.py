@@ -169,7 +169,7 @@ FORGERIES: dict[str, tuple[Evidence, str]] = {
     "a coinbase's branch longer than a block can have": (
         with_coinbase(merkle=["00" * 32] * (MAX_BRANCH + 1)), "branch of the coinbase is too long"),
     "a coinbase that is none": (
-        replace(VALID, coinbase=branch(TXS[1], leaves_of(TXS), 1)), "is no coinbase"),
+        replace(VALID, coinbase=branch(TXS[1], leaves_of(TXS), 1)), "is not a coinbase"),
     "a coinbase that is not in the block": (
         with_coinbase(raw_tx=coinbase(script_sig=b"\x01\x09").raw),
         "branch of the coinbase does not lead"),
@@ -179,11 +179,11 @@ FORGERIES: dict[str, tuple[Evidence, str]] = {
     "a header of 81 bytes": (with_headers(FIRST + b"\0"), DECODES_NOT),
     "a header of another block": (with_headers(SECOND, THIRD), NO_BRANCH),
     "the first header of mainnet": (with_headers(GENESIS_MAINNET), NO_BRANCH),
-    "a header without work": (with_headers(without_work(FIRST)), "not the work"),
-    "a follower without work": (with_headers(FIRST, without_work(SECOND)), "not the work"),
-    "a header whose target is none": (with_headers(with_bits(FIRST, 0x04923456)), "not the work"),
-    "a header whose target is zero": (with_headers(with_bits(FIRST, 0x03000000)), "not the work"),
-    "a header whose target overflows": (with_headers(with_bits(FIRST, 0xFF123456)), "not the work"),
+    "a header without work": (with_headers(without_work(FIRST)), "lacks the"),
+    "a follower without work": (with_headers(FIRST, without_work(SECOND)), "lacks the"),
+    "a header whose target is none": (with_headers(with_bits(FIRST, 0x04923456)), "lacks the"),
+    "a header whose target is zero": (with_headers(with_bits(FIRST, 0x03000000)), "lacks the"),
+    "a header whose target overflows": (with_headers(with_bits(FIRST, 0xFF123456)), "lacks the"),
     "an easier target than the network allows": (
         with_headers(header(ROOT, bits=0x2100FFFF)), "too little difficulty"),
     "a follower of an easier target": (

@@ -30,7 +30,7 @@ INTRODUCTION = {
     "a payment link": r"http://127\.0\.0\.1:\d+/link/lnk_\w{24}\n",
     "the workbench": r"(?m)^http://127\.0\.0\.1:\d+/$",
     "the log": r"(?m)^log .*/sandbox/sandbox\.log, webhooks\.log \(emptied at each start\)$",
-    "how to begin anew": r"(?m)^begin anew +`rm -r .*/sandbox .*/btcpay\.db\*`",
+    "how to start over": r"(?m)^start over +`rm -r .*/sandbox .*/btcpay\.db\*`",
     "the merchant's pages": r"(?m)^shop's pages +http://127\.0\.0\.1:\d+/merchant/login/\w{24}$",
 }
 
@@ -105,9 +105,9 @@ def test_in_one_folder_it_is_one_shop_until_a_part_of_it_is_removed(tmp_path):
     talk = second.talk.read_text()
     assert "btcpay: the check was killed (signal 9);" in talk and "HTTP 503" in talk
 
-    # A chain that was removed alone is refused, with what begins anew.
+    # A chain that was removed alone is refused, and how to start over is said.
     shutil.rmtree(tmp_path / "sandbox")
-    with pytest.raises(AssertionError, match=r"sandbox is older than .*btcpay\.db.* begins anew"):
+    with pytest.raises(AssertionError, match=r"sandbox is older than .*btcpay\.db.* starts over"):
         start_playground(tmp_path)
 
 

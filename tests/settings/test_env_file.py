@@ -138,7 +138,7 @@ def test_every_wrong_line_is_named_and_line_ends_of_windows_once():
     with pytest.raises(SettingsError) as caught:
         parse("A=1\r\n\r\nB = 2\nC=3\r\nD=$\n", "f")
     assert caught.value.mistakes == [
-        "f has Windows line ends (CRLF)",
+        "f has Windows line endings (CRLF)",
         f"f, line 3, 5: {ACCEPTED}",
     ]
 

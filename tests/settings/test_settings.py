@@ -224,16 +224,16 @@ def test_peers_stand_beside_explorers_or_in_their_place():
     assert read(environ).peers == places and read(environ).explorers
     assert read(environ | {"BTCPAY_EXPLORERS": "none"}).explorers == ()
     (alone,) = mistakes(EXPLORERS="none")
-    assert alone == "BTCPAY_EXPLORERS accepts none only beside BTCPAY_PEERS"
+    assert alone == "BTCPAY_EXPLORERS accepts none only with BTCPAY_PEERS"
     tor = "http://127.0.0.1:8118"
     (far,) = mistakes(PEERS="10.0.0.5:8333,node.lan:8333", PROXY=tor)
-    assert far.startswith("BTCPAY_PEERS accepts beside an http:// proxy only peers on this machine")
+    assert far.startswith("BTCPAY_PEERS accepts with an http:// proxy only peers on this machine")
     read({"BTCPAY_PEERS": "10.0.0.5:8333", "BTCPAY_PROXY": tor})
     assert read({"BTCPAY_PEERS": "auto", "BTCPAY_NETWORK": "signet"}).peers == ("auto",)
     for ways, network, said in (
-        ({"PEERS": "auto"}, "regtest", "accepts auto on public networks alone"),
-        ({"PEERS": "abc.onion:8333"}, "signet", "accepts a .onion name with BTCPAY_PROXY alone"),
-        ({"PEERS": "auto", "PROXY": tor}, "signet", "accepts beside an http:// proxy only"),
+        ({"PEERS": "auto"}, "regtest", "accepts auto only on public networks"),
+        ({"PEERS": "abc.onion:8333"}, "signet", "accepts a .onion name only with BTCPAY_PROXY"),
+        ({"PEERS": "auto", "PROXY": tor}, "signet", "accepts with an http:// proxy only"),
     ):
         (mistake,) = mistakes(NETWORK=network, **ways)
         assert mistake.startswith(f"BTCPAY_PEERS {said}")
@@ -253,7 +253,7 @@ def test_the_confirmations_follow_the_amount_from_each_step_on():
 def test_an_onion_name_needs_a_proxy_that_looks_names_up(name):
     text = f"http://{'a' * 56}.onion/api" + ("#/usd" if name == "PRICE_SOURCES" else "")
     (mistake,) = mistakes(**{name: text})
-    assert mistake.startswith(f"{PREFIX}{name} accepts a .onion name with BTCPAY_PROXY alone")
+    assert mistake.startswith(f"{PREFIX}{name} accepts a .onion name only with BTCPAY_PROXY")
     read({PREFIX + name: text, "BTCPAY_PROXY": "http://127.0.0.1:8118"})
     (mistake,) = mistakes(PROXY="socks5://127.0.0.1:9050")
     assert mistake.endswith("; socks5:// would look names up on this machine")
@@ -272,7 +272,7 @@ WRONG_FILES = {
     "is missing": (None, "cannot be read: No such file or directory"),
     "is empty": (b"", "is empty"),
     "has a line end alone": (b"\n", "is empty"),
-    "is no UTF-8": (b"hunter2\xff", "is not in UTF-8"),
+    "is not UTF-8": (b"hunter2\xff", "is not in UTF-8"),
 }
 
 

@@ -55,7 +55,7 @@ def test_what_no_line_can_say_is_refused_without_repeating_it():
     for value in ("a\nb", "it's $5", "\x07"):
         with pytest.raises(SettingsError) as caught:
             changed("", {"A": value})
-        assert caught.value.mistakes == ["A: this value cannot stand in a file of settings"]
+        assert caught.value.mistakes == ["A: a file of settings cannot hold this value"]
 
 
 def test_the_file_is_the_owners_alone_and_never_half_written(tmp_path):
@@ -84,6 +84,17 @@ def test_who_swaps_his_new_folder_for_a_link_is_given_nothing_else(tmp_path):
     make_folder(Swapped(tmp_path / "db"), pwd.getpwnam("nobody"))
     found = (tmp_path / "etc").stat()
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o755)
+
+
+@NEEDS_ROOT
+def test_whose_settings_are_a_link_is_given_nothing_of_what_it_leads_to(tmp_path):
+    (tmp_path / "others.env").write_text("SECRET=1\n")
+    (tmp_path / "shop.env").symlink_to("others.env")
+    words = [sys.executable, "-m", "btcpay", "setup", "--env-file", f"{tmp_path}/shop.env", "--yes"]
+    ended = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.endswith(f"Too many levels of symbolic links: '{tmp_path}/shop.env'\n")
+    assert (tmp_path / "shop.env").is_symlink()
 
 
 TRIES = """

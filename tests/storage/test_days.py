@@ -57,7 +57,7 @@ def test_another_zone_counts_all_days_again_and_later_payments_by_it(shop, clock
         assert btcpay.json("merchant", "timezone", "shop", zone.lower()) == answer
         assert_days(rows(shop))
     refused = btcpay.run("merchant", "timezone", "shop", "Berlin", status=1)[1]
-    assert "'Berlin' is no time zone, such as Europe/Berlin" in refused
+    assert "'Berlin' is not a time zone such as Europe/Berlin" in refused
     assert btcpay.json("merchant", "timezone", "shop") == answer
 
 

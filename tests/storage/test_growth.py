@@ -35,6 +35,7 @@ WHOLE = {
     "invoices.KEEP_PROVEN": "likewise",
     "blocks.READ_SINCE_AGAIN": "is run by a restore, once",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
+    "payments.PAID_TO": "is run by an upgrade, once",
     "links.CURRENCIES": "is asked by the doctor alone",
     "idempotency.FREE": "is run by a restore, once",
     "events.OF_ID": "is asked by hand, of the thirty days that events are kept",
@@ -64,9 +65,10 @@ def constants() -> dict[str, Query]:
     for module in pkgutil.walk_packages(queries.__path__, "storage.queries."):
         subject = module.name.rpartition(".")[2]
         for name, value in vars(importlib.import_module(module.name)).items():
-            query = value.get(False) if isinstance(value, dict) else value
-            if isinstance(query, Select | Update | Delete):
-                found[f"{subject}.{name}"] = query
+            by_name = value.get(False) if isinstance(value, dict) else {"": value}
+            for what, query in by_name.items() if isinstance(by_name, dict) else ():
+                if isinstance(query, Select | Update | Delete):
+                    found[f"{subject}.{name} {what}".rstrip()] = query
     parts = {id(found[name]) for name in PARTS}  # others import them by their names
     return {name: query for name, query in found.items() if id(query) not in parts}
 

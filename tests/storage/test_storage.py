@@ -276,6 +276,10 @@ VERSIONS = {
         "ALTER TABLE schema_version RENAME TO schema_migration",
         "before 0.3.0, from which there is no upgrade",
     ),
+    "of a checkout from before 0.3.0": (
+        "UPDATE schema_version SET version = 1",
+        "before 0.3.0, from which there is no upgrade",
+    ),
     "of no version": ("DELETE FROM schema_version", "of another program"),
     "a newer one": ("UPDATE schema_version SET version = 9999", "install the newer program"),
 }
@@ -310,7 +314,9 @@ def test_serve_and_check_end_with_status_1_naming_what_helps(url, command):
 @pytest.mark.parametrize("open_it", [migrate.migrate, versions.open_ready])
 def test_a_database_of_another_network_is_refused(url, open_it):
     migrate.migrate(url, "mainnet")
-    with pytest.raises(DatabaseNotReady, match="belongs to mainnet, BTCPAY_NETWORK says regtest"):
+    with pytest.raises(
+        DatabaseNotReady, match="belongs to mainnet, but BTCPAY_NETWORK says regtest"
+    ):
         open_it(url, "regtest")
 
 

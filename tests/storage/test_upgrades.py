@@ -1,11 +1,12 @@
 """A database of an earlier version comes to this one with all it has: a step runs once, or not."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from builders import at_once
-from databases import about_sqlite, empty_database, raw, tables
+from builders import at_once, until
+from databases import ON_POSTGRES, about_sqlite, empty_database, raw, tables
 
 from btcpay.values.errors import DatabaseNotReady
 from storage import migrate, versions
@@ -25,6 +26,9 @@ ALTER TABLE merchant ADD COLUMN colour TEXT;
 -- PostgreSQL alone
 
 CREATE INDEX note_seal ON note (seal);
+"""
+MADE_ANEW = """CREATE TABLE payee AS SELECT name, next_index FROM merchant;
+DROP TABLE merchant CASCADE;
 """
 MERCHANT = (
     "INSERT INTO merchant (name, descriptor, account_key, created_at)"
@@ -86,6 +90,27 @@ def test_of_several_that_upgrade_at_once_one_does_it(url, later):
     done = at_once(4, lambda _: migrate.migrate(url, "regtest", later))
     assert sorted(done) == [[], [], [], ["9000_note"]]
     assert len(content(url)["note"]) == 1
+
+
+@pytest.mark.skipif(not ON_POSTGRES, reason="SQLite has one writer at a time")
+def test_what_a_service_that_still_runs_has_written_is_not_lost(url, later):
+    """It hands out an address while the step begins, which makes the table anew."""
+    (later / "9000_note.sql").write_text(MADE_ANEW)
+    with ThreadPoolExecutor(1) as pool:
+        with raw(url) as service:
+            service.execute("UPDATE merchant SET next_index = 7")
+            upgrade = pool.submit(migrate.migrate, url, "regtest", later)
+            until(lambda: locks_waited_for(url) or upgrade.done(), "the upgrade to wait")
+        assert upgrade.result() == ["9000_note"]
+    assert content(url)["payee"] == [{"name": "shop", "next_index": 7}]
+
+
+def locks_waited_for(url: str) -> int:
+    with raw(url) as other:
+        return other.execute(
+            "SELECT count(*) AS waits FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        ).fetchone()["waits"]
 
 
 def test_a_step_that_fails_in_the_middle_leaves_the_version_before_it(url, later):

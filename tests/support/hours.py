@@ -83,13 +83,6 @@ class Outcome:
     def mean_s(self) -> float:
         return sum(self.seen_s) / len(self.seen_s)
 
-    def row(self) -> str:
-        """Of the table in docs/operators/budget.md, without its first cell."""
-        return (
-            f"{self.mean_s:.0f} s | {max(self.seen_s)} s | {self.late} of {len(self.seen_s):,}"
-            f" | {max(self.counted_s)} s | {self.unready} min | {self.calls} |"
-        )
-
     @property
     def late(self) -> int:
         return sum(1 for seconds in self.seen_s if seconds > 300)

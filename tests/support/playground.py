@@ -139,7 +139,7 @@ def start_playground(
         process = subprocess.Popen(
             [*program, *words], cwd=cwd or among_strangers(folder), env=environ, **pipes
         )
-    while "begin anew" not in introduction:
+    while "start over" not in introduction:
         line = process.stdout.readline()
         assert line, f"the sandbox did not start: {talk.read_text()}"
         introduction += line

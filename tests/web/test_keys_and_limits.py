@@ -84,7 +84,7 @@ def test_a_shops_key_is_printed_below_where_it_is_used_and_who_cannot_type_it_is
     for plugin in ("magento", "prestashop"):
         lines, said = issued(plugin, BTCPAY_GREENFIELD="on")
         assert lines[:2] == [base_url, store_id] and "BTCPAY_GREENFIELD" not in said
-        assert f"{plugin} takes no key by hand" in said
+        assert f"{plugin} gets its key only by its own button" in said
     assert issued("any", "ftp://shop.example", status=1)[0] == []
     for words in (["--for", "any"], ["--shop", SHOP], ["--scope", "read", "--shop", SHOP]):
         assert btcpay(shop, "key", "issue", "shop", *words, status=2) == ""

@@ -67,7 +67,7 @@ class Endpoint:
         began_s = time.monotonic()
         left_s = min(self.until_s - began_s, math.inf if is_look else MOST_CHAIN_S - self._chain_s)
         if left_s <= 0:
-            raise Spent("has had its time of this run")
+            raise Spent("has used up its time in this run")
         if self._quota:
             self._quota.take(self.name)
         with self._lock:

@@ -22,9 +22,10 @@ from btcpay.chain.explorers.answers import (
 )
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
 from btcpay.chain.headers import check_header
-from btcpay.chain.sources import AddressIndex, BlockSource, Known, Mempool
+from btcpay.chain.sources import AddressIndex, BlockSource, Mempool
 from btcpay.http import http_client
 from btcpay.values.errors import FetchError
+from btcpay.values.networks import Known
 from btcpay.values.times import from_unix_s
 
 PAGE = 10  # headers, at least

@@ -1,6 +1,7 @@
 """The book of peers: whom a run asks, when each was last good, and who is left alone for a day."""
 
 import ipaddress
+import logging
 import random
 import socket
 from collections.abc import Callable, Iterable, Sequence
@@ -8,11 +9,14 @@ from datetime import datetime, timedelta
 
 from btcpay.http.deadline import in_time
 from btcpay.settings.settings import Settings
+from btcpay.values.errors import TimedOut
 from btcpay.values.hosts import host_and_port
 from btcpay.values.networks import AUTO
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries.totals import peers
+
+log = logging.getLogger(__name__)
 
 MOST = 8  # with `auto`; Bitcoin Core has as many that relay
 LEFT_FOR = timedelta(days=1)
@@ -27,7 +31,8 @@ def addresses_of(name: str, port: int) -> list[str]:
         found = in_time(
             LOOKUP_TIMEOUT_S, lambda: socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         )
-    except (OSError, UnicodeError):
+    except (OSError, UnicodeError, TimedOut) as error:
+        log.warning("DNS seed %s: %s", name, error)
         return []
     hosts = {str(address[0]) for *_, address in found}
     return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host in hosts]

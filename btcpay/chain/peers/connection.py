@@ -77,7 +77,7 @@ class Connection:
             if head.command in wanted:
                 body = self._receive(head.size, end_s)
                 if messages.checksum(body) != head.checksum:
-                    raise FetchError("sent a message that is spoiled")
+                    raise FetchError("sent a damaged message")
                 return head.command, body
             beside += messages.HEAD_BYTES + head.size
             if beside > MOST_BESIDE_BYTES:
@@ -86,7 +86,7 @@ class Connection:
                 self.send("pong", self._receive(head.size, end_s), _left_s(end_s))
             else:
                 self._skip(head.size, end_s)
-        raise FetchError("sends much that nobody asked for")
+        raise FetchError("sends much that was not asked for")
 
     def close(self) -> None:
         """Also while another thread reads from it, which reads its end then."""

@@ -12,9 +12,9 @@ from btcpay.bitcoin.wire import txid_bytes
 from btcpay.chain.headers import check_header
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection, decoded
-from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource, Known, Spent
+from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource, Spent
 from btcpay.values.errors import FetchError, ProofFailed, Unreachable
-from btcpay.values.networks import Checkpoint, Network
+from btcpay.values.networks import Known, Network
 from btcpay.values.times import from_unix_s
 
 ANSWER_TIMEOUT_S = 20.0
@@ -87,7 +87,7 @@ class Peer(BlockSource):
         asked = messages.getdata_body(messages.WITNESS_BLOCK, [txid_bytes(hash)])
         command, body = self._ask("getdata", asked, wanted, BLOCK_TIMEOUT_S)
         if command == "notfound":
-            raise FetchError(f"has not block {hash}")
+            raise FetchError(f"does not have block {hash}")
         return body
 
     @property
@@ -106,16 +106,16 @@ class Peer(BlockSource):
 
         Linked, each with its work. Raises ProofFailed for others.
         """
-        point = self.network.checkpoint or Checkpoint(0, self.network.genesis_hash)
+        point = self.network.checkpoint or Known(0, self.network.genesis_hash)
         headers = self._headers([], point.hash)[:1]
         if not headers or parse_header(headers[0]).hash != point.hash:
-            raise FetchError(f"has not block {point.height} of {self.network.name}")
+            raise FetchError(f"does not have block {point.height} of {self.network.name}")
         last = point.hash
         for raws in self._pages([point.hash]):
             for raw in raws:
                 header: Header = check_header(self.network, raw)
                 if header.previous != last:
-                    raise ProofFailed("shows headers that are no chain")
+                    raise ProofFailed("shows headers that do not form a chain")
                 last = header.hash
             headers += raws
         self.shown_height = point.height + len(headers) - 1
@@ -127,7 +127,7 @@ class Peer(BlockSource):
         for _ in range(MESSAGES_AT_MOST):
             raws = self._headers(locator)
             if raws and last not in ("", parse_header(raws[0]).previous):
-                raise ProofFailed("shows headers that are no chain")
+                raise ProofFailed("shows headers that do not form a chain")
             if raws:
                 yield raws
             if len(raws) < messages.MOST_HEADERS:
@@ -146,11 +146,11 @@ class Peer(BlockSource):
     ) -> tuple[str, bytes]:
         began_s = time.monotonic()
         if not self._turn.acquire(timeout=timeout_s):
-            raise Unreachable("is still at another question")
+            raise Unreachable("is still busy with another question")
         try:
             left_s = min(self.until_s - time.monotonic(), MOST_CHAIN_S - self._spent_s)
             if left_s <= 0:
-                raise Spent("has had its time of this run")
+                raise Spent("has used up its time in this run")
             self.calls += 1
             connection = self._greeted()
             connection.send(command, body)

@@ -42,11 +42,11 @@ log = logging.getLogger(__name__)
 
 @click.command()
 @click.option("--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Repeat it.")
-@click.option("--invoice", "invoice_id", metavar="ID", help="Ask the mempool for this one.")
+@click.option("--invoice", "invoice_id", metavar="ID", help="Look only for this invoice.")
 @click.option("--quiet", is_flag=True, help="Print nothing while all is well, for cron.")
 @answering
 def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) -> None:
-    """Read new blocks, look into the mempool, settle what is paid, deliver webhooks and mail.
+    """Read new blocks, look at the mempool, settle what is paid, deliver webhooks and mail.
 
     Exit status 0 when every block is read and nothing failed, else 1.
     """
@@ -61,7 +61,7 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
     outward = Outward(shell)
     if watch is None:
         if not (shell.settings.explorers or quiet):
-            say("payments show with their block: only `btcpay check --watch` listens to peers")
+            say("payments show only once in a block: `btcpay check --watch` would listen to peers")
         new = _checkers(shell)
         until_s = time.monotonic() + STAYS_S
         try:
@@ -80,7 +80,7 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
         try:
             reporter.show(_run_alone(shell, new, outward, until_s, pause), brief=True)
         except (PeeweeException, CommandError) as error:
-            log.error("there was no check: %s", in_one_line(error))
+            log.error("the check failed: %s", in_one_line(error))
         outward.start()
         pause(max(1.0, until_s - time.monotonic()))
 

@@ -22,6 +22,11 @@ from storage.queries.totals import peers
 log = logging.getLogger(__name__)
 
 MORE_CALLS = "see BTCPAY_EXPLORER_CALLS_PER_HOUR"
+# Of a report; a summary has more.
+SHOWN = (
+    "blocks_read blocks_behind hours_behind looked_at failed unreached put_off chain_failed stuck"
+    " clock_ahead_s changed calls"
+)
 PEER = "place height good_at"
 MOST_HELD = 1000  # log lines; a run with more of them is printed as it comes
 
@@ -78,19 +83,8 @@ class Reporter:
     def _summary(self, report: Report | None) -> dict[str, Any]:
         if report is None:
             return {"skipped": True}
-        return {
-            "blocks_read": report.blocks,
-            "blocks_behind": report.behind,
-            "hours_behind": report.behind_h,
-            "looked_at": report.looked,
-            "failed": report.failed,
-            "unreached": report.unreached,
-            "put_off": report.put_off,
-            "chain_failed": report.chain_failed,
+        return {name: getattr(report, name) for name in SHOWN.split()} | {
             "stuck": report.stuck or None,
-            "clock_ahead_s": report.clock_ahead_s,
-            "changed": report.changed,
-            "calls": report.calls,
             "bytes": report.read_bytes,
             "merchants": self._merchants,
             "listens": bool(meta.get(self._db, meta.Key.LISTENS)),
@@ -105,18 +99,19 @@ def _holding(handler: logging.Handler) -> MemoryHandler:
 
 
 def lines_of(report: Report) -> list[str]:
-    blocks = "1 block is" if report.behind == 1 else f"{report.behind} blocks are"
-    hours = "an hour" if report.behind_h == 1 else f"{report.behind_h} hours"
+    behind, looked_at = report.blocks_behind, report.looked_at
+    blocks = "1 block is" if behind == 1 else f"{behind} blocks are"
+    hours = "an hour" if report.hours_behind == 1 else f"{report.hours_behind} hours"
     said = [
-        (report.behind, f"{blocks} still to be read, within {hours}: {MORE_CALLS}"),
-        (report.failed, f"{len(report.failed)} invoices could not be looked for"),
+        (behind, f"{blocks} still to be read, which takes about {hours}: {MORE_CALLS}"),
+        (report.failed, f"invoices that could not be looked for: {len(report.failed)}"),
         (
             report.unreached,
-            f"previews are late for {len(report.unreached)} invoices that somebody waits for; their"
-            f" payments are found in blocks: {MORE_CALLS}",
+            f"previews are late for {len(report.unreached)} of the invoices whose page"
+            f" is open; their payments are found in blocks: {MORE_CALLS}",
         ),
-        (report.put_off, f"{report.put_off} invoices wait for the next run"),
-        (report.chain_failed, "no explorer could be asked for the chain: the next run goes on"),
+        (report.put_off, f"invoices left for the next run: {report.put_off}"),
+        (report.chain_failed, "the chain could not be read: `btcpay doctor` says what to do"),
         (report.stuck, f"the chain may not be whole, and nothing expires: {report.stuck}"),
         (
             report.clock_ahead_s,
@@ -124,7 +119,7 @@ def lines_of(report: Report) -> list[str]:
         ),
     ]
     return [
-        f"blocks read: {report.blocks}, invoices that the mempool was asked for: {report.looked},"
+        f"blocks read: {report.blocks_read}, invoices looked for in the mempool: {looked_at},"
         f" calls: {report.calls}, MB: {report.read_bytes / 1e6:.1f}",
         *(line for is_so, line in said if is_so),
         *(f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()),

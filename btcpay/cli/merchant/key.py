@@ -35,7 +35,7 @@ def key_issue(
     plugin: str | None,
     shop: str | None,
 ) -> None:
-    """Issue a key; its secret is shown once. A plug-in's needs --for and --shop, not --scope."""
+    """Issue a key; its secret is shown once. A plug-in's key needs --for and --shop, no --scope."""
     if (plugin is None) != (shop is None) or (plugin is None) == (scope is None):
         raise click.UsageError("either --scope, or --for and --shop together")
     network, owner, now = shell.settings.network, find_merchant(shell.db, merchant), utc_now()
@@ -48,9 +48,9 @@ def key_issue(
     known = {"base_url": shell.settings.base_url, "store_id": store_id}
     shell.answer(known | issued._asdict(), "\n".join([*known.values(), issued.secret]))
     if plugin in BY_BUTTON:
-        say(f"{plugin} takes no key by hand, only by its button: docs/merchants/shop-plugins.md")
+        say(f"{plugin} gets its key only by its own button: docs/merchants/shop-plugins.md")
     if not shell.settings.greenfield:
-        say("plug-ins are answered only with BTCPAY_GREENFIELD=on")
+        say("plug-ins are answered by the sandbox, and elsewhere only with BTCPAY_GREENFIELD=on")
     return None
 
 
@@ -58,7 +58,7 @@ def _show_secret(shell: Shell, issued: keys.Issued) -> None:
     """After the transaction: a secret that was shown works."""
     shell.answer(issued._asdict(), issued.secret)
     if sys.stderr.isatty() and not shell.as_json:
-        say("shown this once: only its hash is kept")
+        say("shown only this once: only its hash is kept")
 
 
 @key.command("list")

@@ -48,10 +48,10 @@ def sessions(shell: Shell, merchant: str) -> None:
 
 @click.command("logout")
 @click.argument("merchant")
-@click.option("--session", metavar="ID", help="Only this one of `btcpay merchant sessions`.")
+@click.option("--session", metavar="ID", help="Only this one, from `btcpay merchant sessions`.")
 @with_shell
 def logout(shell: Shell, merchant: str, session: str | None) -> None:
-    """Log out every browser of a merchant, and take back links that nobody has used."""
+    """Log out every browser of a merchant, and revoke its unused login links."""
     owner = find_merchant(shell.db, merchant)
     if session is not None:
         merchant_sessions.end(shell.db, owner["id"], session)

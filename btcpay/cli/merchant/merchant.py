@@ -53,7 +53,7 @@ for command in (brand, currency, login, logout, mail, sessions, timezone, way_ba
 @click.option("--yes", is_flag=True, help="Do not ask whether the addresses are right.")
 @answering
 def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bool) -> None:
-    """Add a merchant by the account key of a wallet, or its descriptor."""
+    """Add a merchant with its wallet's account key or descriptor."""
     network = shell.settings.network
     account = parse_account(key_of(xpub, click.get_current_context().args), network, script)
     require_name(name)
@@ -63,7 +63,7 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
     if depth != ACCOUNT_DEPTH and not account.is_multi:
         say(f"Note: this key has depth {depth}; an account key (BIP44) has depth 3.")
     try:
-        agreed = yes or click.confirm("Are they the wallet's own?", err=True)
+        agreed = yes or click.confirm("Does the wallet show the same?", err=True)
     except click.Abort:
         say("")  # the question's line
         message = "nothing was added: no answer came; add --yes, or a second line y"
@@ -112,7 +112,7 @@ def key_of(xpub: str, others: list[str]) -> str:
 @merchant.command("list")
 @answering
 def merchant_list(shell: Shell) -> None:
-    """All merchants: next address, highest paid one, gap limits that wallets need and have."""
+    """All merchants: next address, highest paid one, gap limits needed and set in the wallet."""
     rows = shell.db.rows(merchants.ALL)
     for row in rows:
         gap = gap_of_merchant(shell.db, row)

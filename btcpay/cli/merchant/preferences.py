@@ -52,7 +52,7 @@ def brand(
 def currency(shell: Shell, merchant: str, code: str | None) -> None:
     """Show or set the currency that a merchant counts in: till, links, sums, mails, exports.
 
-    Says what a bitcoin costs in it now. What was received keeps its value in the former one.
+    Prints what a bitcoin costs in it. Past payments keep their value in the former one.
     """
     owner = find_merchant(shell.db, merchant)
     if code is not None:
@@ -63,9 +63,7 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
     if price is not None:
         row["price"] = number("usd", f"{price:f}") if shell.as_json else f"{price:f}"
     else:
-        say(
-            f"no price in {owner['currency']} right now: nothing is sold until enough sources agree"
-        )
+        say(f"no price in {owner['currency']} now: nothing can be sold until enough sources agree")
     shell.show([row], "merchant currency price")
 
 
@@ -74,7 +72,7 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
 @click.argument("name", required=False, metavar="[Europe/Berlin]")
 @answering
 def timezone(shell: Shell, merchant: str, name: str | None) -> None:
-    """Show or set the time zone of a merchant's days, past ones too."""
+    """Show or set the time zone that divides a merchant's days, past ones too."""
     owner = find_merchant(shell.db, merchant)
     if name is not None:
         owner["timezone"] = checked_zone(name)
@@ -106,7 +104,7 @@ def mail(
             raise CommandError(f"{printable(address)} is not {error}") from None
     row = set_mail(shell.db, owner, change, utc_now())
     if change and not (shell.settings.smtp_url and shell.settings.mail_from):
-        say("nothing is sent before BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
+        say("nothing is sent until BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
     shown = row | {"merchant": merchant, "receipts": bool(row["receipts"])}
     shell.show([shown], "merchant address receipts language")
 
@@ -120,7 +118,7 @@ def mail(
 def way_back(
     shell: Shell, merchant: str, off: str | None, paid: str | None, unpaid: str | None
 ) -> None:
-    """Show or set a way back to the shop, a link on the pages; {invoice} stands for the id."""
+    """Show or set the pages' link back to the shop; {invoice} is replaced by the id."""
     if (off and paid) or branding.is_half_a_way_back(paid, unpaid):
         raise click.UsageError("either --paid URL and maybe --unpaid URL, or off, or nothing")
     owner, change = find_merchant(shell.db, merchant), {}

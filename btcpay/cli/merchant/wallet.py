@@ -5,9 +5,10 @@ import orjson
 
 from btcpay.cli.context import Shell, answering, json_lines
 from btcpay.merchants.account import derive
-from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant, set_gap_limit
+from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
 from btcpay.merchants.merchants import find_merchant
 from btcpay.merchants.wallet_export import MOST_IN_RANGE, import_request
+from storage.queries import merchants
 
 
 @click.group()
@@ -50,15 +51,16 @@ def wallet_export(
 @click.argument("limit", type=click.IntRange(1, MOST_IN_RANGE), required=False)
 @answering
 def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
-    """Note which gap limit the wallet has now; without LIMIT, show what was noted last.
+    """Note the gap limit that the wallet has now; without LIMIT, show the last one noted.
 
     It is 20 until you set it. `btcpay doctor` warns when three quarters of it are used.
     """
     row = find_merchant(shell.db, merchant)
     if limit is not None:
-        row = set_gap_limit(shell.db, row, limit)
+        row["wallet_gap_limit"] = limit
+        shell.db.run(merchants.SAY_GAP, id=row["id"], wallet_gap_limit=limit)
     needed, said = gap_of_merchant(shell.db, row).limit, row["wallet_gap_limit"]
     shell.answer(
         {"needed": needed, "said": said},
-        f"the wallet needs a gap limit of {needed}; its own is taken to be {said}",
+        f"the wallet needs a gap limit of {needed}; it is taken to have {said}",
     )

@@ -21,14 +21,14 @@ EVERY_S = 0.5
 
 
 @click.command()
-@click.option("--merchant", metavar="NAME", help="Only this one's.")
+@click.option("--merchant", metavar="NAME", help="Only this merchant's.")
 @click.option(
     "--since",
     type=click.IntRange(0),
     metavar="NUMBER",
-    help="Begin after this number, 0 for all that is kept; without it, what comes from now on.",
+    help="Begin after this number, 0 for all that are kept [default: only new ones].",
 )
-@click.option("--forward-to", "url", metavar="URL", help="Send each there too, signed; once.")
+@click.option("--forward-to", "url", metavar="URL", help="Also send each there, once, signed.")
 @answering
 def listen(shell: Shell, merchant: str | None, since: int | None, url: str | None) -> None:
     """Print events as they come until Ctrl-C: a readable line each, JSON into a pipe."""

@@ -34,7 +34,7 @@ def webhook() -> None:
 @click.argument("merchant")
 @click.argument("url", required=False)
 @click.option(
-    "--exec", "command", metavar="COMMAND", help="A program, not a URL: it reads the body."
+    "--exec", "command", metavar="COMMAND", help="A program instead of a URL; it reads the body."
 )
 @click.option(
     "--kinds",
@@ -64,7 +64,7 @@ def webhook_add(
 @webhook.command("list")
 @answering
 def webhook_list(shell: Shell) -> None:
-    """All endpoints, what waits for them, and why one is disabled."""
+    """All endpoints, how much waits for each, and why one is disabled."""
     rows = shell.db.rows(LIST)
     for row in rows:
         kinds = json.loads(row["kinds"] or "null")
@@ -76,7 +76,7 @@ def webhook_list(shell: Shell) -> None:
 @click.argument("webhook_id", metavar="ID")
 @with_shell
 def webhook_remove(shell: Shell, webhook_id: str) -> None:
-    """Forget an endpoint, and what waits for it."""
+    """Remove an endpoint, and what waits for it."""
     receivers.remove(shell.db, webhook_id)
     say(f"removed {webhook_id}")
 
@@ -95,14 +95,14 @@ def webhook_rotate(shell: Shell, webhook_id: str) -> None:
 @click.argument("webhook_id", metavar="ID")
 @answering
 def webhook_test(shell: Shell, webhook_id: str) -> None:
-    """Send a made-up event of each kind now; exit status 1 when one was not taken."""
+    """Send a made-up event of each kind now; exit status 1 if any was not accepted."""
     endpoint = receivers.find_own(shell.db, webhook_id)
     send = new_send(shell.settings)
     resources = Resources(shell.settings.base_url)
     rows = []
     for kind in EventKind:
         event = sample(resources, endpoint["merchant_id"], kind, utc_now())
-        if wants(endpoint, {"kind": kind.value}):
+        if wants(endpoint, kind):
             answer = send(endpoint, event, utc_now())
             row = {"kind": kind.value, "event_id": event.id, "answer": answer.text}
             rows.append(row | answer._asdict())
@@ -124,7 +124,7 @@ def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
 @webhook.command("resend")
 @click.argument("webhook_id", metavar="ID")
 @click.option("--event", "event_id", metavar="EVENT", help="This one, delivered or not.")
-@click.option("--failed", is_flag=True, help="All that was given up.")
+@click.option("--failed", is_flag=True, help="All that were given up.")
 @click.option(
     "--since", type=click.IntRange(0), metavar="NUMBER", help="All events after this number."
 )

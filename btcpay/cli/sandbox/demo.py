@@ -75,13 +75,6 @@ class Demo:
     api: str
     secret: str
 
-    @property
-    def curl_line(self) -> str:
-        return (
-            f"curl {self.api}/invoices -H 'Authorization: Bearer {self.secret}'"
-            " -H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
-        )
-
     def pay_url(self) -> str:
         """The page of an open invoice, the last start's if it is open: each one widens the gap."""
         found = self._ask("GET", "/invoices?status=open&limit=100")["data"]

@@ -68,6 +68,7 @@ class Place:
         return {
             **pace | self.environ,
             "BTCPAY_MERCHANT_PAGES": "on",
+            "BTCPAY_GREENFIELD": "on",
             "BTCPAY_FRAME_ANCESTORS": " ".join([*self.settings.frame_ancestors, *benches]),
             # The pages ask every two seconds: a line for each would bury what matters in the log.
             "GUNICORN_CMD_ARGS": f"--log-level warning {self.own.get('GUNICORN_CMD_ARGS', '')}",
@@ -82,7 +83,7 @@ class Place:
             )
         if self.settings.bind.startswith("unix:"):
             raise CommandError("the sandbox serves on a port; BTCPAY_BIND names a socket file")
-        _refuse_taken(f"127.0.0.1:{self.port}", "--port")
+        _refuse_taken(f"127.0.0.1:{self.port}", "`btcpay sandbox --port`")
         _refuse_taken(self.settings.bind, "BTCPAY_BASE_URL or BTCPAY_BIND")
 
     def prepare_folders(self) -> None:
@@ -97,7 +98,7 @@ class Place:
         if height < (blocks.tip_height(db) or 0):
             raise CommandError(
                 f"the chain in {self.state} is older than {place_of(self.settings.database_url)}:"
-                f" {self.afresh} begins anew"
+                f" {self.afresh} starts over"
             )
 
 
@@ -109,7 +110,7 @@ def _refuse_taken(bind: str, name: str) -> None:
             probe.bind((host, int(port)))
         except OSError as error:
             raise CommandError(
-                f"{bind} is taken ({error.strerror}): is another sandbox open? Else stop what"
+                f"{bind} is taken ({error.strerror}): is another sandbox running? If not, stop what"
                 f" listens there, or choose another port with {name}"
             ) from None
 

@@ -17,9 +17,9 @@ from btcpay.cli.sandbox.children import Children
 from btcpay.cli.sandbox.demo import Demo, add_webhook, login_url, write_key
 from btcpay.cli.sandbox.once import run_once, thrown_away
 from btcpay.cli.sandbox.place import Place, command_line
+from btcpay.invoices.upgrade import upgrade
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
-from storage import migrate
 from storage.database import Database
 from storage.queries import meta
 
@@ -45,7 +45,7 @@ def sandbox(
 
     With --once it uses a temporary folder and free ports, and ends with COMMAND's exit status.
     COMMAND has BTCPAY_URL, BTCPAY_KEY and BTCPAY_SANDBOX_URL in its environment. Without a command
-    they are printed as JSON, and it runs until a signal, or until a pipe as standard input closes.
+    these are printed as JSON; it runs until a signal, or until standard input, if a pipe, closes.
 
     `python -m btcpay.sandbox --port 8001 --state var/sandbox` starts only the chain, for
     `btcpay restore` while the service is stopped.
@@ -60,7 +60,7 @@ def sandbox(
         shell = Shell(place.settings)
     place.require_fit()
     place.prepare_folders()
-    migrate.migrate(place.settings.database_url, place.settings.network.name)
+    upgrade(place.settings, place.settings.database_url, utc_now())
     stop = Stop(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with _started(place, shell.db, stop) as (demo, children):
         if stop.wait():
@@ -98,7 +98,7 @@ def _watch(db: Database, log: Path, children: Children, stop: Stop) -> None:
         with contextlib.suppress(PeeweeException):  # it is away while `btcpay restore` works
             late = is_late(started_at, meta.time(db, meta.Key.CHECKED_AT), utc_now())
             if late and not noted:
-                say(f"no check was complete for a minute: see {log}")
+                say(f"no check has been complete for a minute: see {log}")
             noted = late
 
 
@@ -109,13 +109,14 @@ def is_late(started_at: datetime, checked_at: datetime | None, now: datetime) ->
 
 def _introduction(demo: Demo, place: Place, pages: str) -> str:
     other = command_line(sys.argv[0], place.environ)
+    as_json = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
     return f"""\
 A shop with play money, on this machine alone. Ctrl-C ends it.
 
 1. Open the workbench and press "Paid in time":
 {place.chain_url}/
 2. Or by hand: make an invoice, in another terminal,
-{demo.curl_line}
+curl {demo.api}/invoices -H 'Authorization: Bearer {demo.secret}' {as_json}
    open its pay_url, or the page of this one, and pay it at the workbench:
 {demo.pay_url()}
 
@@ -125,5 +126,5 @@ shop's pages  {pages}
 is all well?  {other} doctor
 every event   the same with `listen` in place of `doctor`
 log           {place.log}, webhooks.log (emptied at each start)
-begin anew    {place.afresh}, after Ctrl-C
+start over    {place.afresh}, after Ctrl-C
 """

@@ -35,7 +35,7 @@ class Talk:
         ]
         missing = [q.option for q in needed if self.given[q.name] is None and not self.asks]
         if missing:
-            refuse(f"{' and '.join(missing)} must be given, since nobody can be asked")
+            refuse(f"{' and '.join(missing)} must be given, since there is no terminal to ask")
         answers = dict(present)
         for question in QUESTIONS:
             name, text = question.variable, self.given[question.name]
@@ -58,7 +58,7 @@ class Talk:
         while True:
             account = self._account(key, network)
             show_first_addresses(account, network)
-            if not self.asks or click.confirm("Are they the wallet's own?", err=True):
+            if not self.asks or click.confirm("Does the wallet show the same?", err=True):
                 return name, account
             key = None
 
@@ -104,7 +104,7 @@ def _asked(text: str, accepted: Callable[[str], str], default: str | None = None
         return str(click.prompt(text, default, value_proc=value_of, show_default=False, err=True))
     except click.Abort:
         say("")
-        raise CommandError("no answer came; what was made stays, and setup may run again") from None
+        raise CommandError("no answer came; what was made stays, and setup can run again") from None
 
 
 def _named(text: str) -> str:

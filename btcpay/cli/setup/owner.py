@@ -17,7 +17,7 @@ from storage.queries import merchants
 
 def show_way_in(url: str) -> None:
     """The link into the merchant's pages, for whoever has logged in nowhere yet."""
-    say("The merchant's pages, once the service is started, within ten minutes, for one browser:")
+    say("Link to the merchant's pages, once the service runs; for one browser, within ten minutes:")
     say(url)
     if sys.stderr.isatty():
         segno.make_qr(url).terminal(sys.stderr, compact=True)

@@ -46,7 +46,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @_options
 @click.option("--merchant", metavar="NAME", help="Who is paid.")
 @click.option(*KEY_OPTION, metavar="KEY", help="Extended PUBLIC key, or descriptor; - to paste it.")
-@click.option("--no-merchant", is_flag=True, help="None yet: a backup is to be restored.")
+@click.option("--no-merchant", is_flag=True, help="None yet: a backup will be restored.")
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--env-file", type=A_PATH, metavar="FILE", help="The settings. [default: as shown]")
 @click.option("--user", help="The owner of service and database. [default as root: btcpay]")
@@ -59,14 +59,14 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--proxy-config",
     type=click.Choice(list(units.PROXIES)),
-    help="Only print an example of a proxy in front of the service, which speaks TLS.",
+    help="Only print an example configuration of the TLS proxy in front of the service.",
 )
 @click.option("--yes", is_flag=True, help="Ask nothing: keep present answers, else use defaults.")
 @click.pass_context
 def setup(context: click.Context, /, **given: Any) -> None:
     """Make a shop, or change one: settings, database, merchant, key, units.
 
-    Exit status 1 when `doctor` is red about anything that needs no network.
+    Exit status 1 when `doctor` finds anything red that needs no network.
     """
     require_text(given.values())
     if proxy := given.pop("proxy_config"):
@@ -95,7 +95,8 @@ class _Run:
 
     def _present_text(self) -> str:
         try:
-            return self.file.read_text(encoding="utf-8")
+            with open(self.file, encoding="utf-8", opener=places.open_settings) as stream:
+                return stream.read()
         except FileNotFoundError:
             return units.template("btcpay.env")
         except UnicodeDecodeError:
@@ -132,10 +133,13 @@ class _Run:
         self, settings: Settings, said: Mapping[str, str], has_units: bool, user: pwd.struct_passwd
     ) -> int:
         """Shows all that the doctor finds not green, and what is next; the exit status."""
-        findings = [f for f in examine(settings, said, utc_now) if f.colour != GREEN]
-        for finding in findings:
-            say(line_of(finding))
-        red = [finding for finding in findings if finding.colour == RED]
+        say("What `btcpay doctor` finds:")
+        red = []
+        for finding in examine(settings, said, utc_now):
+            if finding.colour != GREEN:
+                say(line_of(finding))
+            if finding.colour == RED:
+                red.append(finding)
         is_broken = any(not finding.is_outside for finding in red)
         if is_broken:
             say("Repair what is red, then run `btcpay setup` again.")
@@ -150,13 +154,13 @@ class _Run:
             say(f"Note: {', '.join(names)} in this environment overrides the file. Unset it.")
         say(f"The settings are in {self.file}.")
         if self.asks:
-            say("Enter takes the answer in brackets. Ctrl-C ends this; it may be run again.")
+            say("Enter takes the answer in brackets. Ctrl-C ends this; it can be run again.")
 
     def _make_user(self, state: Path | None) -> pwd.struct_passwd:
         """The user, and the folder of the database."""
         user = places.make_user(self.user_name)
         if self.uid not in (0, user.pw_uid):
-            refuse(f"--user: only root makes a shop for {self.user_name}")
+            refuse(f"--user: only root can make a shop for {self.user_name}")
         if state:
             places.make_folder(state, user)
         return user
@@ -170,7 +174,7 @@ class _Run:
                 merchant = self.talk.merchant(network)
             owner = with_account(db, *merchant) if merchant else next(iter(there.values()))
             if not keys.has_write_key(db, owner["id"]):
-                say(f"The key of {owner['name']}'s program, which may create invoices, shown once:")
+                say(f"A key for {owner['name']}'s program, which may create invoices, shown once:")
                 issued = keys.issue(db, network, owner["id"], "write", "setup", utc_now())
                 click.echo(issued.secret)
             if settings.merchant_pages and not sessions_of(db, owner["id"], utc_now()):
@@ -185,7 +189,7 @@ class _Run:
         texts = units.units(program, self.file, self.user_name, state, backups, watches)
         places.make_folder(backups, user)
         written = units.write(self.given["units_folder"], texts)
-        say(f"wrote {', '.join(written)}" if written else "the units are as they should be")
+        say(f"wrote {', '.join(written)}" if written else "the units are up to date")
         units.systemctl("daemon-reload")
         if self._agreed("start", self.asks, "Start the shop, now and at each boot?"):
             units.systemctl("enable", "--now", *units.STARTED)
@@ -208,7 +212,7 @@ class _Run:
         # Not from here: a user who may not enter root's home can serve nothing in it.
         as_user = command if is_own else f"cd / && runuser -u {user.pw_name} -- {command}"
         if not has_units:
-            say(f"Serve, behind a proxy that speaks TLS: {as_user} serve")
+            say(f"Serve, behind a TLS proxy: {as_user} serve")
             say(f"Settle, a line for `crontab{'' if is_own else f' -u {user.pw_name}'} -e`:")
             say(f"* * * * * {command} check --quiet")
-        say(f"Look at it again: {as_user} doctor")
+        say(f"Examine it again: {as_user} doctor")

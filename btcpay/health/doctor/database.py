@@ -12,7 +12,7 @@ from storage.faults import as_peewee_errors
 from storage.queries import meta
 
 NAME = "database"
-OF_FILE = "look at its disk, its owner and its file mode; restore a backup when it is damaged"
+OF_FILE = "look at its disk, its owner and its file mode; restore a backup if it is damaged"
 OF_SERVER = "check that the server runs and lets this user write; look at BTCPAY_DATABASE_URL"
 
 

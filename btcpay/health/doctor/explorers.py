@@ -3,31 +3,34 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from http.client import SERVICE_UNAVAILABLE
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.explorers.esplora import Esplora, OtherNetwork
 from btcpay.chain.explorers.pool import Explorers, open_explorers, open_one
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.sources import MAX_BLOCKS_BEHIND, Known, Spent
+from btcpay.chain.sources import MAX_BLOCKS_BEHIND, Spent
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.http.clock_skew import CLOCK_OFF, time_sent
 from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.merchants.account import derive
 from btcpay.proofs.block import prove_block
-from btcpay.values.errors import BadStatus, ExplorerError, FetchError, ProofFailed, Unreachable
-from btcpay.values.networks import SANDBOX_PORT, SANDBOX_URL, Network
+from btcpay.values.errors import ExplorerError, FetchError, ProofFailed
+from btcpay.values.networks import SANDBOX_URL, Known, Network
 from btcpay.values.times import from_unix_s
 from storage.database import Database, Row
 from storage.queries import merchants
 
-OF_SANDBOX = "is `btcpay sandbox` still running?"
-REMEDY = "try it in a browser; if it fails there, name another one in BTCPAY_EXPLORERS"
+OF_SANDBOX = "is `btcpay sandbox` running, nothing down? For other ports use the line it prints"
+OF_NETWORK = "check this machine's network, or BTCPAY_PROXY"
+REMEDY = (
+    "try it in a browser: if it fails there too, name another one in BTCPAY_EXPLORERS; else"
+    f" {OF_NETWORK}"
+)
 CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a while to come
 BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own
-EXPLORERS_FIRST = "repair the explorers first"
+EXPLORERS_FIRST = "repair the explorers first, or name others in BTCPAY_EXPLORERS"
 AHEAD = 10  # addresses behind the counter that are asked about
 MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
 
@@ -89,7 +92,7 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
             times.append(sent_at - shop.now())
 
     explorer = open_one(shop.settings, url, quota, note_time)
-    probe = Probe(url, explorer.host)
+    probe = Probe(url, explorer.host, remedy=OF_SANDBOX if url == SANDBOX_URL else REMEDY)
     try:
         _ask(probe, explorer, first)
     except (FetchError, ProofFailed, Malformed) as error:
@@ -97,19 +100,8 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
         if isinstance(error, OtherNetwork):
             probe.is_foreign, probe.remedy = True, "correct BTCPAY_EXPLORERS, or BTCPAY_NETWORK"
         probe.trouble = probe.trouble or str(error)
-        if url == SANDBOX_URL:
-            probe.trouble, probe.remedy = of_sandbox(error) or (probe.trouble, probe.remedy)
     probe.ahead = min(times, key=abs, default=None)
     return probe
-
-
-def of_sandbox(error: Exception) -> tuple[str, str] | None:
-    """What is wrong with the sandbox's explorer, and what helps; None for any other fault."""
-    if isinstance(error, Unreachable):
-        return f"nothing answers at port {SANDBOX_PORT}", OF_SANDBOX
-    if isinstance(error, BadStatus) and error.status == SERVICE_UNAVAILABLE:
-        return str(error), 'press "explorer up" on the sandbox\'s page'
-    return None
 
 
 def _ask(probe: Probe, explorer: Esplora, first: Known | None) -> None:
@@ -123,7 +115,7 @@ def _ask(probe: Probe, explorer: Esplora, first: Known | None) -> None:
     except Spent:
         raise
     except (FetchError, ProofFailed) as error:
-        probe.trouble = f"cannot show its last block, so it never settles: {error}"
+        probe.trouble = f"cannot show its last block, so it settles nothing: {error}"
         probe.remedy = "name an Esplora root with /block/:hash/raw in BTCPAY_EXPLORERS"
         raise
     if first and explorer.block_hash(min(first.height, tip.height)) != first.hash:
@@ -188,11 +180,11 @@ def _ahead_of(merchant: Row, explorers: Explorers, shop: Shop) -> Finding:
     except ExplorerError as error:
         return Finding(name, YELLOW, f"could not be asked about: {error}", "try again later")
     if not used:
-        return Finding(name, GREEN, f"the {AHEAD} from the next one ({start}) on are unused")
+        return Finding(name, GREEN, f"the next {AHEAD}, from {start} on, are unused")
     return Finding(
         name,
         RED,
-        f"number {', '.join(map(str, used))} is used on the chain, the next one is {start}",
+        f"number {', '.join(map(str, used))} is used on the chain, but the next one is {start}",
         "this is an old copy of the database, or another program uses the same account: give the"
         " service an account of its own, and run `btcpay restore --in-place`",
     )

@@ -30,7 +30,7 @@ def peers(shop: Shop, db: Database) -> Iterator[Finding]:
         wanted = tuple(good_within(KNOWN))
         if not wanted:
             yield Finding(
-                "peers", YELLOW, "none was found yet", "let `btcpay check` run, and see its log"
+                "peers", YELLOW, "none was found yet", "run `btcpay check`, and see its log"
             )
     good = set(good_within(LATELY)).intersection(wanted)
     for place in wanted:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from statistics import median
 from urllib.parse import urlsplit
 
-from btcpay.health.doctor.explorers import OF_SANDBOX
+from btcpay.health.doctor.explorers import OF_NETWORK, OF_SANDBOX
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED, YELLOW
 from btcpay.http import http_client
@@ -47,12 +47,13 @@ def findings(shop: Shop) -> Iterator[Finding]:
         yield Finding(name, bad, sentence, REMEDY) if far else Finding(name, GREEN, sentence)
     if price_usd is None:
         sentence = f"no price: {_why_none(len(prices), len(answers), settings.price_quorum)}"
-        yield Finding("price", RED, sentence, "no invoice can be made until enough sources agree")
+        remedy = f"no invoice can be made until enough sources agree; if none answers, {OF_NETWORK}"
+        yield Finding("price", RED, sentence, remedy)
     else:
         yield Finding("price", GREEN, f"{price_usd} USD for a bitcoin")
     if ahead := agreed_ahead(aheads, len(answers)):
         sentence = (
-            f"{ahead // timedelta(seconds=1)} s ahead of most price sources': no invoice is made"
+            f"{ahead // timedelta(seconds=1)} s ahead of most price sources: no invoice can be made"
         )
         yield Finding("clock of the prices", RED, sentence, CLOCK_REMEDY)
 
@@ -65,7 +66,7 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
         name, price = f"price in {currency}", prices.of(currency).current_or_none()
         if price is None:
             sentence = "none: too few sources know one, or agree on it"
-            yield Finding(name, RED, sentence, f"nothing is sold in it {OTHER_REMEDY}")
+            yield Finding(name, RED, sentence, f"nothing can be sold in it {OTHER_REMEDY}")
         else:
             yield Finding(name, GREEN, f"{price:f} {currency} for a bitcoin")
 
@@ -73,7 +74,7 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
 def _why_none(answered: int, asked: int, quorum: int) -> str:
     if not answered:
         return f"none of {asked} source{'' if asked == 1 else 's'} answers"
-    return f"of {asked} sources {quorum} must agree within 5 %, and fewer do"
+    return f"{quorum} of {asked} sources must agree within 5 %, and fewer do"
 
 
 def _ask(source: PriceSource, shop: Shop, aheads: list[timedelta]) -> Decimal | str:

@@ -13,7 +13,7 @@ from storage.queries import deliveries, receivers
 # A receiver that is restarted is no finding.
 PATIENCE = timedelta(hours=1)
 RECENT = timedelta(days=1)
-LOOK = "look at BTCPAY_SMTP_URL, and at the mail server"
+LOOK = "check BTCPAY_SMTP_URL, and the mail server"
 
 
 def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
@@ -26,14 +26,14 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
             remedy = f"`btcpay webhook resend {row['id']} --failed` tries again what was given up"
         elif row["failing_since_at"] and now - from_ms(row["failing_since_at"]) >= PATIENCE:
             since = iso(from_ms(row["failing_since_at"]))
-            sentence = f"has taken nothing since {since}; {row['pending']} wait for it"
+            sentence = f"has accepted nothing since {since}; {row['pending']} wait for it"
             remedy = f"`btcpay webhook deliveries {row['id']}` shows what it answered"
         else:
             continue
         well = False
         yield Finding(f"webhook {row['id']}", YELLOW, sentence, remedy)
     if well:
-        count = f"{len(rows)} of them, none is failing" if rows else "there are none"
+        count = f"{len(rows)} of them, none failing" if rows else "there are none"
         yield Finding("webhooks", GREEN, count)
 
 
@@ -55,7 +55,7 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
         sentence = f"{lost['mails']} were given up in the last day; last: {lost['answer']}"
         yield Finding("mail", YELLOW, sentence, "check the addresses")
     elif wanting:
-        yield Finding("mail", GREEN, "none waits for long")
+        yield Finding("mail", GREEN, "none has waited for long")
 
 
 def mail_server(shop: Shop) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
             yield Finding(
                 name,
                 RED,
-                f"the balance says {kept}, its outputs add up to {summed}",
+                f"the balance says {kept}, but its outputs add up to {summed}",
                 "the outputs are right: stop what else writes to the database, and"
                 " restore a backup or correct the row of `balance`",
             )
@@ -69,10 +69,10 @@ def _found(found: State, now: datetime) -> Finding:
 
 def _previews(found: State) -> Finding:
     if found.previews == GREEN:
-        return Finding("previews", GREEN, "every open page was looked for in time")
+        return Finding("previews", GREEN, "every open page was looked up in time")
     pages = "1 open page" if found.previews_late == 1 else f"{found.previews_late} open pages"
     sentence = f"{pages} will show a payment late, for want of calls; none is missed"
-    remedy = "raise BTCPAY_EXPLORER_CALLS_PER_HOUR, or use an explorer of your own"
+    remedy = "raise BTCPAY_EXPLORER_CALLS_PER_HOUR, or use your own explorer"
     return Finding("previews", found.previews, sentence, remedy)
 
 
@@ -81,7 +81,8 @@ def _chain(found: State, now: datetime, not_begun: str) -> Finding:
     if known is None:
         if not_begun:
             sentence = f"reading cannot begin, and no payment is found: {not_begun}"
-            return Finding("chain", RED, sentence, "correct BTCPAY_EXPLORERS, or name another one")
+            remedy = "repair what is red below, or name other explorers in BTCPAY_EXPLORERS"
+            return Finding("chain", RED, sentence, remedy)
         return Finding("chain", GREEN, "no block is known: reading begins with the first invoice")
     sentence = f"at block {known.height} of {iso(known.mined_at)}"
     if found.chain == RED:
@@ -90,7 +91,7 @@ def _chain(found: State, now: datetime, not_begun: str) -> Finding:
         return Finding("chain", RED, sentence, "see whether the explorers show a newer block")
     if found.chain == YELLOW:
         blocks = "1 block is" if known.behind == 1 else f"{known.behind} blocks are"
-        remedy = "let `btcpay check` run; BTCPAY_EXPLORER_CALLS_PER_HOUR says how fast it may read"
+        remedy = "run `btcpay check`; BTCPAY_EXPLORER_CALLS_PER_HOUR says how fast it may read"
         return Finding("chain", YELLOW, f"{sentence}, {blocks} still to be read", remedy)
     return Finding("chain", GREEN, f"{sentence}, every block is read")
 
@@ -121,7 +122,7 @@ def attention(shop: Shop, db: Database) -> Iterator[Finding]:
         "attention",
         YELLOW,
         f"invoices that need attention: {sentence}",
-        "`btcpay invoice list --attention` names them, and says what to do",
+        "`btcpay invoice list --attention` lists them, and says what to do",
     )
 
 

@@ -10,25 +10,21 @@ from pathlib import Path
 from peewee import PeeweeException
 
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.sources import Known
 from btcpay.health.doctor import database, disk, explorers, peers, prices, receivers, records
 from btcpay.health.doctor import settings as variables
 from btcpay.health.doctor.finding import Finding, Shop
 from btcpay.health.state import GREEN, RED
 from btcpay.settings.settings import Settings
+from btcpay.values.networks import Known
 from storage.database import Database, in_one_line
 from storage.queries import blocks
-
-
-def free_bytes(folder: Path) -> int:
-    return shutil.disk_usage(folder).free
 
 
 def examine(
     settings: Settings,
     environ: Mapping[str, str],
     now: Callable[[], datetime],
-    free_bytes: Callable[[Path], int] = free_bytes,
+    free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
     integrity: bool = False,
 ) -> Iterator[Finding]:
     """Every finding. Without a database of this version, those that need none.

@@ -33,7 +33,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
     others = [name for name in is_set if name.lower() in OTHER_PROXIES]
     if others and not shop.settings.proxy:
-        sentence = "not read here: explorers and price sources are asked directly"
+        sentence = "ignored: explorers and price sources are asked directly"
         yield Finding(", ".join(sorted(others)), YELLOW, sentence, "set BTCPAY_PROXY")
     yield _base_url(shop.settings)
     if shop.settings.merchant_pages:
@@ -44,8 +44,8 @@ def _base_url(settings: Settings) -> Finding:
     parts, is_earnest = urlsplit(settings.base_url), settings.network.main_keys
     sentence = f"payers are sent to {settings.base_url}"
     if NOBODYS.search(parts.hostname or ""):
-        sentence += ", a name from the examples that nobody can have"
-        remedy = "set BTCPAY_BASE_URL to the https:// root of your own name"
+        sentence += ", a name from the examples, which nobody can own"
+        remedy = "set BTCPAY_BASE_URL to the https:// root of your own domain"
         return Finding("base URL", RED if is_earnest else YELLOW, sentence, remedy)
     if is_earnest and (not _is_sealed(settings) or is_here(parts.hostname)):
         remedy = "set BTCPAY_BASE_URL to the public https:// root"
@@ -63,7 +63,7 @@ def _merchant_pages(settings: Settings) -> Finding:
     sentence = f"on, at {settings.base_url}/merchant"
     if _is_sealed(settings) or is_here(urlsplit(settings.base_url).hostname):
         return Finding("merchant's pages", GREEN, sentence)
-    sentence += ": whoever is on the same network can read login links and cookies"
+    sentence += ": anyone on the same network can read login links and cookies"
     remedy = "set BTCPAY_BASE_URL to an https:// root, or BTCPAY_MERCHANT_PAGES=off"
     return Finding("merchant's pages", RED, sentence, remedy)
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable, Iterator
 from datetime import date
+from itertools import islice
 
 from flask import Response
 
@@ -16,6 +17,7 @@ from storage.queries import merchants
 AT_ONCE = 2  # downloads in one process: each keeps one of its threads while it lasts
 AGAIN_S = 10
 CHUNK_LINES = 200  # 70 kB at a time
+FREE = threading.BoundedSemaphore(AT_ONCE)
 
 
 def show(visit: Visit) -> Response:
@@ -24,50 +26,40 @@ def show(visit: Visit) -> Response:
     return visit.page("downloads.html", first=today.replace(month=1, day=1), last=today)
 
 
-class Downloads:
-    """The files, AT_ONCE at a time."""
+def send_payments(visit: Visit) -> Response:
+    """The payments of `?from=` to `?to=`, both days whole, as `btcpay export`."""
+    first, last = (_day(visit.query.get(name, "")) for name in ("from", "to"))
+    records = payments.received(
+        visit.service.db,
+        visit.service.db.only(merchants.BY_ID, id=visit.merchant_id),
+        0 if first is None else max(0, start_of(number_of(first), visit.zone)),
+        payments.END if last is None else start_of(number_of(last) + 1, visit.zone),
+    )
+    days = "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day)
+    return _send(payments.csv_lines(records), f"payments{days}.csv", "text/csv")
 
-    def __init__(self) -> None:
-        self._free = threading.BoundedSemaphore(AT_ONCE)
 
-    def send_payments(self, visit: Visit) -> Response:
-        """The payments of `?from=` to `?to=`, both days whole, as `btcpay export`."""
-        first, last = (_day(visit.query.get(name, "")) for name in ("from", "to"))
-        before = payments.END if last is None else start_of(number_of(last) + 1, visit.zone)
-        records = payments.received(
-            visit.service.db,
-            visit.service.db.only(merchants.BY_ID, id=visit.merchant_id),
-            0 if first is None else max(0, start_of(number_of(first), visit.zone)),
-            before,
-        )
-        days = "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day)
-        return self._send(payments.csv_lines(records), f"payments{days}.csv", "text/csv")
+def send_labels(visit: Visit) -> Response:
+    """Labels of addresses, transactions and outputs, as `btcpay export labels`."""
+    merchant = visit.service.db.only(merchants.BY_ID, id=visit.merchant_id)
+    return _send(label_lines(visit.service.db, merchant), "labels.jsonl", "application/jsonl")
 
-    def send_labels(self, visit: Visit) -> Response:
-        """Labels of addresses, transactions and outputs, as `btcpay export labels`."""
-        merchant = visit.service.db.only(merchants.BY_ID, id=visit.merchant_id)
-        lines = label_lines(visit.service.db, merchant)
-        return self._send(lines, "labels.jsonl", "application/jsonl")
 
-    def _send(self, lines: Iterable[str], name: str, media_type: str) -> Response:
-        """Raises RateLimited while others download as much as is allowed."""
-        if not self._free.acquire(blocking=False):
-            raise RateLimited(AGAIN_S)
-        response = Response(_chunks(lines), content_type=f"{media_type}; charset=utf-8")
-        response.call_on_close(self._free.release)
-        response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-        return response
+def _send(lines: Iterable[str], name: str, media_type: str) -> Response:
+    """Raises RateLimited while others download as much as is allowed."""
+    if not FREE.acquire(blocking=False):
+        raise RateLimited(AGAIN_S)
+    response = Response(_chunks(lines), content_type=f"{media_type}; charset=utf-8")
+    response.call_on_close(FREE.release)
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
     """Many lines at a time: each piece costs the server as much as a line does."""
-    gathered: list[str] = []
-    for line in lines:
-        gathered.append(line)
-        if len(gathered) == CHUNK_LINES:
-            yield "".join(gathered).encode()
-            gathered.clear()
-    yield "".join(gathered).encode()
+    left = iter(lines)
+    while chunk := "".join(islice(left, CHUNK_LINES)):
+        yield chunk.encode()
 
 
 def _day(text: str) -> date | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from peewee import Select
 
@@ -32,30 +32,24 @@ class Listing:
         if behind := self.place_of(db, query.get("newer", "")):
             rows = db.rows(self.newer, **self.values, **behind, limit=MORE)
             if len(rows) >= SIZE:  # fewer: then it is the first page, and a whole one
-                return ListPage(rows[:SIZE][::-1], len(rows) > SIZE, True)
+                return _page(rows[:SIZE][::-1], len(rows) > SIZE, True)
         behind = self.place_of(db, query.get("older", ""))
         rows = db.rows(self.older, **self.values, **(behind or FIRST), limit=MORE)
-        return ListPage(rows[:SIZE], behind is not None, len(rows) > SIZE)
+        return _page(rows[:SIZE], behind is not None, len(rows) > SIZE)
 
     def place_of(self, db: Database, id: str) -> Row | None:
         """The time of one of the merchant's own rows, and its place in that time."""
         return db.row(self.place, **self.values, id=id) if is_id(self.prefix, id) else None
 
 
-@dataclass(frozen=True)
-class ListPage:
-    """The rows, the newest first, and whether there are newer and older ones."""
+class ListPage(NamedTuple):
+    """The rows, the newest first; the ids for `?newer=` and `?older=`, None where none are."""
 
     rows: list[Row]
-    has_newer: bool
-    has_older: bool
+    newer: str | None
+    older: str | None
 
-    @property
-    def newer(self) -> str | None:
-        """The id for `?newer=`; None where there are none."""
-        return self.rows[0]["id"] if self.has_newer and self.rows else None
 
-    @property
-    def older(self) -> str | None:
-        """The id for `?older=`; None where there are none."""
-        return self.rows[-1]["id"] if self.has_older and self.rows else None
+def _page(rows: list[Row], has_newer: bool, has_older: bool) -> ListPage:
+    newer = rows[0]["id"] if rows and has_newer else None
+    return ListPage(rows, newer, rows[-1]["id"] if rows and has_older else None)

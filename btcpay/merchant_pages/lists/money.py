@@ -1,31 +1,18 @@
 """The merchant's invoices and payments: searched, page by page."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Response
 from peewee import Select
 
 from btcpay.merchant_pages.lists.listing import Listing
-from btcpay.merchant_pages.lists.search import MOST_CHARACTERS, Searched, search
+from btcpay.merchant_pages.lists.search import MOST_CHARACTERS, Names, search
 from btcpay.merchant_pages.visit import Visit
 from storage.queries.lists import merchant_lists as queries
 
 STATUSES = ("open", "paid", "expired", "canceled")
 LOOSE = "loose"
-INVOICES = Searched(
-    queries.INVOICES_BY_ID,
-    queries.INVOICES_BY_ADDRESS,
-    queries.INVOICES_BY_TXID,
-    queries.INVOICES_BY_REFERENCE,
-    queries.INVOICES_CHOSEN,
-)
-PAYMENTS = Searched(
-    queries.PAYMENTS_BY_ID,
-    queries.PAYMENTS_BY_ADDRESS,
-    queries.PAYMENTS_BY_TXID,
-    queries.PAYMENTS_BY_REFERENCE,
-    queries.PAYMENTS_CHOSEN,
-)
 
 
 def show_invoices(visit: Visit) -> Response:
@@ -37,7 +24,7 @@ def show_invoices(visit: Visit) -> Response:
         own["status"], texts = status, queries.INVOICE_TEXTS_BY_STATUS
         older, newer = queries.INVOICES_BY_STATUS, queries.INVOICES_BY_STATUS_NEWER
     listing = Listing("inv", older, newer, queries.INVOICE_PLACE, own)
-    page = _page(visit, listing, INVOICES, texts)
+    page = _page(visit, listing, queries.FOUND_INVOICES, texts)
     found = page["found"]
     if found and found.named and len(found.rows) == 1:
         return visit.to(f"/invoices/{found.rows[0]['id']}")
@@ -53,14 +40,17 @@ def show_payments(visit: Visit) -> Response:
         texts = queries.LOOSE_PAYMENT_TEXTS
     own = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, newer, queries.PAYMENT_PLACE, own)
-    return visit.page("payments.html", kind=kind, **_page(visit, listing, PAYMENTS, texts))
+    page = _page(visit, listing, queries.FOUND_PAYMENTS, texts)
+    return visit.page("payments.html", kind=kind, **page)
 
 
-def _page(visit: Visit, listing: Listing, searched: Searched, texts: Select) -> dict[str, Any]:
+def _page(
+    visit: Visit, listing: Listing, names: Mapping[bool, Names], texts: Select
+) -> dict[str, Any]:
     """What was typed, and what that finds; else the rows of the list."""
     db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
     if not typed:
         return {"q": typed, "found": None, "shown": listing.page(db, visit.query)}
     behind = visit.query.get("older", "")
-    found = search(db, listing, searched, texts, typed, behind)
+    found = search(db, listing, names[db.is_server], texts, typed, behind)
     return {"q": typed, "found": found, "shown": None}

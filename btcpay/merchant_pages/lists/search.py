@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import NamedTuple
 
 from peewee import Select
 
@@ -28,24 +27,10 @@ _BASE58 = re.compile(r"(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")
 _AMOUNT = re.compile(r"[^\w.,]*(\d{1,16})(?:[.,](\d{1,8}))?\s*(sats?|[a-z]{3}|[$€£¥])?", re.I)
 
 _UNITS = CODES | {"", "BTC", "SAT", "SATS", *"$€£¥"}
+Names = Mapping[str, Select]  # the queries by which what names a row finds it
 
 
-@dataclass(frozen=True)
-class Searched:
-    """The queries by which a list is searched.
-
-    By what names its rows: beginnings for SQLite and for servers, a whole reference, whole ids.
-    """
-
-    by_id: Mapping[bool, Select]
-    by_address: Mapping[bool, Select]
-    by_txid: Mapping[bool, Select]
-    by_reference: Select
-    of_ids: Select
-
-
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """What a search shows. `rows`: at most a page, the newest first.
 
     A search in texts has gone through rows down to the one made `until_at`, and `further` is the
@@ -59,50 +44,50 @@ class Found:
 
 
 def search(
-    db: Database, listing: Listing, searched: Searched, texts: Select, typed: str, behind: str
+    db: Database, listing: Listing, names: Names, texts: Select, typed: str, behind: str
 ) -> Found:
     """What a name finds; without one, or behind an id, what the next piece of texts has."""
-    rows = [] if behind else _by_name(db, listing, searched, typed)
+    rows = [] if behind else _by_name(db, listing, names, typed)
     if not rows:
-        return _in_texts(db, listing, searched, texts, typed, behind)
+        return _in_texts(db, listing, names["chosen"], texts, typed, behind)
     if len(rows) <= SIZE:
         return Found(rows, named=True)
     last = rows[SIZE - 1]  # texts are searched behind it, references among them
     return Found(rows[:SIZE], until_at=last["created_at"], further=last["id"])
 
 
-def _by_name(db: Database, listing: Listing, searched: Searched, typed: str) -> list[Row]:
+def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Row]:
     """Rows that an id, the beginning of one, of an address or a txid, or a reference names."""
     if is_id(listing.prefix, typed):
-        return db.rows(searched.of_ids, **listing.values, **chosen([typed]))
+        return db.rows(names["chosen"], **listing.values, **chosen([typed]))
     limits = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
-    if wanted := _beginning(searched, typed):
-        queries, begin = wanted
-        if rows := db.rows(queries[db.is_server], begin=begin, end=begin + END, **limits):
-            return rows
+    name, begin = _beginning(typed)
+    if name and (rows := db.rows(names[name], begin=begin, end=begin + END, **limits)):
+        return rows
     if not typed.isprintable():  # no reference is, and a server takes no null in a text
         return []
-    return db.rows(searched.by_reference, begin=typed, **limits)
+    return db.rows(names["reference"], begin=typed, **limits)
 
 
-def _beginning(names: Searched, typed: str) -> tuple[Mapping[bool, Select], str] | None:
-    """It is found in what people copy too: a link to a page, a request to pay.
+def _beginning(typed: str) -> tuple[str, str]:
+    """What this may be the beginning of, and the beginning; "" for none.
 
+    It is found in what people copy too: a link to a page, a request to pay.
     Of one in ten thousand old addresses the first eight characters could be a transaction's too.
     """
     if found := _ID.search(typed):
-        return names.by_id, found[0]
+        return "id", found[0]
     if found := _SEGWIT.match(typed):
-        return names.by_address, found[1].lower()
+        return "address", found[1].lower()
     if found := _TXID.search(typed):
-        return names.by_txid, found[0].lower()
+        return "txid", found[0].lower()
     if found := _BASE58.match(typed):
-        return names.by_address, found[1]
-    return None
+        return "address", found[1]
+    return "", ""
 
 
 def _in_texts(
-    db: Database, listing: Listing, searched: Searched, texts: Select, typed: str, behind: str
+    db: Database, listing: Listing, whole: Select, texts: Select, typed: str, behind: str
 ) -> Found:
     """The next rows with these words or this amount, in one piece of the list behind an id.
 
@@ -110,48 +95,32 @@ def _in_texts(
     """
     place = listing.place_of(db, behind) or FIRST
     piece = db.rows(texts, **listing.values, **place, limit=PIECE + 1)
-    matches = TextMatch(typed)
     ids: list[str] = []
     last = None
     for row in piece[:PIECE]:
         if len(ids) == SIZE:
             break
         last = row
-        if matches(row):
+        if is_found(row, typed):
             ids.append(row["id"])
-    is_end = last is None or last is piece[-1]
-    rows = db.rows(searched.of_ids, **listing.values, **chosen(ids)) if ids else []
-    if is_end or last is None:
+    rows = db.rows(whole, **listing.values, **chosen(ids)) if ids else []
+    if last is None or last is piece[-1]:
         return Found(rows)
     return Found(rows, until_at=last["created_at"], further=last["id"])
 
 
-class TextMatch:
-    """Whether a row has all the words, anywhere in its texts, or is of this amount."""
-
-    def __init__(self, typed: str) -> None:
-        self._words = typed.casefold().split()
-        self._amounts = _amounts(typed)
-
-    def __call__(self, row: Row) -> bool:
-        """A row of a query of texts."""
-        texts = (row[name] or "" for name in ("description", "reference", "customer_email"))
-        text = "\n".join(texts).casefold()
-        return all(word in text for word in self._words) or self._is_of_amount(row)
-
-    def _is_of_amount(self, row: Row) -> bool:
-        if not self._amounts:
-            return False
-        value = row["value"]
-        return row["amount_sats"] in self._amounts["sats"] or (
-            value is not None and Decimal(value) == self._amounts["value"]
-        )
+def is_found(row: Row, typed: str) -> bool:
+    """Whether a row of a query of texts has all the words, or is of the amount that is typed."""
+    texts = (row[name] or "" for name in ("description", "reference", "customer_email"))
+    text = "\n".join(texts).casefold()
+    return all(word in text for word in typed.casefold().split()) or _is_of(typed, row)
 
 
-def _amounts(typed: str) -> dict[str, Any]:
-    """What a number can mean: the value of a row, or satoshis as such or as bitcoin."""
+def _is_of(typed: str, row: Row) -> bool:
+    """A number can mean the value of a row, or satoshis as such or as bitcoin."""
     found = _AMOUNT.fullmatch(typed)
     if not found or (found[3] or "").upper() not in _UNITS:
-        return {}
+        return False
     number = Decimal(f"{found[1]}.{found[2] or 0}")
-    return {"value": number, "sats": {number, number * SATS_PER_BTC}}
+    is_value = row["value"] is not None and Decimal(row["value"]) == number
+    return is_value or row["amount_sats"] in (number, number * SATS_PER_BTC)

@@ -4,7 +4,7 @@ from flask import Response
 
 from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants import keys
-from btcpay.values.errors import InvalidRequest, NotFound
+from btcpay.values.errors import InvalidRequest
 from btcpay.web.pages.languages import gettext
 from storage.queries import keys as stored_keys
 
@@ -39,10 +39,6 @@ def issue(visit: Visit) -> Response:
 
 def revoke(visit: Visit, id: str) -> Response:
     """Ends a key for ever."""
-    db = visit.service.db
-    row = db.row(stored_keys.BY_ID, id=id)
-    if row is None or row["merchant_id"] != visit.merchant_id:
-        raise NotFound("there is no such key")
-    if row["revoked_at"] is None:
-        keys.revoke(db, id, visit.now)
+    if visit.own(stored_keys.BY_ID, "key", id)["revoked_at"] is None:
+        keys.revoke(visit.service.db, id, visit.now)
     return visit.to("/keys", done="revoked")

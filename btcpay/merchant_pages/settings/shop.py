@@ -1,6 +1,7 @@
 """Settings of the shop: how its pages look, what it counts in, its mail, the way back."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from flask import Response, request
@@ -133,9 +134,9 @@ def _language(text: str) -> str:
 PARTS = {
     "look": Part(
         {
-            "name": _or_none(branding.checked_name),
+            "name": _or_none(partial(branding.checked_line, "name")),
             "accent": _accent,
-            "contact": _or_none(branding.checked_contact),
+            "contact": _or_none(partial(branding.checked_line, "contact")),
         },
         _store_brand,
     ),
@@ -157,7 +158,7 @@ PARTS = {
 def _advice() -> Mapping[str, str]:
     """What each field takes, in the language of the page."""
     url = gettext("This must be a web address such as https://shop.example.com/orders.")
-    listed = gettext("Please choose one of those in the list.")
+    listed = gettext("Please choose one from the list.")
     accent = gettext("This colour is too light or too dark to read text on it. Choose another one.")
     return {
         "name": gettext("One line of at most 60 characters."),

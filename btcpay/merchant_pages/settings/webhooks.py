@@ -11,7 +11,6 @@ from btcpay.notify.retries import Answer
 from btcpay.notify.samples import sample
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.web.pages.languages import gettext
-from storage.database import Row
 from storage.queries import receivers as queries
 
 TEST_S = 5  # of a request that somebody waits for
@@ -48,10 +47,10 @@ def add(visit: Visit) -> Response:
 
 def test(visit: Visit, id: str) -> Response:
     """Sends a made-up event now; of those that it wants the first."""
-    receiver, service = _own(visit, id), visit.service
+    receiver, service = visit.own(queries.BY_ID, "whk", id), visit.service
     if receiver["transport"] != queries.WEBHOOK:
         raise NotFound("a command is tried on the command line, a plug-in's by an order")
-    wanted = (kind for kind in EventKind if wants(receiver, {"kind": kind.value}))
+    wanted = (kind for kind in EventKind if wants(receiver, kind))
     kind = next(wanted, EventKind.INVOICE_PAID)
     event = sample(service.resources, visit.merchant_id, kind, visit.now)
     answer = new_send(service.settings, TEST_S)(receiver, event, visit.now)
@@ -60,17 +59,10 @@ def test(visit: Visit, id: str) -> Response:
 
 def send_all_now(visit: Visit, id: str) -> Response:
     """What waits, and what was given up."""
-    receivers.send_all_now(visit.service.db, _own(visit, id)["id"], visit.now)
+    receivers.send_all_now(visit.service.db, visit.own(queries.BY_ID, "whk", id)["id"], visit.now)
     return visit.to("/webhooks", done="sent")
 
 
 def remove(visit: Visit, id: str) -> Response:
-    receivers.remove(visit.service.db, _own(visit, id)["id"])
+    receivers.remove(visit.service.db, visit.own(queries.BY_ID, "whk", id)["id"])
     return visit.to("/webhooks", done="removed")
-
-
-def _own(visit: Visit, id: str) -> Row:
-    row = visit.service.db.row(queries.BY_ID, id=id)
-    if row is None or row["merchant_id"] != visit.merchant_id or row["transport"] in queries.MAILS:
-        raise NotFound("there is no such webhook")
-    return row

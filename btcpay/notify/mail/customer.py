@@ -22,7 +22,8 @@ def mailto(row: Mapping[str, Any], page_url: str, seller: str, language: str) ->
             " Please tell us where we may send it back, or how you would like to pay the rest."
         ),
         "too_much": gettext(
-            "You have paid more than was asked for. Please tell us where we may send it back."
+            "You have paid more than was asked for."
+            " Please tell us where we may send the difference."
         ),
         "after_cancellation": gettext(
             "Your payment arrived after the order was canceled."

@@ -142,6 +142,4 @@ def why(error: Exception) -> str:
         return f"has a certificate that is not valid: {error.verify_message}"
     if isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
         return "does not answer in time"
-    if isinstance(error, socket.gaierror):
-        return "has a name that cannot be found"
-    return f"could not be spoken to: {type(error).__name__}"
+    return f"could not be spoken to: {getattr(error, 'strerror', None) or type(error).__name__}"

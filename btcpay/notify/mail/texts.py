@@ -58,10 +58,10 @@ def attention(about: About, language: str) -> MailText:
         "short": gettext("Too little had arrived by the deadline."),
         "too_much": gettext("More has arrived than was asked for."),
         "after_cancellation": gettext("It was paid after it was canceled."),
-        "dust_missing": gettext("What is missing is less than wallets can send."),
-        "vanished": gettext("The whole amount was on its way, and it never arrived."),
+        "dust_missing": gettext("The missing amount is too small for wallets to send."),
+        "vanished": gettext("The whole amount was on its way, but it never arrived."),
     }
-    show = gettext("On the server, %(command)s says more.")
+    show = gettext("For details, run %(command)s on the server.")
     needs = gettext("An invoice needs your attention: %(amount)s")
     return MailText(
         language,
@@ -85,10 +85,10 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
         [
             since % {"time": formats.moment(since_ms, language, zone)},
             gettext(
-                "Until one does, no invoice becomes paid. No payment is lost: it is in your wallet,"
-                " and the next complete check will find it."
+                "Until one does, no invoice is marked as paid. No payment is lost: it is in your"
+                " wallet, and the next complete check will find it."
             ),
-            gettext("On the server, %(command)s says more.") % {"command": "btcpay doctor"},
+            gettext("For details, run %(command)s on the server.") % {"command": "btcpay doctor"},
         ],
     )
 

@@ -117,7 +117,7 @@ def _read_uri(uri: str) -> tuple[str, int | None]:
 def _btc_to_sats(text: str) -> int:
     sats = _decimal(text, "amount") * SATS_PER_BTC
     if sats != sats.to_integral_value():
-        raise refused("amount", f"{text} BTC is no whole number of satoshis")
+        raise refused("amount", f"{text} BTC is not a whole number of satoshis")
     return int(sats)
 
 

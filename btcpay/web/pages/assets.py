@@ -4,7 +4,7 @@ import hashlib
 import re
 import zlib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent / "static"
@@ -26,33 +26,34 @@ class Asset:
     name: str
 
 
-class Assets:
-    """The files of `static` by the name that has their hash: `pages.1a2b3c4d5e.css`."""
+@cache
+def _files() -> dict[str, Asset]:
+    """The files of `static`, each with the name that has its hash: `pages.1a2b3c4d5e.css`."""
+    found = {}
+    for path in FOLDER.iterdir():
+        content = path.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()[:10]
+        name = f"{path.stem}.{digest}{path.suffix}"
+        gzipped = zlib.compress(content, 9, wbits=31)  # in gzip's format (RFC 1952)
+        found[path.name] = Asset(content, gzipped, MEDIA_TYPES[path.suffix], name)
+    return found
 
-    @cached_property
-    def _files(self) -> dict[str, Asset]:
-        found = {}
-        for path in FOLDER.iterdir():
-            content = path.read_bytes()
-            digest = hashlib.sha256(content).hexdigest()[:10]
-            name = f"{path.stem}.{digest}{path.suffix}"
-            gzipped = zlib.compress(content, 9, wbits=31)  # in gzip's format (RFC 1952)
-            found[path.name] = Asset(content, gzipped, MEDIA_TYPES[path.suffix], name)
-        return found
 
-    def address(self, file: str) -> str:
-        """Relative to the root of the pages: the service may stand under a prefix."""
-        return f"assets/{self._files[file].name}"
+def address(file: str) -> str:
+    """Relative to the root of the pages: the service may stand under a prefix."""
+    return f"assets/{_files()[file].name}"
 
-    def file(self, name: str) -> Asset:
-        """One that others name without its hash."""
-        return self._files[name]
 
-    def find(self, name: str) -> tuple[Asset, bool] | None:
-        """The file of that name, and whether the hash in it is the file's own.
+def file(name: str) -> Asset:
+    """One that others name without its hash."""
+    return _files()[name]
 
-        A page of an older program may ask for a hash that is gone; then it gets today's file.
-        """
-        match = re.fullmatch(r"(\w+)\.[0-9a-f]{10}(\.\w+)", name)
-        asset = self._files.get(match[1] + match[2]) if match else None
-        return (asset, asset.name == name) if asset else None
+
+def find(name: str) -> tuple[Asset, bool] | None:
+    """The file of that name, and whether the hash in it is the file's own.
+
+    A page of an older program may ask for a hash that is gone; then it gets today's file.
+    """
+    match = re.fullmatch(r"(\w+)\.[0-9a-f]{10}(\.\w+)", name)
+    asset = _files().get(match[1] + match[2]) if match else None
+    return (asset, asset.name == name) if asset else None

@@ -8,14 +8,12 @@ from flask import Response, current_app, request
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.merchants import branding
 from btcpay.values.errors import RateLimited
 from btcpay.values.ids import is_id
 from btcpay.values.money import btc_text
 from btcpay.values.times import iso_ms
 from btcpay.web.errors import as_api_error, error_response
-from btcpay.web.pages import languages
-from btcpay.web.pages.assets import Assets
+from btcpay.web.pages import assets, languages
 from btcpay.web.rate_limits import LOOKS, VISITS
 from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as
@@ -42,7 +40,6 @@ class Pages:
     ) -> None:
         self._service = service
         self._message = message
-        self.assets = Assets()
         self._styles = [STYLE, *([own_style] if own_style else [])]
         network = service.settings.network.name
         self._testing = None if network == "mainnet" else network
@@ -67,15 +64,15 @@ class Pages:
         """A template, with what all of them share."""
         language = languages.current()
         up = to_root()
-        styles = [up + self.assets.address(style) for style in self._styles]
+        styles = [up + assets.address(style) for style in self._styles]
         if brand and brand["accent"]:
             styles.append(f"{up}accent/{brand['accent'][1:]}.css")
         text = current_app.jinja_env.get_template(template).render(
             brand=brand,
             up=up,
-            asset=lambda file: up + self.assets.address(file),
+            asset=lambda file: up + assets.address(file),
             styles=styles,
-            script=up + self.assets.address(SCRIPT),
+            script=up + assets.address(SCRIPT),
             icon=self.icon(),
             testing=self._testing,
             language=language,
@@ -95,7 +92,7 @@ class Pages:
 
     def icon(self, file: str = ICON) -> str:
         """The service's own, relative to the page that is asked for."""
-        return to_root() + self.assets.address(file)
+        return to_root() + assets.address(file)
 
     def visitor(self) -> str | None:
         """In whose window the request counts; None where addresses mean nothing."""
@@ -143,11 +140,5 @@ def to_root() -> str:
 
 def kept(content: bytes | str, media_type: str, for_ever: bool = True) -> Response:
     """A file whose address changes with its content; `for_ever` false when it did not."""
-    response = Response(content, content_type=media_type)
-    response.headers["Cache-Control"] = FOR_EVER if for_ever else "no-store"
-    return response
-
-
-def accent_css(accent: str) -> str:
-    """The rule that gives the pages' button its colour; `accent` is `#rrggbb`."""
-    return f":root{{--accent:{accent};--on-accent:{branding.button_text(accent)}}}\n"
+    cache = FOR_EVER if for_ever else "no-store"
+    return Response(content, content_type=media_type, headers={"Cache-Control": cache})

@@ -14,7 +14,7 @@ from storage.queries.lists import keyset
 from storage.statement import slot
 
 Listed = type[Invoice] | type[Payment]
-MOST_CHOSEN = 26  # rows that CHOSEN takes: a page, and one to know whether there is another
+MOST_CHOSEN = 26  # rows that `chosen` takes: a page, and one to know whether there is another
 
 _INVOICES = Invoice.select(
     Invoice.id,
@@ -128,12 +128,8 @@ def _few(query: Select, model: Listed, condition: Expression) -> Select:
     return query.where(condition & own).order_by(*keyset.order(model))
 
 
-INVOICES_CHOSEN = _few(_INVOICES, Invoice, Invoice.id.in_(_CHOSEN))
-PAYMENTS_CHOSEN = _few(_PAYMENTS, Payment, Payment.id.in_(_CHOSEN))
-
-
 def chosen(ids: list[str]) -> dict[str, str]:
-    """The values of CHOSEN's slots: these ids, at most MOST_CHOSEN; no row has the empty one."""
+    """The values of such slots: these ids, at most MOST_CHOSEN; no row has the empty one."""
     filled = ids + [""] * (MOST_CHOSEN - len(ids))
     return {f"id_{number}": id for number, id in enumerate(filled)}
 
@@ -163,30 +159,6 @@ def _begins(column: ColumnBase, is_server: bool) -> Expression:
     return Expression(column, at_least, slot("begin")) & Expression(column, less, slot("end"))
 
 
-def _paid_by(column: ColumnBase, is_server: bool) -> Expression:
-    """Invoices to which a transaction paid whose id begins so; one that waits or vanished too."""
-    return column.in_(Output.select(Output.invoice_id).where(_begins(Output.txid, is_server)))
-
-
-def _found_invoices(condition: Expression) -> Select:
-    return _few(_INVOICES, Invoice, condition).limit(slot("limit"))
-
-
-def _found_payments(condition: Expression) -> Select:
-    return _few(_PAYMENTS, Payment, condition).limit(slot("limit"))
-
-
-# By the beginning of what names them, for SQLite and for servers.
-_BOTH = (False, True)
-INVOICES_BY_ID = {s: _found_invoices(_begins(Invoice.id, s)) for s in _BOTH}
-INVOICES_BY_ADDRESS = {s: _found_invoices(_begins(Invoice.deposit_address, s)) for s in _BOTH}
-INVOICES_BY_TXID = {s: _found_invoices(_paid_by(Invoice.id, s)) for s in _BOTH}
-PAYMENTS_BY_ID = {s: _found_payments(_begins(Invoice.id, s)) for s in _BOTH}
-PAYMENTS_BY_ADDRESS = {s: _found_payments(_begins(Invoice.deposit_address, s)) for s in _BOTH}
-PAYMENTS_BY_TXID = {
-    s: _found_payments(_paid_by(Payment.address_invoice_id, s) & _begins(Payment.tx_hash, s))
-    for s in _BOTH
-}
 # The newest thousand by the whole of an order's number: any number of invoices may have it.
 _OF_REFERENCE = (
     Invoice.select(Invoice.id)
@@ -194,5 +166,29 @@ _OF_REFERENCE = (
     .order_by(*keyset.order(Invoice))
     .limit(1_000)
 )
-INVOICES_BY_REFERENCE = _found_invoices(Invoice.id.in_(_OF_REFERENCE))
-PAYMENTS_BY_REFERENCE = _found_payments(Payment.address_invoice_id.in_(_OF_REFERENCE))
+
+
+def _found(query: Select, model: Listed, is_server: bool) -> dict[str, Select]:
+    """By the beginning of an id, an address or a txid, by a reference; and those of `chosen` ids.
+
+    A transaction paid to an invoice also while it waits, and when it has vanished.
+    """
+    invoice_id = Invoice.id if model is Invoice else Payment.address_invoice_id
+    paid_to = Output.select(Output.invoice_id).where(_begins(Output.txid, is_server))
+    by_txid = invoice_id.in_(paid_to)
+    if model is Payment:
+        by_txid &= _begins(Payment.tx_hash, is_server)
+    conditions = {
+        "id": _begins(Invoice.id, is_server),
+        "address": _begins(Invoice.deposit_address, is_server),
+        "txid": by_txid,
+        "reference": invoice_id.in_(_OF_REFERENCE),
+    }
+    by_name = {name: _few(query, model, one) for name, one in conditions.items()}
+    found = {name: one.limit(slot("limit")) for name, one in by_name.items()}
+    return found | {"chosen": _few(query, model, model.id.in_(_CHOSEN))}
+
+
+# For SQLite, and for servers.
+FOUND_INVOICES = {is_server: _found(_INVOICES, Invoice, is_server) for is_server in (False, True)}
+FOUND_PAYMENTS = {is_server: _found(_PAYMENTS, Payment, is_server) for is_server in (False, True)}

@@ -14,12 +14,12 @@ from storage.database import Database, Row
 from storage.models import Merchant, MerchantDay, Payment
 from storage.statement import every, slot
 
-SINCE = (
+_OWN = MerchantDay.merchant_id == slot("merchant_id")
+BETWEEN = (
     MerchantDay.select()
-    .where((MerchantDay.merchant_id == slot("merchant_id")) & (MerchantDay.day >= slot("day")))
+    .where(_OWN & MerchantDay.day.between(slot("first"), slot("last")))
     .order_by(MerchantDay.day)
 )
-BETWEEN = SINCE.where(MerchantDay.day <= slot("last"))
 _ZONE = Merchant.select(Merchant.timezone).where(Merchant.id == slot("merchant_id"))
 
 _TOTALS = (

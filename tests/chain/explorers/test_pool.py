@@ -203,7 +203,7 @@ def test_an_explorer_has_sixty_seconds_of_a_run_and_addresses_are_asked_all_the_
     assert explorers.ask(Esplora.tip_height) == 1000
     (one,) = explorers.all
     one._chain_s += endpoint.MOST_CHAIN_S
-    with pytest.raises(OutOfQuota, match="127.0.0.1 has had its time of this run"):
+    with pytest.raises(OutOfQuota, match="127.0.0.1 has used up its time in this run"):
         explorers.ask(Esplora.tip_height)
     assert found(explorers) == [] and calls_of(explorers) == 2
     one._is_of_network = True  # which is asked once, before
@@ -216,7 +216,7 @@ def test_time_that_is_spent_is_no_excuse_where_another_explorer_fails(first, sec
     explorers = client(first, second)
     explorers.all[0]._chain_s += endpoint.MOST_CHAIN_S
     second.instead = lambda _: say("no", 404)
-    with pytest.raises(ExplorerError, match="its time of this run.*HTTP 404") as caught:
+    with pytest.raises(ExplorerError, match="its time in this run.*HTTP 404") as caught:
         explorers.ask(Esplora.tip_height)
     assert not isinstance(caught.value, OutOfQuota)
 

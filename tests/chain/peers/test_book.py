@@ -76,6 +76,16 @@ def test_seeds_are_asked_until_enough_were_good_and_who_lies_is_left_for_a_day(a
     }
 
 
+def test_a_seed_that_no_name_server_answers_for_is_passed_over(monkeypatch, caplog, released):
+    monkeypatch.setattr(book, "LOOKUP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(book.socket, "getaddrinfo", lambda *_, **__: released.wait(30))
+    assert book.addresses_of("seed.example", 8333) == []
+    assert "DNS seed seed.example: took longer than 0.1 s" in caplog.text
+    monkeypatch.undo()
+    assert book.addresses_of("a" * 64, 8333) == []
+    assert book.addresses_of("127.0.0.1", 8333) == ["127.0.0.1:8333"]
+
+
 def test_behind_a_proxy_the_seeds_themselves_are_peers_and_no_name_is_looked_up(auto):
     _, named, chosen = auto
     named["seed.bitcoin.sipa.be"] = ["10.0.0.1:8333"]

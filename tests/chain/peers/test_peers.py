@@ -67,7 +67,7 @@ def test_a_payment_is_found_reorganised_and_proven_over_two_peers(shop):
     till.mine(3)
     report = check(till, *peers)
     assert report.changed == {invoice["id"]: "paid"} and report.complete and report.is_agreed
-    assert report.blocks == 3 and report.read_bytes > 600
+    assert report.blocks_read == 3 and report.read_bytes > 600
     (row,) = till.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
     assert sum(check_document(json.loads(row["document"])).amounts_sats.values()) > 0
     till.sandbox.chain.reorganise(3, till.now)
@@ -75,7 +75,7 @@ def test_a_payment_is_found_reorganised_and_proven_over_two_peers(shop):
     assert till.look(invoice)["status"] == "open"
     till.mine()
     assert check(till, *peers).changed == {invoice["id"]: "paid"}
-    assert check(till, *peers).blocks == 0
+    assert check(till, *peers).blocks_read == 0
     assert till.balance() == (invoice["amount_sats"],) * 2
     assert "pong" in peers[0].asked
 
@@ -100,7 +100,9 @@ def test_blocks_of_a_pause_come_from_several_peers_at_once(shop):
     till.pay(invoice)
     till.mine(30)
     report = check(till, *(open_peer(held) for _ in range(5)))
-    assert report.changed == {invoice["id"]: "paid"} and report.blocks == 30 and report.complete
+    assert (
+        report.changed == {invoice["id"]: "paid"} and report.blocks_read == 30 and report.complete
+    )
     assert four.is_set()
 
 
@@ -228,7 +230,9 @@ def test_one_bad_peer_of_four_keeps_no_block_of_a_pause_back(shop, name):
     till.pay(invoice)
     till.mine(40)
     report = check(till, *peers)
-    assert report.changed == {invoice["id"]: "paid"} and report.blocks == 40 and report.complete
+    assert (
+        report.changed == {invoice["id"]: "paid"} and report.blocks_read == 40 and report.complete
+    )
     assert report.took_ms < 30_000 and peers[0].asked.count("getdata") < 10
 
 

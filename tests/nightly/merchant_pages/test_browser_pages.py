@@ -142,7 +142,7 @@ def test_a_form_of_another_site_does_nothing_in_the_merchants_name(browser, coun
             tab.go(site.root)
             tab.ask("document.forms[0].submit()")
             tab.until("document.querySelector('h1')")
-            assert tab.status == 403 and "not sent by this page" in tab.ask(
+            assert tab.status == 403 and "did not come from this page" in tab.ask(
                 "document.body.textContent"
             )
             assert tab.go(f"{counter.root}/merchant") == 200

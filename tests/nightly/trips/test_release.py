@@ -39,9 +39,11 @@ def commit(tmp_path: Path) -> Callable[..., Path]:
     return commit
 
 
-def release(folder: Path, umask: int = 0o022) -> subprocess.CompletedProcess[str]:
+def release(folder: Path, umask: int = 0o022, **environ: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, folder / ".ci" / "release.py"]
-    return subprocess.run(words, capture_output=True, text=True, timeout=300, umask=umask)
+    return subprocess.run(
+        words, capture_output=True, text=True, timeout=300, umask=umask, env=os.environ | environ
+    )
 
 
 def assert_names_every_requirement(bill: dict[str, Any]) -> None:
@@ -66,8 +68,10 @@ def assert_names_every_requirement(bill: dict[str, Any]) -> None:
 
 
 def test_two_builds_of_one_commit_are_the_same_bytes_and_may_go_out(commit, tmp_path):
-    """Of two checkouts, one made at other times by somebody who shows files to nobody."""
-    first, second = release(commit("a")), release(commit("b", umask=0o077), umask=0o077)
+    """Of two checkouts, one made elsewhere, later, by somebody who shows files to nobody."""
+    first = release(commit("a"))
+    elsewhere = {"TZ": "Asia/Tokyo", "LC_ALL": "C", "LANG": "C"}
+    second = release(commit("b", umask=0o077), umask=0o077, **elsewhere)
     assert (first.returncode, first.stderr) == (0, "")
     assert first.stdout == second.stdout
     dist = tmp_path / "a/dist"

@@ -138,7 +138,7 @@ def test_a_watch_goes_on_when_it_is_back(till):
     try:
         see_a_payment()  # a command that starts while the server is away ends
         with away():
-            assert any("there was no check" in line for line in watch.stderr)
+            assert any("the check failed" in line for line in watch.stderr)
         see_a_payment()
     finally:
         watch.send_signal(signal.SIGTERM)

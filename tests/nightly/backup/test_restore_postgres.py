@@ -173,7 +173,7 @@ def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, ma
 
 def test_btcpay_backup_names_the_program_that_does_it(till, machine):
     said = machine.run("btcpay backup monday.db", status=1)
-    assert "use pg_dump as docs/operators/backup.md says" in said
+    assert "use pg_dump, as docs/operators/backup.md says" in said
     assert not (machine.folder / "monday.db").exists()
 
 

@@ -63,12 +63,17 @@ def test_without_a_command_it_says_where_it_is_and_lasts_until_the_end(tmp_path,
     keyed = {"Authorization": f"Bearer {shop['key']}"}
     listed = requests.get(f"{shop['url']}/api/v1/invoices", headers=keyed, timeout=60)
     assert listed.json()["data"] == []
-    beside = os.environ | shop["environ"]
-    hooks = [sys.executable, "-P", "-m", "btcpay", "webhook", "add", shop["merchant"]]
-    done = subprocess.run(
-        [*hooks, "http://127.0.0.1:9/"], env=beside, capture_output=True, text=True, timeout=60
-    )
-    assert "whsec_" in done.stdout, done.stderr
+
+    def btcpay(*words: str) -> str:
+        line = [sys.executable, "-P", "-m", "btcpay", *words]
+        return subprocess.check_output(line, env=os.environ | shop["environ"], text=True)
+
+    assert "whsec_" in btcpay("webhook", "add", shop["merchant"], "http://127.0.0.1:9/")
+    plugin = ("--for", "woocommerce", "--shop", "http://127.0.0.1:9")
+    url, _, key = btcpay("key", "issue", shop["merchant"], *plugin).split()
+    token = {"Authorization": f"token {key}"}
+    assert url == shop["url"]
+    assert requests.get(f"{url}/api/v1/api-keys/current", headers=token, timeout=60).ok
     if ending == "a signal":
         process.send_signal(signal.SIGTERM)
     else:

@@ -1,0 +1,752 @@
+-- The schema of 0.3.0: what is sold, what was seen on the chain, and what that means.
+--
+-- Every rule that must never break stands here (UNIQUE, CHECK, NOT NULL, REFERENCES), not in the
+-- program alone. Times (_at) are whole milliseconds since 1970 UTC, amounts (_sats) whole satoshis,
+-- dollars (_usd) exact decimal text. Ids are made by the program, `seq` by the database: it orders
+-- rows of the same millisecond.
+--
+-- One text for both databases, as PostgreSQL spells it. storage/versions.py says what is
+-- replaced for SQLite, whose tables are STRICT: they refuse a number of another type as well.
+-- Comments may change at any time; a statement, once released, only by a next file.
+
+-- All tables are made anew, since a table that SQLite alters is spelled otherwise than one that it
+-- makes. The rows of those from before the release are set aside, and come back at the end of this
+-- file. What SQL cannot derive of them, btcpay/invoices/upgrade.py does in the same transaction.
+
+CREATE TABLE was_meta AS SELECT * FROM meta;
+CREATE TABLE was_tally AS SELECT * FROM tally;
+CREATE TABLE was_merchant AS SELECT * FROM merchant;
+CREATE TABLE was_brand AS SELECT * FROM brand;
+CREATE TABLE was_api_key AS SELECT * FROM api_key;
+CREATE TABLE was_merchant_login AS SELECT * FROM merchant_login;
+CREATE TABLE was_merchant_session AS SELECT * FROM merchant_session;
+CREATE TABLE was_idempotency_key AS SELECT * FROM idempotency_key;
+CREATE TABLE was_payment_link AS SELECT * FROM payment_link;
+CREATE TABLE was_invoice AS SELECT * FROM invoice;
+CREATE TABLE was_event AS SELECT * FROM event;
+CREATE TABLE was_attention AS SELECT * FROM attention;
+CREATE TABLE was_block AS SELECT * FROM block;
+CREATE TABLE was_payment AS SELECT * FROM payment;
+CREATE TABLE was_output AS SELECT * FROM output;
+CREATE TABLE was_proof AS SELECT * FROM proof;
+CREATE TABLE was_balance AS SELECT * FROM balance;
+CREATE TABLE was_explorer AS SELECT * FROM explorer;
+CREATE TABLE was_explorer_use AS SELECT * FROM explorer_use;
+CREATE TABLE was_public_event AS SELECT * FROM public_event;
+CREATE TABLE was_receiver AS SELECT * FROM receiver;
+CREATE TABLE was_delivery AS SELECT * FROM delivery;
+CREATE TABLE was_merchant_mail AS SELECT * FROM merchant_mail;
+
+DROP TABLE merchant_mail;
+DROP TABLE delivery;
+DROP TABLE receiver;
+DROP TABLE public_event;
+DROP TABLE explorer_use;
+DROP TABLE explorer;
+DROP TABLE merchant_day;
+DROP TABLE balance;
+DROP TABLE proof;
+DROP TABLE output;
+DROP TABLE payment;
+DROP TABLE block;
+DROP TABLE attention;
+DROP TABLE event;
+DROP TABLE invoice;
+DROP TABLE payment_link;
+DROP TABLE idempotency_key;
+DROP TABLE merchant_session;
+DROP TABLE merchant_login;
+DROP TABLE api_key;
+DROP TABLE brand;
+DROP TABLE merchant;
+DROP TABLE tally;
+DROP TABLE meta;
+DROP TABLE schema_version;
+
+
+CREATE TABLE schema_version (
+    version BIGINT NOT NULL
+);
+
+-- One row for each fact about the database itself: its network, the last complete check.
+CREATE TABLE meta (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+);
+
+-- Totals since the database was made, added up at the end of each run: a check is a process of its
+-- own, and what it counted would end with it. `label` is the outcome, or a host.
+CREATE TABLE tally (
+    name TEXT NOT NULL,
+    label TEXT NOT NULL,
+    total BIGINT NOT NULL CHECK (total >= 0),
+    PRIMARY KEY (name, label)
+);
+
+
+-- Merchants
+
+-- `descriptor` (BIP380) is all that addresses come from: public keys, and a range below them.
+-- `account_key` is a hash of the keys whose children the addresses are: the same wallet in another
+-- spelling must not serve two merchants, or they would be given the same addresses.
+-- `next_index` only grows: an address is handed out once. 20 addresses (BIP44) is the gap that
+-- wallets come with, until the operator says otherwise. The days of `merchant_day` are those of
+-- `timezone`, a name of the IANA time zone database. `tip_percents`: what the till offers as a tip,
+-- whole numbers with a space between; null while it asks for none.
+CREATE TABLE merchant (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    descriptor TEXT NOT NULL CHECK (substr(descriptor, 1, 3) IN ('pkh', 'wpk', 'tr(', 'wsh', 'sh(')),
+    account_key TEXT NOT NULL UNIQUE,
+    next_index BIGINT NOT NULL DEFAULT 0 CHECK (next_index BETWEEN 0 AND 2147483648),
+    created_at BIGINT NOT NULL,
+    wallet_gap_limit BIGINT NOT NULL DEFAULT 20 CHECK (wallet_gap_limit BETWEEN 1 AND 1000000),
+    currency TEXT NOT NULL DEFAULT 'USD' CHECK (length(currency) = 3),
+    timezone TEXT NOT NULL DEFAULT 'UTC',
+    tip_percents TEXT
+);
+
+-- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served
+-- as that alone; its hash is its address, so that browsers may keep it for ever. The ways back to
+-- the shop are web addresses and nothing else, since a page must not show a link that runs code;
+-- `{invoice}` in them stands for the id. `contact` is a line that says how to reach the merchant.
+CREATE TABLE brand (
+    merchant_id BIGINT PRIMARY KEY REFERENCES merchant (id),
+    name TEXT,
+    accent TEXT,
+    logo BYTEA,
+    logo_type TEXT CHECK (logo_type IN ('image/png', 'image/jpeg', 'image/webp')),
+    logo_sha256 TEXT,
+    contact TEXT,
+    return_paid TEXT
+        CHECK (substr(return_paid, 1, 7) = 'http://' OR substr(return_paid, 1, 8) = 'https://'),
+    return_unpaid TEXT
+        CHECK (substr(return_unpaid, 1, 7) = 'http://' OR substr(return_unpaid, 1, 8) = 'https://'),
+    CHECK ((logo IS NULL) = (logo_type IS NULL)),
+    CHECK ((logo IS NULL) = (logo_sha256 IS NULL))
+);
+CREATE INDEX brand_logo ON brand (logo_sha256) WHERE logo_sha256 IS NOT NULL;
+
+-- A shop whose plug-in speaks Greenfield: its address is scheme, host and port, and all that it may
+-- name lies within. Its orders stay when its keys are issued anew.
+CREATE TABLE store (
+    id TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    shop_url TEXT NOT NULL
+        CHECK (substr(shop_url, 1, 7) = 'http://' OR substr(shop_url, 1, 8) = 'https://'),
+    created_at BIGINT NOT NULL,
+    UNIQUE (merchant_id, shop_url)
+);
+
+-- The secret itself is never stored. `revoked_at` is final, whatever the clock does later;
+-- `expires_at` is the end of a rotated key's grace. A plug-in's key belongs to its store, and has the
+-- `permissions` that this plug-in looks for, with a space between.
+CREATE TABLE api_key (
+    id TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    name TEXT NOT NULL,
+    scope TEXT NOT NULL CHECK (scope IN ('read', 'write')),
+    secret_sha256 TEXT NOT NULL UNIQUE,
+    last_four TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    last_used_at BIGINT,
+    expires_at BIGINT,
+    revoked_at BIGINT,
+    store_id TEXT REFERENCES store (id),
+    permissions TEXT,
+    CHECK ((store_id IS NULL) = (permissions IS NULL)),
+    CHECK (store_id IS NULL OR scope = 'write')
+);
+CREATE INDEX api_key_of_merchant ON api_key (merchant_id, created_at);
+
+-- A login link is deleted when it is used, a session when it ends: neither can come back.
+CREATE TABLE merchant_login (
+    secret_sha256 TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    expires_at BIGINT NOT NULL
+);
+
+CREATE TABLE merchant_session (
+    id TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    secret_sha256 TEXT NOT NULL UNIQUE,
+    browser TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    last_used_at BIGINT NOT NULL
+);
+CREATE INDEX merchant_session_of_merchant ON merchant_session (merchant_id, created_at);
+
+-- A held key has an owner and no answer; a done one has the first answer, word for word. Whoever
+-- holds it longer than the lock lasts loses it to the next one that asks. The answer may hold a
+-- customer's e-mail address: by `resource_id` its invoice finds it when that is erased.
+CREATE TABLE idempotency_key (
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    operation TEXT NOT NULL,
+    idempotency_key TEXT NOT NULL,
+    body_sha256 TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    locked_at BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    response TEXT,
+    resource_id TEXT,
+    PRIMARY KEY (merchant_id, operation, idempotency_key)
+);
+CREATE INDEX idempotency_key_age ON idempotency_key (created_at);
+CREATE INDEX idempotency_key_resource ON idempotency_key (resource_id)
+    WHERE resource_id IS NOT NULL;
+
+
+-- What is sold
+
+-- Amounts are in `currency`; `..._usd` is what each was worth in dollars when the link was made, which
+-- the interface shows. `suggested`: decimal texts in `currency` with a space between, in the order in
+-- which they are shown.
+CREATE TABLE payment_link (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    status TEXT NOT NULL CHECK (status IN ('active', 'inactive')),
+    title TEXT,
+    description TEXT,
+    amount_mode TEXT NOT NULL CHECK (amount_mode IN ('fixed', 'flexible')),
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
+    amount TEXT,
+    min_amount TEXT,
+    max_amount TEXT,
+    amount_usd TEXT,
+    min_amount_usd TEXT,
+    max_amount_usd TEXT,
+    created_at BIGINT NOT NULL,
+    suggested TEXT CHECK (suggested IS NULL OR amount_mode = 'flexible'),
+    CHECK ((amount_mode = 'fixed') = (amount IS NOT NULL)),
+    CHECK (amount_mode = 'flexible' OR (min_amount IS NULL AND max_amount IS NULL)),
+    CHECK ((amount IS NULL) = (amount_usd IS NULL)),
+    CHECK ((min_amount IS NULL) = (min_amount_usd IS NULL)),
+    CHECK ((max_amount IS NULL) = (max_amount_usd IS NULL))
+);
+CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
+
+-- `deposit_address`, its `script` (hex, as blocks have it) and `address_index` are UNIQUE: two
+-- invoices on one address could both be settled by one payment.
+-- `asked_at` is the last time that somebody looked at the invoice, `asked_since` the first one
+-- after a pause of hours. `failures` are looks that failed in a row, the last at `failed_at`: an
+-- address that always fails waits longer.
+-- `gap_before`: so many addresses further than the last paid one before it, this one included; null
+-- while nothing has come to it. The largest is the gap limit that a wallet needs.
+-- `received_sats`, of them `unconfirmed_sats`, and payments of `beside_sats` that settle nothing: what
+-- settlement says of its outputs, for pages that ask often. `newest_height`: the last block with
+-- money that counts; null while some waits, or none came.
+-- `covered_at`: when the whole sum was first seen, in a block or in none: goods may be gone since.
+-- `amount` is what it asks for, as it was typed, in `currency`; null: dollars, which the interface was
+-- asked for. Then `currency` is the merchant's, which its page shows beside them. `price` is that of one
+-- bitcoin in `currency` when the invoice was made, `price_usd` in dollars.
+-- `reference`: the number of the shop's order, unique for nothing. `return_url`: where its page leads
+-- back to, instead of the merchant's own way.
+-- `tip`: of an invoice that the till made, how much of `amount` is a tip; null for every other one.
+-- `confirmations` and `tolerance_percent` are what a shop
+-- has asked for: the stricter of these and the service's own hold. `store_id`: a plug-in's order.
+-- `order_id`: its number there. `shop_order`: the JSON of its amount and currency as they were sent, BTC
+-- and SATS too, and of what was asked of its page. `metadata`: the JSON that came with it, which may hold
+-- names and addresses.
+CREATE TABLE invoice (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    payment_link_id TEXT REFERENCES payment_link (id),
+    status TEXT NOT NULL CHECK (status IN ('open', 'paid', 'expired', 'canceled')),
+    amount_sats BIGINT NOT NULL CHECK (amount_sats BETWEEN 1 AND 2100000000000000),
+    amount_usd_quote TEXT NOT NULL,
+    price_usd TEXT NOT NULL,
+    description TEXT,
+    customer_email TEXT,
+    deposit_address TEXT NOT NULL UNIQUE,
+    address_index BIGINT NOT NULL,
+    tx_hash TEXT,
+    expires_at BIGINT,
+    paid_at BIGINT,
+    finished_at BIGINT,
+    settled_reason TEXT,
+    checked_at BIGINT,
+    asked_at BIGINT,
+    created_at BIGINT NOT NULL,
+    failures BIGINT NOT NULL DEFAULT 0,
+    failed_at BIGINT,
+    asked_since BIGINT,
+    script TEXT NOT NULL UNIQUE,
+    gap_before BIGINT CHECK (gap_before > 0),
+    covered_at BIGINT,
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
+    amount TEXT,
+    price TEXT NOT NULL,
+    received_sats BIGINT NOT NULL DEFAULT 0,
+    unconfirmed_sats BIGINT NOT NULL DEFAULT 0 CHECK (unconfirmed_sats BETWEEN 0 AND received_sats),
+    beside_sats BIGINT NOT NULL DEFAULT 0 CHECK (beside_sats >= 0),
+    newest_height BIGINT,
+    reference TEXT CHECK (length(reference) BETWEEN 1 AND 200),
+    return_url TEXT
+        CHECK (substr(return_url, 1, 7) = 'http://' OR substr(return_url, 1, 8) = 'https://'),
+    tip TEXT,
+    confirmations BIGINT CHECK (confirmations BETWEEN 1 AND 6),
+    tolerance_percent TEXT,
+    store_id TEXT REFERENCES store (id),
+    order_id TEXT,
+    shop_order TEXT,
+    metadata TEXT,
+    archived_at BIGINT,
+    UNIQUE (merchant_id, address_index),
+    CHECK ((status = 'open') = (finished_at IS NULL)),
+    CHECK ((status = 'paid') = (paid_at IS NOT NULL)),
+    CHECK ((status = 'paid') = (tx_hash IS NOT NULL)),
+    CHECK (status = 'paid' OR settled_reason IS NULL),
+    CHECK ((store_id IS NULL) = (shop_order IS NULL))
+);
+CREATE INDEX invoice_newest ON invoice (merchant_id, created_at, seq);
+CREATE INDEX invoice_newest_by_status ON invoice (merchant_id, status, created_at, seq);
+CREATE INDEX invoice_watched ON invoice (status, finished_at);
+-- Most invoices have no link, and are not in these.
+CREATE INDEX invoice_of_link ON invoice (payment_link_id, status)
+    WHERE payment_link_id IS NOT NULL;
+CREATE INDEX invoice_of_link_newest ON invoice (payment_link_id, created_at, seq)
+    WHERE payment_link_id IS NOT NULL;
+-- The last sales of the till.
+CREATE INDEX invoice_of_till ON invoice (merchant_id, created_at, seq) WHERE tip IS NOT NULL;
+-- A search for an order's number: the newest of that number.
+CREATE INDEX invoice_reference ON invoice (merchant_id, reference, created_at, seq)
+    WHERE reference IS NOT NULL;
+CREATE INDEX invoice_of_store ON invoice (store_id, created_at, seq) WHERE store_id IS NOT NULL;
+CREATE INDEX invoice_order ON invoice (store_id, order_id) WHERE order_id IS NOT NULL;
+-- Who said what is to be erased: empty where nothing is given, or all is erased.
+CREATE INDEX invoice_personal ON invoice (finished_at)
+    WHERE (customer_email IS NOT NULL OR metadata IS NOT NULL) AND finished_at IS NOT NULL;
+CREATE INDEX invoice_paid_index ON invoice (merchant_id, address_index)
+    WHERE gap_before IS NOT NULL;
+CREATE INDEX invoice_gap ON invoice (merchant_id, gap_before) WHERE gap_before IS NOT NULL;
+-- Whom a check asks the mempool for: open, and looked at or near the deadline. Open are those that
+-- have not finished; an index on a status is not used where the status is a parameter.
+CREATE INDEX invoice_asked ON invoice (asked_at) WHERE finished_at IS NULL AND asked_at IS NOT NULL;
+CREATE INDEX invoice_ending ON invoice (expires_at)
+    WHERE finished_at IS NULL AND expires_at IS NOT NULL;
+
+-- What happened to an invoice and when; never changed, only added to.
+CREATE TABLE event (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    invoice_id TEXT NOT NULL REFERENCES invoice (id),
+    happened_at BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    detail TEXT NOT NULL
+);
+CREATE INDEX event_of_invoice ON event (invoice_id, seq);
+
+-- Invoices that need a human. The reason is decided by btcpay/settlement/attention.py, in the
+-- transaction of what happened. `stake_minor`: what hangs on the decision, in the smallest units of the
+-- invoice's currency at its price.
+CREATE TABLE attention (
+    invoice_id TEXT PRIMARY KEY REFERENCES invoice (id),
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    reason TEXT NOT NULL CHECK (reason IN ('reorganised', 'paid_late', 'short', 'too_much',
+                                           'after_cancellation', 'dust_missing', 'vanished')),
+    since_at BIGINT NOT NULL,
+    stake_minor BIGINT NOT NULL CHECK (stake_minor >= 0)
+);
+CREATE INDEX attention_reason ON attention (reason);
+CREATE INDEX attention_since ON attention (since_at, invoice_id);
+CREATE INDEX attention_of_merchant ON attention (merchant_id, stake_minor DESC, invoice_id);
+
+
+-- What was seen
+
+-- The best chain, linked from the first header that was kept. `read_at` is when its block was read,
+-- null while it is to be read. `spends` is kept of a block that was read before an earlier one: what
+-- it spends may be found later. `not_before`: nobody could show the block, and until then it is
+-- passed over.
+CREATE TABLE block (
+    height BIGINT PRIMARY KEY CHECK (height >= 0),
+    hash TEXT NOT NULL UNIQUE,
+    header BYTEA NOT NULL,
+    mined_at BIGINT NOT NULL,
+    read_at BIGINT,
+    spends BYTEA,
+    not_before BIGINT
+);
+CREATE INDEX block_unread ON block (height) WHERE read_at IS NULL;
+CREATE INDEX block_spends ON block (height) WHERE spends IS NOT NULL;
+
+-- What one transaction confirmed to the address of one invoice. `address_invoice_id` is the invoice
+-- that the address belongs to; `invoice_id` the one it settled, null while the sum is not reached
+-- and for what came late or beyond. `currency` is what the merchant counted in when it was received,
+-- `value_at_receipt` its value then, with all decimals of that currency: null, as
+-- `amount_usd_at_receipt`, when no price was known.
+CREATE TABLE payment (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    address_invoice_id TEXT NOT NULL REFERENCES invoice (id),
+    invoice_id TEXT REFERENCES invoice (id),
+    amount_sats BIGINT NOT NULL CHECK (amount_sats > 0),
+    amount_usd_at_receipt TEXT,
+    tx_hash TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
+    value_at_receipt TEXT,
+    UNIQUE (address_invoice_id, tx_hash),
+    CHECK (invoice_id IS NULL OR invoice_id = address_invoice_id)
+);
+CREATE INDEX payment_newest ON payment (merchant_id, created_at, seq);
+CREATE INDEX payment_of_invoice ON payment (invoice_id) WHERE invoice_id IS NOT NULL;
+CREATE INDEX payment_without_invoice ON payment (merchant_id, created_at, seq)
+    WHERE invoice_id IS NULL;
+
+-- Every output ever seen to one of our addresses, spent ones too. What is in a block was proven to
+-- be there; `position` is its transaction's place in it. `payment_id` is set once it counts.
+-- `vanished_at` marks one that left the mempool: no money, but history. `seen_waiting`: it was in
+-- the mempool before any block, so a block time before the invoice's only shows a wrong clock.
+-- `inputs`: the outpoints that a waiting transaction spends, as JSON; `replaced_height`: the block
+-- that has spent one of them otherwise.
+-- The key begins with the invoice: an explorer that once showed an output at a wrong address must
+-- not keep it from the right one.
+CREATE TABLE output (
+    txid TEXT NOT NULL,
+    vout BIGINT NOT NULL CHECK (vout >= 0),
+    invoice_id TEXT NOT NULL REFERENCES invoice (id),
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    amount_sats BIGINT NOT NULL CHECK (amount_sats BETWEEN 1 AND 2100000000000000),
+    coinbase BIGINT NOT NULL CHECK (coinbase IN (0, 1)),
+    first_seen_at BIGINT NOT NULL,
+    seen_waiting BIGINT NOT NULL CHECK (seen_waiting IN (0, 1)),
+    inputs TEXT,
+    vanished_at BIGINT,
+    replaced_height BIGINT,
+    block_height BIGINT,
+    block_hash TEXT,
+    block_time_at BIGINT,
+    position BIGINT,
+    spent_height BIGINT,
+    payment_id TEXT REFERENCES payment (id),
+    PRIMARY KEY (invoice_id, txid, vout),
+    CHECK ((block_height IS NULL) = (block_hash IS NULL)),
+    CHECK ((block_height IS NULL) = (block_time_at IS NULL)),
+    CHECK (block_height IS NOT NULL OR (payment_id IS NULL AND spent_height IS NULL)),
+    CHECK (vanished_at IS NULL OR block_height IS NULL)
+);
+-- A balance is counted from this index alone; a coin that has moved leaves it.
+CREATE INDEX output_unspent ON output (merchant_id, payment_id, amount_sats)
+    WHERE vanished_at IS NULL AND spent_height IS NULL;
+-- What an explorer invents and takes back stays as history; nobody who asks where an invoice stands
+-- reads it.
+CREATE INDEX output_alive ON output (invoice_id) WHERE vanished_at IS NULL;
+CREATE INDEX output_vanished ON output (vanished_at) WHERE vanished_at IS NOT NULL;
+-- `payment_id` is always null here, but without it SQLite may read all outputs by another index.
+CREATE INDEX output_waiting ON output (payment_id, invoice_id)
+    WHERE vanished_at IS NULL AND payment_id IS NULL;
+CREATE INDEX output_of_payment ON output (payment_id) WHERE payment_id IS NOT NULL;
+-- A block that leaves the chain takes back what came in it and what was spent in it.
+CREATE INDEX output_of_block ON output (block_height) WHERE block_height IS NOT NULL;
+CREATE INDEX output_spent ON output (spent_height) WHERE spent_height IS NOT NULL;
+-- Which of our coins does a block spend?
+CREATE INDEX output_coin ON output (txid, vout)
+    WHERE block_height IS NOT NULL AND spent_height IS NULL;
+-- What waits and may be replaced, and what was.
+CREATE INDEX output_inputs ON output (payment_id, block_height)
+    WHERE payment_id IS NULL AND block_height IS NULL AND inputs IS NOT NULL;
+CREATE INDEX output_replaced ON output (replaced_height) WHERE replaced_height IS NOT NULL;
+-- A search begins with the first letters of an id. SQLite compares texts byte by byte, and so do
+-- its UNIQUE indexes; PostgreSQL does when it is told to (the end of this file has the others).
+CREATE INDEX output_txid ON output (txid text_pattern_ops);
+
+-- What convinced the service, as JSON that can be checked again offline. It is made when its block
+-- is read, which may be before the payment counts.
+CREATE TABLE proof (
+    invoice_id TEXT NOT NULL REFERENCES invoice (id),
+    txid TEXT NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (invoice_id, txid)
+);
+
+-- Changed in the transaction that changes an output, by the difference that it makes.
+-- `confirmed_sats` counts as payment and has not moved; `total_sats` adds what is on its way.
+-- `settled_sats` are all payments ever, moved since or not, less what a reorganisation has undone.
+CREATE TABLE balance (
+    merchant_id BIGINT PRIMARY KEY REFERENCES merchant (id),
+    confirmed_sats BIGINT NOT NULL CHECK (confirmed_sats >= 0),
+    total_sats BIGINT NOT NULL CHECK (total_sats >= confirmed_sats),
+    settled_sats BIGINT NOT NULL DEFAULT 0 CHECK (settled_sats >= 0)
+);
+
+-- What a merchant received on a day, so that a sum of days does not read its payments. `day` counts
+-- days of the merchant's time zone since 1970-01-01. Changed in the transaction that makes a payment
+-- or takes it back, and counted again in the one that changes the zone. `value_minor` is the value at
+-- receipt, in the smallest units of the currency that the merchant counted in then; `unpriced` are
+-- payments for which no price was known.
+CREATE TABLE merchant_day (
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
+    day BIGINT NOT NULL,
+    payments BIGINT NOT NULL CHECK (payments >= 0),
+    unpriced BIGINT NOT NULL CHECK (unpriced BETWEEN 0 AND payments),
+    received_sats BIGINT NOT NULL CHECK (received_sats >= payments),
+    value_minor BIGINT NOT NULL CHECK (value_minor >= 0),
+    PRIMARY KEY (merchant_id, day, currency)
+);
+
+-- `root` is host, port and path: what else a URL holds may be secret. `rests_until_at` is when an
+-- explorer that said "too many" may be asked again, `refusals` how often it said so in a row.
+CREATE TABLE explorer (
+    root TEXT PRIMARY KEY,
+    refusals BIGINT NOT NULL CHECK (refusals > 0),
+    rests_until_at BIGINT NOT NULL
+);
+
+-- Calls in each minute, counted before they are made: a process that dies has spent them.
+CREATE TABLE explorer_use (
+    root TEXT NOT NULL,
+    minute_at BIGINT NOT NULL,
+    calls BIGINT NOT NULL CHECK (calls >= 0),
+    PRIMARY KEY (root, minute_at)
+);
+
+-- Nodes of the network, each at host:port: when one last answered as it should and the height that
+-- it showed then, and until when it is not asked.
+CREATE TABLE peer (
+    place TEXT PRIMARY KEY,
+    good_at BIGINT,
+    height BIGINT,
+    left_until BIGINT
+);
+
+
+-- Who is notified
+
+-- A server gives `seq` with gaps, and commits in another order. So `number` is given when an event
+-- is first read, one after another, and a reader misses none. `id` is what receivers know it by.
+-- `state` is JSON, what was true when it happened and may have changed since; null where the kind
+-- alone says it.
+CREATE TABLE public_event (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    number BIGINT,
+    id TEXT NOT NULL,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    invoice_id TEXT REFERENCES invoice (id),
+    payment_link_id TEXT REFERENCES payment_link (id),
+    kind TEXT NOT NULL,
+    state TEXT,
+    happened_at BIGINT NOT NULL,
+    CHECK ((invoice_id IS NULL) <> (payment_link_id IS NULL))
+);
+CREATE UNIQUE INDEX public_event_number ON public_event (number) WHERE number IS NOT NULL;
+CREATE INDEX public_event_new ON public_event (seq) WHERE number IS NULL;
+
+-- Who is notified. `url` is sent a signed POST, by a shop's plug-in in the words of Greenfield;
+-- `command` is a program; mail goes where `merchant_mail` says, a receipt to its invoice's address.
+-- The secret is kept as it is: it must be read to sign. After a rotation the old one signs too,
+-- until `old_until_at`. `kinds`: a JSON list, null for all. `store_id`: the shop's, which is sent its
+-- own orders alone. `failing_since` is the first failure after the last success, `failed_at` the last.
+CREATE TABLE receiver (
+    id TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    transport TEXT NOT NULL CHECK (transport IN ('webhook', 'greenfield', 'command', 'mail', 'receipt')
+    ),
+    url TEXT,
+    command TEXT,
+    kinds TEXT,
+    secret TEXT,
+    old_secret TEXT,
+    old_until_at BIGINT,
+    store_id TEXT REFERENCES store (id),
+    created_at BIGINT NOT NULL,
+    failing_since BIGINT,
+    failed_at BIGINT,
+    disabled_at BIGINT,
+    disabled_reason TEXT,
+    CHECK ((transport IN ('webhook', 'greenfield')) = (url IS NOT NULL)),
+    CHECK ((transport = 'command') = (command IS NOT NULL)),
+    CHECK ((url IS NULL) = (secret IS NULL)),
+    CHECK ((transport = 'greenfield') = (store_id IS NOT NULL)),
+    CHECK ((old_secret IS NULL) = (old_until_at IS NULL)),
+    CHECK ((failing_since IS NULL) = (failed_at IS NULL)),
+    CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL))
+);
+CREATE INDEX receiver_of_merchant ON receiver (merchant_id);
+-- A plug-in registers its URL anew at each save: that replaces what was there.
+CREATE UNIQUE INDEX receiver_of_store ON receiver (store_id, url) WHERE store_id IS NOT NULL;
+
+-- The outbox: one row a receiver and what it is about, which is an event's id, of a receipt the
+-- invoice's (whatever a reorganisation does to it, a customer is sent one), or a day on which
+-- payments were not found. It waits for `next_at`; without it, it is delivered or given up.
+-- `first_at`: the first attempt, from which the times of the others follow. `status`: the HTTP
+-- status, how the command ended, or the mail server's refusal; null when there was no answer.
+-- `line`: the invoice, where a receiver is sent its events one at a time and in order; one that is
+-- being sent is held until `held_until`, so that no other process sends it too.
+CREATE TABLE delivery (
+    receiver_id TEXT NOT NULL REFERENCES receiver (id) ON DELETE CASCADE,
+    about TEXT NOT NULL,
+    event_seq BIGINT REFERENCES public_event (seq) ON DELETE CASCADE,
+    created_at BIGINT NOT NULL,
+    attempts BIGINT NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    first_at BIGINT,
+    next_at BIGINT,
+    tried_at BIGINT,
+    delivered_at BIGINT,
+    status BIGINT,
+    answer TEXT,
+    line TEXT,
+    held_until BIGINT,
+    PRIMARY KEY (receiver_id, about),
+    CHECK (next_at IS NULL OR delivered_at IS NULL)
+);
+CREATE INDEX delivery_of_event ON delivery (event_seq);
+CREATE INDEX delivery_of_receiver ON delivery (receiver_id, event_seq);
+CREATE INDEX delivery_due ON delivery (receiver_id, next_at, event_seq)
+    WHERE next_at IS NOT NULL;
+CREATE INDEX delivery_line ON delivery (receiver_id, line, event_seq, about)
+    WHERE line IS NOT NULL;
+CREATE INDEX delivery_without_event ON delivery (created_at) WHERE event_seq IS NULL;
+
+-- `receipts`: whether customers get one, at the address of their invoice; it is stored there alone.
+CREATE TABLE merchant_mail (
+    merchant_id BIGINT PRIMARY KEY REFERENCES merchant (id),
+    address TEXT,
+    receipts BIGINT NOT NULL CHECK (receipts IN (0, 1)),
+    language TEXT NOT NULL
+);
+
+
+-- What was set aside
+
+-- `descriptor` says what it is to be made of. Who counted in no other currency counted in dollars,
+-- and so does a payment of which only these are known. No invoice was made in another currency.
+INSERT INTO meta SELECT * FROM was_meta WHERE name <> 'compared_at';
+INSERT INTO tally SELECT * FROM was_tally;
+INSERT INTO merchant (
+    id, name, descriptor, account_key, next_index, created_at, wallet_gap_limit, currency
+) OVERRIDING SYSTEM VALUE SELECT
+    id, name, 'pkh ' || script_type || ' ' || xpub, account_key, next_index, created_at,
+    wallet_gap_limit, coalesce(currency, 'USD')
+FROM was_merchant;
+INSERT INTO brand (
+    merchant_id, name, accent, logo, logo_type, logo_sha256, return_paid, return_unpaid
+) SELECT
+    merchant_id, name, accent, logo, logo_type, logo_sha256, return_paid, return_unpaid
+FROM was_brand;
+INSERT INTO api_key (
+    id, merchant_id, name, scope, secret_sha256, last_four, created_at, last_used_at, expires_at,
+    revoked_at
+) SELECT
+    id, merchant_id, name, scope, secret_sha256, last_four, created_at, last_used_at, expires_at,
+    revoked_at
+FROM was_api_key;
+INSERT INTO merchant_login SELECT * FROM was_merchant_login;
+INSERT INTO merchant_session SELECT * FROM was_merchant_session;
+INSERT INTO idempotency_key SELECT * FROM was_idempotency_key;
+INSERT INTO payment_link (
+    seq, id, merchant_id, status, title, description, amount_mode, currency, amount, min_amount,
+    max_amount, amount_usd, min_amount_usd, max_amount_usd, created_at, suggested
+) OVERRIDING SYSTEM VALUE SELECT
+    seq, id, merchant_id, status, title, description, amount_mode, 'USD', amount_usd,
+    min_amount_usd, max_amount_usd, amount_usd, min_amount_usd, max_amount_usd, created_at,
+    suggested
+FROM was_payment_link;
+INSERT INTO invoice (
+    seq, id, merchant_id, payment_link_id, status, amount_sats, amount_usd_quote, price_usd,
+    description, customer_email, deposit_address, address_index, tx_hash, expires_at, paid_at,
+    finished_at, settled_reason, checked_at, asked_at, created_at, failures, failed_at,
+    asked_since, script, gap_before, currency, price
+) OVERRIDING SYSTEM VALUE SELECT
+    seq, id, merchant_id, payment_link_id, status, amount_sats, amount_usd_quote, price_usd,
+    description, customer_email, deposit_address, address_index, tx_hash, expires_at, paid_at,
+    finished_at, settled_reason, checked_at, asked_at, created_at, failures, failed_at,
+    asked_since, script, gap_before, coalesce(currency, 'USD'),
+    coalesce(price_in_currency, price_usd)
+FROM was_invoice;
+INSERT INTO event OVERRIDING SYSTEM VALUE SELECT * FROM was_event;
+INSERT INTO attention (
+    invoice_id, merchant_id, reason, since_at, stake_minor
+) SELECT
+    invoice_id, merchant_id, reason, since_at, 0
+FROM was_attention;
+INSERT INTO block (
+    height, hash, header, mined_at, read_at, spends
+) SELECT
+    height, hash, header, mined_at, read_at, spends
+FROM was_block;
+INSERT INTO payment (
+    seq, id, merchant_id, address_invoice_id, invoice_id, amount_sats, amount_usd_at_receipt,
+    tx_hash, created_at, currency, value_at_receipt
+) OVERRIDING SYSTEM VALUE SELECT
+    seq, id, merchant_id, address_invoice_id, invoice_id, amount_sats, amount_usd_at_receipt,
+    tx_hash, created_at,
+    coalesce(
+        currency,
+        CASE WHEN amount_usd_at_receipt IS NULL THEN (
+            SELECT merchant.currency FROM merchant WHERE merchant.id = was_payment.merchant_id
+        ) END,
+        'USD'
+    ),
+    coalesce(amount_at_receipt, amount_usd_at_receipt)
+FROM was_payment;
+INSERT INTO output SELECT * FROM was_output;
+INSERT INTO proof SELECT * FROM was_proof;
+INSERT INTO balance SELECT * FROM was_balance;
+INSERT INTO explorer SELECT * FROM was_explorer;
+INSERT INTO explorer_use SELECT * FROM was_explorer_use;
+INSERT INTO public_event OVERRIDING SYSTEM VALUE SELECT * FROM was_public_event;
+INSERT INTO receiver (
+    id, merchant_id, transport, url, command, kinds, secret, old_secret, old_until_at, created_at,
+    failing_since, failed_at, disabled_at, disabled_reason
+) SELECT
+    id, merchant_id, transport, url, command, kinds, secret, old_secret, old_until_at, created_at,
+    failing_since, failed_at, disabled_at, disabled_reason
+FROM was_receiver;
+INSERT INTO delivery (
+    receiver_id, about, event_seq, created_at, attempts, first_at, next_at, tried_at,
+    delivered_at, status, answer
+) SELECT
+    receiver_id, about, event_seq, created_at, attempts, first_at, next_at, tried_at,
+    delivered_at, status, answer
+FROM was_delivery;
+INSERT INTO merchant_mail SELECT * FROM was_merchant_mail;
+
+-- The whole sum was seen when what has not vanished reached it. What ended without it stays so.
+UPDATE invoice SET covered_at = (
+    SELECT min(first_seen_at) FROM (
+        SELECT
+            first_seen_at,
+            sum(output.amount_sats) OVER (ORDER BY first_seen_at, txid, vout) AS sum_sats
+        FROM output WHERE output.invoice_id = invoice.id AND vanished_at IS NULL
+    ) AS seen WHERE sum_sats >= invoice.amount_sats
+) WHERE status IN ('open', 'paid');
+
+DROP TABLE was_meta;
+DROP TABLE was_tally;
+DROP TABLE was_merchant;
+DROP TABLE was_brand;
+DROP TABLE was_api_key;
+DROP TABLE was_merchant_login;
+DROP TABLE was_merchant_session;
+DROP TABLE was_idempotency_key;
+DROP TABLE was_payment_link;
+DROP TABLE was_invoice;
+DROP TABLE was_event;
+DROP TABLE was_attention;
+DROP TABLE was_block;
+DROP TABLE was_payment;
+DROP TABLE was_output;
+DROP TABLE was_proof;
+DROP TABLE was_balance;
+DROP TABLE was_explorer;
+DROP TABLE was_explorer_use;
+DROP TABLE was_public_event;
+DROP TABLE was_receiver;
+DROP TABLE was_delivery;
+DROP TABLE was_merchant_mail;
+
+
+-- PostgreSQL alone
+
+CREATE INDEX invoice_id_begins ON invoice (id text_pattern_ops);
+CREATE INDEX invoice_address_begins ON invoice (deposit_address text_pattern_ops);
+SELECT setval(pg_get_serial_sequence('merchant', 'id'), max(id)) FROM merchant;
+SELECT setval(pg_get_serial_sequence('payment_link', 'seq'), max(seq)) FROM payment_link;
+SELECT setval(pg_get_serial_sequence('invoice', 'seq'), max(seq)) FROM invoice;
+SELECT setval(pg_get_serial_sequence('event', 'seq'), max(seq)) FROM event;
+SELECT setval(pg_get_serial_sequence('payment', 'seq'), max(seq)) FROM payment;
+SELECT setval(pg_get_serial_sequence('public_event', 'seq'), max(seq)) FROM public_event;
