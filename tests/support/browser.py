@@ -386,6 +386,8 @@ class Tab:
         return code
 
     def close(self) -> None:
+        if self.session not in self._browser.tabs:
+            return
         self._browser.call("Target.closeTarget", targetId=self._target)
         while self.session in self._browser.tabs:
             self._browser.hear("the end of a tab")

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from contextlib import closing
 
 import pytest
 from accounts import descriptor_of
@@ -62,10 +63,10 @@ def test_a_phone_reads_the_longest_address_off_a_small_screen(open_tab, ticker, 
         hosted.shop.sql(f"UPDATE merchant SET descriptor = '{descriptor_of('p2wsh')}'")  # noqa: S608
         invoice = hosted.invoice()
         assert len(invoice["deposit_address"]) == 64
-        tab = show(open_tab, hosted, invoice, size=SMALL)
         amount = btc_text(invoice["amount_sats"])
-        assert tab.qr().text == f"bitcoin:{invoice['deposit_address']}?amount={amount}"
-        assert tab.ask("document.documentElement.scrollWidth <= window.innerWidth")
+        with closing(show(open_tab, hosted, invoice, size=SMALL)) as tab:  # it asks to the end
+            assert tab.qr().text == f"bitcoin:{invoice['deposit_address']}?amount={amount}"
+            assert tab.ask("document.documentElement.scrollWidth <= window.innerWidth")
 
 
 def test_a_press_on_the_code_copies_its_link(open_tab, counter):
@@ -86,11 +87,11 @@ def test_electrum_reads_the_qr_code_and_the_link_as_the_same_request(
 ):
     with open_hosted(tmp_path, ticker, BTCPAY_NETWORK=network) as hosted:
         invoice = hosted.invoice(amount_usd=1234.56, description="Tea & cake, 100 %")
-        tab = show(open_tab, hosted, invoice)
         asked = {"address": invoice["deposit_address"], "amount": invoice["amount_sats"]}
         assert asked["address"].startswith({"mainnet": "bc1q", "regtest": "bcrt1q"}[network])
-        assert electrum(network, tab.qr().text) == asked
-        link = tab.ask("document.getElementById('open-wallet').getAttribute('href')")
+        with closing(show(open_tab, hosted, invoice)) as tab:
+            assert electrum(network, tab.qr().text) == asked
+            link = tab.ask("document.getElementById('open-wallet').getAttribute('href')")
         message = "Tea & cake, 100 %"
         assert electrum(network, link) == asked | {"message": message, "memo": message}
 
