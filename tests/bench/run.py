@@ -5,35 +5,38 @@ the ratios within one round, and of those the median.
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
+import selectors
+import socket
 import subprocess
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
+import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from compare import Client, Comparison, compare
-from fill import KEYS, fill, invoice_id, secret
-from load import Load
-from server import ROOT, WITHOUT_EXTRAS, Server, Servers, processor_ms, python_of
+import requests
+from builders import TickerServer, clean_environ, until
+from fill import KEYS, invoice_id, secret
+from ports import free_port
 
+ROOT = Path(__file__).parents[2]
 API = "/api/v1/invoices"
 ORDER = json.dumps({"amount_usd": 25, "description": "Tea", "expires_in_hours": 1})
-SEEN_IDS = 2_000  # of the stored ones, drawn anew for every round
-TRIES = 5
-# The bare route as a shop's own gunicorn would serve it, and under the service's configuration.
-PLAIN, BARE, SMALL, LARGE = "plain gunicorn", "bare route", "1,000 stored", "1,000,000 stored"
-BEFORE = "before, 1,000"  # another checkout, beside this one
-STORED = {SMALL: 1_000, LARGE: 1_000_000, BEFORE: 1_000}
+WARM_UP_S = 0.5
+# As a shop's own program would be served; connections are kept as long as the load's.
+PLAIN = ("--threads", "8", "--keep-alive", "65", "--no-control-socket")
+SMALL, LARGE, BEFORE = "1,000 stored", "1,000,000 stored", "before, 1,000"
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What is measured, and its aims: shares of the rate and p99 of a plain gunicorn's bare route.
+    """What is measured, and its aims: shares of the rate and p99 of the bare route.
 
     `per_key` stays below what a key may ask in a minute: 120 reads, 30 writes.
     """
@@ -46,36 +49,122 @@ class Operation:
     scope: str = "read"
     per_key: int = 100
     status: int = 200
-    body: str | None = None
-
-    def load(self, server: Server, stored: int) -> Load:
-        ids = random.choices(range(stored), k=SEEN_IDS)
-        return Load(
-            server.port,
-            [self.line.format(id=invoice_id(number)) for number in ids],
-            self.status,
-            [secret(self.scope, number) for number in range(KEYS)],
-            self.per_key,
-            self.body,
-            self.connections,
-        )
-
-    def answer_bytes(self, server: Server) -> int:
-        answer = server.ask(self.line.format(id=invoice_id(0)), secret(self.scope, 0), self.body)
-        if not answer.startswith(b"HTTP/1.1 %d " % self.status):
-            raise SystemExit(f"{answer.decode()}\n{server.last_words()}")
-        return len(answer.partition(b"\r\n\r\n")[2])
+    body: str = ""
 
 
-GET, LIST = f"GET {API}/{{id}}", f"GET {API}?limit=50"
+GET, LIST, CREATE = f"GET {API}/{{id}}", f"GET {API}?limit=50", f"POST {API}"
 OPERATIONS = (
     Operation("get-invoice", GET, 1.00, 2.5),
     Operation("get-invoice, 16 connections", GET, 0.80, connections=16),
     Operation("list-invoices, limit 50", LIST, 0.75),
-    Operation(
-        "create-invoice", f"POST {API}", 0.25, scope="write", per_key=25, status=201, body=ORDER
-    ),
+    Operation("create-invoice", CREATE, 0.25, scope="write", per_key=25, status=201, body=ORDER),
 )
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one server did in one round; processor time in microseconds a request."""
+
+    per_second: float
+    p99_ms: float
+    processor_us: float
+
+
+class Server:
+    """gunicorn with one worker: of a checkout's service with so many invoices, or a bare route."""
+
+    def __init__(self, words: tuple[str, ...], folder: Path, root: Path, **environ: str) -> None:
+        self.port, self.stored = free_port(), 0
+        self._turns: dict[str, Iterator[int]] = {}
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [root / ".venv/bin/python", "-m", "gunicorn", *words, "-b", f"127.0.0.1:{self.port}"],
+            cwd=folder,
+            env=clean_environ(**environ),
+            stdout=subprocess.DEVNULL,
+            stderr=self._log,
+        )
+
+    def asked(self, operation: Operation) -> Iterator[bytes]:
+        """Requests without end; no key that was used in the last minute."""
+        turns = self._turns.setdefault(operation.scope, itertools.cycle(range(KEYS)))
+        for key in (secret(operation.scope, turn) for turn in turns):
+            for _ in range(operation.per_key):
+                line = operation.line.format(id=invoice_id(random.randrange(self.stored or 1)))
+                yield (
+                    f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {key}\r\n"
+                    f"Content-Type: application/json\r\nContent-Length: {len(operation.body)}\r\n"
+                    f"\r\n{operation.body}"
+                ).encode()
+
+    def answers(self, path: str = "/") -> int:
+        """The status of its answer, 0 for none. Raises RuntimeError when it has ended."""
+        if self._process.poll() is not None:
+            self._log.seek(0)
+            raise RuntimeError(self._log.read())
+        try:
+            return requests.get(f"http://127.0.0.1:{self.port}{path}", timeout=30).status_code
+        except requests.ConnectionError:
+            return 0
+
+    def processor_s(self) -> float:
+        """Processor time that the worker has taken so far, its own and the kernel's (proc(5))."""
+        pid = self._process.pid
+        (worker,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        fields = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def measure(self, operation: Operation, seconds: float) -> Round:
+        before_s, began_s = self.processor_s(), time.perf_counter()
+        took_s = sorted(drive(self.port, self.asked(operation), operation, seconds))
+        per_second = len(took_s) / (time.perf_counter() - began_s)
+        processor_us = (self.processor_s() - before_s) / len(took_s) * 1e6
+        return Round(per_second, 1000 * took_s[len(took_s) * 99 // 100], processor_us)
+
+    def __enter__(self) -> "Server":
+        until(self.answers, "the first answer")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(30)
+        self._log.close()
+
+
+def drive(
+    port: int, asked: Iterator[bytes], operation: Operation, seconds: float
+) -> Iterator[float]:
+    """Keeps every connection busy for that long, in one epoll loop: each answer's seconds."""
+    with ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        sent_s: dict[socket.socket, float] = {}
+        for _ in range(operation.connections):
+            line = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            selector.register(line, selectors.EVENT_READ)
+            sent_s[line] = time.perf_counter()
+            line.sendall(next(asked))
+        came: dict[socket.socket, bytes] = dict.fromkeys(sent_s, b"")
+        end_s = time.perf_counter() + seconds
+        while time.perf_counter() < end_s:
+            for ready, _ in selector.select(10):
+                line = ready.fileobj
+                came[line] += line.recv(262_144)
+                if is_whole(came[line], operation.status):
+                    yield time.perf_counter() - sent_s[line]
+                    came[line], sent_s[line] = b"", time.perf_counter()
+                    line.sendall(next(asked))
+
+
+def is_whole(answer: bytes, status: int) -> bool:
+    """Raises RuntimeError for any answer but one of this status."""
+    first_line = b"HTTP/1.1 %d " % status
+    if not answer or not answer.startswith(first_line[: len(answer)]):
+        raise RuntimeError(f"unexpected answer: {answer[:600]!r}")
+    head, blank_line, body = answer.partition(b"\r\n\r\n")
+    if not blank_line:
+        return False
+    return len(body) >= int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
 
 
 def show(name: str, value: float, aim: float | None = None, at_most: bool = False) -> None:
@@ -83,49 +172,40 @@ def show(name: str, value: float, aim: float | None = None, at_most: bool = Fals
     if aim is not None:
         met = value <= aim if at_most else value >= aim
         verdict = f"aim {'<=' if at_most else '>='} {aim:.2f}  {'met' if met else 'MISSED'}"
-    print(f"  {name:<52}{value:8.2f}  {verdict}", flush=True)
+    print(f"  {name:<40}{value:8.2f}  {verdict}", flush=True)
 
 
-def report(operation: Operation, took: Comparison, services: list[str]) -> None:
+def compare(
+    operation: Operation, bare: Server, services: dict[str, Server], rounds: int, seconds: float
+) -> None:
+    """Prints what the rounds gave; the first one warms up and does not count."""
+    key = {"Authorization": f"Bearer {secret(operation.scope, 0)}"}
+    method, path = operation.line.format(id=invoice_id(0)).split()
+    url = f"http://127.0.0.1:{services[SMALL].port}{path}"
+    size = len(requests.request(method, url, headers=key, json=json.loads(ORDER)).content)
+    of_bare = Operation("bare", f"GET /{size}", 1, connections=operation.connections)
+    taken: dict[str, list[Round]] = {}
+    for length_s in [WARM_UP_S] + [seconds] * rounds:
+        for name, server in {"bare": bare, **services}.items():
+            wanted = of_bare if name == "bare" else operation
+            taken.setdefault(name, []).append(server.measure(wanted, length_s))
+
+    def ratio(what: str, above: str, below: str = "bare") -> float:
+        pairs = zip(taken[above][1:], taken[below][1:], strict=True)
+        return median(getattr(a, what) / getattr(b, what) for a, b in pairs)
+
     print(f"\n{operation.name}")
-    for name in (PLAIN, BARE, *services):
+    for name, all_rounds in taken.items():
         rate, p99_ms, us = (
-            took.median(name, what) for what in ("per_second", "p99_ms", "processor_us")
+            median(getattr(one, what) for one in all_rounds[1:])
+            for what in ("per_second", "p99_ms", "processor_us")
         )
         print(f"  {name:<20}{rate:6.0f} a second, p99 {p99_ms:6.2f} ms, processor {us:5.0f} us")
     for name in services:
-        show(f"{name}: rate against bare", took.ratio("per_second", name, BARE))
-        show(f"{name}: p99 against bare", took.ratio("p99_ms", name, BARE))
-        rate = took.ratio("per_second", name, PLAIN)
-        show(f"{name}: rate against plain gunicorn", rate, operation.rate_aim)
-        p99 = took.ratio("p99_ms", name, PLAIN)
-        show(f"{name}: p99 against plain gunicorn", p99, operation.p99_aim, at_most=True)
+        show(f"{name}: rate against bare", ratio("per_second", name), operation.rate_aim)
+        show(f"{name}: p99 against bare", ratio("p99_ms", name), operation.p99_aim, at_most=True)
     if LARGE in services:
-        show("a million against a thousand", took.ratio("per_second", LARGE, SMALL), 0.80)
-
-
-def fill_for(root: Path, path: Path, invoices: int) -> str:
-    """A database as that checkout's program has it."""
-    if root == ROOT:
-        return fill(path, invoices)
-    filling = (
-        f"from fill import fill; from pathlib import Path; fill(Path({str(path)!r}), {invoices})"
-    )
-    environ = os.environ | {"PYTHONPATH": str(root / "tests/bench")}
-    subprocess.run([python_of(root), "-c", filling], cwd=root, env=environ, check=True)
-    return f"sqlite:///{path}"
-
-
-def measure_starts(servers: Servers, database_url: str) -> None:
-    """How much longer the service takes from its start to its first answer."""
-    ratios = []
-    for _ in range(TRIES):
-        with servers.bare([1000]) as bare:
-            bare_s = bare.first_answer_s("GET /1000")
-        with servers.service(database_url) as service:
-            ratios.append(service.first_answer_s(f"GET {API}", secret("read", 0)) / bare_s)
-    print("\nstart, memory, check")
-    show("first answer after start against bare", median(ratios), 1.9, at_most=True)
+        show("a million against a thousand", ratio("per_second", LARGE, SMALL), 0.80)
 
 
 def main() -> None:
@@ -136,47 +216,25 @@ def main() -> None:
     parser.add_argument("--only", default="", help="operations whose name begins so")
     parser.add_argument("--beside", type=Path, help="another checkout with a .venv of its own")
     options = parser.parse_args()
-    names = [SMALL] if options.small else [SMALL, LARGE]
-    roots = dict.fromkeys(names, ROOT)
+    wanted = {SMALL: (ROOT, 1_000)} | ({} if options.small else {LARGE: (ROOT, 1_000_000)})
     if options.beside:
-        roots[BEFORE] = options.beside.resolve()
+        wanted[BEFORE] = options.beside.resolve(), 1_000
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
-        client = Client(stack.enter_context(ProcessPoolExecutor(1)))
-        servers = Servers(folder, stack)
-        urls = {
-            name: fill_for(root, folder / f"{len(name)}.db", STORED[name])
-            for name, root in roots.items()
-        }
-        services = {n: servers.kept(servers.service(urls[n], roots[n])) for n in roots}
-        sizes = {each: each.answer_bytes(services[SMALL]) for each in OPERATIONS}
-        bare = servers.kept(servers.bare(sorted(set(sizes.values()))))
-        plain = servers.kept(servers.plain(sorted(set(sizes.values()))))
-        of_name = {PLAIN: plain, BARE: bare, **services}
-
+        price = f"{stack.enter_context(TickerServer()).url}#/usd"
+        bare = stack.enter_context(Server((*PLAIN, "bare:app"), ROOT / "tests/bench", ROOT))
+        services = {}
+        for name, (root, stored) in wanted.items():
+            file = folder / f"{len(services)}.db"
+            filling = [root / ".venv/bin/python", ROOT / "tests/bench/fill.py", file, str(stored)]
+            subprocess.run(filling, env=os.environ | {"PYTHONPATH": str(root)}, check=True)
+            environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{file}", "BTCPAY_PRICE_SOURCES": price}
+            server = Server(("wsgi:app",), root, root, BTCPAY_METRICS_BIND="", **environ)
+            server.stored = stored
+            services[name] = stack.enter_context(server)
         for operation in OPERATIONS:
-            if not operation.name.startswith(options.only):
-                continue
-
-            def load_for(name: str, server: Server, operation: Operation = operation) -> Load:
-                if name in STORED:
-                    return operation.load(server, STORED[name])
-                line = f"GET /{sizes[operation]}"
-                return Load(server.port, [line], connections=operation.connections)
-
-            took = compare(client, of_name, load_for, options.rounds, options.seconds)
-            report(operation, took, list(services))
-        if options.only:
-            return
-        measure_starts(servers, urls[SMALL])
-        for name in services:
-            ratio = services[name].memory_mib() / bare.memory_mib()
-            aim = 2.0 if name == SMALL else 2.2
-            show(f"worker's memory (PSS) against bare, {name}", ratio, aim, at_most=True)
-        empty = WITHOUT_EXTRAS | {"BTCPAY_DATABASE_URL": fill(folder / "0.db", 0)}
-        idle_ms = median(processor_ms("check", empty) for _ in range(TRIES))
-        show("an idle check, ms of processor time", idle_ms, 150, at_most=True)
-        print(f"\nThe client was busy for at most {client.busiest:.0%} of one processor.")
+            if operation.name.startswith(options.only):
+                compare(operation, bare, services, options.rounds, options.seconds)
 
 
 if __name__ == "__main__":
