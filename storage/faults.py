@@ -2,12 +2,7 @@
 
 import sqlite3
 
-from peewee import (  # type: ignore[attr-defined]
-    InterfaceError,
-    OperationalError,
-    PeeweeException,
-    __exception_wrapper__,
-)
+from peewee import InterfaceError, OperationalError, PeeweeException, __exception_wrapper__  # type: ignore[attr-defined]
 
 # A driver's errors leave this context as peewee's: also those of fetching, which reads the file.
 as_peewee_errors = __exception_wrapper__

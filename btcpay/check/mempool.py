@@ -100,10 +100,7 @@ def _past(ms: int | None, now: datetime) -> datetime | None:
 
 
 def gather(
-    explorers: Explorers,
-    addresses: Sequence[Address],
-    now: Callable[[], datetime],
-    in_flight: int,
+    explorers: Explorers, addresses: Sequence[Address], now: Callable[[], datetime], in_flight: int
 ) -> Iterator[tuple[str, Look | ExplorerError]]:
     """A look for each address, or why there is none; so many are asked at once."""
 

@@ -47,11 +47,7 @@ def said(refused: Exception) -> str:
 
 
 def link_values(
-    link: Row,
-    refused: LinkRefused | None,
-    typed: str,
-    least_sats: int | None,
-    unpaid: Row | None,
+    link: Row, refused: LinkRefused | None, typed: str, least_sats: int | None, unpaid: Row | None
 ) -> dict[str, Any]:
     """`least_sats`: what can be sent, when the price is less. `unpaid`: this browser's invoice."""
     low, high = link["min_amount"], link["max_amount"]

@@ -91,9 +91,7 @@ FORGET = Delivery.delete().where(
 )
 
 STATE = Case(
-    None,
-    [(Delivery.delivered_at.is_null(False), "delivered"), (_WAITS, "waiting")],
-    "given up",
+    None, [(Delivery.delivered_at.is_null(False), "delivered"), (_WAITS, "waiting")], "given up"
 )
 LIST = (
     Delivery.select(

@@ -64,6 +64,5 @@ LOGO = Brand.select(*_LOGO).where(Brand.logo_sha256 == slot("logo_sha256")).limi
 PLAIN = dict.fromkeys(column.name for column in _COLUMNS)
 BLANK = PLAIN | dict.fromkeys(column.name for column in RETURNS)
 PUT_BRAND = Brand.insert(every(Brand)).on_conflict(
-    conflict_target=[Brand.merchant_id],
-    preserve=[*_COLUMNS, *RETURNS],
+    conflict_target=[Brand.merchant_id], preserve=[*_COLUMNS, *RETURNS]
 )

@@ -360,11 +360,7 @@ def test_an_open_invoice_becomes_paid_when_a_matching_payment_confirms(shop: Sho
     invoice = shop.invoice()
     tx_hash = pay(shop, invoice)
     shown = shop.get(f"/invoices/{invoice['id']}").json
-    assert shown == invoice | {
-        "status": "paid",
-        "tx_hash": tx_hash,
-        "paid_at": iso(shop.clock()),
-    }
+    assert shown == invoice | {"status": "paid", "tx_hash": tx_hash, "paid_at": iso(shop.clock())}
     listed = shop.get(f"/payments?invoice_id={invoice['id']}").json["data"]
     assert [payment["tx_hash"] for payment in listed] == [tx_hash]
 

@@ -6,12 +6,7 @@ import pytest
 from bdk import FORMS, compare
 from hd_wallet import HdWallet
 
-from btcpay.bitcoin.address import (
-    b58check_decode,
-    b58check_encode,
-    p2sh,
-    witness_script,
-)
+from btcpay.bitcoin.address import b58check_decode, b58check_encode, p2sh, witness_script
 from btcpay.bitcoin.descriptor import parse, taproot_output_key
 from btcpay.bitcoin.descriptor_checksum import checksum, is_checked
 from btcpay.bitcoin.descriptor_keys import DescriptorRefused

@@ -26,10 +26,7 @@ def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(
 ):
     till.mine()
     invoices = [till.shop.invoice() for _ in range(8)]
-    environ = {
-        "BTCPAY_EXPLORERS": "none",
-        "BTCPAY_PEERS": ",".join(peer.place for peer in peers),
-    }
+    environ = {"BTCPAY_EXPLORERS": "none", "BTCPAY_PEERS": ",".join(peer.place for peer in peers)}
 
     paid = {}
 

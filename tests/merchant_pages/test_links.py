@@ -65,11 +65,7 @@ WRONG = {
         "max_amount",
         "less than the smallest",
     ),
-    "a price and a bound": (
-        {"amount": "6", "min_amount": "5"},
-        "min_amount",
-        "price is fixed",
-    ),
+    "a price and a bound": ({"amount": "6", "min_amount": "5"}, "min_amount", "price is fixed"),
 }
 
 

@@ -2,14 +2,7 @@
 
 import pytest
 
-from btcpay.merchant_pages.takings import (
-    HEIGHT,
-    STEP,
-    Sum,
-    amounts,
-    chart_of,
-    takings,
-)
+from btcpay.merchant_pages.takings import HEIGHT, STEP, Sum, amounts, chart_of, takings
 
 TODAY = 20_000
 DAYS = 30

@@ -199,10 +199,7 @@ def test_a_payment_that_was_seen_and_is_taken_back_is_said_in_red(browser, case)
     assert page.texts["alarms"].strip() == ""
     pay(browser.shop, found)
     if asks:
-        for shown in (
-            browser.page(f"/till/{found['id']}"),
-            browser.page("/till"),
-        ):
+        for shown in (browser.page(f"/till/{found['id']}"), browser.page("/till")):
             assert "The payment was taken back" not in shown.source
 
 

@@ -21,10 +21,7 @@ from btcpay.settings.settings import read
 from storage.queries import invoices, meta
 from storage.queries.meta import Key
 
-pytestmark = [
-    pytest.mark.both_databases,
-    pytest.mark.filterwarnings("ignore:Requiring AUTH while"),
-]
+pytestmark = [pytest.mark.both_databases, pytest.mark.filterwarnings("ignore:Requiring AUTH while")]
 MAIL_SETTINGS = ("BTCPAY_SMTP_URL", "BTCPAY_MAIL_FROM")
 SHOP, ADA = "owner@shop.example", "ada@example.com"
 

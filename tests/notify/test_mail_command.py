@@ -103,7 +103,4 @@ def test_the_doctor_tries_the_mail_server(environ, colour, sentence, tmp_path):
 def test_the_doctor_tells_of_mail_that_nobody_can_send(till):
     Terminal(till).run("merchant", "mail", "shop", "owner@shop.example")
     (row,) = [row for row in Terminal(till).json("doctor") if row["name"] == "mail"]
-    assert (row["colour"], row["remedy"]) == (
-        "yellow",
-        "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM",
-    )
+    assert (row["colour"], row["remedy"]) == ("yellow", "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")

@@ -61,7 +61,7 @@ def test_a_transaction_is_shown_with_esploras_keys(client, sandbox):
     txid = paid(sandbox)
     (tx,) = client.get(f"/address/{ADDRESS}/txs").json
     assert tx.keys() == {
-        *("txid", "version", "locktime", "vin", "vout", "size", "weight", "fee", "status"),
+        *("txid", "version", "locktime", "vin", "vout", "size", "weight", "fee", "status")
     }
     (vin,) = tx["vin"]
     assert vin["prevout"]["scriptpubkey_type"] == "p2sh"

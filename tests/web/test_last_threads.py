@@ -37,11 +37,7 @@ def test_others_are_answered_at_once_while_another_process_holds_the_lock(shop, 
 def test_others_are_answered_at_once_while_no_source_says_a_price(shop, ticker, tmp_path):
     invoice, keys, answers = shop.invoice(), flood.write_keys(shop), {}
     before = counts(shop)
-    with (
-        ticker.silent(),
-        Live(shop, tmp_path) as live,
-        flood.orders_under_way(live, keys, answers),
-    ):
+    with ticker.silent(), Live(shop, tmp_path) as live, flood.orders_under_way(live, keys, answers):
         until(lambda: ticker.asked, "the orders to be under way")
         alive_s = flood.slowest_s(f"{live.url}/healthz")
         page_s = flood.slowest_s(f"{live.url}/pay/{invoice['id']}", 5)

@@ -113,10 +113,7 @@ def lines_of(report: Report) -> list[str]:
         (report.put_off, f"invoices left for the next run: {report.put_off}"),
         (report.chain_failed, "the chain could not be read: `btcpay doctor` says what to do"),
         (report.stuck, f"the chain may not be whole, and nothing expires: {report.stuck}"),
-        (
-            report.clock_ahead_s,
-            f"this machine's clock is {report.clock_ahead_s} s ahead: {REMEDY}",
-        ),
+        (report.clock_ahead_s, f"this machine's clock is {report.clock_ahead_s} s ahead: {REMEDY}"),
     ]
     return [
         f"blocks read: {report.blocks_read}, invoices looked for in the mempool: {looked_at},"

@@ -28,12 +28,7 @@ def key() -> None:
 @click.option("--shop", metavar="URL", help="Where that shop is: its key is bound to it.")
 @answering
 def key_issue(
-    shell: Shell,
-    merchant: str,
-    scope: str | None,
-    name: str,
-    plugin: str | None,
-    shop: str | None,
+    shell: Shell, merchant: str, scope: str | None, name: str, plugin: str | None, shop: str | None
 ) -> None:
     """Issue a key; its secret is shown once. A plug-in's key needs --for and --shop, no --scope."""
     if (plugin is None) != (shop is None) or (plugin is None) == (scope is None):

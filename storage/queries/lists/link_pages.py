@@ -21,9 +21,7 @@ def _count(*conditions: Expression) -> Any:
 
 _IS_OWN = PaymentLink.merchant_id == slot("merchant_id")
 _OWN = PaymentLink.select(
-    PaymentLink,
-    _count().alias("invoices"),
-    _count(Invoice.status == "paid").alias("paid"),
+    PaymentLink, _count().alias("invoices"), _count(Invoice.status == "paid").alias("paid")
 ).where(_IS_OWN)
 LINKS, LINKS_NEWER = keyset.older(_OWN, PaymentLink), keyset.newer(_OWN, PaymentLink)
 LINK_PLACE = keyset.place_of(PaymentLink).where(_IS_OWN)

@@ -6,8 +6,7 @@ from storage.models import Balance, Invoice, Tally
 from storage.statement import every
 
 ADD = Tally.insert(every(Tally)).on_conflict(
-    conflict_target=[Tally.name, Tally.label],
-    update={Tally.total: Tally.total + EXCLUDED.total},
+    conflict_target=[Tally.name, Tally.label], update={Tally.total: Tally.total + EXCLUDED.total}
 )
 ALL = Tally.select().order_by(Tally.name, Tally.label)
 
