@@ -16,8 +16,10 @@ from browser import Browser, Tab
 from builders import Clock, Shop, TickerServer, open_shop
 from databases import ON_POSTGRES
 from fake_esplora import LiedTo, Terminal, Till, open_lied_to, open_till
+from flask import Flask
 from hosted import Counter, open_counter
 from hypothesis import settings
+from jinja2 import FileSystemBytecodeCache
 from playground import Playground, start_playground
 
 # Not by the clock: a machine that stands still for a moment fails nothing.
@@ -38,6 +40,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = {item for item in items if item.get_closest_marker("both_databases")}
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def templates_are_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Not by each of a thousand services."""
+    compiled = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
+    Flask.jinja_options = {"bytecode_cache": compiled}
 
 
 def pytest_collection_finish() -> None:

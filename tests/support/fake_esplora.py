@@ -17,7 +17,6 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-import requests
 from builders import Clock, Shop, TickerServer, open_shop
 from flask import Flask
 from forge import Process, forge
@@ -47,6 +46,7 @@ from storage.queries import invoices as pages
 Json = dict[str, Any]
 OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is another test's
 BLOCKS_BELOW = 20  # empty blocks below one that is made, so that a page of headers links
+_serving: dict[str, Flask] = {}  # by their roots
 _idle_apps: list[Flask] = []  # without a chain; to make their routes takes longer than many a test
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it
 
@@ -228,13 +228,12 @@ class Liar(FakeEsplora):
         self.lies: dict[str, Callable[[Any], Any]] = {}
 
     def _answer(self, target: str) -> Reply:
-        truth = requests.get(self.honest + target, timeout=60)
+        truth = _serving[self.honest].test_client().get(target)
         for pattern, lie in self.lies.items():
             if re.search(pattern, target):
-                is_json = truth.headers.get("Content-Type", "").startswith("application/json")
-                answer = lie(truth.json() if is_json else truth.text)
+                answer = lie(truth.json if truth.is_json else truth.text)
                 return answer if callable(answer) else say(answer)
-        return say(truth.content, truth.status_code)
+        return say(truth.data, truth.status_code)
 
     def count(self, pattern: str) -> int:
         return sum(1 for path in self.asked if re.search(pattern, path))
@@ -243,6 +242,7 @@ class Liar(FakeEsplora):
 class _DatedHandler(WSGIRequestHandler):
     """Tells the time of the test's clock, or the present when that is later: commands have it."""
 
+    protocol_version = "HTTP/1.1"  # keeps connections
     clock: Clock
 
     def date_time_string(self, timestamp: float | None = None) -> str:
@@ -264,7 +264,10 @@ def serving_sandbox(
     server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    yield sandbox, f"http://127.0.0.1:{server.port}"
+    root = f"http://127.0.0.1:{server.port}"
+    _serving[root] = app
+    yield sandbox, root
+    del _serving[root]
     server.shutdown()
     thread.join()
     sandbox.close()

@@ -65,7 +65,7 @@ class Order:
 
 @dataclass
 class Outcome:
-    """Seconds from paying to seen, from a block to counted, from a deadline to the end.
+    """Seconds from paying to seen, and from a block to counted.
 
     `unready`: in how many minutes `/readyz` says no. `calls`: in the worst hour.
     """
@@ -73,10 +73,7 @@ class Outcome:
     seen_s: list[int] = field(default_factory=list)
     counted_s: list[int] = field(default_factory=list)
     unready: int = 0
-    ended_s: list[int] = field(default_factory=list)
-    unended: int = 0
     calls: int = 0
-    unreached: int = 0
     runs_unreached: int = 0
 
     @property
@@ -93,6 +90,7 @@ class Simulation:
         self.case, self.outcome = case, Outcome()
         self.orders: dict[str, Order] = {}
         self.spent: deque[tuple[int, int]] = deque()
+        self.used = 0
         self.made = 0
         self.put_off = False
         self.asked: dict[str, Order] = {}
@@ -118,8 +116,6 @@ class Simulation:
             is_pass = plan_s < second < stays_until and second % PASS_S == 1
             if is_pass and not self._plan(second, whole=False):
                 stays_until = -1
-        ends = [order.known.expires_at for order in self.orders.values()]
-        self.outcome.unended = sum(end is not None and end <= at(second) - HOUR for end in ends)
         return self.outcome
 
     def _follow(self, second: int) -> int:
@@ -196,20 +192,20 @@ class Simulation:
 
     def _spend(self, second: int, calls: int) -> None:
         self.spent.append((second, calls))
-        while self.spent[0][0] <= second - 3600:
-            self.spent.popleft()
-        self.outcome.calls = max(self.outcome.calls, self._used())
+        self.used += calls
+        self._forget(second)
+        self.outcome.calls = max(self.outcome.calls, self.used)
 
-    def _used(self) -> int:
-        return sum(calls for _, calls in self.spent)
+    def _forget(self, second: int) -> None:
+        while self.spent and self.spent[0][0] <= second - 3600:
+            self.used -= self.spent.popleft()[1]
 
     def _allowance(self, second: int) -> Allowance:
-        while self.spent and self.spent[0][0] <= second - 3600:
-            self.spent.popleft()
+        self._forget(second)
         used = Counter[int]()
         for spent, calls in self.spent:
             used[(second - spent) // 60] += calls
-        left = PER_HOUR - self._used()
+        left = PER_HOUR - self.used
         return Allowance(PER_HOUR, left, lasting(left, used))
 
     def _plan(self, second: int, whole: bool) -> bool:
@@ -231,7 +227,6 @@ class Simulation:
             self.put_off = planned.put_off > 0
         for id in planned.ids:
             self._look(self.orders[id], second, allowance)
-        self.outcome.unreached = max(self.outcome.unreached, len(planned.unreached))
         self.outcome.runs_unreached += bool(planned.unreached)
         self._spend(second, len(planned.ids))
         return any(is_waiting(one, now) for one in known)
@@ -240,7 +235,6 @@ class Simulation:
         known = order.known
         due = urgency(known, pace_of(HOUR, allowance.per_hour), at(second))
         if due and due.reason is Reason.ENDED and not known.is_covered:
-            self.outcome.ended_s.append(int((at(second) - due.due_at).total_seconds()))
             del self.orders[known.id]
             self.asked.pop(known.id, None)
             return
