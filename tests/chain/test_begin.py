@@ -87,7 +87,7 @@ def test_a_chain_that_is_younger_begins_at_its_first_block(till):
     assert till.check().complete and first_of(till) == 0
 
 
-@pytest.mark.parametrize("count", [1, 5, 9, 10, 11, 21, 100, 3000])
+@pytest.mark.parametrize("count", [1, 9, 10, 100, 3000])
 @pytest.mark.parametrize("part", [0.0, 0.01, 0.5, 0.99, 1.0])
 def test_it_is_found_among_thousands_by_few_calls(till, count, part):
     rival = long_chain(till, count)

@@ -77,7 +77,7 @@ def test_nothing_new_takes_one_call(till):
     assert till.check().complete and till.liar.asked == ["/blocks/tip/hash"]
 
 
-@pytest.mark.parametrize("gap", [2, 9, 10, 11, 12, 25, 200])
+@pytest.mark.parametrize("gap", [2, 10, 11, 60])
 def test_a_gap_is_followed_page_by_page(till, gap):
     till.mine(gap)
     till.liar.asked.clear()
@@ -87,7 +87,7 @@ def test_a_gap_is_followed_page_by_page(till, gap):
     assert pages <= gap / 10 + 4
 
 
-@pytest.mark.parametrize("gap", [11, 25, 60])
+@pytest.mark.parametrize("gap", [11, 25])
 def test_a_run_that_is_killed_anywhere_in_a_gap_is_continued(till, gap):
     invoice = till.shop.invoice()
     till.pay(invoice)
@@ -108,7 +108,7 @@ def test_a_run_that_is_killed_anywhere_in_a_gap_is_continued(till, gap):
     assert len(till.payments()) == 1
 
 
-@pytest.mark.parametrize("depth", [*range(1, 13), 25])
+@pytest.mark.parametrize("depth", [1, 2, 9, 10, 11, 12, 25])
 def test_a_reorganisation_of_any_depth_is_followed_and_a_double_spend_undone(lied_to, depth):
     till = lied_to()
     paid, kept = till.shop.invoice(), till.shop.invoice()
@@ -130,7 +130,7 @@ def test_a_reorganisation_of_any_depth_is_followed_and_a_double_spend_undone(lie
     assert till.balance() == (kept["amount_sats"],) * 2
 
 
-@pytest.mark.parametrize(("depth", "more"), [(1, 15), (5, 20), (12, 30), (25, 30)])
+@pytest.mark.parametrize(("depth", "more"), [(1, 15), (12, 10), (25, 30)])
 def test_a_fork_within_a_gap_is_followed(till, depth, more):
     till.clock.move(hours=5)
     till.mine(30)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from flask import Flask
 from forge import Process, forge
 from paths import PROJECT
 from serving import Reply, Serving, say
-from werkzeug.serving import WSGIRequestHandler, make_server
 
 from btcpay.bitcoin.tx import TxOut
 from btcpay.chain.explorers.pool import Explorers
@@ -46,8 +46,8 @@ from storage.queries import invoices as pages
 Json = dict[str, Any]
 OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is another test's
 BLOCKS_BELOW = 20  # empty blocks below one that is made, so that a page of headers links
-_serving: dict[str, Flask] = {}  # by their roots
 _idle_apps: list[Flask] = []  # without a chain; to make their routes takes longer than many a test
+_serving: dict[str, Flask] = {}  # by their roots
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it
 
 
@@ -239,17 +239,22 @@ class Liar(FakeEsplora):
         return sum(1 for path in self.asked if re.search(pattern, path))
 
 
-class _DatedHandler(WSGIRequestHandler):
-    """Tells the time of the test's clock, or the present when that is later: commands have it."""
+class _Chain(Serving):
+    """A sandbox over HTTP; its Date is the test's clock, or the present if later, as commands have.
 
-    protocol_version = "HTTP/1.1"  # keeps connections
-    clock: Clock
+    By connections that stay open, which the product's own server does not offer.
+    """
 
-    def date_time_string(self, timestamp: float | None = None) -> str:
-        return super().date_time_string(max(time.time(), self.clock().timestamp()))
+    def __init__(self, app: Flask, clock: Clock) -> None:
+        super().__init__()
+        self.app, self.clock = app, clock
 
-    def log(self, *_: Any) -> None:
-        pass
+    def answer(self, request: BaseHTTPRequestHandler) -> Reply:
+        body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        sent = {"method": request.command, "headers": request.headers.items(), "data": body}
+        got = self.app.test_client().open(request.path, **sent)
+        date = formatdate(max(time.time(), self.clock().timestamp()), usegmt=True)
+        return say(got.data, got.status_code, **(dict(got.headers) | {"Date": date}))
 
 
 @contextlib.contextmanager
@@ -260,16 +265,10 @@ def serving_sandbox(
     app = _idle_apps.pop() if _idle_apps else create_app()
     sandbox = open_sandbox(folder, lambda: int(clock().timestamp()), shop)
     app.extensions[EXTENSION] = sandbox
-    handler = type("Handler", (_DatedHandler,), {"clock": staticmethod(clock)})
-    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    root = f"http://127.0.0.1:{server.port}"
-    _serving[root] = app
-    yield sandbox, root
-    del _serving[root]
-    server.shutdown()
-    thread.join()
+    with _Chain(app, clock) as served:
+        _serving[served.root] = app
+        yield sandbox, served.root
+    del _serving[served.root]
     sandbox.close()
     _idle_apps.append(app)
 
