@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from builders import Clock, Shop
@@ -129,7 +128,7 @@ Ask = Callable[[Shop], TestResponse]
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-def test_a_key_is_sent_as_a_bearer_credential(shop: Shop, scheme: str) -> None:
+def test_a_key_is_sent_as_a_bearer_credential(shop, scheme):
     headers = {"Authorization": f"{scheme} {shop.read_key}"}
     assert shop.get("/balance", "", headers=headers).status_code == 200
 
@@ -157,21 +156,21 @@ def test_a_key_is_sent_as_a_bearer_credential(shop: Shop, scheme: str) -> None:
         pytest.param(lambda shop: {"X-Api-Key": shop.read_key}, id="a key in another header"),
     ],
 )
-def test_a_missing_or_invalid_key_is_unauthorized(shop: Shop, credential: Any) -> None:
+def test_a_missing_or_invalid_key_is_unauthorized(shop, credential):
     for path in ("/balance", "/nothing"):
         response = shop.get(path, "", headers=credential(shop))
         assert status_and_code(response) == (401, "unauthorized")
         assert response.headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_a_key_in_the_query_string_is_no_credential(shop: Shop) -> None:
+def test_a_key_in_the_query_string_is_no_credential(shop):
     assert shop.get(f"/balance?api_key={shop.read_key}", "").status_code == 401
 
 
 # 6
 
 
-def test_payment_confirmation_is_observed_by_polling_alone(shop: Shop) -> None:
+def test_payment_confirmation_is_observed_by_polling_alone(shop):
     rules = [rule.rule for rule in shop.app.url_map.iter_rules()]
     assert not [rule for rule in rules if "hook" in rule or "event" in rule]
 
@@ -180,9 +179,7 @@ def test_payment_confirmation_is_observed_by_polling_alone(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(("ask", "status", "code"), ERRORS)
-def test_every_error_has_its_status_its_code_and_the_one_envelope(
-    shop: Shop, ask: Ask, status: int, code: str
-) -> None:
+def test_every_error_has_its_status_its_code_and_the_one_envelope(shop, ask, status, code):
     response = ask(shop)
     assert status_and_code(response) == (status, code)
     assert code in CODES
@@ -194,15 +191,13 @@ def test_every_error_has_its_status_its_code_and_the_one_envelope(
     assert_window_is_plausible(response)
 
 
-def test_a_server_error_names_a_request_id_and_nothing_else(
-    shop: Shop, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_server_error_names_a_request_id_and_nothing_else(shop, caplog):
     message = broken(shop).json["error"]["message"]
     assert "payment_link" not in message and "Error" not in message
     assert message.rpartition(" ")[2] in caplog.text
 
 
-def test_a_wrong_method_says_which_are_allowed(shop: Shop) -> None:
+def test_a_wrong_method_says_which_are_allowed(shop):
     assert shop.post("/balance").headers["Allow"] == "GET, HEAD"
     headers = {"Authorization": f"Bearer {shop.write_key}"}
     response = shop.client.delete("/api/v1/invoices", headers=headers)
@@ -213,7 +208,7 @@ def test_a_wrong_method_says_which_are_allowed(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("ask", SUCCESSES)
-def test_rate_limit_headers_are_on_every_success(shop: Shop, ask: Ask) -> None:
+def test_rate_limit_headers_are_on_every_success(shop, ask):
     response = ask(shop)
     assert response.status_code < 300
     assert_window_is_plausible(response)
@@ -226,7 +221,7 @@ def assert_window_is_plausible(response: TestResponse) -> None:
     assert ("Retry-After" in response.headers) == (response.status_code == 429)
 
 
-def test_the_document_needs_no_key_and_carries_the_headers_too(shop: Shop) -> None:
+def test_the_document_needs_no_key_and_carries_the_headers_too(shop):
     response = shop.get("/openapi.json", "")
     assert response.status_code == 200
     assert window(response)[:2] == (20, 20)
@@ -258,9 +253,7 @@ BUCKETS = [
 
 @pytest.mark.usefixtures("still")
 @pytest.mark.parametrize(("ask", "limit", "status"), BUCKETS)
-def test_a_bucket_holds_its_limit_and_refuses_the_next(
-    shop: Shop, clock: Clock, ask: Ask, limit: int, status: int
-) -> None:
+def test_a_bucket_holds_its_limit_and_refuses_the_next(shop, clock, ask, limit, status):
     reset = int(clock().timestamp()) + 60
     for remaining in range(limit - 1, -1, -1):
         response = ask(shop)
@@ -275,9 +268,7 @@ def test_a_bucket_holds_its_limit_and_refuses_the_next(
 
 @pytest.mark.usefixtures("still")
 @pytest.mark.parametrize(("ask", "limit", "status"), BUCKETS)
-def test_a_bucket_refuses_until_its_60_seconds_are_over(
-    shop: Shop, clock: Clock, ask: Ask, limit: int, status: int
-) -> None:
+def test_a_bucket_refuses_until_its_60_seconds_are_over(shop, clock, ask, limit, status):
     for _ in range(limit):
         ask(shop)
     clock.move(seconds=59)
@@ -290,7 +281,7 @@ def test_a_bucket_refuses_until_its_60_seconds_are_over(
 
 @pytest.mark.usefixtures("still")
 @pytest.mark.parametrize(("ask", "limit", "status"), BUCKETS)
-def test_the_window_rolls(shop: Shop, clock: Clock, ask: Ask, limit: int, status: int) -> None:
+def test_the_window_rolls(shop, clock, ask, limit, status):
     """A fixed window would let the whole limit in again after the first 60 seconds."""
     for _ in range(limit // 2):
         ask(shop)
@@ -304,14 +295,12 @@ def test_the_window_rolls(shop: Shop, clock: Clock, ask: Ask, limit: int, status
 
 
 @pytest.mark.usefixtures("still")
-def test_retry_after_never_exceeds_the_window_between_two_full_seconds(
-    shop: Shop, clock: Clock
-) -> None:
+def test_retry_after_never_exceeds_the_window_between_two_full_seconds(shop, clock):
     clock.move(milliseconds=500)
     assert exhausted(shop).headers["Retry-After"] == "60"
 
 
-def test_reads_and_writes_are_counted_apart(shop: Shop) -> None:
+def test_reads_and_writes_are_counted_apart(shop):
     key = shop.issue("write")
     for _ in range(WRITE):
         write(shop, key)
@@ -319,7 +308,7 @@ def test_reads_and_writes_are_counted_apart(shop: Shop) -> None:
     assert window(read(shop, key))[:2] == (READ, READ - 1)
 
 
-def test_keys_are_counted_apart_also_of_one_merchant(shop: Shop) -> None:
+def test_keys_are_counted_apart_also_of_one_merchant(shop):
     for _ in range(WRITE):
         write(shop)
     assert write(shop).status_code == 429
@@ -334,12 +323,12 @@ def test_keys_are_counted_apart_also_of_one_merchant(shop: Shop) -> None:
         pytest.param(broken, id="a 500"),
     ],
 )
-def test_a_get_counts_in_the_read_bucket_whatever_its_answer(shop: Shop, ask: Ask) -> None:
+def test_a_get_counts_in_the_read_bucket_whatever_its_answer(shop, ask):
     assert window(ask(shop))[:2] == (READ, READ - 1)
     assert window(shop.get("/balance"))[:2] == (READ, READ - 2)
 
 
-def test_a_post_counts_in_the_write_bucket_whatever_its_answer(shop: Shop) -> None:
+def test_a_post_counts_in_the_write_bucket_whatever_its_answer(shop):
     answers = [
         shop.post("/invoices", {}),
         shop.post("/nothing"),
@@ -351,33 +340,33 @@ def test_a_post_counts_in_the_write_bucket_whatever_its_answer(shop: Shop) -> No
     assert [window(answer)[:2] for answer in answers] == [(WRITE, WRITE - n) for n in range(1, 6)]
 
 
-def test_a_forbidden_post_counts_in_the_write_bucket_of_the_read_key(shop: Shop) -> None:
+def test_a_forbidden_post_counts_in_the_write_bucket_of_the_read_key(shop):
     assert window(write(shop, shop.read_key))[:2] == (WRITE, WRITE - 1)
     assert window(write(shop, shop.read_key))[:2] == (WRITE, WRITE - 2)
 
 
-def test_a_refused_request_is_not_carried_out(shop: Shop) -> None:
+def test_a_refused_request_is_not_carried_out(shop):
     for _ in range(WRITE):
         write(shop)
     assert shop.post("/payment-links", {}).status_code == 429
     assert shop.get("/payment-links").json["data"] == []
 
 
-def test_failures_are_counted_by_address(shop: Shop) -> None:
+def test_failures_are_counted_by_address(shop):
     for number in range(FAILED):
         fail(shop, f"sk_test_{number}", "203.0.113.7")
     assert fail(shop, address="203.0.113.7").status_code == 429
     assert window(fail(shop, address="203.0.113.8"))[:2] == (FAILED, FAILED - 1)
 
 
-def test_a_valid_key_is_never_refused_for_the_failures_of_its_address(shop: Shop) -> None:
+def test_a_valid_key_is_never_refused_for_the_failures_of_its_address(shop):
     for _ in range(FAILED + 1):
         fail(shop)
     assert read(shop).status_code == 200
     assert fail(shop).status_code == 429
 
 
-def test_a_missing_credential_is_no_failed_attempt(shop: Shop) -> None:
+def test_a_missing_credential_is_no_failed_attempt(shop):
     for _ in range(FAILED + 5):
         response = shop.get("/balance", "")
         assert response.status_code == 401
@@ -385,7 +374,7 @@ def test_a_missing_credential_is_no_failed_attempt(shop: Shop) -> None:
     assert window(fail(shop))[:2] == (FAILED, FAILED - 1)
 
 
-def test_a_missing_credential_is_unauthorized_even_from_an_exhausted_address(shop: Shop) -> None:
+def test_a_missing_credential_is_unauthorized_even_from_an_exhausted_address(shop):
     refused_for_its_address(shop)
     assert shop.get("/balance", "").status_code == 401
 
@@ -393,7 +382,7 @@ def test_a_missing_credential_is_unauthorized_even_from_an_exhausted_address(sho
 # 9
 
 
-def test_the_version_is_carried_in_the_path_and_the_description(shop: Shop) -> None:
+def test_the_version_is_carried_in_the_path_and_the_description(shop):
     assert shop.get("/openapi.json").json["info"]["version"] == "1.0.0"
     headers = {"Authorization": f"Bearer {shop.read_key}"}
     assert shop.client.get("/api/v1/balance", headers=headers).status_code == 200

@@ -25,13 +25,13 @@ def sell(shop: Shop, times: int) -> list[str]:
 
 @pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize("limit", ["1", "100"])
-def test_a_limit_from_1_to_100_is_accepted(shop: Shop, path: str, limit: str) -> None:
+def test_a_limit_from_1_to_100_is_accepted(shop, path, limit):
     assert shop.get(f"{path}?limit={limit}").status_code == 200
 
 
 @pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "ten", "1.0", ""])
-def test_another_limit_is_invalid_and_named(shop: Shop, path: str, limit: str) -> None:
+def test_another_limit_is_invalid_and_named(shop, path, limit):
     assert_refused(shop.get(f"{path}?limit={limit}"), 400, "invalid_request", "limit")
 
 
@@ -45,7 +45,7 @@ def fill(shop: Shop, path: str, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_list_holds_at_most_limit_items_and_50_by_default(shop: Shop, path: str) -> None:
+def test_a_list_holds_at_most_limit_items_and_50_by_default(shop, path):
     ids = fill(shop, path, 51)[::-1]
     for query, count in {"": 50, "?limit=1": 1, "?limit=50": 50, "?limit=100": 51}.items():
         listed = [item["id"] for item in shop.get(path + query).json["data"]]
@@ -53,7 +53,7 @@ def test_a_list_holds_at_most_limit_items_and_50_by_default(shop: Shop, path: st
 
 
 @pytest.mark.parametrize("path", ["/invoices", "/payment-links"])
-def test_a_list_is_newest_first_by_creation_time(shop: Shop, path: str) -> None:
+def test_a_list_is_newest_first_by_creation_time(shop, path):
     make = shop.invoice if path == "/invoices" else shop.link
     made = []
     for days in (0, -3, 5):
@@ -64,7 +64,7 @@ def test_a_list_is_newest_first_by_creation_time(shop: Shop, path: str) -> None:
     assert listed == [made[2], made[0], made[1]]
 
 
-def test_payments_are_newest_first_by_the_time_they_confirmed(shop: Shop) -> None:
+def test_payments_are_newest_first_by_the_time_they_confirmed(shop):
     orders = [shop.invoice() for _ in range(3)]
     shop.clock.move(hours=1)
     ages = [timedelta(minutes=minutes) for minutes in (20, 40, 10)]
@@ -75,7 +75,7 @@ def test_payments_are_newest_first_by_the_time_they_confirmed(shop: Shop) -> Non
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_items_of_the_same_time_keep_their_order(shop: Shop, path: str) -> None:
+def test_items_of_the_same_time_keep_their_order(shop, path):
     ids = fill(shop, path, 5)
     times = {item["created_at"] for item in shop.get(path).json["data"]}
     assert len(times) == 1
@@ -85,7 +85,7 @@ def test_items_of_the_same_time_keep_their_order(shop: Shop, path: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["open", "paid", "expired", "canceled"])
-def test_invoices_are_filtered_by_status(shop: Shop, status: str) -> None:
+def test_invoices_are_filtered_by_status(shop, status):
     (sold,) = sell(shop, 1)
     waiting = shop.invoice()["id"]
     lapsed, called_off = shop.invoice(expires_in_hours=1), shop.invoice()
@@ -104,18 +104,18 @@ def test_invoices_are_filtered_by_status(shop: Shop, status: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["closed", "OPEN", "", "open,paid"])
-def test_another_status_is_invalid_and_named(shop: Shop, status: str) -> None:
+def test_another_status_is_invalid_and_named(shop, status):
     assert_refused(shop.get(f"/invoices?status={status}"), 400, "invalid_request", "status")
 
 
-def test_limit_applies_after_the_status_filter(shop: Shop) -> None:
+def test_limit_applies_after_the_status_filter(shop):
     (sold,) = sell(shop, 1)
     shop.invoice()
     listed = shop.get("/invoices?status=paid&limit=1").json["data"]
     assert [invoice["id"] for invoice in listed] == [sold]
 
 
-def test_payments_are_filtered_by_the_invoice_that_they_settled(shop: Shop) -> None:
+def test_payments_are_filtered_by_the_invoice_that_they_settled(shop):
     one, other = sell(shop, 2)
     for invoice_id in (one, other):
         (payment,) = shop.get(f"/payments?invoice_id={invoice_id}").json["data"]
@@ -123,14 +123,14 @@ def test_payments_are_filtered_by_the_invoice_that_they_settled(shop: Shop) -> N
 
 
 @pytest.mark.parametrize("unknown", ["inv_" + "0" * 24, "nonsense", ""])
-def test_a_filter_by_an_unknown_invoice_is_an_empty_list(shop: Shop, unknown: str) -> None:
+def test_a_filter_by_an_unknown_invoice_is_an_empty_list(shop, unknown):
     sell(shop, 1)
     pay(shop, shop.invoice(), 1)
     assert shop.get(f"/payments?invoice_id={unknown}").json == {"object": "list", "data": []}
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_there_is_no_cursor(shop: Shop, path: str) -> None:
+def test_there_is_no_cursor(shop, path):
     ids = fill(shop, path, 2)
     answer = shop.get(f"{path}?limit=1&cursor={ids[1]}&starting_after={ids[1]}&page=2").json
     assert set(answer) == {"object", "data"}
@@ -140,23 +140,23 @@ def test_there_is_no_cursor(shop: Shop, path: str) -> None:
 # 4.4, 4.7: one resource, and whose it is
 
 
-def test_an_invoice_and_a_link_are_retrieved_as_they_were_created(shop: Shop) -> None:
+def test_an_invoice_and_a_link_are_retrieved_as_they_were_created(shop):
     invoice, link = shop.invoice(description="Tea"), shop.link(title="Tea")
     assert shop.get(f"/invoices/{invoice['id']}").json == invoice
     assert shop.get(f"/payment-links/{link['id']}").json == link
 
 
 @pytest.mark.parametrize("path", ["/invoices/inv_", "/payment-links/lnk_"])
-def test_an_unknown_id_is_not_found(shop: Shop, path: str) -> None:
+def test_an_unknown_id_is_not_found(shop, path):
     assert_refused(shop.get(path + "0" * 24), 404, "not_found")
 
 
-def test_another_kinds_id_is_not_found(shop: Shop) -> None:
+def test_another_kinds_id_is_not_found(shop):
     assert_refused(shop.get(f"/invoices/{shop.link()['id']}"), 404, "not_found")
     assert_refused(shop.get(f"/payment-links/{shop.invoice()['id']}"), 404, "not_found")
 
 
-def test_all_data_is_scoped_to_the_authenticated_merchant(shop: Shop) -> None:
+def test_all_data_is_scoped_to_the_authenticated_merchant(shop):
     (sold,) = sell(shop, 1)
     link = shop.link()
     stranger = shop.issue("write", shop.add_merchant("stranger"))

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from builders import Shop, TickerServer
+from builders import Shop
 from werkzeug.test import TestResponse
 
 OPERATIONS = {
@@ -37,8 +37,8 @@ def assert_refused(response: TestResponse, status: int, code: str, *named: str) 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS.values(), ids=OPERATIONS)
 def test_a_write_key_may_do_all_a_read_key_what_is_read_and_without_a_key_nobody_anything(
-    shop: Shop, method: str, path: str
-) -> None:
+    shop, method, path
+):
     writes = method == "POST"
     written, read = (ask(shop, method, path, key) for key in (shop.write_key, shop.read_key))
     assert written.status_code == (201 if writes else 200)
@@ -53,7 +53,7 @@ def test_a_write_key_may_do_all_a_read_key_what_is_read_and_without_a_key_nobody
 # 4.2, 4.5: bodies
 
 
-def test_requests_with_a_body_are_of_content_type_json(shop: Shop) -> None:
+def test_requests_with_a_body_are_of_content_type_json(shop):
     for content_type in ("application/json", "application/json; charset=utf-8"):
         response = shop.post("/invoices", data=b'{"amount_usd":5}', content_type=content_type)
         assert response.status_code == 201
@@ -89,7 +89,7 @@ WITHIN: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("path", "body"), WITHIN.values(), ids=WITHIN)
-def test_a_body_within_the_bounds_is_accepted(shop: Shop, path: str, body: dict[str, Any]) -> None:
+def test_a_body_within_the_bounds_is_accepted(shop, path, body):
     assert shop.post(path, body).status_code == 201
 
 
@@ -137,22 +137,18 @@ BEYOND: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("path", "field", "body"), BEYOND.values(), ids=BEYOND)
-def test_a_field_missing_of_wrong_type_or_out_of_range_is_named(
-    shop: Shop, path: str, field: str, body: dict[str, Any]
-) -> None:
+def test_a_field_missing_of_wrong_type_or_out_of_range_is_named(shop, path, field, body):
     assert_refused(shop.post(path, body), 400, "invalid_request", field)
     assert shop.get(path).json["data"] == []
 
 
 @pytest.mark.parametrize("mistakes", [{"amount_usd": 0, "description": 7, "customer_email": 8}])
-def test_every_offending_field_is_named_at_once(shop: Shop, mistakes: dict[str, Any]) -> None:
+def test_every_offending_field_is_named_at_once(shop, mistakes):
     assert_refused(shop.post("/invoices", mistakes), 400, "invalid_request", *mistakes)
 
 
 @pytest.mark.parametrize("path", ["/invoices", "/payment-links"])
-def test_a_body_of_the_maximum_size_is_read_and_one_byte_more_is_too_large(
-    shop: Shop, path: str
-) -> None:
+def test_a_body_of_the_maximum_size_is_read_and_one_byte_more_is_too_large(shop, path):
     body = b'{"amount_usd":5}'.ljust(MAXIMUM_BODY)
     response = shop.post(path, data=body, content_type="application/json")
     assert response.status_code == 201
@@ -161,20 +157,18 @@ def test_a_body_of_the_maximum_size_is_read_and_one_byte_more_is_too_large(
     assert len(shop.get(path).json["data"]) == 1
 
 
-def test_without_a_live_price_create_invoice_is_price_unavailable_and_creates_nothing(
-    shop: Shop, ticker: TickerServer
-) -> None:
+def test_without_a_live_price_create_invoice_is_price_unavailable_and_creates_nothing(shop, ticker):
     ticker.status = 500
     assert_refused(shop.post("/invoices", INVOICE), 503, "price_unavailable")
     assert shop.get("/invoices").json["data"] == []
 
 
-def test_a_payment_link_needs_no_live_price(shop: Shop, ticker: TickerServer) -> None:
+def test_a_payment_link_needs_no_live_price(shop, ticker):
     ticker.status = 500
     assert shop.post("/payment-links", {"amount_usd": 5}).status_code == 201
 
 
-def test_an_idempotency_key_with_a_different_body_is_a_conflict(shop: Shop) -> None:
+def test_an_idempotency_key_with_a_different_body_is_a_conflict(shop):
     for path in ("/invoices", "/payment-links"):
         headers = {"Idempotency-Key": "order 7"}
         assert shop.post(path, {"amount_usd": 5}, headers=headers).status_code == 201
@@ -182,7 +176,7 @@ def test_an_idempotency_key_with_a_different_body_is_a_conflict(shop: Shop) -> N
         assert_refused(response, 409, "conflict")
 
 
-def test_the_body_of_a_payment_link_is_optional_as_a_whole(shop: Shop) -> None:
+def test_the_body_of_a_payment_link_is_optional_as_a_whole(shop):
     response = shop.post("/payment-links")
     assert response.status_code == 201
     assert response.json["amount_mode"] == "flexible"
@@ -191,7 +185,5 @@ def test_the_body_of_a_payment_link_is_optional_as_a_whole(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("body", "mode"), [({"amount_usd": 5}, "fixed"), ({"min_amount_usd": 5}, "flexible")]
 )
-def test_without_a_mode_a_price_makes_a_link_fixed(
-    shop: Shop, body: dict[str, Any], mode: str
-) -> None:
+def test_without_a_mode_a_price_makes_a_link_fixed(shop, body, mode):
     assert shop.link(**body)["amount_mode"] == mode

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from builders import Shop, TickerServer, pay
+from builders import Shop, pay
 
 from btcpay.values.times import iso
 
@@ -100,19 +100,19 @@ def link_invoice(shop: Shop) -> dict[str, Any]:
         pytest.param(link_invoice, id="made through a payment link"),
     ],
 )
-def test_an_invoice_has_exactly_the_documented_fields(shop: Shop, make: Any) -> None:
+def test_an_invoice_has_exactly_the_documented_fields(shop, make):
     invoice = make(shop)
     assert_has_exactly(invoice, INVOICE)
     assert (invoice["object"], invoice["asset"]) == ("invoice", "BTC")
 
 
-def test_an_invoices_id_is_inv_and_alphanumeric_characters_and_unique(shop: Shop) -> None:
+def test_an_invoices_id_is_inv_and_alphanumeric_characters_and_unique(shop):
     ids = [shop.invoice()["id"] for _ in range(5)]
     assert all(re.fullmatch("inv_[0-9A-Za-z]+", id) for id in ids)
     assert len(set(ids)) == 5
 
 
-def test_a_new_invoice_is_open_and_not_paid_and_ends_when_it_is_told_to(shop: Shop) -> None:
+def test_a_new_invoice_is_open_and_not_paid_and_ends_when_it_is_told_to(shop):
     invoice = shop.invoice()
     assert invoice["status"] == "open"
     assert [invoice[name] for name in ("tx_hash", "paid_at", "expires_at")] == [None] * 3
@@ -128,21 +128,19 @@ def test_a_new_invoice_is_open_and_not_paid_and_ends_when_it_is_told_to(shop: Sh
         pytest.param(1_000_000, 1_666_666_667, id="the largest amount"),
     ],
 )
-def test_an_invoices_amount_due_is_the_usd_amount_at_the_live_rate(
-    shop: Shop, amount_usd: float, amount_sats: int
-) -> None:
+def test_an_invoices_amount_due_is_the_usd_amount_at_the_live_rate(shop, amount_usd, amount_sats):
     assert shop.invoice(amount_usd)["amount_sats"] == amount_sats
 
 
 @pytest.mark.parametrize("text", ["25", "25.10", "0.01", "1000000", "0.1000000000000000055511151"])
-def test_an_invoices_usd_quote_is_the_amount_as_it_was_sent(shop: Shop, text: str) -> None:
+def test_an_invoices_usd_quote_is_the_amount_as_it_was_sent(shop, text):
     response = shop.post(
         "/invoices", data=f'{{"amount_usd":{text}}}', content_type="application/json"
     )
     assert f'"amount_usd_quote":{text},' in response.text
 
 
-def test_an_invoices_memo_and_email_are_the_merchants_or_null(shop: Shop) -> None:
+def test_an_invoices_memo_and_email_are_the_merchants_or_null(shop):
     assert shop.invoice()["description"] is None
     assert shop.invoice()["customer_email"] is None
     full = shop.invoice(**EVERYTHING)
@@ -150,13 +148,13 @@ def test_an_invoices_memo_and_email_are_the_merchants_or_null(shop: Shop) -> Non
     assert full["customer_email"] == "ada@example.com"
 
 
-def test_every_invoice_has_a_deposit_address_of_its_own(shop: Shop) -> None:
+def test_every_invoice_has_a_deposit_address_of_its_own(shop):
     addresses = {shop.invoice()["deposit_address"] for _ in range(5)}
     assert len(addresses) == 5
     assert all(re.fullmatch("bcrt1q[0-9a-z]{38}", address) for address in addresses)
 
 
-def test_an_invoices_tx_hash_and_paid_at_are_set_once_it_is_paid(shop: Shop) -> None:
+def test_an_invoices_tx_hash_and_paid_at_are_set_once_it_is_paid(shop):
     invoice = shop.invoice()
     shop.clock.move(minutes=30)
     mined_at = shop.clock() - timedelta(minutes=10)
@@ -166,13 +164,13 @@ def test_an_invoices_tx_hash_and_paid_at_are_set_once_it_is_paid(shop: Shop) -> 
     assert shown["paid_at"] == iso(mined_at)
 
 
-def test_an_invoices_payment_link_id_names_the_link_that_generated_it(shop: Shop) -> None:
+def test_an_invoices_payment_link_id_names_the_link_that_generated_it(shop):
     assert shop.invoice()["payment_link_id"] is None
     made = link_invoice(shop)
     assert made["payment_link_id"] == shop.get("/payment-links").json["data"][0]["id"]
 
 
-def test_an_invoices_pay_url_is_its_hosted_checkout_page(shop: Shop) -> None:
+def test_an_invoices_pay_url_is_its_hosted_checkout_page(shop):
     invoice = shop.invoice()
     root, path = re.fullmatch("(http://[^/]+)(/.*)", invoice["pay_url"]).groups()
     assert root == shop.service.settings.base_url
@@ -190,13 +188,11 @@ def test_an_invoices_pay_url_is_its_hosted_checkout_page(shop: Shop) -> None:
         pytest.param(0.0000003, timedelta(milliseconds=1), id="about a millisecond"),
     ],
 )
-def test_an_invoices_expires_at_is_so_many_hours_after_its_creation(
-    shop: Shop, hours: float, life: timedelta
-) -> None:
+def test_an_invoices_expires_at_is_so_many_hours_after_its_creation(shop, hours, life):
     assert shop.invoice(expires_in_hours=hours)["expires_at"] == iso(shop.clock() + life)
 
 
-def test_timestamps_carry_milliseconds_and_a_trailing_z(shop: Shop) -> None:
+def test_timestamps_carry_milliseconds_and_a_trailing_z(shop):
     shop.clock.move(milliseconds=7)
     created_at = shop.invoice()["created_at"]
     assert created_at == iso(shop.clock()) and created_at.endswith(".007Z")
@@ -215,41 +211,39 @@ def test_timestamps_carry_milliseconds_and_a_trailing_z(shop: Shop) -> None:
         ),
     ],
 )
-def test_a_payment_link_has_exactly_the_documented_fields(
-    shop: Shop, fields: dict[str, Any]
-) -> None:
+def test_a_payment_link_has_exactly_the_documented_fields(shop, fields):
     assert_has_exactly(shop.link(**fields), PAYMENT_LINK)
 
 
-def test_a_new_payment_link_is_active_and_of_asset_btc(shop: Shop) -> None:
+def test_a_new_payment_link_is_active_and_of_asset_btc(shop):
     link = shop.link()
     assert (link["object"], link["status"], link["asset"]) == ("payment_link", "active", "BTC")
     assert re.fullmatch("lnk_[0-9A-Za-z]+", link["id"])
     assert link["created_at"] == iso(shop.clock())
 
 
-def test_a_payment_links_title_and_description_are_the_merchants_or_null(shop: Shop) -> None:
+def test_a_payment_links_title_and_description_are_the_merchants_or_null(shop):
     assert shop.link()["title"] is None and shop.link()["description"] is None
     link = shop.link(title="Tea", description="Green")
     assert (link["title"], link["description"]) == ("Tea", "Green")
 
 
 @pytest.mark.parametrize("amounts", [(9.5, None, None), (None, 1.25, 200)])
-def test_a_fixed_link_has_amount_usd_and_a_flexible_one_bounds(shop: Shop, amounts: Any) -> None:
+def test_a_fixed_link_has_amount_usd_and_a_flexible_one_bounds(shop, amounts):
     names = ("amount_usd", "min_amount_usd", "max_amount_usd")
     mode = "fixed" if amounts[0] else "flexible"
     link = shop.link(amount_mode=mode, **dict(zip(names, amounts, strict=True)))
     assert (link["amount_mode"], *(link[name] for name in names)) == (mode, *amounts)
 
 
-def test_a_payment_links_link_url_is_its_public_checkout_page(shop: Shop) -> None:
+def test_a_payment_links_link_url_is_its_public_checkout_page(shop):
     link = shop.link(title="Tea for two")
     path = link["link_url"].removeprefix(shop.service.settings.base_url)
     page = shop.client.get(path)
     assert page.status_code == 200 and "Tea for two" in page.text
 
 
-def test_every_payment_through_a_link_generates_its_own_invoice_and_address(shop: Shop) -> None:
+def test_every_payment_through_a_link_generates_its_own_invoice_and_address(shop):
     link = shop.link(amount_usd=5)
     for _ in range(3):
         shop.client.post(f"/link/{link['id']}")
@@ -262,7 +256,7 @@ def test_every_payment_through_a_link_generates_its_own_invoice_and_address(shop
 # 2.3
 
 
-def test_a_payment_has_exactly_the_documented_fields(shop: Shop) -> None:
+def test_a_payment_has_exactly_the_documented_fields(shop):
     paid(shop)
     pay(shop, shop.invoice(), 1000)
     settling_and_partial = shop.get("/payments").json["data"]
@@ -273,7 +267,7 @@ def test_a_payment_has_exactly_the_documented_fields(shop: Shop) -> None:
         assert re.fullmatch("pay_[0-9A-Za-z]+", payment["id"])
 
 
-def test_a_payment_shows_what_came_its_worth_and_its_transaction(shop: Shop) -> None:
+def test_a_payment_shows_what_came_its_worth_and_its_transaction(shop):
     invoice = shop.invoice(30)
     tx_hash = pay(shop, invoice, 60_000)
     (payment,) = shop.get("/payments").json["data"]
@@ -283,14 +277,14 @@ def test_a_payment_shows_what_came_its_worth_and_its_transaction(shop: Shop) -> 
     assert payment["invoice_id"] == invoice["id"]
 
 
-def test_a_payment_recorded_long_after_its_block_has_no_usd_value(shop: Shop) -> None:
+def test_a_payment_recorded_long_after_its_block_has_no_usd_value(shop):
     invoice = shop.invoice(30)
     shop.clock.move(hours=5)
     pay(shop, invoice, mined_at=shop.clock() - timedelta(hours=2))
     assert shop.get("/payments").json["data"][0]["amount_usd_at_receipt"] is None
 
 
-def test_a_payments_created_at_is_when_it_confirmed(shop: Shop) -> None:
+def test_a_payments_created_at_is_when_it_confirmed(shop):
     invoice = shop.invoice()
     mined_at = shop.clock() + timedelta(minutes=5)
     shop.clock.move(minutes=20)
@@ -301,11 +295,11 @@ def test_a_payments_created_at_is_when_it_confirmed(shop: Shop) -> None:
 # 2.4
 
 
-def test_a_balance_has_exactly_the_documented_fields(shop: Shop) -> None:
+def test_a_balance_has_exactly_the_documented_fields(shop):
     assert_has_exactly(shop.get("/balance").json, BALANCE)
 
 
-def test_a_new_merchants_balance_is_zero(shop: Shop) -> None:
+def test_a_new_merchants_balance_is_zero(shop):
     assert shop.get("/balance").json == {
         "object": "balance",
         "asset": "BTC",
@@ -315,7 +309,7 @@ def test_a_new_merchants_balance_is_zero(shop: Shop) -> None:
     }
 
 
-def test_the_total_adds_unconfirmed_incoming_credits_to_the_confirmed_balance(shop: Shop) -> None:
+def test_the_total_adds_unconfirmed_incoming_credits_to_the_confirmed_balance(shop):
     pay(shop, shop.invoice(30))
     pay(shop, shop.invoice(30), 7_000, confirmed=False)
     balance = shop.get("/balance").json
@@ -323,9 +317,7 @@ def test_the_total_adds_unconfirmed_incoming_credits_to_the_confirmed_balance(sh
     assert balance["confirmed_usd"] == 30
 
 
-def test_the_confirmed_usd_value_is_null_when_the_live_price_is_unavailable(
-    shop: Shop, ticker: TickerServer
-) -> None:
+def test_the_confirmed_usd_value_is_null_when_the_live_price_is_unavailable(shop, ticker):
     ticker.status = 500
     balance = shop.get("/balance").json
     assert balance["confirmed_usd"] is None
@@ -336,7 +328,7 @@ def test_the_confirmed_usd_value_is_null_when_the_live_price_is_unavailable(
 
 
 @pytest.mark.parametrize("path", ["/invoices", "/payment-links", "/payments"])
-def test_every_list_endpoint_returns_the_envelope_and_nothing_else(shop: Shop, path: str) -> None:
+def test_every_list_endpoint_returns_the_envelope_and_nothing_else(shop, path):
     assert shop.get(path).json == {"object": "list", "data": []}
 
 
@@ -344,9 +336,7 @@ def test_every_list_endpoint_returns_the_envelope_and_nothing_else(shop: Shop, p
     ("path", "table"),
     [("/invoices", INVOICE), ("/payment-links", PAYMENT_LINK), ("/payments", PAYMENT)],
 )
-def test_a_list_holds_whole_resources(
-    shop: Shop, path: str, table: dict[str, tuple[type, ...]]
-) -> None:
+def test_a_list_holds_whole_resources(shop, path, table):
     paid(shop)
     shop.link(amount_usd=1)
     (item,) = shop.get(path).json["data"]
@@ -356,7 +346,7 @@ def test_a_list_holds_whole_resources(
 # 3.1
 
 
-def test_an_open_invoice_becomes_paid_when_a_matching_payment_confirms(shop: Shop) -> None:
+def test_an_open_invoice_becomes_paid_when_a_matching_payment_confirms(shop):
     invoice = shop.invoice()
     tx_hash = pay(shop, invoice)
     shown = shop.get(f"/invoices/{invoice['id']}").json
@@ -373,9 +363,7 @@ def test_an_open_invoice_becomes_paid_when_a_matching_payment_confirms(shop: Sho
         pytest.param(0, False, "open", id="unconfirmed money does not"),
     ],
 )
-def test_only_a_matching_confirmed_payment_pays(
-    shop: Shop, less_sats: int, confirmed: bool, status: str
-) -> None:
+def test_only_a_matching_confirmed_payment_pays(shop, less_sats, confirmed, status):
     invoice = shop.invoice()
     pay(shop, invoice, invoice["amount_sats"] - less_sats, confirmed=confirmed)
     assert shop.get(f"/invoices/{invoice['id']}").json["status"] == status

@@ -5,7 +5,6 @@ import json
 import pytest
 from accounts import FORMS, Owner
 from bitcoin_node import NOBODY
-from fake_esplora import Till
 
 from btcpay.proofs.document import check_document
 from btcpay.sandbox.node.script import script_of
@@ -14,7 +13,7 @@ from storage.queries import payments
 pytestmark = pytest.mark.both_databases
 
 
-def test_an_invoice_of_every_form_is_seen_paid_proven_spent_and_taken_back(till: Till):
+def test_an_invoice_of_every_form_is_seen_paid_proven_spent_and_taken_back(till):
     owners = [Owner(till.shop, name) for name in FORMS]
     invoices = [owner.invoice() for owner in owners]
     sats = invoices[0]["amount_sats"]

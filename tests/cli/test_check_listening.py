@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from builders import until
-from fake_esplora import Json, Terminal, Till
+from fake_esplora import Json, Till
 from fake_peer import FakePeer, chain_of
 from samples import figures
 
@@ -21,9 +21,7 @@ def peers(till: Till) -> Iterator[list[FakePeer]]:
         yield [one, other]
 
 
-def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(
-    till: Till, btcpay: Terminal, peers: list[FakePeer]
-):
+def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, btcpay, peers):
     till.mine()
     invoices = [till.shop.invoice() for _ in range(8)]
     environ = {"BTCPAY_EXPLORERS": "none", "BTCPAY_PEERS": ",".join(peer.place for peer in peers)}
@@ -60,9 +58,7 @@ def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(
     assert watching.returncode == 0 and "Traceback" not in errors
 
 
-def test_a_check_that_does_not_listen_says_so_where_no_explorer_is_asked(
-    till: Till, btcpay: Terminal
-):
+def test_a_check_that_does_not_listen_says_so_where_no_explorer_is_asked(till, btcpay):
     with FakePeer(chain_of(till), lambda: till.now) as peer:
         environ = {"BTCPAY_EXPLORERS": "none", "BTCPAY_PEERS": peer.place}
         said = "`btcpay check --watch` would listen to peers"

@@ -82,7 +82,7 @@ OWN_WORDS = ("/description", "/invoice/description", "/last_four")
 LISTS = ("merchant list", "key list", "link list", "invoice list")
 
 
-def test_every_number_of_every_answer_is_a_number(till: Till, tmp_path: Path) -> None:
+def test_every_number_of_every_answer_is_a_number(till, tmp_path):
     found = {}
     for name, words in sorted(trips(till, tmp_path).items()):
         answer = Terminal(till).json(*words)
@@ -93,14 +93,14 @@ def test_every_number_of_every_answer_is_a_number(till: Till, tmp_path: Path) ->
     assert {name: texts for name, texts in found.items() if texts} == {}
 
 
-def test_dollars_come_back_as_they_went_in(till: Till) -> None:
+def test_dollars_come_back_as_they_went_in(till):
     links = Terminal(till).run("link", "list", "--json")[0]
     assert '"amount": 12.5' in links
     (row,) = Terminal(till).json("export", "payments")
     assert (row["invoice_usd_quote"], row["amount_btc"]) == (25, row["amount_sats"] / 10**8)
 
 
-def test_the_merchants_id_of_the_logs_is_shown(till: Till) -> None:
+def test_the_merchants_id_of_the_logs_is_shown(till):
     merchant_id = till.shop.merchant_id
     rows = {row["name"]: row for row in Terminal(till).json("merchant", "list")}
     assert rows["shop"]["id"] == merchant_id

@@ -2,9 +2,8 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
-from builders import Shop, clean_environ
+from builders import clean_environ
 from fake_esplora import Terminal
 from merchant_browser import ON
 from paths import PROJECT
@@ -53,7 +52,7 @@ def test_a_database_url_is_refused_with_how_it_is_written(till):
         assert message in Terminal(till).run("check", status=2, BTCPAY_DATABASE_URL=url)[1]
 
 
-def test_a_command_closes_its_database(shop: Shop, tmp_path: Path):
+def test_a_command_closes_its_database(shop, tmp_path):
     """Python tells since 3.13 of a connection to SQLite that is left open."""
     words = [sys.executable, "-W", "default::ResourceWarning", "-m", "btcpay", "merchant", "list"]
     environ = clean_environ(**shop.environ)
@@ -63,7 +62,7 @@ def test_a_command_closes_its_database(shop: Shop, tmp_path: Path):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_in_a_terminal_a_secret_is_said_to_be_shown_once(shop: Shop, tmp_path: Path):
+def test_in_a_terminal_a_secret_is_said_to_be_shown_once(shop, tmp_path):
     words = ["-m", "btcpay", "key", "issue", "shop", "--scope", "read"]
     environ = clean_environ(**shop.environ)
     terminal = InTerminal([sys.executable, *words], tmp_path, environ, 24, 200)

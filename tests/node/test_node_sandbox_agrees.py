@@ -160,14 +160,14 @@ def test_the_node_follows_a_random_walk(pair, seed):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 7])
-def test_the_node_takes_a_block_of_so_many_payments(pair: Pair, count: int) -> None:
+def test_the_node_takes_a_block_of_so_many_payments(pair, count):
     for number in range(count):
         pair.sandbox.wallet.pay(NOBODY, 10_000 + number, pair.now)
     (block_hash,) = pair.mine()
     assert len(pair.node.block(block_hash).txs) == count + 1
 
 
-def test_the_node_follows_a_reorganisation_that_takes_payments_back(pair: Pair) -> None:
+def test_the_node_follows_a_reorganisation_that_takes_payments_back(pair):
     pair.sandbox.wallet.pay(NOBODY, 20_000, pair.now)
     kept = pair.mine()
     lost = pair.sandbox.wallet.pay(NOBODY, 30_000, pair.now)
@@ -179,7 +179,7 @@ def test_the_node_follows_a_reorganisation_that_takes_payments_back(pair: Pair) 
     assert pair.node.rpc("getblockheader", kept[0])["confirmations"] == 4
 
 
-def test_after_a_reorganisation_both_confirm_what_waits_again(pair: Pair) -> None:
+def test_after_a_reorganisation_both_confirm_what_waits_again(pair):
     txid = pair.sandbox.wallet.pay(NOBODY, 40_000, pair.now)
     (lost,) = pair.mine()
     pair.feed(*pair.sandbox.chain.reorganise(1, pair.now))
@@ -189,13 +189,13 @@ def test_after_a_reorganisation_both_confirm_what_waits_again(pair: Pair) -> Non
     assert txid in [tx.txid for tx in pair.node.block(found).txs]
 
 
-def test_the_node_takes_blocks_beyond_the_second_halving(pair: Pair) -> None:
+def test_the_node_takes_blocks_beyond_the_second_halving(pair):
     pair.mine(max(1, 301 - pair.sandbox.chain.ledger.height))
     assert pair.reward(300).value_sats == 1_250_000_000
     assert pair.node.coins(pair.sandbox.wallet.script, coinbases=True)
 
 
-def test_both_count_the_same_coins(pair: Pair) -> None:
+def test_both_count_the_same_coins(pair):
     coins = pair.sandbox.chain.ledger.coins
     found = pair.node.rpc("gettxoutsetinfo")
     total_sats = sum(coin.output.value_sats for coin in coins.values())
@@ -221,7 +221,7 @@ def get(root: str, path: str) -> tuple[int, object]:
     return answer.status_code, answer.json() if json else answer.content
 
 
-def test_both_explorers_answer_the_same(pair: Pair, esplora: NodeEsplora) -> None:
+def test_both_explorers_answer_the_same(pair, esplora):
     wallet, chain = pair.sandbox.wallet, pair.sandbox.chain
     address = address_of(Key.new().script_code)
     (lost,) = pair.mine()

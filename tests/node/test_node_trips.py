@@ -5,7 +5,7 @@ all, which only ever goes forward; a new shop for each test.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def till(tmp_path: Path, ticker: TickerServer, chain: Chain) -> Iterator[NodeTil
         yield opened
 
 
-def test_an_exact_payment_is_seen_waiting_and_pays_with_its_block(till: NodeTill):
+def test_an_exact_payment_is_seen_waiting_and_pays_with_its_block(till):
     invoice = till.shop.invoice()
     amount_sats = invoice["amount_sats"]
     txid = till.pay(invoice)
@@ -67,9 +67,7 @@ GONE = {"replaced in a block": take_back, "dropped from the mempool": drop}
 
 
 @pytest.mark.parametrize("lose", GONE.values(), ids=GONE)
-def test_a_waiting_payment_that_is_gone_is_history_and_no_money(
-    till: NodeTill, lose: Callable[[NodeTill, str], None]
-):
+def test_a_waiting_payment_that_is_gone_is_history_and_no_money(till, lose):
     invoice = till.shop.invoice()
     txid = till.pay(invoice)
     till.look_for(invoice)
@@ -93,9 +91,7 @@ def proof(till: NodeTill, invoice: Json) -> Proven:
 
 
 @pytest.mark.parametrize("depth", [1, 3])
-def test_a_payment_that_the_other_chain_has_in_another_block_is_paid_by_that_one(
-    till: NodeTill, depth: int
-):
+def test_a_payment_that_the_other_chain_has_in_another_block_is_paid_by_that_one(till, depth):
     invoice = till.shop.invoice()
     txid = till.pay(invoice)
     till.mine()
@@ -112,9 +108,7 @@ def test_a_payment_that_the_other_chain_has_in_another_block_is_paid_by_that_one
 
 
 @pytest.mark.parametrize("others", [0, 1, 2, 6])
-def test_a_payment_in_a_nodes_block_is_proven_and_its_proof_holds_offline(
-    till: NodeTill, others: int
-):
+def test_a_payment_in_a_nodes_block_is_proven_and_its_proof_holds_offline(till, others):
     invoice = till.shop.invoice()
     txid = till.pay(invoice)
     for _ in range(others):
@@ -136,7 +130,7 @@ def check_over_peers(till: NodeTill) -> Report:
     return replace(checker, settings=settings, peers=peers).run()
 
 
-def test_a_payment_is_found_reorganised_and_proven_by_the_nodes_own_protocol(till: NodeTill):
+def test_a_payment_is_found_reorganised_and_proven_by_the_nodes_own_protocol(till):
     till.mine()  # bcoin shows no headers before its tip is one of the day
     invoice = till.shop.invoice()
     assert check_over_peers(till).complete
@@ -152,7 +146,7 @@ def test_a_payment_is_found_reorganised_and_proven_by_the_nodes_own_protocol(til
     assert till.balance() == (invoice["amount_sats"],) * 2
 
 
-def test_a_payment_is_seen_as_the_node_announces_it(till: NodeTill):
+def test_a_payment_is_seen_as_the_node_announces_it(till):
     till.mine()
     invoice, part_sats = till.shop.invoice(), 5_000
     till.open_page(invoice)

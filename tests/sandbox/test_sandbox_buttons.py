@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import requests
@@ -245,7 +244,7 @@ def test_a_taken_port_ends_the_start_and_is_named(page, capsys):
     assert f"Port {taken} is in use" in capsys.readouterr().err
 
 
-def test_the_module_serves_until_ctrl_c_ends_it_cleanly(tmp_path: Path):
+def test_the_module_serves_until_ctrl_c_ends_it_cleanly(tmp_path):
     port = free_port()
     options = ("--port", str(port), "--state", str(tmp_path))
     command = [sys.executable, "-m", "btcpay.sandbox", *options]

@@ -228,7 +228,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("outputs", "given", "expected"), CASES.values(), ids=CASES)
-def test_decide(outputs: list[Output], given: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_decide(outputs, given, expected):
     found = shown(judge(outputs, **given))
     assert {name: found[name] for name in expected} == expected
 

@@ -6,7 +6,6 @@ import random
 import re
 
 import pytest
-from builders import Shop
 from databases import about_sqlite, plan
 from peewee import Delete, Query, Select, Update
 
@@ -112,7 +111,7 @@ def came(db: Database, invoice: dict, vanished: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_gap_that_is_kept_is_the_one_between_all_paid_addresses(shop: Shop, seed):
+def test_the_gap_that_is_kept_is_the_one_between_all_paid_addresses(shop, seed):
     db, chance, paid = shop.service.db, random.Random(seed), set[int]()
     made = [db.only(invoices.WHOLE, id=shop.invoice()["id"]) for _ in range(20)]
     merchant = db.only(merchants.BY_ID, id=shop.merchant_id)

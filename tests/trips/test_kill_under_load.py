@@ -106,9 +106,7 @@ def assert_sound(shop: Shop, acknowledged: list[dict[str, Any]]) -> None:
     assert len({row["description"] for row in found.values()}) == len(found)
 
 
-def test_kill_9_under_load_loses_no_acknowledged_invoice_and_gives_no_address_twice(
-    shop: Shop, tmp_path: Path
-) -> None:
+def test_kill_9_under_load_loses_no_acknowledged_invoice_and_gives_no_address_twice(shop, tmp_path):
     folder = tmp_path / "serve"
     folder.mkdir()
     with Live(shop, folder) as live:

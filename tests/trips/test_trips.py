@@ -6,17 +6,15 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import requests
 from builders import until
 from forge import forge
 from paths import PROJECT
-from playground import Playground
 from ports import free_port
 
 
-def test_the_printed_curl_line_creates_an_invoice(playground: Playground) -> None:
+def test_the_printed_curl_line_creates_an_invoice(playground):
     line = re.search(r"curl .*", playground.introduction)[0]
     url = re.search(r"http\S+", line)[0]
     headers = dict(re.findall(r"-H '([^:']+): ([^']+)'", line))
@@ -26,9 +24,7 @@ def test_the_printed_curl_line_creates_an_invoice(playground: Playground) -> Non
     assert requests.get(playground.pay_url, timeout=60).status_code == 200
 
 
-def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused(tmp_path):
     environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/btcpay.db"}
     words = ["sandbox", "--state", str(tmp_path)]
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -44,7 +40,7 @@ def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused
     assert refused.status == 2 and "a command needs --once" in refused.errors
 
 
-def test_each_event_is_shown_by_listen_and_kept_by_the_workbench(playground: Playground) -> None:
+def test_each_event_is_shown_by_listen_and_kept_by_the_workbench(playground):
     words = [sys.executable, "-m", "btcpay", "listen"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     listening = subprocess.Popen(words, cwd=PROJECT, env=playground.environ, **pipes)

@@ -5,7 +5,6 @@ The real `btcpay check`, begun when the block is mined. The table is in docs/ope
 
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from bad_sources import KINDS, OLD
@@ -30,9 +29,7 @@ def paid_after_s(till: LiedTo, invoice: Json, found: list[float]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["honest", *KINDS])
-def test_a_payment_is_counted_within_a_minute_of_its_block(
-    lied_to, tmp_path: Path, released: threading.Event, kind: str
-) -> None:
+def test_a_payment_is_counted_within_a_minute_of_its_block(lied_to, tmp_path, released, kind):
     till: LiedTo = lied_to(honest_too=True)
     till.shop.invoice()
     assert kind == OLD or till.check().complete

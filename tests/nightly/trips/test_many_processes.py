@@ -63,7 +63,7 @@ def pay_and_mine(till: Till, invoices: list[Json]) -> None:
     till.mine()
 
 
-def test_nothing_is_made_paid_or_counted_twice(till: Till, tmp_path: Path) -> None:
+def test_nothing_is_made_paid_or_counted_twice(till, tmp_path):
     early = [till.shop.invoice(5) for _ in range(40)]
     keys = [till.shop.issue("write") for _ in range(PROCESSES * THREADS * ORDERS)]
     terminal = Terminal(till)
