@@ -16,11 +16,11 @@ ROOTS = "(?:btcpay|storage|schemas|tests|docs)/"
 DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 
 
-def named(document: Path) -> str:
+def named(document):
     return str(document.relative_to(PROJECT))
 
 
-def text(name: str) -> str:
+def text(name):
     return (PROJECT / name).read_text(encoding="utf-8")
 
 
@@ -61,7 +61,7 @@ def test_every_metric_is_in_the_table():
     assert made <= {name.removesuffix("_total") for name in named}
 
 
-def anchors(document: Path) -> set[str]:
+def anchors(document):
     """Where a link may lead within a document, as the forges make them from its headings."""
     written = document.read_text(encoding="utf-8")
     headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", written, flags=re.S), re.M)

@@ -4,10 +4,8 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
 from paths import PROJECT
@@ -68,30 +66,30 @@ CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/__main__.py"}
 IMPORTING = ("__import__", "import_module", "import_string", "resolve_name")
 
 
-def sources() -> list[Path]:
+def sources():
     found = [PROJECT / f"{entry}.py" for entry in ENTRIES]
     for package in PACKAGES:
         found += sorted((PROJECT / package).rglob("*.py"))
     return found
 
 
-def name_of(path: Path) -> str:
+def name_of(path):
     """`btcpay.prices.price` for btcpay/prices/price.py, `btcpay` for its `__init__`."""
     parts = path.relative_to(PROJECT).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
 
-def relative(path: Path) -> str:
+def relative(path):
     return path.relative_to(PROJECT).as_posix()
 
 
 @cache
-def tree(path: Path) -> ast.Module:
+def tree(path):
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 @cache
-def nodes(path: Path) -> list[ast.AST]:
+def nodes(path):
     """Of the file's tree, which takes longer to walk than to read."""
     return list(ast.walk(tree(path)))
 
@@ -100,7 +98,7 @@ MODULES = {name_of(path): path for path in sources()}
 
 
 @cache
-def imported(path: Path) -> set[str]:
+def imported(path):
     """The project's modules that a file names in its imports, and as text when it loads by name."""
     found = as_text(path)
     for node in nodes(path):
@@ -115,7 +113,7 @@ def imported(path: Path) -> set[str]:
     return {name for name in found if name.partition(".")[0] in (*PACKAGES, *ENTRIES)}
 
 
-def as_text(path: Path) -> set[str]:
+def as_text(path):
     """Modules that a file names in words, as the table of commands does, to load them later."""
     called_here = {called(node) for node in nodes(path) if isinstance(node, ast.Call)}
     if called_here.isdisjoint(IMPORTING):
@@ -131,16 +129,16 @@ def test_a_module_that_is_named_as_text_is_imported():
     assert "btcpay.cli.version" in imported(MODULES["btcpay.cli.main"])
 
 
-def within(name: str, package: str) -> bool:
+def within(name, package):
     return name == package or name.startswith(f"{package}.")
 
 
-def offences(rule: Callable[[Path], Iterable[object]]) -> list[str]:
+def offences(rule):
     """What a rule finds in each file, with the file's name."""
     return [f"{relative(path)}: {found}" for path in sources() for found in rule(path)]
 
 
-def room_of(module: str) -> str:
+def room_of(module):
     """`check` for btcpay.check.run, `storage` for storage.models."""
     return module.removeprefix("btcpay.").partition(".")[0]
 
@@ -150,7 +148,7 @@ def test_every_room_is_in_the_table_and_every_row_is_a_room():
 
 
 def test_imports_go_only_where_the_table_says():
-    def strange(path: Path) -> list[str]:
+    def strange(path):
         module = name_of(path)
         if module in ("btcpay", "btcpay.__main__"):
             return []
@@ -174,7 +172,7 @@ def test_nobody_else_knows_how_an_explorer_is_asked():
         "schemas.esplora"
     }
 
-    def asking(path: Path) -> set[str]:
+    def asking(path):
         own = within(name_of(path), "btcpay.chain.explorers") or within(name_of(path), "schemas")
         return set() if own else imported(path) & inner
 
@@ -229,7 +227,7 @@ CURVE = "btcpay.bitcoin.secp256k1"
 
 
 def test_no_library_of_private_keys_is_imported():
-    def handling(path: Path) -> list[str]:
+    def handling(path):
         return [name for name in outside(path) if name.partition(".")[0] in OF_KEYS]
 
     assert offences(handling) == []
@@ -244,7 +242,7 @@ def test_the_service_adds_public_tweaks_to_public_points_and_nothing_else():
     assert [node.name for node in public if not node.name.startswith("_")] == ["Point"]
     assert functions_of(public[0]) == ["parse", "format", "even", "add"]
 
-    def beyond(path: Path) -> list[str]:
+    def beyond(path):
         names = [name for name in outside(path) if within(name, CURVE)]
         return [name for name in names if name != f"{CURVE}.Point"]
 
@@ -255,11 +253,11 @@ def test_the_service_adds_public_tweaks_to_public_points_and_nothing_else():
     }
 
 
-def functions_of(node: ast.AST) -> list[str]:
+def functions_of(node):
     return [n.name for n in ast.iter_child_nodes(node) if isinstance(n, ast.FunctionDef)]
 
 
-def outside(path: Path) -> Iterator[str]:
+def outside(path):
     """Every name that a file imports, such as `bit.PrivateKeyTestnet`."""
     for node in nodes(path):
         if isinstance(node, ast.Import):
@@ -273,7 +271,7 @@ def test_what_is_pure_reads_no_database():
         assert not any(within(found, "storage") for found in imported(MODULES[name])), name
 
 
-def called(node: ast.Call) -> str:
+def called(node):
     """`now` for `datetime.now(...)`, `float` for `float(...)`."""
     function = node.func
     if isinstance(function, ast.Attribute):
@@ -282,7 +280,7 @@ def called(node: ast.Call) -> str:
 
 
 @cache
-def calls(path: Path) -> list[tuple[str, int]]:
+def calls(path):
     """Every call in a file as it is written, such as `datetime.now`, with its line."""
     called_here = [node for node in nodes(path) if isinstance(node, ast.Call)]
     return [(ast.unparse(node.func), node.lineno) for node in called_here]
@@ -296,7 +294,7 @@ def test_no_float():
 def test_only_entry_points_read_the_wall_clock():
     reading = re.compile(r"(.*\.)?(datetime\.(now|utcnow|today)|date\.today)|time\.(time|time_ns)")
 
-    def read(path: Path) -> list[int]:
+    def read(path):
         return [line for name, line in calls(path) if reading.fullmatch(name)]
 
     found = offences(read)
@@ -307,7 +305,7 @@ def test_only_entry_points_read_the_wall_clock():
 def test_only_the_top_asks_what_time_it_is():
     """Everything else gets `now`, or the function that answers it."""
 
-    def asking(path: Path) -> list[str]:
+    def asking(path):
         return [name for name in outside(path) if name == "btcpay.values.times.utc_now"]
 
     found = {room_of(name_of(path)) for path in sources() if asking(path)}
@@ -322,7 +320,7 @@ def test_every_module_says_in_its_name_what_it_is():
 def test_no_module_imports_what_is_another_ones_own():
     """A leading underscore is a module's own affair."""
 
-    def borrowed(path: Path) -> list[str]:
+    def borrowed(path):
         return [
             alias.name
             for node in nodes(path)
@@ -335,14 +333,14 @@ def test_no_module_imports_what_is_another_ones_own():
 
 
 def test_every_private_function_is_used_in_its_module():
-    def unused(path: Path) -> list[str]:
+    def unused(path):
         words = re.findall(r"\w+", path.read_text(encoding="utf-8"))
         return [name for name in private(path) if words.count(name) < 2]
 
     assert offences(unused) == []
 
 
-def private(path: Path) -> set[str]:
+def private(path):
     """Functions and methods with a leading underscore, but for those that libraries call."""
     return {
         node.name

@@ -1,11 +1,8 @@
 """Every answer: nobody may keep it, a newline ends it, and it names the fields it ignored."""
 
 import json
-from typing import Any
 
 import pytest
-from builders import Shop
-from werkzeug.test import TestResponse
 
 from btcpay.web.ignored_fields import unknown
 
@@ -53,7 +50,7 @@ def test_every_answer_of_the_api_may_be_kept_by_nobody_and_ends_with_a_newline(s
         assert answer.content_length == len(answer.data)
 
 
-def in_order(shop: Shop, body: dict[str, Any]) -> TestResponse:
+def in_order(shop, body):
     """An order whose names stand as they do here: the test client would sort them."""
     kind = {"Content-Type": "application/json"}
     return shop.post("/invoices", data=json.dumps(body), headers=kind)

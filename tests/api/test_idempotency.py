@@ -2,11 +2,10 @@
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 import requests
-from builders import Live, Shop, at_once, until
+from builders import Live, at_once, until
 from fake_esplora import open_till
 from werkzeug.test import TestResponse
 
@@ -27,19 +26,19 @@ def pool():
         yield executor
 
 
-def order(shop: Shop, body: Any = None, **headers: str) -> TestResponse:
+def order(shop, body=None, **headers):
     return shop.post("/invoices", body or ORDER, headers=RETRY | headers)
 
 
-def count(shop: Shop, path: str = "/invoices") -> int:
+def count(shop, path="/invoices"):
     return len(shop.get(f"{path}?limit=100").json["data"])
 
 
-def addresses_used(shop: Shop) -> int:
+def addresses_used(shop):
     return shop.service.db.only(merchants.BY_ID, id=shop.merchant_id)["next_index"]
 
 
-def held_row(shop: Shop) -> dict[str, Any]:
+def held_row(shop):
     return shop.service.db.only(
         idempotency.FIND,
         merchant_id=shop.merchant_id,
@@ -48,7 +47,7 @@ def held_row(shop: Shop) -> dict[str, Any]:
     )
 
 
-def claim_and_die(shop: Shop) -> None:
+def claim_and_die(shop):
     """What a process leaves that dies between claiming the key and storing the invoice."""
     now_ms = to_ms(shop.clock())
     shop.service.db.run(
@@ -273,7 +272,7 @@ def test_many_at_once_make_one_invoice(shop):
     for rounds in range(1, 6):
         headers = {"Idempotency-Key": f"round {rounds}"}
 
-        def ask(number: int, headers: dict[str, str] = headers) -> TestResponse:
+        def ask(number, headers=headers):
             return shop.post("/invoices", ORDER, keys[number], headers=headers)
 
         answers = at_once(8, ask)

@@ -2,8 +2,6 @@
 
 import ipaddress
 import itertools
-from collections.abc import Iterator
-from typing import Any
 
 import jsonschema_rs
 import pytest
@@ -105,7 +103,7 @@ def document(shop):
     return response.json
 
 
-def resolved(document: dict[str, Any], node: Any) -> Any:
+def resolved(document, node):
     while isinstance(node, dict) and "$ref" in node:
         path, node = node["$ref"].removeprefix("#/").split("/"), document
         for name in path:
@@ -113,22 +111,22 @@ def resolved(document: dict[str, Any], node: Any) -> Any:
     return node
 
 
-def operation(document: dict[str, Any], name: str) -> dict[str, Any]:
+def operation(document, name):
     method, path, *_ = OPERATIONS[name]
     return document["paths"][ROOT + path][method]
 
 
-def types(schema: dict[str, Any]) -> set[str]:
+def types(schema):
     kind = schema["type"]
     return {kind} if isinstance(kind, str) else set(kind)
 
 
-def as_json(kinds: tuple[type, ...]) -> set[str]:
+def as_json(kinds):
     """The types of JSON Schema; an integer that may be a fraction is a number."""
     return {JSON_TYPES[kind] for kind in kinds if kind is not int or float not in kinds}
 
 
-def content(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+def content(document, node):
     assert set(node["content"]) == {"application/json"}
     return resolved(document, node["content"]["application/json"]["schema"])
 
@@ -154,7 +152,7 @@ def test_the_document_has_the_specified_root_version_and_operations_and_no_other
     assert described == specified | public
 
 
-def nodes(node: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def nodes(node, path=""):
     """Every object of the document, the outermost first."""
     if isinstance(node, dict):
         yield path, node
@@ -164,7 +162,7 @@ def nodes(node: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
             yield from nodes(part, f"{path}/{name}")
 
 
-def operations_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+def operations_of(document):
     places = [*document["paths"].values(), *document["webhooks"].values()]
     return [described for methods in places for described in methods.values()]
 
@@ -204,7 +202,7 @@ def test_every_operation_has_one_tag_and_every_tag_its_meaning(document):
     assert set(tags) == {tag["name"] for tag in document["tags"] if tag["description"]}
 
 
-def schemas_in(node: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def schemas_in(node, path=""):
     if isinstance(node, dict):
         for name, part in node.items():
             if name == "properties":

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from builders import Clock, Shop
+from builders import Shop
 from werkzeug.test import TestResponse
 
 from app import create_app
@@ -28,64 +28,64 @@ NOBODY = "sk_test_" + "0" * 43
 class Wall:
     """Stands where the shop's clock stands: the windows read the wall clock themselves."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock):
         self.clock = clock
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.clock.at.timestamp()
 
 
 @pytest.fixture
-def still(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def still(monkeypatch, clock):
     """The windows' time stands still and moves with the clock."""
     monkeypatch.setattr(time, "time", Wall(clock))
 
 
-def status_and_code(response: TestResponse) -> tuple[int, str]:
+def status_and_code(response):
     return response.status_code, response.json["error"]["code"]
 
 
-def window(response: TestResponse) -> tuple[int, int, int]:
+def window(response):
     """Limit, remaining, reset."""
     names = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
     limit, remaining, reset = (int(response.headers[name]) for name in names)
     return limit, remaining, reset
 
 
-def conflicting(shop: Shop) -> TestResponse:
+def conflicting(shop):
     shop.post("/payment-links", {}, headers={"Idempotency-Key": "k"})
     return shop.post("/payment-links", {"title": "x"}, headers={"Idempotency-Key": "k"})
 
 
-def exhausted(shop: Shop) -> TestResponse:
+def exhausted(shop):
     for _ in range(30):
         shop.post("/invoices", {})
     return shop.post("/invoices", {})
 
 
-def refused_for_its_address(shop: Shop) -> TestResponse:
+def refused_for_its_address(shop):
     for _ in range(20):
         shop.get("/balance", NOBODY)
     return shop.get("/balance", NOBODY)
 
 
-def unpriced(shop: Shop) -> TestResponse:
+def unpriced(shop):
     deaf = shop.environ | {"BTCPAY_PRICE_SOURCES": "http://127.0.0.1:9/#/usd"}
     app = create_app(settings.read(deaf), shop.clock)
     return replace(shop, app=app).post("/invoices", {"amount_usd": 5})
 
 
-def keyless(shop: Shop) -> TestResponse:
+def keyless(shop):
     shop.sql("ALTER TABLE api_key RENAME TO gone")
     return shop.get("/balance")
 
 
-def broken(shop: Shop) -> TestResponse:
+def broken(shop):
     shop.sql("ALTER TABLE payment_link RENAME TO gone")
     return shop.get("/payment-links")
 
 
-def oversized(shop: Shop) -> TestResponse:
+def oversized(shop):
     return shop.post("/invoices", data=b" " * 65_537, content_type="application/json")
 
 
@@ -214,7 +214,7 @@ def test_rate_limit_headers_are_on_every_success(shop, ask):
     assert_window_is_plausible(response)
 
 
-def assert_window_is_plausible(response: TestResponse) -> None:
+def assert_window_is_plausible(response):
     limit, remaining, reset = window(response)
     assert limit in (120, 30, 20) and 0 <= remaining <= limit
     assert time.time() - 1 < reset <= time.time() + 61
@@ -232,15 +232,15 @@ def test_the_document_needs_no_key_and_carries_the_headers_too(shop):
 READ, WRITE, FAILED = 120, 30, 20
 
 
-def read(shop: Shop, key: str | None = None) -> TestResponse:
+def read(shop, key=None):
     return shop.get("/payment-links?limit=1", key)
 
 
-def write(shop: Shop, key: str | None = None) -> TestResponse:
+def write(shop, key=None):
     return shop.post("/payment-links", {"amount_usd": -1}, key)
 
 
-def fail(shop: Shop, key: str | None = None, address: str = "127.0.0.1") -> TestResponse:
+def fail(shop, key=None, address="127.0.0.1"):
     return shop.get("/balance", key or NOBODY, environ_overrides={"REMOTE_ADDR": address})
 
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from builders import Shop, pay
+from builders import pay
 from test_spec_operations import assert_refused
 
 from btcpay.invoices.events import finish
@@ -12,7 +12,7 @@ from storage.queries import invoices
 LISTS = ["/invoices", "/payment-links", "/payments"]
 
 
-def sell(shop: Shop, times: int) -> list[str]:
+def sell(shop, times):
     """Ids of paid invoices, oldest first."""
     sold = [shop.invoice() for _ in range(times)]
     for invoice in sold:
@@ -35,7 +35,7 @@ def test_another_limit_is_invalid_and_named(shop, path, limit):
     assert_refused(shop.get(f"{path}?limit={limit}"), 400, "invalid_request", "limit")
 
 
-def fill(shop: Shop, path: str, count: int) -> list[str]:
+def fill(shop, path, count):
     """Ids of `count` resources, oldest first, all created in the same millisecond."""
     if path == "/payments":
         sell(shop, count)

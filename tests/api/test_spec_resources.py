@@ -2,10 +2,9 @@
 
 import re
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from builders import Shop, pay
+from builders import pay
 
 from btcpay.values.times import iso
 
@@ -68,7 +67,7 @@ EVERYTHING = {
 }
 
 
-def assert_has_exactly(resource: dict[str, Any], table: dict[str, tuple[type, ...]]) -> None:
+def assert_has_exactly(resource, table):
     assert set(resource) == set(table)
     for name, types in table.items():
         assert type(resource[name]) in types, name
@@ -76,13 +75,13 @@ def assert_has_exactly(resource: dict[str, Any], table: dict[str, tuple[type, ..
             assert MOMENT.fullmatch(resource[name]), name
 
 
-def paid(shop: Shop) -> dict[str, Any]:
+def paid(shop):
     invoice = shop.invoice(30)
     pay(shop, invoice)
     return shop.get(f"/invoices/{invoice['id']}").json
 
 
-def link_invoice(shop: Shop) -> dict[str, Any]:
+def link_invoice(shop):
     link = shop.link(amount_usd=5)
     assert shop.client.post(f"/link/{link['id']}").status_code == 303
     return shop.get("/invoices").json["data"][0]

@@ -3,7 +3,6 @@
 import re
 import shutil
 import sqlite3
-from pathlib import Path
 
 import postgres
 import pytest
@@ -19,7 +18,7 @@ from storage.backup import sqlite_file
 RUNS = "writefile_or_whatever(1)"  # no such function: whoever runs it is told so
 
 
-def rewritten(table: str, old: str, new: str) -> str:
+def rewritten(table, old, new):
     """What changes a definition in place: SQLite itself has no statement for it."""
     return (
         f"UPDATE sqlite_master SET sql = replace(sql, '{old}', '{new}')"  # noqa: S608
@@ -48,7 +47,7 @@ def test_a_backup_with_more_in_it_is_refused_before_more_than_its_list_is_read(
     touched: list[str] = []
     opened = sqlite_file.read_only
 
-    def watch(file: Path) -> sqlite3.Connection:
+    def watch(file):
         db = opened(file)
         db.set_authorizer(lambda *seen: touched.append(str(seen)) or sqlite3.SQLITE_OK)
         return db

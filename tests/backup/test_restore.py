@@ -9,17 +9,14 @@ import shutil
 import socket
 import sys
 import threading
-from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from accounts import FORMS, Owner
 from dying import run_until_death
-from fake_esplora import Terminal, Till
+from fake_esplora import Terminal
 from other_database import backed_up, change, content, on
 
-from btcpay.backup.address_counters import Agree, Move
-from btcpay.backup.restore import Restored, restore
+from btcpay.backup.restore import restore
 from btcpay.merchants.account import derive
 from btcpay.settings import settings
 from btcpay.values.errors import CommandError
@@ -29,35 +26,28 @@ from storage.queries import merchants
 
 
 @pytest.fixture
-def file(till: Till, tmp_path: Path) -> Path:
+def file(till, tmp_path):
     """A backup of the shop as it began."""
     return backed_up(till, tmp_path / "kept.db")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def place(tmp_path):
     """Where another database is to be; there is none."""
     return tmp_path / "place.db"
 
 
-def url_of(path: Path) -> dict[str, str]:
+def url_of(path):
     return {"BTCPAY_DATABASE_URL": f"sqlite:///{path}"}
 
 
-def restored(
-    till: Till,
-    file: Path,
-    place: Path,
-    skip: int = 100,
-    agree: Agree = lambda moves, lost, programs: None,
-    **environ: str,
-) -> Restored:
+def restored(till, file, place, skip=100, agree=lambda moves, lost, programs: None, **environ):
     """What is below the command line."""
     read = settings.read(till.shop.environ | url_of(place) | environ)
     return restore(place, read, file, skip, agree, till.clock)
 
 
-def refused(message: str) -> "pytest.RaisesContext[CommandError]":
+def refused(message):
     return pytest.raises(CommandError, match=message)
 
 
@@ -97,7 +87,7 @@ def test_a_damaged_database_gives_no_backup(till, tmp_path):
     assert not file.exists()
 
 
-def spoil(path: Path) -> None:
+def spoil(path):
     """Overwrites the pages behind the first."""
     raw = bytearray(path.read_bytes())
     for start in range(2 * 4096, len(raw), 4096):
@@ -109,7 +99,7 @@ def test_a_backup_beside_writers_is_one_moment(till, tmp_path):
     """Each invoice moves the counter in its own transaction: both or neither are in a copy."""
     stop = threading.Event()
 
-    def write() -> None:
+    def write():
         while not stop.is_set():
             till.shop.invoice()
         till.shop.service.db.close()
@@ -227,7 +217,7 @@ def test_the_owner_sees_what_will_be_and_who_declines_keeps_the_database_as_it_w
     place = shutil.copy(file, tmp_path / "place.db")
     before, asked = content(place), []
 
-    def decline(moves: Sequence[Move], lost: Sequence[str], programs: Sequence[str]) -> None:
+    def decline(moves, lost, programs):
         asked.extend(moves)
         raise CommandError("declined")
 

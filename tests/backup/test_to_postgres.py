@@ -2,16 +2,14 @@
 
 import json
 import tracemalloc
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import postgres
 import pytest
-from builders import Clock, TickerServer
 from databases import raw
 from dying import run_until_death
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Terminal, open_till
 from other_database import KEY, ORDER, answers, backed_up, change, lived_in, on, rows_of
 
 from storage import versions
@@ -23,7 +21,7 @@ pytestmark = pytest.mark.both_databases
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+def till(tmp_path, ticker, clock):
     """A shop on a SQLite file, whatever this run of the tests is about."""
     url = f"sqlite:///{tmp_path}/btcpay.db"
     with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
@@ -31,7 +29,7 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
 
 
 @pytest.fixture
-def target() -> Iterator[str]:
+def target():
     """A server's database that was migrated, and nothing else."""
     url = postgres.server().create()
     with closing(open_database(url)) as db:
@@ -41,9 +39,7 @@ def target() -> Iterator[str]:
     postgres.server().drop(url)
 
 
-def carry(
-    till: Till, file: Path, target: str, *words: str, status: int = 0, **environ: str
-) -> tuple[str, str]:
+def carry(till, file, target, *words, status=0, **environ):
     """What `restore` answered, and what it said."""
     environ["BTCPAY_DATABASE_URL"] = target
     return Terminal(till).run("restore", str(file), "--yes", *words, status=status, **environ)
@@ -102,7 +98,7 @@ def test_the_next_row_of_every_table_has_a_number_of_its_own(till, target, tmp_p
         assert again.shop.sql("SELECT max(seq) FROM event").fetchone()[0] > 900
 
 
-def unspeakable(path: Path) -> None:
+def unspeakable(path):
     """A letter that no version took, and that PostgreSQL cannot hold."""
     change(path, "UPDATE merchant SET name = 'a' || char(0)")
 

@@ -82,7 +82,7 @@ SORTED = [
 
 @pytest.mark.parametrize("outer", ["wsh", "sh", "sh(wsh"])
 def test_sorted_keys_make_the_published_script_whatever_their_order(outer):
-    def behind(inner: bytes) -> bytes:
+    def behind(inner):
         inner = witness_script(0, sha256(inner).digest()) if "wsh" in outer else inner
         return p2sh(hash160(inner)) if outer.startswith("sh") else inner
 
@@ -150,7 +150,7 @@ def test_a_few_addresses_of_each_form_are_those_of_the_bitcoin_dev_kit():
         compare(form, accounts=2, each=3)
 
 
-def many(count: int) -> str:
+def many(count):
     return ",".join(f"{A}/{number}/*" for number in range(count))
 
 

@@ -11,7 +11,7 @@ from paths import VECTORS
 
 from btcpay.bitcoin.address import b58check_decode
 from btcpay.bitcoin.hd import HARDENED, ExtendedKey, InvalidChild
-from btcpay.bitcoin.secp256k1 import ORDER, G, Point
+from btcpay.bitcoin.secp256k1 import ORDER, G
 from btcpay.bitcoin.wire import Malformed
 
 PUBLISHED: dict[str, Any] = json.loads((VECTORS / "bip32.json").read_text(encoding="utf-8"))
@@ -68,10 +68,10 @@ def test_a_key_at_the_greatest_depth_still_has_children():
 class Unlucky:
     """A point whose every child is invalid."""
 
-    def format(self) -> bytes:
+    def format(self):
         return SOME_KEY.public.public_key
 
-    def add(self, tweak: int) -> Point:
+    def add(self, tweak):
         return G.add(ORDER - 1)
 
 
@@ -81,12 +81,12 @@ def test_an_index_without_a_key_is_an_error_that_names_it():
         ExtendedKey(key, bytes(32)).child(3)
 
 
-def changed(at: int, data: bytes) -> bytes:
+def changed(at, data):
     """A valid serialisation with other bytes at a place."""
     return PAYLOAD[:at] + data + PAYLOAD[at + len(data) :]
 
 
-def with_key(first: int, x: int) -> bytes:
+def with_key(first, x):
     return changed(45, bytes([first]) + x.to_bytes(32, "big"))
 
 

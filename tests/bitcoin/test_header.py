@@ -13,11 +13,11 @@ FIELDS = (1, "00" * 32, GENESIS_ROOT, 1231006505, 0x1D00FFFF, 2083236893)
 
 
 @pytest.fixture(scope="module")
-def chain() -> list[bytes]:
+def chain():
     return real_headers()
 
 
-def number(raw: bytes, at: int) -> int:
+def number(raw, at):
     return int.from_bytes(raw[at : at + 4], "little")
 
 

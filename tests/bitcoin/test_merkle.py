@@ -6,7 +6,7 @@ from btcpay.bitcoin.merkle import has_twins, merkle_branch, merkle_root, merkle_
 from btcpay.bitcoin.wire import hash256
 
 
-def leaves(*numbers: int) -> list[bytes]:
+def leaves(*numbers):
     return [bytes([number]) * 32 for number in numbers]
 
 

@@ -10,7 +10,7 @@ from blocks import P2WPKH, REAL, WORST, block_of, block_of_raw, coinbase, paymen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btcpay.bitcoin.block import MAX_BLOCK_BYTES, BlockParts, scan_block
+from btcpay.bitcoin.block import MAX_BLOCK_BYTES, scan_block
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import Malformed, compact_size, txid_bytes, u32
 from btcpay.sandbox.node.block import GENESIS_RAW, parse_block
@@ -20,7 +20,7 @@ OURS = re.compile(
 ).fullmatch
 
 
-def require_the_same_by_objects(raw: bytes) -> BlockParts:
+def require_the_same_by_objects(raw):
     parts, block = scan_block(raw), parse_block(raw)
     paid = defaultdict(list)
     for position, tx in enumerate(block.txs):
@@ -48,7 +48,7 @@ def test_the_first_block_of_regtest_is_read_as_by_objects():
     require_the_same_by_objects(GENESIS_RAW)
 
 
-def bytes_of(*sizes: int) -> st.SearchStrategy[bytes]:
+def bytes_of(*sizes):
     """Of one of these sizes; long ones all alike, so that shrinking ends."""
     sized = (st.binary(min_size=n, max_size=n) if n < 40 else st.just(b"\x11" * n) for n in sizes)
     return st.one_of(*sized)
@@ -137,7 +137,7 @@ def test_bytes_behind_the_last_transaction_are_refused(more):
         scan_block(SMALL + more)
 
 
-def longer(count: int, size: int) -> bytes:
+def longer(count, size):
     """A count of one byte in a form of `size` more."""
     return {2: b"\xfd", 4: b"\xfe", 8: b"\xff"}[size] + count.to_bytes(size, "little")
 
@@ -154,7 +154,7 @@ PARTS: dict[str, Callable[[Callable[[int], bytes]], bytes]] = {
 }
 
 
-def witnessed(witness: bytes) -> bytes:
+def witnessed(witness):
     return b"\x01" + TX.raw[:4] + b"\x00\x01" + TX.raw[4:-4] + witness + TX.raw[-4:]
 
 

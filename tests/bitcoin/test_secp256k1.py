@@ -24,16 +24,16 @@ FIRST_X = [
 ]
 
 
-def times(scalar: int) -> Point:
+def times(scalar):
     """scalar * G."""
     return G.add(scalar - 1)
 
 
-def negative(point: Point) -> Point:
+def negative(point):
     return Point(point.x, FIELD - point.y)
 
 
-def plainly(scalar: int) -> tuple[int, int]:
+def plainly(scalar):
     """scalar * G by doubling and adding in affine coordinates, as a textbook has it."""
     total: tuple[int, int] | None = None
     for bit in bin(scalar)[2:]:
@@ -43,7 +43,7 @@ def plainly(scalar: int) -> tuple[int, int]:
     return total
 
 
-def chord(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+def chord(one, other):
     if one is None or other is None:
         return other if one is None else one
     (x1, y1), (x2, y2) = one, other

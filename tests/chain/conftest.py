@@ -1,14 +1,13 @@
 """What the tests of the chain share: another explorer beside the first."""
 
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from fake_esplora import Liar, LiedTo
+from fake_esplora import Liar
 
 
 @pytest.fixture
-def till(lied_to: Callable[..., LiedTo]) -> LiedTo:
+def till(lied_to):
     """A shop with an invoice, which has read every block."""
     opened = lied_to()
     opened.shop.invoice()
@@ -17,7 +16,7 @@ def till(lied_to: Callable[..., LiedTo]) -> LiedTo:
 
 
 @pytest.fixture
-def open_liar() -> Iterator[Callable[[LiedTo], Liar]]:
+def open_liar():
     """Opens more explorers beside a till's first; each says what the honest one says."""
     with ExitStack() as stack:
         yield lambda till: stack.enter_context(Liar(till.liar.honest))

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from fake_esplora import LiedTo, Till, of_blocks, say
+from fake_esplora import LiedTo, of_blocks, say
 from rival import Rival
 from serving import Reply
 
@@ -23,11 +23,11 @@ from storage.queries.meta import Key
 
 
 @pytest.fixture
-def till(lied_to) -> LiedTo:
+def till(lied_to):
     return lied_to()
 
 
-def first_of(till: Till) -> int | None:
+def first_of(till):
     """Height of the block after which the shop reads."""
     (height,) = till.shop.sql(
         f"SELECT MAX(height) FROM block WHERE read_at = {blocks.NEVER}"  # noqa: S608
@@ -35,7 +35,7 @@ def first_of(till: Till) -> int | None:
     return height
 
 
-def long_chain(till: LiedTo, count: int, apart_s: int = 600) -> Rival:
+def long_chain(till, count, apart_s=600):
     """So many blocks up to the present."""
     rival = Rival(till, 0)
     for left in range(count, 0, -1):
@@ -43,11 +43,11 @@ def long_chain(till: LiedTo, count: int, apart_s: int = 600) -> Rival:
     return rival
 
 
-def last_before(rival: Rival, at: int) -> int:
+def last_before(rival, at):
     return max(height for height, block in enumerate(rival.blocks) if block.time <= at)
 
 
-def since(till: Till, at: datetime) -> None:
+def since(till, at):
     """The shop's first invoice is from then."""
     till.shop.invoice()
     till.shop.sql(f"UPDATE invoice SET created_at = {to_ms(at)}")  # noqa: S608
@@ -111,24 +111,24 @@ def test_times_that_go_back_and_forth_end_at_a_block_that_is_old_enough(till):
     assert rival.blocks[first_of(till)].time <= till.now - 12 * 3600
 
 
-def refused(till: LiedTo, *roots: str) -> None:
+def refused(till, *roots):
     report = till.check(*roots)
     assert report.chain_failed and not report.complete
     assert first_of(till) is None and report.blocks_read == 0
 
 
-def true_first(till: LiedTo) -> int:
+def true_first(till):
     """Height of the last block two hours before now, when the shop's invoice was made."""
     ledger = till.sandbox.chain.ledger
     times = [ledger.blocks[hash].time for hash in ledger.hashes]
     return max(height for height, time in enumerate(times) if time <= till.now - 7200)
 
 
-def standing_still(till: LiedTo, behind: int) -> Rival:
+def standing_still(till, behind):
     return Rival(till, till.sandbox.chain.ledger.height - behind)
 
 
-def mislabelled(till: LiedTo, by: int) -> Callable[[str], Reply | None]:
+def mislabelled(till, by):
     """The same chain, of which each block is said to be so many lower."""
     ledger = till.sandbox.chain.ledger
     shown = {height - by: ledger.blocks[hash] for height, hash in enumerate(ledger.hashes)}
@@ -136,12 +136,12 @@ def mislabelled(till: LiedTo, by: int) -> Callable[[str], Reply | None]:
     return lambda path: of_blocks(shown, ledger.height - by, path)
 
 
-def hiding_the_last(till: LiedTo, count: int) -> Callable[[str], Reply | None]:
+def hiding_the_last(till, count):
     """In place of the last so many blocks it shows the newest ones, until it has shown a block."""
     ledger, asked = till.sandbox.chain.ledger, list[str]()
     blocks = [ledger.blocks[hash] for hash in ledger.hashes]
 
-    def answer(path: str) -> Reply | None:
+    def answer(path):
         asked.append(path)
         height = int(path.split("/")[2]) if re.fullmatch("/blocks/[0-9]+", path) else 0
         if height <= ledger.height - count or any(path.endswith("/raw") for path in asked):
@@ -184,7 +184,7 @@ def test_pages_of_two_chains_begin_nothing(till):
     other = standing_still(till, 60).add(60, at=till.now - 50_000)
     seam = true_first(till) // 10 * 10
 
-    def answer(path: str) -> Reply | None:
+    def answer(path):
         page = re.fullmatch("/blocks/([0-9]+)", path)
         return other(path) if page and int(page[1]) < seam else None
 
@@ -286,7 +286,7 @@ def test_only_one_of_two_runs_at_once_keeps_it(till):
     till.liar.lies = {"^/blocks/tip/height$": lambda shown: [once(), shown][1]}
     begun: list[bool] = []
 
-    def once() -> None:
+    def once():
         if not begun:
             begun.append(True)
             begin(db, network, till.explorers(till.liar.honest), till.clock)
@@ -295,7 +295,7 @@ def test_only_one_of_two_runs_at_once_keeps_it(till):
     assert len(db.rows(blocks.ABOVE, height=-1)) == 1 + BELOW
 
 
-def idle(till: LiedTo) -> None:
+def idle(till):
     """Its only invoice was canceled long ago, and nothing was ever paid."""
     invoice = till.shop.invoice()
     assert till.check().complete

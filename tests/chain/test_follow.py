@@ -1,10 +1,7 @@
 """Following the best chain: by few calls, over gaps and kills, by work and not by height."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from fake_esplora import Json, Till, say
+from fake_esplora import say
 from rival import HARDER, Rival
 
 from btcpay.bitcoin.header import parse_header
@@ -14,7 +11,6 @@ from btcpay.chain.follow import Follower
 from btcpay.check.undo import undo_above
 from btcpay.sandbox.node.block import BITS
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.coins import Spendable
 from btcpay.sandbox.payer.misbehave import double_spends
 from storage.queries import blocks
 
@@ -28,14 +24,14 @@ class Dying(Explorers):
 
     left = 0
 
-    def ask(self, question: Callable[..., Any], by_turns: bool = False) -> Any:
+    def ask(self, question, by_turns=False):
         if not self.left:
             raise Killed
         self.left -= 1
         return super().ask(question, by_turns)
 
 
-def hashes(till: Till) -> dict[int, str]:
+def hashes(till):
     """The chain as the shop keeps it; each header is linked to the one below."""
     rows = till.shop.service.db.rows(blocks.ABOVE, height=-1)
     for below, row in zip(rows, rows[1:], strict=False):
@@ -44,19 +40,19 @@ def hashes(till: Till) -> dict[int, str]:
     return {row["height"]: row["hash"] for row in rows}
 
 
-def is_at(till: Till, best: list[str]) -> bool:
+def is_at(till, best):
     """Whether the shop keeps this chain to its tip, from its first header on."""
     ours = hashes(till)
     return ours == {height: best[height] for height in range(min(ours), len(best))}
 
 
-def is_whole(till: Till) -> bool:
+def is_whole(till):
     """Whether the shop keeps the sandbox's chain, and has read every block of it."""
     unread = till.shop.service.db.only(blocks.UNREAD)["blocks"]
     return unread == 0 and is_at(till, till.sandbox.chain.ledger.hashes)
 
 
-def pay_with(till: Till, coin: Spendable, invoice: Json) -> None:
+def pay_with(till, coin, invoice):
     """Pays it with this coin alone, so that no other payment depends on it."""
     outputs = [TxOut(invoice["amount_sats"], script_of(invoice["deposit_address"]))]
     till.sandbox.chain.accept(till.sandbox.wallet.build([coin], outputs, 2_000), till.now)
@@ -234,7 +230,7 @@ def test_a_false_height_of_one_explorer_does_not_keep_us_from_the_next(till, ope
     second = open_liar(till)
     till.mine(25)
 
-    def lie(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def lie(shown):
         return [block | {"height": 90_000_000 - number} for number, block in enumerate(shown)]
 
     till.liar.lies = {"^/blocks$": lie}
@@ -247,7 +243,7 @@ def test_headers_with_holes_between_are_refused(till):
     till.mine(40)
     ledger = till.sandbox.chain.ledger
 
-    def lie(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def lie(shown):
         return shown[:-1] if shown[0]["height"] > ledger.height - 20 else shown
 
     till.liar.lies = {"^/blocks/": lie}
@@ -261,7 +257,7 @@ def test_a_run_that_knows_an_older_chain_changes_nothing(till):
     """Another run has followed a reorganisation after this one was told of its branch."""
     db, network = till.shop.service.db, till.settings.network
 
-    def undo(height: int) -> None:
+    def undo(height):
         undo_above(db, till.settings, height, till.clock())
 
     follower = Follower(db, network, till.explorers(), undo)

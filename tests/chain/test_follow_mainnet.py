@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from blocks import real_headers
-from fake_esplora import Liar, LiedTo, Reply, say
+from fake_esplora import Liar, say
 
 from btcpay.bitcoin.header import build_header, parse_header
 from btcpay.chain.explorers.pool import Explorers
@@ -24,10 +24,10 @@ HASHES = [parse_header(raw).hash for raw in HEADERS]
 class RealHeaders:
     """An explorer that has the main chain up to a height, and headers alone."""
 
-    def __init__(self, height: int, **instead: str) -> None:
+    def __init__(self, height, **instead):
         self.height, self.instead = height, instead
 
-    def __call__(self, path: str) -> Reply | None:
+    def __call__(self, path):
         _, kind, *rest = path.split("/")
         if kind == "blocks":
             if rest[:1] == ["tip"]:
@@ -41,7 +41,7 @@ class RealHeaders:
         return None
 
 
-def view(height: int) -> dict[str, Any]:
+def view(height):
     raw, header = HEADERS[height], parse_header(HEADERS[height])
     return {
         "id": header.hash,
@@ -56,11 +56,11 @@ def view(height: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def till(lied_to) -> LiedTo:
+def till(lied_to):
     return lied_to()
 
 
-def follow(till: LiedTo, *roots: str) -> Follower:
+def follow(till, *roots):
     """Follows what these explorers show of the main chain."""
     pool = Explorers(OLD_MAINNET, roots, http_client.Session(), pause=lambda _: None)
     follower = Follower(till.shop.service.db, OLD_MAINNET, pool, lambda _: None)
@@ -68,11 +68,11 @@ def follow(till: LiedTo, *roots: str) -> Follower:
     return follower
 
 
-def begin_at(till: LiedTo, height: int) -> None:
+def begin_at(till, height):
     add_header(till.shop.service.db, height, HEADERS[height], is_read=True)
 
 
-def top(till: LiedTo) -> int:
+def top(till):
     return till.shop.service.db.only(blocks.TOP)["height"]
 
 

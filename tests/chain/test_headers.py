@@ -9,7 +9,7 @@ from blocks import real_headers
 from btcpay.bitcoin.header import Header, bits_of, build_header, parse_header, target_of
 from btcpay.chain.headers import check_header, check_headers, work_of
 from btcpay.values.errors import ProofFailed
-from btcpay.values.networks import NETWORKS, Network
+from btcpay.values.networks import NETWORKS
 
 # The first headers of the main chain are easier than a header that a shop of today accepts.
 EASIEST = 0x1D00FFFF
@@ -18,13 +18,11 @@ REGTEST = NETWORKS["regtest"]
 HEADERS = real_headers()
 
 
-def nobody(height: int) -> Header:
+def nobody(height):
     raise AssertionError(f"the header at {height} was asked for")
 
 
-def made(
-    last: Header, bits: int = 0x207FFFFF, time: int = 0, previous: str = "", works: bool = True
-) -> bytes:
+def made(last, bits=0x207FFFFF, time=0, previous="", works=True):
     """A header on `last`, which has the work that it claims unless told otherwise."""
     nonce = 0
     while True:
@@ -34,7 +32,7 @@ def made(
         nonce += 1
 
 
-def chain(last: Header, count: int) -> list[bytes]:
+def chain(last, count):
     raws: list[bytes] = []
     for _ in range(count):
         raws.append(made(last))
@@ -42,7 +40,7 @@ def chain(last: Header, count: int) -> list[bytes]:
     return raws
 
 
-def refused(why: str, network: Network, raws: list[bytes], last: Header, height: int = 0) -> None:
+def refused(why, network, raws, last, height=0):
     with pytest.raises(ProofFailed, match=why):
         check_headers(network, raws, last, height, nobody)
 
@@ -50,7 +48,7 @@ def refused(why: str, network: Network, raws: list[bytes], last: Header, height:
 def test_the_main_chains_first_headers_follow_each_other_through_every_retarget():
     asked = []
 
-    def period_first(height: int) -> Header:
+    def period_first(height):
         asked.append(height)
         return parse_header(HEADERS[height])
 
@@ -66,7 +64,7 @@ def test_the_main_chains_first_headers_follow_each_other_through_every_retarget(
 
 @pytest.mark.parametrize("height", [0, 1, 2014, 2015, 2016, 2017, 4031])
 def test_headers_of_the_main_chain_may_be_checked_from_anywhere(height):
-    def lookup(at: int) -> Header:
+    def lookup(at):
         assert at % 2016 == 0
         return parse_header(HEADERS[at])
 

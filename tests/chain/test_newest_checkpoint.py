@@ -5,7 +5,7 @@ import sys
 
 import newest_checkpoint as checkpoint
 import pytest
-from fake_esplora import LiedTo, say
+from fake_esplora import say
 from paths import PROJECT
 
 from btcpay.chain.explorers.esplora import Esplora
@@ -13,18 +13,18 @@ from btcpay.http import http_client
 
 
 @pytest.fixture
-def till(lied_to) -> LiedTo:
+def till(lied_to):
     return lied_to(honest_too=True)
 
 
-def ones(till: LiedTo) -> list[Esplora]:
+def ones(till):
     network, session = till.settings.network, http_client.Session(4)
     roots = till.liar.root, till.liar.honest
     return [Esplora(network, root, session, None, lambda _: None) for root in roots]
 
 
 @pytest.fixture(autouse=True)
-def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
+def shallow(monkeypatch):
     monkeypatch.setattr(checkpoint, "DEPTH", 20)
 
 

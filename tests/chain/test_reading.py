@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from builders import at_once, dump
-from fake_esplora import Json, LiedTo, Till, say
+from fake_esplora import say
 from rival import Rival
 from sweeper import Sweeper
 
@@ -25,18 +25,18 @@ from storage.queries.totals import balances
 pytestmark = pytest.mark.both_databases
 
 
-def unread(till: Till) -> int:
+def unread(till):
     return till.shop.service.db.only(blocks.UNREAD)["blocks"]
 
 
-def is_summed(till: Till) -> bool:
+def is_summed(till):
     """Whether the balance that is kept is the sum of the outputs."""
     db, merchant_id = till.shop.service.db, till.shop.merchant_id
     kept = db.only(balances.OF_MERCHANT, merchant_id=merchant_id)
     return kept == db.only(balances.RECOMPUTED, merchant_id=merchant_id)
 
 
-def raws(till: LiedTo) -> list[int]:
+def raws(till):
     """The heights of the blocks that were asked for."""
     heights = till.sandbox.chain.ledger.heights
     return [heights[path.split("/")[2]] for path in till.liar.asked if path.endswith("/raw")]
@@ -65,7 +65,7 @@ def test_a_newest_block_that_nobody_has_keeps_no_other_from_being_read(till):
     assert report.changed == {invoice["id"]: "paid"}
 
 
-def gone(till: LiedTo, *heights: int) -> None:
+def gone(till, *heights):
     """Nobody has the blocks of these heights."""
     hashes = "|".join(till.sandbox.chain.ledger.hashes[height] for height in heights)
     till.liar.lies = {f"/block/({hashes})/raw": lambda _: say("no", 404)}
@@ -90,7 +90,7 @@ def test_blocks_that_nobody_has_keep_no_later_ones_from_being_read(till, count):
     assert raws(till) == [] and report.blocks_behind == count and not report.complete
 
 
-def fail_twice(till: LiedTo) -> None:
+def fail_twice(till):
     """After the first time a block is asked for again in a minute."""
     for _ in range(2):
         assert till.check().blocks_behind == 1
@@ -141,9 +141,7 @@ def test_a_block_is_passed_over_for_as_long_as_it_is_old_but_not_a_new_one(till,
     assert till.check().changed == {invoice["id"]: "paid"}
 
 
-def swept_in_gap(
-    till: LiedTo, sweeper: Sweeper, before: int, between: int, after: int
-) -> tuple[Json, int]:
+def swept_in_gap(till, sweeper, before, between, after):
     """An invoice paid and its coin moved, so many blocks apart; and the height of the payment."""
     invoice = sweeper.invoice()
     till.mine(before)
@@ -189,7 +187,7 @@ def test_any_order_leads_to_the_same(till, seed):
     assert till.look(other)["status"] == "paid" and sweeper.total_sats == 0
 
 
-def follow_only(till: LiedTo) -> None:
+def follow_only(till):
     """Takes over the headers; no block can be had."""
     till.liar.instead = lambda path: say("later", 404) if path.endswith("/raw") else None
     assert not till.check().complete
@@ -202,19 +200,19 @@ class AskedBetween:
 
     happens: Callable[[], Any]
 
-    def of(self, _: str) -> "AskedBetween":
+    def of(self, _):
         return self
 
-    def ask(self) -> None:
+    def ask(self):
         pass
 
-    def current_or_none(self) -> Decimal:
+    def current_or_none(self):
         happens, self.happens = self.happens, lambda: None
         happens()
         return Decimal(60_000)
 
 
-def reader_of(till: Till, happens: Callable[[], Any] = lambda: None) -> Reader:
+def reader_of(till, happens=lambda: None):
     prices: Any = AskedBetween(happens)
     db = till.shop.service.db
     return Reader(db, till.settings, till.explorers(), prices, till.clock)
@@ -245,7 +243,7 @@ def test_a_block_that_leaves_the_chain_while_it_is_read_is_not_kept(till):
     follow_only(till)
     row = till.shop.service.db.only(blocks.TOP)
 
-    def reorganise() -> None:
+    def reorganise():
         chain = till.sandbox.chain
         chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
         till.check()
@@ -267,7 +265,7 @@ def test_two_runs_at_once_read_each_block_once_and_settle_once(till):
     sweeper.sweep(swept, moved)
     till.mine(4)
 
-    def run(_: int) -> int:
+    def run(_):
         db = open_database(till.settings.database_url)
         with db.connected():
             report = till.checker(db, till.explorers(db=db)).run()

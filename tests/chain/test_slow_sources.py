@@ -8,10 +8,9 @@ import time
 
 import pytest
 from bad_sources import KINDS
-from fake_esplora import LiedTo, slow
+from fake_esplora import slow
 
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.check.report import Report
 
 SOON_S = 5  # by itself each look takes less than one
 
@@ -22,7 +21,7 @@ class Hasty(Explorers):
     hedge_s, late_s = Explorers.hedge_s / 10, Explorers.late_s / 10
 
 
-def check(till: LiedTo, *roots: str) -> tuple[Report, float]:
+def check(till, *roots):
     """A run, and the seconds that it took."""
     began_s = time.monotonic()
     report = till.checker(explorers=till.explorers(*roots, kind=Hasty)).run()

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from builders import REGTEST, Clock
-from fake_esplora import LiedTo, dropped, say
+from fake_esplora import dropped, say
 from rival import HARDER, Rival
 
 from storage.queries import blocks, meta
@@ -47,7 +47,7 @@ def test_what_is_in_a_block_is_settled_even_while_the_chain_stands_still(till):
     assert report.stuck and report.changed == {invoice["id"]: "paid"}
 
 
-def freeze(till: LiedTo) -> Rival:
+def freeze(till):
     """The first explorer shows no block any more that comes from now on."""
     till.liar.instead = Rival(till)
     return till.liar.instead
@@ -83,7 +83,7 @@ def test_blocks_that_cannot_be_shown_are_told_and_nothing_expires(till, open_lia
     till.clock.move(minutes=61)
     more = Rival(till).add(9)
 
-    def answer(path: str) -> object:
+    def answer(path):
         if path == "/blocks/tip/height":
             return say(str(more.height))
         return say("no", 404) if lie == "height alone" or "/header" in path else more(path)

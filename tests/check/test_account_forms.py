@@ -18,7 +18,7 @@ def test_an_invoice_of_every_form_is_seen_paid_proven_spent_and_taken_back(till)
     invoices = [owner.invoice() for owner in owners]
     sats = invoices[0]["amount_sats"]
 
-    def states() -> set[tuple[str, tuple[int, int]]]:
+    def states():
         found = zip(owners, invoices, strict=True)
         return {(owner.status(invoice), owner.balance()) for owner, invoice in found}
 

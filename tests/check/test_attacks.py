@@ -95,7 +95,7 @@ def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(lied_to, m
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
     till.shop.invoice()
 
-    def locked(*_: object) -> None:
+    def locked(*_):
         raise OperationalError("database is locked")
 
     till.check()

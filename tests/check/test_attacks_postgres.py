@@ -3,16 +3,14 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import postgres
 import psycopg
 import pytest
-from builders import Clock, Shop, TickerServer, at_once, pay, until
-from fake_esplora import Till, open_till
+from builders import at_once, pay, until
+from fake_esplora import open_till
 from peewee import OperationalError
 from sweeper import Sweeper
 
@@ -25,14 +23,14 @@ from btcpay.invoices.retention import erase_emails
 from btcpay.prices.price import new_prices
 from btcpay.values.errors import Conflict
 from btcpay.values.times import to_ms
-from storage.database import Database, open_database
+from storage.database import open_database
 from storage.queries import blocks, keys
 from storage.queries.lists import mempool_watch
 from storage.write_behind import Notes
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+def till(tmp_path, ticker, clock):
     url = postgres.server().create()
     with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
         yield opened
@@ -40,19 +38,19 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
 
 
 @pytest.fixture
-def shop(till: Till) -> Shop:
+def shop(till):
     return till.shop
 
 
 @pytest.fixture
-def other(shop: Shop) -> Iterator[Database]:
+def other(shop):
     """Another machine's connections to the same database."""
     db = open_database(shop.environ["BTCPAY_DATABASE_URL"])
     yield db
     db.close()
 
 
-def waiting(shop: Shop) -> int:
+def waiting(shop):
     """How many of the database's connections wait for a lock."""
     with psycopg.connect(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
         counted = connection.execute(
@@ -70,8 +68,8 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
     made, judge = [], idempotency._is_free
     asked = threading.Event()
 
-    def order(db: Database, name: str, prepare=lambda: None) -> str:
-        def make(_: object) -> str:
+    def order(db, name, prepare=lambda: None):
+        def make(_):
             made.append(name)
             return f'{{"id": "{name}"}}'
 
@@ -82,7 +80,7 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
         until(lambda: shop.sql("SELECT 1 FROM idempotency_key").fetchone(), "the key to be held")
         clock.move(seconds=61)
 
-        def slowly(*judged: object) -> bool:
+        def slowly(*judged):
             found = judge(*judged)
             asked.set()
             slow.result(60)
@@ -99,7 +97,7 @@ def test_notes_go_on_after_all_connections_were_taken(shop, clock, monkeypatch):
     monkeypatch.setattr(shop.service.db.connection, "_wait_timeout", 0.1)
     notes, db, free, taken = Notes(shop.service.db), shop.service.db, threading.Event(), []
 
-    def hold() -> None:
+    def hold():
         with db.connected():
             taken.append(1)
             free.wait(60)
@@ -193,7 +191,7 @@ def test_threads_wait_together_for_a_server_that_does_not_answer():
         url = f"postgresql://any:any@127.0.0.1:{silent.getsockname()[1]}/any?connect_timeout=2"
         db = open_database(url)
 
-        def ask(_: int) -> None:
+        def ask(_):
             with pytest.raises(OperationalError), db.connected():
                 pass
 
@@ -216,7 +214,7 @@ def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is
     till.mine()
     db, settings = till.shop.service.db, till.settings
 
-    def reader(db: Database) -> Reader:
+    def reader(db):
         return Reader(db, settings, till.explorers(db=db), new_prices(settings), till.clock)
 
     monkeypatch.setattr(Reader, "read_all", lambda *_: None)

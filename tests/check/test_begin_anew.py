@@ -1,7 +1,7 @@
 """A chain replaced below our first header: reading begins anew, and what was proven stays."""
 
 import pytest
-from fake_esplora import LiedTo, Terminal
+from fake_esplora import Terminal
 from rival import Rival
 
 from storage.queries import blocks
@@ -10,11 +10,11 @@ pytestmark = pytest.mark.both_databases
 
 
 @pytest.fixture
-def till(lied_to) -> LiedTo:
+def till(lied_to):
     return lied_to(BTCPAY_CONFIRMATIONS="2")
 
 
-def replaced(till: LiedTo, *, with_all: bool = False) -> Rival:
+def replaced(till, *, with_all=False):
     """Another chain from before our first header on; if wanted, with every payment."""
     paying = [
         tx
@@ -26,7 +26,7 @@ def replaced(till: LiedTo, *, with_all: bool = False) -> Rival:
     return rival.add(3, paying if with_all else [])
 
 
-def paid_and_shallow(till: LiedTo):
+def paid_and_shallow(till):
     """An invoice that is paid, and one whose money is not deep enough."""
     paid, shallow = till.shop.invoice(), till.shop.invoice()
     till.pay(paid)

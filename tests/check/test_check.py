@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 
 import pytest
-from fake_esplora import Till, open_till
+from fake_esplora import open_till
 
 from btcpay.invoices.events import finish
 from btcpay.sandbox.payer.misbehave import replace
@@ -13,13 +13,13 @@ from storage.queries import invoices
 pytestmark = pytest.mark.both_databases
 
 
-def cancel(till: Till, invoice: dict) -> None:
+def cancel(till, invoice):
     """What `btcpay invoice cancel` does."""
     row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
     finish(till.shop.service.db, row, till.clock(), status="canceled", reason="test")
 
 
-def instant(text: str) -> datetime:
+def instant(text):
     return datetime.fromisoformat(text)
 
 
@@ -68,7 +68,7 @@ def test_a_block_pays_although_nobody_has_looked_at_the_page_or_asked_for_the_ad
     assert till.kinds(invoice) == ["seen", "payment", "paid"]
 
 
-def seen_waiting(till: Till, invoice: dict) -> str:
+def seen_waiting(till, invoice):
     """The transaction that pays it, which the check has seen in the mempool."""
     txid = till.pay(invoice)
     till.look_for(invoice)
@@ -196,13 +196,13 @@ def test_with_a_tolerance_a_little_less_pays(tmp_path, ticker, clock):
         assert till.check().changed == {enough["id"]: "paid"}
 
 
-def asked(till: Till) -> int:
+def asked(till):
     """How many calls the totals have."""
     sql = "SELECT COALESCE(SUM(total), 0) FROM tally WHERE name = 'explorer_calls'"
     return int(till.shop.sql(sql).fetchone()[0])
 
 
-def looked_again(till: Till, *pauses_s: int) -> list[bool]:
+def looked_again(till, *pauses_s):
     """Whether somebody waited at each look after a run; so many seconds apart."""
     checker = till.checker()
     report = checker.run()

@@ -3,7 +3,7 @@
 import pytest
 from builders import REGTEST, dump
 from databases import ON_POSTGRES
-from fake_esplora import Json, Till, say, tx_of
+from fake_esplora import say, tx_of
 
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.report import Report
@@ -13,7 +13,7 @@ from storage.queries import blocks
 pytestmark = pytest.mark.both_databases
 
 
-def waiting(till: Till, invoice: Json, number: int = 1, **fields: object) -> Json:
+def waiting(till, invoice, number=1, **fields):
     """A transaction to the invoice that an explorer says is waiting, and nobody made."""
     script = script_of(invoice["deposit_address"], REGTEST)
     return tx_of(number, script, invoice["amount_sats"], **fields)

@@ -1,14 +1,12 @@
 """A machine whose clock is ahead: what it must not end, and what it does all the same."""
 
 import time
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, formatdate
-from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Terminal, Till, dropped, open_till
+from builders import Clock
+from fake_esplora import Terminal, dropped, open_till
 
 from btcpay.http.clock_skew import CLOCK_OFF, ClockSkew, time_sent
 from storage.queries import meta
@@ -19,29 +17,29 @@ SENT = format_datetime(NOON, usegmt=True)
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+def till(tmp_path, ticker, clock):
     with open_till(tmp_path, ticker, clock, BTCPAY_EMAIL_RETENTION_DAYS="7") as opened:
         yield opened
 
 
-def ahead_of(clock: Clock, **delta: float) -> Clock:
+def ahead_of(clock, **delta):
     """Another machine's clock."""
     other = Clock()
     other.at = clock.at + timedelta(**delta)
     return other
 
 
-def five_minutes_before_its_end(till: Till) -> dict:
+def five_minutes_before_its_end(till):
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(minutes=55)
     return invoice
 
 
-def status(till: Till, invoice: dict) -> str:
+def status(till, invoice):
     return till.look(invoice)["status"]
 
 
-def date_of(clock: Callable[[], datetime], **headers: str) -> Callable[[], dict[str, str]]:
+def date_of(clock, **headers):
     return lambda: {"Date": format_datetime(clock(), usegmt=True)} | headers
 
 
@@ -131,7 +129,7 @@ def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(lied_to, clock):
     clock.move(minutes=59, seconds=55)
     till.pay(invoice)
 
-    def mine_behind(text: str) -> str:
+    def mine_behind(text):
         till.liar.lies = {}
         till.mine()
         clock.move(seconds=10)
@@ -168,7 +166,7 @@ def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to, clock):
     till.liar.headers = date_of(ahead_of(clock))
     machine = ahead_of(clock)
 
-    def step(path: str) -> None:
+    def step(path):
         if "/tip/" in path:
             machine.move(minutes=6)
         else:
@@ -186,7 +184,7 @@ def test_nothing_is_forgotten_by_a_clock_that_is_ahead_or_that_nobody_has_confir
     invoice = till.shop.post("/invoices", order, headers=headers).json
     till.confirm(invoice)
 
-    def kept() -> tuple[str | None, int]:
+    def kept():
         (keys,) = till.shop.sql("SELECT count(*) FROM idempotency_key").fetchone()
         return till.look(invoice)["customer_email"], keys
 

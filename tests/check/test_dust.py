@@ -4,12 +4,10 @@ Counted are the steps of the program and of SQLite, which no busy machine change
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
-from builders import Shop
 
 from btcpay.check.apply import apply
 from btcpay.check.undo import undo_above
@@ -25,15 +23,15 @@ SHAPES: dict[str, Shape] = {
 
 
 @contextmanager
-def steps(shop: Shop) -> Iterator[list[int]]:
+def steps(shop):
     """In the list's place 0 the lines of Python that run meanwhile, in 1 hundreds of SQLite's."""
     counted = [0, 0]
 
-    def line(_frame: Any, event: str, _arg: Any) -> Any:
+    def line(_frame, event, _arg):
         counted[0] += event == "line"
         return line
 
-    def hundred() -> int:
+    def hundred():
         counted[1] += 1
         return 0
 
@@ -48,7 +46,7 @@ def steps(shop: Shop) -> Iterator[list[int]]:
         database.set_progress_handler(None, 100)
 
 
-def look(shop: Shop, invoice: Any, keys: list[tuple[str, int]], block: Block | None) -> None:
+def look(shop, invoice, keys, block):
     """Applies news of these outputs: the mempool shows them all, or a block has them."""
     seen = [
         SeenOutput(txid, vout, 330, block, 1 + place if block else None, inputs=("ff" * 32 + ":0",))
@@ -60,12 +58,12 @@ def look(shop: Shop, invoice: Any, keys: list[tuple[str, int]], block: Block | N
     apply(db, shop.service.settings, invoice["id"], scan, now, proofs)
 
 
-def undone(shop: Shop) -> None:
+def undone(shop):
     with shop.service.db.write():
         undo_above(shop.service.db, shop.service.settings, 99, shop.clock())
 
 
-def work(shop: Shop, keys: list[tuple[str, int]]) -> dict[str, list[int]]:
+def work(shop, keys):
     """Steps of each part of an address's life, by its name."""
     invoice, block = shop.invoice(1_000_000), Block(100, "0b" * 32, shop.clock())
     path, found = f"/pay/{invoice['id']}/status", {}

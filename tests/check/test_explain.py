@@ -1,11 +1,7 @@
 """`btcpay invoice show`: reads like an explanation, and says when the next look is."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Json, Terminal, Till, open_till
+from fake_esplora import Terminal, open_till
 
 from btcpay.check.explain import explanation, next_look_of
 from btcpay.invoices.story import story_of
@@ -15,12 +11,12 @@ NO_MORE = "no more, unless money comes; a block shows it in any case"
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+def till(tmp_path, ticker, clock):
     with open_till(tmp_path, ticker, clock, BTCPAY_CONFIRMATIONS="1 3@1000") as opened:
         yield opened
 
 
-def explained(till: Till, invoice: Json) -> dict[str, list[str]]:
+def explained(till, invoice):
     """The sentences below each heading."""
     asked = (till.shop.service.db, till.settings, invoice["id"], till.clock())
     found: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
 """What an end must wait for, and for how long: a raised fee, a list that may be cut."""
 
 import pytest
-from fake_esplora import Json, LiedTo, tx_of
+from fake_esplora import tx_of
 
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.misbehave import replace
@@ -10,18 +10,18 @@ from storage.queries import attentions
 pytestmark = pytest.mark.both_databases
 
 
-def dust(invoice: Json, count: int) -> list[Json]:
+def dust(invoice, count):
     script = script_of(invoice["deposit_address"])
     return [tx_of(number, script, 330) for number in range(1, count + 1)]
 
 
-def beside_dust(till: LiedTo, invoice: Json, count: int = 25) -> None:
+def beside_dust(till, invoice, count=25):
     """The explorer shows so many small payments beside the true ones."""
     path = f"^/address/{invoice['deposit_address']}/txs/mempool"
     till.liar.lies[path] = lambda true: [*dust(invoice, count), *true]
 
 
-def attention(till: LiedTo, invoice: Json) -> str | None:
+def attention(till, invoice):
     row = till.shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
     return row and row["reason"]
 

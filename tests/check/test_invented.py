@@ -1,10 +1,6 @@
 """A mempool that invents: what is kept and announced of it has a bound, and the rest stands."""
 
-from collections.abc import Iterator
-
 import pytest
-from builders import Shop
-from fake_esplora import Json
 
 from btcpay.check import apply as applied
 from btcpay.check.apply import apply
@@ -19,27 +15,27 @@ SHOWN = 148
 INPUTS = tuple(f"{number:064x}:0" for number in range(100))
 
 
-def invented(look: int, sats: int) -> list[SeenOutput]:
+def invented(look, sats):
     txids = [f"{look:032x}{number:032x}" for number in range(SHOWN)]
     return [SeenOutput(txid, 0, sats, inputs=INPUTS) for txid in txids]
 
 
-def look(shop: Shop, invoice: Json, *shown: SeenOutput, is_cut: bool = False) -> None:
+def look(shop, invoice, *shown, is_cut=False):
     scan = Scan(shop.clock(), 100, waiting=shown, misses=True, is_cut=is_cut)
     apply(shop.service.db, shop.service.settings, invoice["id"], scan, shop.clock())
 
 
-def rows(shop: Shop, invoice: Json) -> list[Json]:
+def rows(shop, invoice):
     return shop.service.db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
 
 
-def sums_are_right(shop: Shop) -> bool:
+def sums_are_right(shop):
     db, of = shop.service.db, {"merchant_id": shop.merchant_id}
     return db.only(balances.OF_MERCHANT, **of) == db.only(balances.RECOMPUTED, **of)
 
 
 @pytest.fixture
-def long_after(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def long_after(monkeypatch):
     """As if a thousand lines were three hundred."""
     monkeypatch.setattr(applied, "LONG_HISTORY", 300)
     yield

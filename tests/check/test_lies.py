@@ -5,23 +5,22 @@ is that nothing which is not proven comes into the database.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 from builders import dump
-from fake_esplora import LiedTo, Reply, dropped, say, silent
+from fake_esplora import Reply, dropped, say, silent
 from rival import Rival
 
 from btcpay.bitcoin.header import bits_of, target_of
-from btcpay.bitcoin.tx import Tx
 from btcpay.bitcoin.wire import compact_size
 from btcpay.chain.explorers import esplora
 from btcpay.sandbox.node.block import BITS, Block
 from storage.queries import blocks
 
 
-def paid_twice(till: LiedTo) -> tuple[dict, Block]:
+def paid_twice(till):
     """An invoice paid in a block of three transactions, whose header alone is known by now."""
     invoice, other = till.shop.invoice(), till.shop.invoice()
     assert till.check().complete
@@ -33,15 +32,15 @@ def paid_twice(till: LiedTo) -> tuple[dict, Block]:
     return invoice, till.sandbox.chain.ledger.tip
 
 
-def about_raw(reply: Reply) -> Callable[[str], Reply | None]:
+def about_raw(reply):
     return lambda path: reply if path.endswith("/raw") else None
 
 
-def raw_of(block: Block, txs: Sequence[Tx]) -> bytes:
+def raw_of(block, txs):
     return block.header + compact_size(len(txs)) + b"".join(tx.raw for tx in txs)
 
 
-def another(till: LiedTo, block: Block) -> bytes:
+def another(till, block):
     """As high, on the same block, with work of its own."""
     return Rival(till, till.sandbox.chain.ledger.height - 1).add(1, block.txs[1:]).blocks[-1].raw
 
@@ -64,7 +63,7 @@ NO_ANSWERS: dict[str, tuple[Callable[[bytes], Reply], str]] = {
 }
 
 
-def nothing_is_stored(till: LiedTo, reply: Reply, caplog: pytest.LogCaptureFixture) -> str:
+def nothing_is_stored(till, reply, caplog):
     """What the run says."""
     before = dump(till.shop)
     till.liar.instead = about_raw(reply)
@@ -75,7 +74,7 @@ def nothing_is_stored(till: LiedTo, reply: Reply, caplog: pytest.LogCaptureFixtu
     return caplog.text
 
 
-def the_second_is_asked(till: LiedTo, invoice: dict, caplog: pytest.LogCaptureFixture) -> str:
+def the_second_is_asked(till, invoice, caplog):
     """What a run says that has an honest explorer behind the liar."""
     caplog.clear()
     report = till.check(till.liar.root, till.liar.honest)
@@ -103,7 +102,7 @@ def test_no_answer_is_not_nothing_there_and_the_next_explorer_is_asked(till, kin
 
 
 @pytest.fixture
-def mute(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reply]:
+def mute(monkeypatch):
     """Never answers; a block is waited for half a second."""
     monkeypatch.setattr(esplora, "RAW_BLOCK_TIMEOUT_S", 0.5)
     released = threading.Event()
@@ -134,7 +133,7 @@ def test_witnesses_may_be_anything_and_change_nothing(till):
         assert all(signature.hex() not in document for document in documents)
 
 
-def no_work(rival: Rival) -> Block:
+def no_work(rival):
     block = rival.add().blocks[-1]
     return next(
         other
@@ -143,15 +142,15 @@ def no_work(rival: Rival) -> Block:
     )
 
 
-def too_easy(rival: Rival) -> Block:
+def too_easy(rival):
     return with_fields(rival.add().blocks[-1], bits=bits_of(target_of(BITS) + (1 << 240)))
 
 
-def no_target(rival: Rival) -> Block:
+def no_target(rival):
     return with_fields(rival.add().blocks[-1], bits=0x20800001)
 
 
-def with_fields(block: Block, **fields: int) -> Block:
+def with_fields(block, **fields):
     return Block(**{name: getattr(block, name) for name in block.__dataclass_fields__} | fields)
 
 

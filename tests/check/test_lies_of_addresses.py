@@ -1,28 +1,26 @@
 """Lies about addresses and coins: they show what is not there for a while, and settle nothing."""
 
-from typing import Any
-
 import pytest
-from fake_esplora import Json, LiedTo, tx_of
+from fake_esplora import tx_of
 
 from btcpay.sandbox.node.script import script_of
 from storage.queries import payments
 
 
-def show(till: LiedTo, invoice: Json, *txs: Json) -> None:
+def show(till, invoice, *txs):
     """The liar's mempool, for this invoice's address."""
     till.liar.lies[f"^/address/{invoice['deposit_address']}/txs/mempool"] = lambda _: list(txs)
 
 
-def sighting(invoice: Json, number: int, sats: int) -> Json:
+def sighting(invoice, number, sats):
     return tx_of(number, script_of(invoice["deposit_address"]), sats)
 
 
-def outputs(till: LiedTo, invoice: Json) -> list[Json]:
+def outputs(till, invoice):
     return till.shop.service.db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
 
 
-def received(till: LiedTo, invoice: Json) -> dict[str, Any]:
+def received(till, invoice):
     return till.shop.client.get(f"/pay/{invoice['id']}/status").json
 
 

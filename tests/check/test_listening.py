@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from fake_esplora import Json, LiedTo
 from fake_peer import FakePeer, chain_of
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
@@ -17,11 +16,11 @@ from btcpay.sandbox.payer import misbehave
 pytestmark = pytest.mark.both_databases
 
 
-def waiting(till: LiedTo, txid: str) -> Tx:
+def waiting(till, txid):
     return till.sandbox.chain.mempool.entries[txid].tx
 
 
-def announce(till: LiedTo, *transactions: Tx) -> None:
+def announce(till, *transactions):
     """Enough peers announce these, in this order."""
     heard = [Announced(tx.raw, "a peer", till.clock()) for tx in transactions]
     report = Report()
@@ -29,7 +28,7 @@ def announce(till: LiedTo, *transactions: Tx) -> None:
     assert not report.failed and not report.changed
 
 
-def received(till: LiedTo, *invoices: Json) -> list[int]:
+def received(till, *invoices):
     """Satoshis that count towards each, all of which wait."""
     paths = [f"/pay/{invoice['id']}/status" for invoice in invoices]
     found = [till.shop.client.get(path).json for path in paths]
@@ -90,13 +89,13 @@ def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):
 class Told:
     """In place of a listener."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.is_wanted, self.heard = False, list[Announced]()
 
-    def listen(self, is_wanted: bool) -> None:
+    def listen(self, is_wanted):
         self.is_wanted = is_wanted
 
-    def take(self) -> list[Announced]:
+    def take(self):
         taken, self.heard = self.heard, []
         return taken
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from fake_esplora import Json, LiedTo
 from sweeper import Sweeper
 
 from btcpay.sandbox.payer.misbehave import double_spends
@@ -13,11 +12,11 @@ pytestmark = pytest.mark.both_databases
 
 
 @pytest.fixture
-def sweeper(till: LiedTo) -> Sweeper:
+def sweeper(till):
     return Sweeper(till)
 
 
-def paid(till: LiedTo, sweeper: Sweeper, count: int = 1) -> dict[str, Json]:
+def paid(till, sweeper, count=1):
     """Invoices that were paid, by the paying transaction."""
     invoices = [sweeper.invoice() for _ in range(count)]
     made = {till.pay(invoice): invoice for invoice in invoices}
@@ -28,14 +27,14 @@ def paid(till: LiedTo, sweeper: Sweeper, count: int = 1) -> dict[str, Json]:
     return made
 
 
-def sweep(till: LiedTo, sweeper: Sweeper, made: dict[str, Json]) -> None:
+def sweep(till, sweeper, made):
     """The merchant's wallet moves these coins, each in a transaction of its own."""
     for txid, invoice in made.items():
         sweeper.sweep(invoice, txid)
     till.mine()
 
 
-def balances_agree(till: LiedTo, sweeper: Sweeper) -> bool:
+def balances_agree(till, sweeper):
     at: dict[str, Any] = {"merchant_id": sweeper.merchant_id}
     db = till.shop.service.db
     return db.only(balances.OF_MERCHANT, **at) == db.only(balances.RECOMPUTED, **at)

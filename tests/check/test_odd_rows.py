@@ -1,12 +1,11 @@
 """One invoice whose rows are spoiled: the others are somebody's money too."""
 
 import pytest
-from fake_esplora import Json, Till
 
 pytestmark = pytest.mark.both_databases
 
 
-def spoil(till: Till, invoice: Json, what: str) -> None:
+def spoil(till, invoice, what):
     till.shop.sql(f"UPDATE invoice SET {what} WHERE id = '{invoice['id']}'")  # noqa: S608
 
 

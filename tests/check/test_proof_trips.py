@@ -2,13 +2,10 @@
 
 import copy
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from builders import REGTEST
-from fake_esplora import Json, LiedTo, Terminal, say
+from fake_esplora import Terminal, say
 
 from btcpay.merchants.account import script_of
 from btcpay.proofs.document import check_document, load
@@ -20,7 +17,7 @@ NOWHERE = {
 }
 
 
-def script_for(invoice: Json) -> bytes:
+def script_for(invoice):
     return script_of(invoice["deposit_address"], REGTEST)
 
 
@@ -44,11 +41,11 @@ def test_an_explorer_that_proves_nothing_settles_and_ends_nothing_and_is_reporte
     assert till.check().changed == {invoice["id"]: "paid", unpaid["id"]: "expired"}
 
 
-def show_proof(till: LiedTo, invoice: Json) -> str:
+def show_proof(till, invoice):
     return Terminal(till).run("invoice", "show", invoice["id"], "--proof")[0]
 
 
-def paid(till: LiedTo) -> Json:
+def paid(till):
     """An invoice, paid in a block with others' transactions."""
     invoice = till.shop.invoice()
     for _ in range(3):
@@ -57,7 +54,7 @@ def paid(till: LiedTo) -> Json:
     return invoice
 
 
-def verify(till: LiedTo, folder: Path, text: str, status: int = 0) -> tuple[str, str]:
+def verify(till, folder, text, status=0):
     """`verify-proof` of a file with this text, where no database or explorer can be had."""
     path = folder / "proof.json"
     path.write_text(text)
@@ -111,10 +108,10 @@ def test_an_invoice_without_a_payment_has_no_proof_to_show(till):
     assert output == "" and "no payment" in errors
 
 
-def edit(*keys: str | int, to: Callable[[Any], Any]) -> Callable[[Any], None]:
+def edit(*keys, to):
     """Changes what lies at the end of the keys."""
 
-    def change(document: Any) -> None:
+    def change(document):
         for key in keys[:-1]:
             document = document[key]
         document[keys[-1]] = to(document[keys[-1]])
@@ -122,7 +119,7 @@ def edit(*keys: str | int, to: Callable[[Any], Any]) -> Callable[[Any], None]:
     return change
 
 
-def nudged(text: str) -> str:
+def nudged(text):
     """The hex digits with the last bit of the last one changed."""
     return text[:-1] + f"{int(text[-1], 16) ^ 1:x}"
 

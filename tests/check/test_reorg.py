@@ -4,11 +4,10 @@ import contextlib
 import json
 import logging
 import threading
-from typing import Any
 
 import pytest
 from builders import at_once, dump
-from fake_esplora import Json, LiedTo, Terminal, say
+from fake_esplora import Terminal, say
 
 from btcpay.check.undo import undo_above
 from btcpay.sandbox.payer.misbehave import double_spends, replace
@@ -18,7 +17,7 @@ from storage.queries import payments
 pytestmark = pytest.mark.both_databases
 
 
-def paid(till: LiedTo, **fields: Any) -> tuple[Json, str]:
+def paid(till, **fields):
     """An invoice that is paid in the best block, and by which transaction."""
     invoice = till.shop.invoice(**fields)
     txid = till.pay(invoice)
@@ -27,25 +26,25 @@ def paid(till: LiedTo, **fields: Any) -> tuple[Json, str]:
     return invoice, txid
 
 
-def reorganise(till: LiedTo, depth: int = 1, double_spend: bool = False) -> list[str]:
+def reorganise(till, depth=1, double_spend=False):
     """Other blocks in place of the last ones; their payments wait again, or have become void."""
     instead = double_spends(till.sandbox.wallet, depth) if double_spend else []
     return till.sandbox.chain.reorganise(depth, till.now, instead)
 
 
-def looks(till: LiedTo, invoice: Json, count: int = 2) -> None:
+def looks(till, invoice, count=2):
     """What waits no more is gone when two looks have missed it."""
     for _ in range(count):
         till.clock.move(minutes=1)
         till.look_for(invoice)
 
 
-def blocks_of(till: LiedTo, invoice: Json) -> list[tuple[int | None, str | None]]:
+def blocks_of(till, invoice):
     rows = till.shop.service.db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
     return [(row["block_height"], row["block_hash"]) for row in rows]
 
 
-def height(till: LiedTo) -> int:
+def height(till):
     return till.sandbox.chain.ledger.height
 
 
@@ -70,7 +69,7 @@ def test_a_payment_whose_block_is_lost_is_taken_back_and_waits_again(till, caplo
     assert any(invoice["id"] in error and "open again" in error for error in errors)
 
 
-def checks(till: LiedTo, count: int = 3) -> dict[str, str]:
+def checks(till, count=3):
     """What several checks after one another change."""
     changed: dict[str, str] = {}
     for _ in range(count):
@@ -220,7 +219,7 @@ def test_checks_at_the_same_time_undo_once(till):
     barrier = threading.Barrier(4)
     till.liar.lies = {"/blocks/tip/hash": lambda text: barrier.wait(60) and text or text}
 
-    def check(_: int) -> bool:
+    def check(_):
         db = open_database(till.settings.database_url)
         run = till.checker(db).run()
         db.close()
@@ -248,7 +247,7 @@ def test_an_undoing_that_is_killed_between_two_statements_has_done_nothing(till)
     db = open_database(till.settings.database_url)
     cursor, calls, last = db.connection.cursor, 0, 0
 
-    def cursor_or_death(*args: Any, **kwargs: Any) -> Any:
+    def cursor_or_death(*args, **kwargs):
         nonlocal calls
         calls += 1
         if calls == last:

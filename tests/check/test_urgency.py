@@ -15,37 +15,35 @@ PAGE, MONEY = "somebody is looking at its page", "money is on its way"
 NEAR, PASSED = "its deadline is near", "its deadline has passed"
 
 
-def ago(**delta: float) -> datetime:
+def ago(**delta):
     return NOW - timedelta(**delta)
 
 
-def one(name: str = "a", **known: object) -> Watched:
+def one(name="a", **known):
     """An open invoice of three days, looked at an hour ago, unless told otherwise."""
     facts = {"status": "open", "since": ago(days=3), "checked_at": ago(hours=1)} | known
     return Watched(name, **facts)  # type: ignore[arg-type]
 
 
-def page(
-    name: str = "page", opened: float = 5, looked: float | None = 2, **known: object
-) -> Watched:
+def page(name="page", opened=5, looked=2, **known):
     """One whose page was opened and looked for so many minutes ago, and is open."""
     checked_at = ago(hours=5) if looked is None else ago(minutes=looked)
     facts = {"asked_since": ago(minutes=opened), "asked_at": NOW, "checked_at": checked_at} | known
     return one(name, **facts)
 
 
-def passed(looked: float | None = 60, **known: object) -> Watched:
+def passed(looked=60, **known):
     """One whose deadline passed an hour ago, looked for so many minutes ago."""
     checked_at = None if looked is None else ago(minutes=looked)
     return one(**{"expires_at": ago(hours=1), "checked_at": checked_at} | known)
 
 
-def opened_once(**known: object) -> Watched:
+def opened_once(**known):
     """One whose page was open for a minute, three hours ago."""
     return one(asked_since=ago(hours=3), asked_at=ago(minutes=179), **known)
 
 
-def money(came: float, looked: float) -> Watched:
+def money(came, looked):
     """One for which money came, and that was looked for, so many minutes ago."""
     return one(came_at=ago(minutes=came), checked_at=ago(minutes=looked))
 
@@ -182,11 +180,11 @@ def test_with_an_explorer_of_ones_own_who_waits_is_looked_for_in_every_run(watch
     assert (found and found.reason) == reason
 
 
-def allowed(left: int, per_hour: int = 600, minutely: float | None = None) -> Allowance:
+def allowed(left, per_hour=600, minutely=None):
     return Allowance(per_hour, left, per_hour / 60 if minutely is None else minutely)
 
 
-def shared(*watched: Watched, wait: bool = True, **known: float) -> tuple[int, int]:
+def shared(*watched, wait=True, **known):
     found = shares(allowed(**{"left": 600} | known), watched, wait, NOW)  # type: ignore[arg-type]
     return found[:2]
 
@@ -226,9 +224,7 @@ def test_from_look_to_look_no_part_of_a_call_is_lost():
     assert looks in range(520, 520 + 44)  # and what five minutes have saved
 
 
-def planned(
-    watched: list[Watched], looks: int | None = None, ends_before: datetime | None = NOW
-) -> tuple[list[str], list[str], int]:
+def planned(watched, looks=None, ends_before=NOW):
     """With so many looks left."""
     allowance = UNLIMITED if looks is None else allowed(5 + looks)
     return tuple(plan(watched, HOUR, allowance, NOW, ends_before))  # type: ignore[return-value]

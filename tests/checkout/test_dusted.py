@@ -46,7 +46,7 @@ def test_what_is_stored_says_what_the_outputs_say(shop, case, status):
 def test_the_page_shows_each_change_at_once(till):
     shop, invoice = till.shop, till.shop.invoice()
 
-    def received() -> tuple[int, int]:
+    def received():
         status = shop.client.get(f"/pay/{invoice['id']}/status").json
         return status["received_sats"], status["unconfirmed_sats"]
 

@@ -10,7 +10,7 @@ from btcpay.web.pages import assets
 ONION = {"BTCPAY_VISITOR_ADDRESSES": "off"}
 
 
-def statuses(shop, path: str, times: int) -> set[int]:
+def statuses(shop, path, times):
     client = shop.client
     return {client.get(path).status_code for _ in range(times)}
 

@@ -74,7 +74,7 @@ def test_a_second_check_beside_a_first_does_nothing_and_says_so(till, btcpay):
     till.shop.invoice()
     till.check()
 
-    def wait_for_the_second(_path: str) -> None:
+    def wait_for_the_second(_path):
         go_on.wait(60)
 
     with FakeEsplora() as esplora:

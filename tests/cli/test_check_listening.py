@@ -1,11 +1,9 @@
 """`btcpay check --watch` beside nodes that announce: payments are seen between two runs."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from builders import until
-from fake_esplora import Json, Till
 from fake_peer import FakePeer, chain_of
 from samples import figures
 
@@ -15,7 +13,7 @@ WITHIN_S = 30  # after one, on a machine that has time; 15 are promised
 
 
 @pytest.fixture
-def peers(till: Till) -> Iterator[list[FakePeer]]:
+def peers(till):
     chain, now = chain_of(till), lambda: till.now
     with FakePeer(chain, now) as one, FakePeer(chain, now) as other:
         yield [one, other]
@@ -28,7 +26,7 @@ def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, 
 
     paid = {}
 
-    def announced(*some: Json) -> None:
+    def announced(*some):
         for invoice in some:
             paid[invoice["id"]] = till.pay(invoice)
             for peer in peers:

@@ -1,14 +1,11 @@
 """`--json`: what every command answers to programs."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-from builders import Clock, TickerServer, new_xpub
+from builders import Clock, new_xpub
 from commands import commands
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Terminal, open_till
 from merchant_browser import ON
 
 from btcpay.cli.main import cli
@@ -24,7 +21,7 @@ ANSWERING = {
 
 
 @pytest.fixture(scope="module")
-def till(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Till]:
+def till(tmp_path_factory, ticker):
     """A shop with something of everything: a link with bounds, a payment, a key, a brand."""
     with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock(), **ON) as till:
         till.shop.post("/payment-links", {"amount_usd": 12.5})
@@ -35,7 +32,7 @@ def till(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iter
         yield till
 
 
-def trips(till: Till, folder: Path) -> dict[str, Words]:
+def trips(till, folder):
     """Each answering command with the words that make it answer."""
     invoice_id = till.shop.get("/invoices").json["data"][0]["id"]
     proof = folder / "proof.json"
@@ -66,7 +63,7 @@ def trips(till: Till, folder: Path) -> dict[str, Words]:
     return words
 
 
-def texts_that_are_numbers(value: Any, path: str = "") -> Iterator[str]:
+def texts_that_are_numbers(value, path=""):
     if isinstance(value, dict):
         for name, item in value.items():
             yield from texts_that_are_numbers(item, f"{path}/{name}")

@@ -1,22 +1,19 @@
 """`invoice create`, `link create` and `payment list`: what the operations do, without a program."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Till, open_till
+from builders import Clock
+from fake_esplora import open_till
 
 CREATED = {"id", "created_at", "deposit_address", "pay_url", "link_url", "expires_at"}
 
 
 @pytest.fixture(scope="module")
-def till(tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer) -> Iterator[Till]:
+def till(tmp_path_factory, ticker):
     with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock()) as till:
         yield till
 
 
-def assert_same(made: dict[str, Any], asked: dict[str, Any]) -> None:
+def assert_same(made, asked):
     """As two resources are that were asked for in the same words."""
     assert made.keys() == asked.keys()
     assert {name for name in made if made[name] != asked[name]} <= CREATED
@@ -100,7 +97,7 @@ REFUSED = {
 }
 
 
-def counters(till: Till) -> tuple[Any, ...]:
+def counters(till):
     """How many invoices and links there are, and how many addresses were given out."""
     return till.shop.sql(
         "SELECT (SELECT COUNT(*) FROM invoice), (SELECT COUNT(*) FROM payment_link),"
@@ -141,7 +138,7 @@ def test_payments_are_listed_by_what_they_settled_and_where_they_came(btcpay, ti
     del documented["object"], documented["asset"]
     assert shown[whole["id"]].items() >= documented.items()
 
-    def listed(*options: str) -> list[str]:
+    def listed(*options):
         return [row["address_invoice_id"] for row in btcpay.json("payment", "list", *options)]
 
     assert listed("--merchant", "market") == [other["id"]]

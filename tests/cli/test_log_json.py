@@ -2,14 +2,13 @@
 
 import json
 import signal
-from typing import Any
 
 from builders import until
 
 EVERY = {"at", "level", "logger", "message"}
 
 
-def lines(errors: str) -> list[dict[str, Any]]:
+def lines(errors):
     """Each must be an object that says when, how bad, who and what."""
     found = [json.loads(line) for line in errors.splitlines()]
     assert all(line.keys() >= EVERY for line in found)

@@ -5,7 +5,7 @@ import sys
 from io import StringIO
 
 import pytest
-from builders import Shop, clean_environ, new_xpub
+from builders import clean_environ, new_xpub
 from paths import PROJECT
 
 from btcpay.bitcoin.descriptor_checksum import checksum
@@ -23,7 +23,7 @@ TWENTY_FOUR = (
 JAPANESE = "\u3000".join(["\u3042\u3044\u3053\u304f\u3057\u3093"] * 12)
 
 
-def add(shop: Shop, *words: str, typed: str = "", status: int = 0) -> str:
+def add(shop, *words, typed="", status=0):
     """All that `btcpay merchant add` said, with this on its standard input."""
     ended = subprocess.run(
         [sys.executable, "-m", "btcpay", "merchant", "add", *words],
@@ -38,7 +38,7 @@ def add(shop: Shop, *words: str, typed: str = "", status: int = 0) -> str:
     return ended.stdout + ended.stderr
 
 
-def names(shop: Shop) -> list[str]:
+def names(shop):
     return [name for (name,) in shop.sql("SELECT name FROM merchant ORDER BY id").fetchall()]
 
 

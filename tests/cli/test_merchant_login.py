@@ -1,25 +1,22 @@
 """`merchant login`, `sessions` and `logout`: the merchant's pages from the server's side."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Till, open_till
+from builders import Clock
+from fake_esplora import open_till
 from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
-from werkzeug.test import TestResponse
 
 from btcpay.values.times import utc_now
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer) -> Iterator[Till]:
+def till(tmp_path, ticker):
     with open_till(tmp_path, ticker, Clock(), **ON) as opened:
         yield opened
 
 
-def press(till: Till, url: str) -> TestResponse:
+def press(till, url):
     return till.shop.client.post(urlsplit(url).path, headers=FROM_THIS_SITE)
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import sqlite3
-from pathlib import Path
 
 import postgres
 import pytest
@@ -23,7 +22,7 @@ COMMANDS = [
 ]
 
 
-def refused(folder: Path, url: str, words: str) -> str:
+def refused(folder, url, words):
     """What a command said that could not begin."""
     environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url, "BTCPAY_BIND": "127.0.0.1:0"}
     environ |= {"BTCPAY_METRICS_BIND": "", "BTCPAY_NETWORK": "regtest"}

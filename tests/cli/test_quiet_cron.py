@@ -4,13 +4,11 @@ import contextlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer
 from fake_esplora import FakeEsplora, Till, open_till, say
 from forge import forge
 from paths import PROJECT
@@ -33,14 +31,14 @@ class Cron:
     status: int | None = None  # of the last run
 
     @property
-    def file(self) -> Path:
+    def file(self):
         return self.folder / "btcpay.env"
 
-    def write(self, **environ: str) -> None:
+    def write(self, **environ):
         values = self.till.shop.environ | environ
         self.file.write_text("".join(f'{name}="{value}"\n' for name, value in values.items()))
 
-    def mail(self) -> str:
+    def mail(self):
         """What it would mail: all that is printed."""
         program, *words = LINE.replace("/etc/btcpay.env", str(self.file)).split()
         assert program == "/opt/btcpay/bin/btcpay"
@@ -51,7 +49,7 @@ class Cron:
 
 
 @pytest.fixture
-def cron(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Cron]:
+def cron(tmp_path, ticker, clock):
     with open_till(tmp_path, ticker, clock) as till:
         cron = Cron(till, tmp_path)
         cron.write()
@@ -99,12 +97,12 @@ def test_the_line_as_a_shell_runs_it_says_nothing(cron, tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
-def no_explorer(cron: Cron) -> None:
+def no_explorer(cron):
     cron.till.shop.invoice()
     cron.write(BTCPAY_EXPLORERS="http://127.0.0.1:9")
 
 
-def no_merchant(cron: Cron) -> None:
+def no_merchant(cron):
     url = f"sqlite:///{cron.folder}/other.db"
     migrate.migrate(url, "regtest")
     cron.write(BTCPAY_DATABASE_URL=url)

@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -30,7 +29,7 @@ NOBODY = "BTCPAY_EXPLORERS=http://127.0.0.1:9\nBTCPAY_PRICE_SOURCES=http://127.0
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder():
     """One that every user may enter."""
     folder = Path(tempfile.mkdtemp(prefix="setup-"))
     folder.chmod(0o755)
@@ -39,7 +38,7 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def options(folder: Path, user: str = ME, **more: str | None) -> list[str]:
+def options(folder, user=ME, **more):
     """All that a shop on regtest needs; None leaves one out."""
     values = {
         "network": "regtest",
@@ -55,7 +54,7 @@ def options(folder: Path, user: str = ME, **more: str | None) -> list[str]:
 
 
 @pytest.fixture
-def for_all(folder: Path) -> Path:
+def for_all(folder):
     """The program, copied to where every user may run it, by the system's own Python."""
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
@@ -81,9 +80,7 @@ def for_all(folder: Path) -> Path:
     return program
 
 
-def run(
-    words: list[str], status: int = 0, program: Path = PROGRAM, **more
-) -> subprocess.CompletedProcess[str]:
+def run(words, status=0, program=PROGRAM, **more):
     ended = subprocess.run(
         [program, *words],
         env=clean_environ(HOME="/nowhere") | more.pop("environ", {}),
@@ -97,7 +94,7 @@ def run(
     return ended
 
 
-def stored(folder: Path, *words: str) -> list[dict]:
+def stored(folder, *words):
     ended = run(["--env-file", f"{folder}/shop.env", *words, "--json"])
     return json.loads(ended.stdout)
 
@@ -213,7 +210,7 @@ def test_roots_shop_belongs_to_its_user_who_can_serve_it_from_wherever_root_is(f
     assert f"nobody may not run {for_all}: install it outside of a home" in ended.stderr
 
 
-def answers(url: str) -> bool:
+def answers(url):
     try:
         return requests.get(url, timeout=60).ok
     except (requests.ConnectionError, requests.Timeout):  # it listens before it can answer
@@ -287,7 +284,7 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     words = [str(PROGRAM), "setup", "--env-file", f"{folder}/shop.env", "--no-units", "--user", ME]
     terminal = InTerminal(words, folder, clean_environ(HOME="/nowhere"), 60, 200)
 
-    def is_asked(question: str, times: int) -> bool:
+    def is_asked(question, times):
         shown = "\n".join(terminal.screen.lines).count(question)
         return shown == times or terminal.process.poll() is not None
 

@@ -25,7 +25,7 @@ def test_the_version_is_told_with_python_databases_and_platform():
     assert ", ".join(system) == platform.platform()
 
 
-def complete(shell: str, words: str, number: int) -> str:
+def complete(shell, words, number):
     """What the shell is answered for the word of this number."""
     environ = PATH | {"_BTCPAY_COMPLETE": f"{shell}_complete", "COMP_WORDS": words}
     if shell == "fish":  # which names the word itself

@@ -7,13 +7,11 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import requests
 from builders import Live, clean_environ, until
-from fake_esplora import Terminal, Till
+from fake_esplora import Terminal
 from paths import PROJECT
 from ports import free_port
 
@@ -25,7 +23,7 @@ PROGRAM = PROJECT / "examples" / "shop" / "shop.py"
 class ExampleShop:
     """The program as whoever copies it starts it; `said` is what it prints."""
 
-    def __init__(self, till: Till, folder: Path, live: Live, poll_s: int) -> None:
+    def __init__(self, till, folder, live, poll_s):
         port = free_port()
         self.url = f"http://127.0.0.1:{port}/"
         secret = Terminal(till).json("webhook", "add", "shop", f"{self.url}hooks")["secret"]
@@ -45,24 +43,24 @@ class ExampleShop:
             )
         until(self._answers, "the shop's first answer")
 
-    def _answers(self) -> bool:
+    def _answers(self):
         try:
             return requests.get(self.url, timeout=60).ok
         except requests.ConnectionError:
             return False
 
     @property
-    def said(self) -> list[str]:
+    def said(self):
         lines = self._out.read_text().splitlines()
         return [line for line in lines if line.startswith(("deliver", "hold back"))]
 
-    def order(self, number: str) -> str:
+    def order(self, number):
         """Presses the button of a form; the id of the invoice that it leads to."""
         answer = requests.post(self.url, {"number": number}, allow_redirects=False, timeout=60)
         assert answer.status_code == 303
         return answer.headers["location"].rpartition("/pay/")[2]
 
-    def hear(self, invoice: str, age_s: int = 0, key: bytes = b"", **headers: str) -> int:
+    def hear(self, invoice, age_s=0, key=b"", **headers):
         """Sends a webhook about an invoice, as Standard Webhooks says; the answer's status."""
         at = str(int(time.time()) - age_s)
         body = json.dumps({"type": "invoice.paid", "data": {"invoice": {"id": invoice}}}).encode()
@@ -78,22 +76,20 @@ class ExampleShop:
 
 
 @pytest.fixture
-def live(till: Till, tmp_path: Path) -> Iterator[Live]:
+def live(till, tmp_path):
     started = Live(till.shop, tmp_path)
     yield started
     started.kill()
 
 
-def pay(till: Till, invoice: str) -> None:
+def pay(till, invoice):
     till.pay(till.shop.get(f"/invoices/{invoice}").json)
     till.mine()
     till.check()
 
 
 @pytest.fixture(params=[3600])
-def example(
-    request: pytest.FixtureRequest, till: Till, live: Live, tmp_path: Path
-) -> Iterator[ExampleShop]:
+def example(request, till, live, tmp_path):
     """Polls every hour, unless a test says otherwise."""
     shop = ExampleShop(till, tmp_path, live, request.param)
     yield shop

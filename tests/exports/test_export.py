@@ -7,10 +7,9 @@ import subprocess
 import sys
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from builders import Shop, pay
+from builders import pay
 from click.testing import CliRunner
 from fake_esplora import Terminal
 from paths import PROJECT, VECTORS
@@ -19,7 +18,7 @@ from btcpay.cli.export import export
 from btcpay.exports.labels import labels
 from btcpay.exports.payments import COLUMNS, cells, defused, received
 from btcpay.values.times import iso
-from storage.database import Database, Query, Row
+from storage.database import Database
 from storage.queries import merchants, payments
 
 pytestmark = pytest.mark.both_databases
@@ -28,19 +27,19 @@ VECTORS = json.loads((VECTORS / "bip329.json").read_text())
 
 
 @pytest.fixture
-def btcpay(shop: Shop) -> Terminal:
+def btcpay(shop):
     return Terminal(SimpleNamespace(shop=shop))
 
 
-def table(text: str) -> list[dict[str, str]]:
+def table(text):
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def merchant_of(shop: Shop) -> Row:
+def merchant_of(shop):
     return shop.service.db.only(merchants.BY_ID, id=shop.merchant_id)
 
 
-def add_twin(shop: Shop, invoice: Row, **other: Any) -> Row:
+def add_twin(shop, invoice, **other):
     """Another output of the transaction that paid the invoice; the first one's row."""
     (kept,) = shop.service.db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
     columns = kept.keys() - {"payment_id", "settled_invoice_id"}
@@ -168,7 +167,7 @@ def test_days_are_those_of_the_merchants_zone_and_half_open(shop, clock, btcpay,
     for invoice, at in zip(invoices, moments, strict=True):
         pay(shop, invoice, mined_at=at)
 
-    def found(*words: str) -> list[str]:
+    def found(*words):
         return [row["description"] for row in btcpay.json("export", "payments", *words)]
 
     today, tomorrow = (f"{date + timedelta(days):%Y-%m-%d}" for days in (0, 1))
@@ -251,7 +250,7 @@ def test_an_export_is_written_page_by_page_while_it_is_read(shop, monkeypatch, n
         pay(shop, shop.invoice(1, description="x" * 500))
     written, read = [], Database.rows
 
-    def rows(db: Database, query: Query, **given: Any) -> list[Row]:
+    def rows(db, query, **given):
         written.append(sys.stdout.buffer.tell())
         return read(db, query, **given | ({"limit": 1} if "limit" in given else {}))
 

@@ -3,10 +3,9 @@
 import logging
 
 import pytest
-from builders import Shop, dump
+from builders import dump
 from peewee import PeeweeException
 from redis_server import RedisServer, needs_redis
-from werkzeug.test import TestResponse
 
 from btcpay.values.times import iso
 from btcpay.web.readyz import TRIED_EVERY_S, Trial
@@ -20,11 +19,11 @@ def checked(shop):
     return shop
 
 
-def ready(shop: Shop) -> TestResponse:
+def ready(shop):
     return shop.client.get("/readyz")
 
 
-def problems(response: TestResponse) -> dict[str, bool]:
+def problems(response):
     return {name: part["ok"] for name, part in response.json.items() if name != "ok"}
 
 
@@ -79,7 +78,7 @@ def test_a_database_that_cannot_be_read_is_not_ready(checked):
     assert problems(response) == {"database": False, "check": False, "rate_limits": True}
 
 
-def refuse_writes(shop: Shop) -> None:
+def refuse_writes(shop):
     stop = "BEGIN SELECT RAISE(ABORT, 'no') WHERE new.name = 'trial'; END"
     shop.sql(f"CREATE TRIGGER no_trial BEFORE INSERT ON meta {stop}")
 

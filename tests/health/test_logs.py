@@ -5,7 +5,6 @@ import logging
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 import requests
@@ -20,12 +19,12 @@ EMAIL = "ada.lovelace@example.com"
 INVALID = "sk_test_" + "wrong" * 8 + "123"
 
 
-def lines(live: Live) -> list[dict[str, Any]]:
+def lines(live):
     """Every line of the log; each must be one JSON object."""
     return [json.loads(line) for line in live.log().splitlines()]
 
 
-def line_of(live: Live, answer: requests.Response) -> dict[str, Any]:
+def line_of(live, answer):
     request_id = answer.headers["X-Request-Id"]
     return until(
         lambda: [
@@ -108,7 +107,7 @@ def test_a_server_error_has_one_id_in_answer_header_and_log(shop, caplog):
 def test_requests_at_once_keep_their_ids_apart(shop, tmp_path):
     with Live(shop, tmp_path) as live, ThreadPoolExecutor(8) as pool:
 
-        def ask(number: int) -> tuple[str, int]:
+        def ask(number):
             limit = number + 1 if number % 2 else 0
             answer = live.ask("GET", f"/payments?limit={limit}", shop.read_key)
             return answer.headers["X-Request-Id"], answer.status_code
@@ -124,7 +123,7 @@ def test_requests_at_once_keep_their_ids_apart(shop, tmp_path):
     assert answers.items() <= statuses.items()
 
 
-def raw(live: Live, text: str) -> bytes:
+def raw(live, text):
     with socket.create_connection(("127.0.0.1", live.port), 60) as connection:
         connection.sendall(text.encode("utf-8", "surrogateescape"))
         connection.shutdown(socket.SHUT_WR)

@@ -11,18 +11,17 @@ from pathlib import Path
 
 import requests
 from builders import Live, until
-from fake_esplora import Till
 from playground import children_of
 from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 from redis_server import RedisServer, needs_redis
-from samples import Samples, by_name, figures
+from samples import by_name, figures
 
 from btcpay import __version__
 from btcpay.health import metrics_server, metrics_setup
 
 
-def scrape(port: int, path: str = "/metrics") -> Samples:
+def scrape(port, path="/metrics"):
     answer = requests.get(f"http://127.0.0.1:{port}{path}", timeout=60)
     assert answer.status_code == 200
     return by_name(text_string_to_metric_families(answer.text))
@@ -51,7 +50,7 @@ def test_requests_are_counted_by_operation_and_status(shop, tmp_path):
     assert found["btcpay_database_up"] == found["btcpay_rate_limit_store_up"] == 1
 
 
-def has_new_worker(live: Live, old: list[int]) -> bool:
+def has_new_worker(live, old):
     """One that answers scrapes, in a thread: before it is so far a signal may be lost on it."""
     new = set(children_of(live.pid)) - set(old)
     return any(len(list(Path(f"/proc/{pid}/task").glob("*"))) > 1 for pid in new)
@@ -71,7 +70,7 @@ def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop, tmp_path):
         with Live(shop, tmp_path, **environ) as live, ThreadPoolExecutor(8) as pool:
             until(lambda: live.log().count("Booting worker") == 2, "the second worker")
 
-            def health(_: int) -> int:
+            def health(_):
                 return requests.get(f"{live.url}/healthz", timeout=60).status_code
 
             counted = "btcpay_requests_total{operation=healthz}{status=200}"
@@ -91,7 +90,7 @@ def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop, tmp_path):
 def test_the_metrics_have_an_address_of_their_own_and_a_folder_that_ends_with_the_server(
     shop, tmp_path
 ):
-    def folders() -> list[Path]:
+    def folders():
         return list(Path(metrics_setup.MEMORY).glob(f"btcpay-metrics-{live.pid}-*"))
 
     port = free_port()
@@ -128,7 +127,7 @@ def test_a_shop_serves_without_metrics_when_their_address_is_taken(shop, tmp_pat
             assert live.log().count("no metrics: BTCPAY_METRICS_BIND") == 1
 
 
-def finish(till: Till) -> None:
+def finish(till):
     checker = till.checker()
     checker.finish(checker.run())
 

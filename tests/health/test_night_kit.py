@@ -2,15 +2,14 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 import yaml
 from builders import Clock
-from fake_esplora import Till, open_till
+from fake_esplora import open_till
 from paths import PROJECT
 from programs import done, tool
-from samples import Samples, figures
+from samples import figures
 
 ALERTS = PROJECT / "deploy" / "prometheus-alerts.yaml"
 DASHBOARD = PROJECT / "deploy" / "grafana-dashboard.json"
@@ -37,7 +36,7 @@ def found(tmp_path_factory, ticker):
         yield figures(till.shop) | disk_of_a_file(till)
 
 
-def disk_of_a_file(till: Till) -> Samples:
+def disk_of_a_file(till):
     """A server's disk is not seen: there the metric is of a shop with a file."""
     return {"btcpay_disk_free_bytes": 0} if till.shop.service.db.is_server else {}
 
@@ -140,7 +139,7 @@ def test_every_alert_rings_in_a_case():
     assert set(RULES) == set().union(*(ringing for _, _, ringing in CASES.values()))
 
 
-def trial(case: str) -> dict[str, Any]:
+def trial(case):
     """A case as promtool reads it: what is measured, and which alerts ring then."""
     series, minutes, ringing = CASES[case]
     return {
@@ -173,7 +172,7 @@ def test_an_alert_rings_when_it_should(tmp_path):
     done([tool("promtool"), "test", "rules", file])
 
 
-def of_a_shop(series: str) -> str:
+def of_a_shop(series):
     """The series as Prometheus has it, with its own labels."""
     name, _, labels = series.partition("{")
     own = 'instance="shop:9464",job="btcpay"'

@@ -17,7 +17,7 @@ WELL = {
 }
 
 
-def ago(**delta: float) -> datetime:
+def ago(**delta):
     return NOW - timedelta(**delta)
 
 

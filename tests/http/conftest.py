@@ -1,24 +1,19 @@
 """A server that speaks plain HTTP, then TLS."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from fake_esplora import FakeEsplora
 from programs import certificate
 
 
 @pytest.fixture(scope="package")
-def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def certified(tmp_path_factory):
     """A certificate for 127.0.0.1 and a name in no DNS (RFC 2606)."""
     certificate(folder := tmp_path_factory.mktemp("certified"), "explorer.invalid")
     return folder
 
 
 @pytest.fixture(params=["http", "https"])
-def server(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[FakeEsplora]:
+def server(request, monkeypatch):
     """Its certificate is one that calls are to trust."""
     fake = FakeEsplora()
     if request.param == "https":

@@ -4,7 +4,6 @@ import gzip
 import threading
 import time
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler
 
 import pytest
 from fake_esplora import FakeEsplora, dripping, dropped, say, silent
@@ -13,7 +12,7 @@ from btcpay.http import http_client
 from btcpay.values.errors import FetchError, Unreachable
 
 
-def get(server: FakeEsplora, path: str = "/x", timeout_s: float = 5, max_bytes: int = 100) -> bytes:
+def get(server, path="/x", timeout_s=5, max_bytes=100):
     wanted = http_client.Response(bytes, max_bytes)
     return http_client.Session().get(server.root + path, timeout_s, wanted)
 
@@ -102,7 +101,7 @@ def test_what_is_longer_than_any_value_is_cut_as_it_comes(server, pieces):
     texts = [b"%d" % n * n for n in (1, 64, 127, 128, 129, 3_000)]
     body = b"[" + b",".join(b'"%s"' % text for text in texts) + b"]"
 
-    def reply(handler: BaseHTTPRequestHandler) -> None:
+    def reply(handler):
         handler.send_response(200)
         handler.send_header("Content-Length", str(len(body)))
         handler.end_headers()
@@ -127,7 +126,7 @@ def test_long_answers_are_held_one_at_a_time_and_short_ones_do_not_wait(server):
     server.instead = lambda path: say(b"a" * (1_000_000 if path == "/long" else 1_000))
     turn = threading.Lock()
 
-    def make(body: bytes) -> int:
+    def make(body):
         short = http_client.Session().get(f"{server.root}/short", 5, text, turn=turn)
         with pytest.raises(Unreachable):
             http_client.Session().get(f"{server.root}/long", 0.3, text, turn=turn)

@@ -4,7 +4,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ NAME = "explorer.invalid"  # RFC 2606: in no DNS
 looked_up: list[str] = []
 
 
-def note_lookups(event: str, arguments: tuple[Any, ...]) -> None:
+def note_lookups(event, arguments):
     if event in ("socket.getaddrinfo", "socket.gethostbyname") and arguments[0]:
         looked_up.append(str(arguments[0]))
 
@@ -34,13 +33,13 @@ sys.addaudithook(note_lookups)  # for as long as the process lives: nothing take
 
 
 @pytest.fixture(params=[Socks, Http], ids=["socks", "http proxy"])
-def proxy(request: pytest.FixtureRequest, server: FakeEsplora) -> Iterator[Proxy]:
+def proxy(request, server):
     looked_up.clear()
     with request.param(int(server.root.rpartition(":")[2])) as started:
         yield started
 
 
-def get(server: FakeEsplora, proxy: str, timeout_s: float = 10, host: str = NAME) -> bytes:
+def get(server, proxy, timeout_s=10, host=NAME):
     session = http_client.Session(proxy=proxy)
     url = f"{server.root.partition(':')[0]}://{host}:{1000}/x"
     return session.get(url, timeout_s, http_client.Response(bytes, 1_000_000))
@@ -54,7 +53,7 @@ def test_the_proxy_gets_the_name_and_this_machine_looks_up_none(server, proxy):
 
 
 @pytest.fixture
-def plain() -> Iterator[FakeEsplora]:
+def plain():
     with FakeEsplora() as fake:
         fake.instead = lambda _: say("there")
         yield fake

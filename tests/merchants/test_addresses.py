@@ -12,7 +12,7 @@ from btcpay.merchants.account import address_of, derive, parse_account, script_o
 from btcpay.sandbox.node.script import address_of as regtest_address_of
 from btcpay.sandbox.payer.key import Key
 from btcpay.values.errors import CommandError
-from btcpay.values.networks import NETWORKS, Network
+from btcpay.values.networks import NETWORKS
 
 BIPS: dict[str, Any] = json.loads((VECTORS / "bip_vectors.json").read_text(encoding="utf-8"))
 MAINNET, TESTNET, REGTEST = (NETWORKS[name] for name in ("mainnet", "testnet", "regtest"))
@@ -55,12 +55,12 @@ SOME_WALLET = HdWallet.from_seed(b"a wallet of the tests").at("m/49'/1'/0'")
 SCRIPTS = ["p2wpkh", "p2sh-p2wpkh", "p2pkh", "p2tr"]
 
 
-def with_version(version: str) -> str:
+def with_version(version):
     """The account key of BIP44_XPUB under other version bytes."""
     return b58check_encode(bytes.fromhex(version) + b58check_decode(BIP44_XPUB)[4:])
 
 
-def address(key: str, script: str, index: int, network: Network) -> str:
+def address(key, script, index, network):
     return derive(str(parse_account(key, network, script)), index, network)
 
 

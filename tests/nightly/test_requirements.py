@@ -14,7 +14,7 @@ LOCKS = sorted(path.stem for path in PROJECT.glob("requirements*.in"))
 SERVED = [lock for lock in LOCKS if lock not in ("requirements-dev", "requirements-lint")]
 
 
-def lines(name: str) -> list[str]:
+def lines(name):
     """The requirements of a file, without what is a comment alone."""
     written = (PROJECT / f"{name}.in").read_text().splitlines()
     return [line for line in written if line and not line.startswith("#")]
@@ -40,7 +40,7 @@ def test_python_has_no_upper_bound():
     assert METADATA["requires-python"] == f">={PYTHONS[0]}"
 
 
-def resolved(python: str, platform: str, locks: list[str]) -> str:
+def resolved(python, platform, locks):
     """Empty when every pin has a wheel there, with a known hash, and nothing is left out."""
     words = [UV, "pip", "install", "--dry-run", "--target", "build/none", "--require-hashes"]
     words += ["--only-binary", ":all:", "--python-version", python, "--python-platform", platform]

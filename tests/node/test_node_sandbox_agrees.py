@@ -5,7 +5,6 @@ that: bcoin replaces nothing by fee (BIP125), and relays to no unknown witness v
 """
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -37,28 +36,28 @@ class Pair:
     clock: Clock
 
     @property
-    def now(self) -> int:
+    def now(self):
         return int(self.clock().timestamp())
 
-    def feed(self, *hashes: str) -> None:
+    def feed(self, *hashes):
         """Gives the node blocks of the sandbox; it must take them and come to the same tip."""
         ledger = self.sandbox.chain.ledger
         for block_hash in hashes:
             self.node.submit(ledger.blocks[block_hash])
         assert self.node.tip() == (ledger.height, ledger.tip.hash)
 
-    def mine(self, count: int = 1) -> list[str]:
+    def mine(self, count=1):
         hashes = self.sandbox.chain.mine(count, self.now)
         self.feed(*hashes)
         return hashes
 
-    def reward(self, height: int) -> Spendable:
+    def reward(self, height):
         """The coinbase of a block of the sandbox."""
         ledger = self.sandbox.chain.ledger
         coinbase = ledger.blocks[ledger.hashes[height]].txs[0]
         return Spendable(Outpoint(coinbase.txid, 0), coinbase.outputs[0].value_sats, False)
 
-    def verdicts(self, coin: Spendable, sats: int = 10_000) -> tuple[str, str]:
+    def verdicts(self, coin, sats=10_000):
         """ "taken", or the reason, of sandbox and node, for a payment with that coin."""
         raw, answers = self.sandbox.wallet.build([coin], [TxOut(sats, TO_NOBODY)], 1_000), []
         for take in (lambda: self.sandbox.chain.accept(raw, self.now), lambda: self.node.send(raw)):
@@ -71,7 +70,7 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(tmp_path_factory):
     clock, folder = Clock(), tmp_path_factory.mktemp("chain")
     with BitcoinNode() as node, serving_sandbox(folder, clock) as (sandbox, root):
         pair = Pair(sandbox, root, node, clock)
@@ -139,7 +138,7 @@ def test_the_node_follows_a_random_walk(pair, seed):
     dice, chain, wallet = random.Random(seed), pair.sandbox.chain, pair.sandbox.wallet
     kinds = [*LEAST, b"\x51\x20" + bytes(range(32)), wallet.script]
 
-    def reorganise() -> None:
+    def reorganise():
         depth = dice.randint(1, 4)
         instead = double_spends(wallet, depth) if dice.random() < 0.5 else []
         pair.feed(*chain.reorganise(depth, pair.now, instead))
@@ -204,7 +203,7 @@ def test_both_count_the_same_coins(pair):
 
 
 @pytest.fixture(scope="module")
-def esplora(pair: Pair) -> Iterator[NodeEsplora]:
+def esplora(pair):
     """Beside the sandbox's."""
     with NodeEsplora(pair.node) as served:
         yield served
@@ -215,7 +214,7 @@ BLOCK_PATHS = ("/header", "/raw")
 ADDRESS_PATHS = ("/txs", "/txs/mempool")
 
 
-def get(root: str, path: str) -> tuple[int, object]:
+def get(root, path):
     answer = requests.get(root + path, timeout=60)
     json = "json" in answer.headers["Content-Type"] and answer.status_code == 200
     return answer.status_code, answer.json() if json else answer.content

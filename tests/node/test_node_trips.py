@@ -5,14 +5,11 @@ all, which only ever goes forward; a new shop for each test.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from builders import TickerServer, until
-from fake_esplora import Json
-from node_till import Chain, NodeTill, open_chain, open_node_till
+from builders import until
+from node_till import open_chain, open_node_till
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.peers.listener import Listener
@@ -21,18 +18,17 @@ from btcpay.check.listening import Listening
 from btcpay.check.report import Report
 from btcpay.http import http_client
 from btcpay.proofs.document import check_document
-from btcpay.proofs.verify import Proven
 from storage.queries import payments
 
 
 @pytest.fixture(scope="module")
-def chain() -> Iterator[Chain]:
+def chain():
     with open_chain() as opened:
         yield opened
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, chain: Chain) -> Iterator[NodeTill]:
+def till(tmp_path, ticker, chain):
     with open_node_till(tmp_path, ticker, chain) as opened:
         yield opened
 
@@ -54,12 +50,12 @@ def test_an_exact_payment_is_seen_waiting_and_pays_with_its_block(till):
     assert till.balance() == (amount_sats, amount_sats)
 
 
-def take_back(till: NodeTill, txid: str):
+def take_back(till, txid):
     till.node.set_time(till.now)
     till.node.mine_conflict(till.node.take_back(txid))
 
 
-def drop(till: NodeTill, txid: str):
+def drop(till, txid):
     till.node.drop(txid)
 
 
@@ -83,7 +79,7 @@ def test_a_waiting_payment_that_is_gone_is_history_and_no_money(till, lose):
     assert [p["tx_hash"] for p in till.payments()] == [again]
 
 
-def proof(till: NodeTill, invoice: Json) -> Proven:
+def proof(till, invoice):
     """What the proof of the invoice's only payment shows, offline."""
     rows = till.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
     (proven,) = (check_document(json.loads(row["document"])) for row in rows)
@@ -120,7 +116,7 @@ def test_a_payment_in_a_nodes_block_is_proven_and_its_proof_holds_offline(till, 
     assert list(proven.amounts_sats.values()) == [invoice["amount_sats"]]
 
 
-def check_over_peers(till: NodeTill) -> Report:
+def check_over_peers(till):
     """A run that asks the node by Bitcoin's own protocol, and no explorer."""
     db, network = till.shop.service.db, till.settings.network
     nobody = Explorers(network, (), http_client.Session())

@@ -1,11 +1,7 @@
 """Webhooks in Greenfield's words: what each event is called, signed, in order, never overtaken."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Json, Terminal, Till, open_till, say
+from fake_esplora import Terminal, open_till, say
 from greenfield import GreenfieldShop
 
 from btcpay.notify import greenfield, receivers
@@ -27,7 +23,7 @@ SEEN, RECEIVED, PAID = (
 )
 
 
-def state(status: str = "open", missing: int = 0, first: bool = False) -> Json:
+def state(status="open", missing=0, first=False):
     return {"status": status, "missing_sats": missing, "is_first_seen": first}
 
 
@@ -64,22 +60,22 @@ def test_the_signature_is_that_of_rfc_4231s_second_case():
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+def till(tmp_path, ticker, clock):
     with open_till(tmp_path, ticker, clock, BTCPAY_GREENFIELD="on") as opened:
         yield opened
 
 
 @pytest.fixture
-def store(till: Till, receiver) -> GreenfieldShop:
+def store(till, receiver):
     return GreenfieldShop(till.shop, url=receiver.url)
 
 
-def order(till: Till, store: GreenfieldShop, **fields: Json) -> Json:
+def order(till, store, **fields):
     made = store.order(metadata={"orderId": "27"}, **fields)
     return till.shop.service.db.only(invoices.WHOLE, id=made["id"])
 
 
-def listen(store: GreenfieldShop, url: str, *types: str, **more: Json) -> Json:
+def listen(store, url, *types, **more):
     events = {"everything": not types, "specificEvents": types}
     body = {"url": url, "authorizedEvents": events} | more
     response = store.ask("POST", WEBHOOKS, body)
@@ -87,13 +83,13 @@ def listen(store: GreenfieldShop, url: str, *types: str, **more: Json) -> Json:
     return response.json
 
 
-def deliver(till: Till, timeout_s: float = 5) -> tuple[int, int]:
+def deliver(till, timeout_s=5):
     send = new_send(till.settings, timeout_s)
     result = Outbox(till.shop.service.db, till.settings, till.clock, send).run()
     return result.delivered, result.failed
 
 
-def of(receiver, invoice: Json) -> list[str]:
+def of(receiver, invoice):
     found = [one.json for one in receiver.messages]
     return [one["type"] for one in found if one["invoiceId"] == invoice["id"]]
 
@@ -237,7 +233,7 @@ def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiv
     till.check()
     deliver(till)
 
-    def said(invoice: Json, flag: str) -> list[tuple[str, bool]]:
+    def said(invoice, flag):
         found = [one.json for one in receiver.messages if one.json["invoiceId"] == invoice["id"]]
         return [(one["type"], one[flag]) for one in found if flag in one]
 

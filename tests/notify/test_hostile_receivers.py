@@ -5,16 +5,15 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler
 
 import pytest
-from builders import Shop, until
+from builders import until
 from fake_esplora import Reply, dripping, dropped, endless_head, say, silent, truncated
 from receiver import Receiver
 
 from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.outbox import MOST_AT_ONCE, MOST_FAILING, Outbox, Send, new_send
+from btcpay.notify.outbox import MOST_AT_ONCE, MOST_FAILING, Outbox, new_send
 from btcpay.notify.retries import Answer
 from btcpay.notify.samples import sample
 from btcpay.notify.standard_webhook import KEPT_BYTES, new_secret
@@ -27,14 +26,14 @@ from storage.queries.receivers import WEBHOOK
 TIMEOUT_S = 0.5
 
 
-def attempt(url: str) -> Answer:
+def attempt(url):
     """One event to that URL, within half a second."""
     to = {"transport": WEBHOOK, "url": url, "secret": new_secret(), "old_until_at": None}
     event = sample(Resources(""), 1, EventKind.INVOICE_PAID, utc_now())
     return new_send(settings.read({}), TIMEOUT_S)(to, event, utc_now())
 
 
-def endless(handler: BaseHTTPRequestHandler) -> None:
+def endless(handler):
     """Promises 4 GB, and sends them for as long as somebody reads."""
     handler.close_connection = True
     handler.send_response(200)
@@ -102,17 +101,17 @@ def test_a_receiver_that_never_accepts_is_left_at_the_time_out():
             one.close()
 
 
-def add(shop: Shop, url: str) -> str:
+def add(shop, url):
     return receivers.add(shop.service.db, shop.merchant_id, url, None, [], shop.clock()).id
 
 
-def outbox(shop: Shop, send: Send | None = None) -> Outbox:
+def outbox(shop, send=None):
     service = shop.service
     send = send or new_send(service.settings, timeout_s=2)
     return Outbox(service.db, service.settings, shop.clock, send)
 
 
-def waiting(shop: Shop, endpoint_id: str) -> int:
+def waiting(shop, endpoint_id):
     rows = shop.service.db.rows(deliveries.LIST, receiver_id=endpoint_id, limit=1000)
     return sum(row["state"] == "waiting" for row in rows)
 
@@ -126,7 +125,7 @@ def test_those_that_hang_delay_no_other(shop, receiver, released):
         for _ in range(30):
             shop.link()
 
-        def run() -> None:
+        def run():
             outbox(shop, new_send(shop.service.settings, timeout_s=60)).run(run_s=120)
             shop.service.db.close()
 
@@ -162,7 +161,7 @@ def test_a_run_has_an_end_whatever_a_receiver_does_and_no_answer_is_a_failure(
     assert (row["attempts"], row["answer"]) == (1, "there was no answer when the run ended")
 
 
-def _never(released: threading.Event) -> Answer:
+def _never(released):
     """A name server that does not answer, for which there is no time-out."""
     released.wait(60)
     return Answer(True, 200, "")

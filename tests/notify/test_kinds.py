@@ -2,19 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import jsonschema_rs
 import pytest
-from builders import Clock, TickerServer
+from builders import Clock
 from fake_esplora import open_till
 from paths import PROJECT
 from shop_events import live_through_all
 
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.read import Event
 from btcpay.notify.samples import sample
 from schemas.resources import Resources
 
@@ -22,15 +19,13 @@ PAGE = (PROJECT / "docs/developers/events.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def life(
-    tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
-) -> Iterator[tuple[dict[EventKind, Event], dict[str, Any]]]:
+def life(tmp_path_factory, ticker):
     """The events of a life, and the OpenAPI document of that shop."""
     with open_till(tmp_path_factory.mktemp("life"), ticker, Clock()) as till:
         yield live_through_all(till), till.shop.get("/openapi.json", "").json
 
 
-def shape(value: Any) -> Any:
+def shape(value):
     """The names and types of a JSON value."""
     if isinstance(value, dict):
         return {name: shape(inner) for name, inner in value.items()}
@@ -42,7 +37,7 @@ def test_every_kind_happens_in_a_life_and_the_document_has_no_other(life):
     assert re.findall(r"^### (.+)$", PAGE, re.M) == [kind.value for kind in EventKind]
 
 
-def section(kind: EventKind) -> str:
+def section(kind):
     found = re.search(rf"^### {re.escape(kind)}\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S)
     assert found, f"docs/developers/events.md does not tell of {kind}"
     return found[1]
@@ -65,13 +60,13 @@ def test_a_sample_looks_as_what_happens_does_and_names_no_address(life, kind):
     assert list(body["data"]) == list(life[0][kind].data)
 
 
-def _validate(document: dict[str, Any], kind: EventKind, body: Any) -> None:
+def _validate(document, kind, body):
     described = document["webhooks"][kind]["post"]["requestBody"]["content"]["application/json"]
     schema = _closed(described["schema"] | {"components": document["components"]})
     jsonschema_rs.validator_for(schema).validate(body)
 
 
-def _closed(node: Any) -> Any:
+def _closed(node):
     """The schema, with no room for a field that it does not name."""
     if isinstance(node, list):
         return [_closed(inner) for inner in node]

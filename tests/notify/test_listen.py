@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from builders import until
-from fake_esplora import Json, Terminal, Till, say
+from fake_esplora import Terminal, say
 from receiver import Receiver
 from shop_events import events
 
@@ -20,24 +20,24 @@ from schemas.resources import Resources
 class Listening:
     """The command while it runs: what it printed so far, and said."""
 
-    def __init__(self, till: Till, *words: str) -> None:
+    def __init__(self, till, *words):
         self._process = Terminal(till).start("listen", *words)
         self.said = ""
         while "listening" not in self.said:
             self.said += self._process.stderr.readline()
 
-    def lines(self, count: int) -> list[Json]:
+    def lines(self, count):
         """The next so many lines."""
         return [json.loads(self._process.stdout.readline()) for _ in range(count)]
 
-    def end(self) -> tuple[str, str]:
+    def end(self):
         self._process.send_signal(signal.SIGINT)
         printed = self._process.communicate(timeout=30)
         assert self._process.returncode == 0
         return printed
 
 
-def pay(till: Till) -> Json:
+def pay(till):
     invoice = till.shop.invoice()
     till.pay(invoice)
     till.look_for(invoice)

@@ -4,14 +4,11 @@ import socket
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
-from builders import Clock, Shop, pay, until
+from builders import pay, until
 from mail_server import MailServer
 
 from btcpay.merchants.merchants import set_mail
@@ -29,30 +26,30 @@ SHOP, ADA = "owner@shop.example", "ada@example.com"
 class Office:
     """A shop that wants mail, its mail server, and what sends between them."""
 
-    def __init__(self, shop: Shop, server: MailServer, clock: Clock) -> None:
+    def __init__(self, shop, server, clock):
         self.shop, self.server, self.clock = shop, server, clock
         self.outbox = self.new_outbox()
         meta.put_time(shop.service.db, Key.CHECKED_AT, clock())
         self.want(address=SHOP, receipts=1)
         self.run()
 
-    def new_outbox(self, **environ: str) -> Outbox:
+    def new_outbox(self, **environ):
         settings = read(self.shop.environ | environ)
         return Outbox(self.shop.service.db, settings, self.clock, new_send(settings))
 
-    def want(self, **change: Any) -> None:
+    def want(self, **change):
         set_mail(self.shop.service.db, {"id": self.shop.merchant_id}, change, self.clock())
 
-    def run(self, outbox: Outbox | None = None, **options: Any) -> Delivered:
+    def run(self, outbox=None, **options):
         meta.put_time(self.shop.service.db, Key.CHECKED_AT, self.clock())
         return (outbox or self.outbox).run(**options)
 
-    def paid(self, amount_usd: float = 25, **fields: Any) -> dict[str, Any]:
+    def paid(self, amount_usd=25, **fields):
         invoice = self.shop.invoice(amount_usd, **fields)
         pay(self.shop, invoice)
         return invoice
 
-    def rows(self) -> list[tuple[Any, ...]]:
+    def rows(self):
         """What was tried or given up."""
         columns = "receiver_id, attempts, next_at IS NULL, delivered_at IS NULL, answer"
         which = "next_at IS NULL OR tried_at IS NOT NULL ORDER BY receiver_id, created_at"
@@ -60,11 +57,11 @@ class Office:
 
 
 @pytest.fixture
-def offices(tmp_path: Path, open_shops, clock: Clock) -> Iterator[Callable[..., Office]]:
+def offices(tmp_path, open_shops, clock):
     """Opens offices, whose servers are as told; `shop` is of its settings."""
     with ExitStack() as stack:
 
-        def make(shop: dict[str, str] | None = None, **options: Any) -> Office:
+        def make(shop=None, **options):
             server = stack.enter_context(MailServer(tmp_path, **options))
             environ = {"BTCPAY_SMTP_URL": server.url, "BTCPAY_MAIL_FROM": "Mugs <pay@shop.example>"}
             return Office(open_shops(**environ | (shop or {})), server, clock)
@@ -298,7 +295,7 @@ def test_what_a_mail_server_says_is_bounded(piece, offices, monkeypatch):
     office = offices()
     office.paid()
 
-    def talk(listening: socket.socket) -> None:
+    def talk(listening):
         connection, _ = listening.accept()
         with connection, suppress(OSError):
             while True:

@@ -1,11 +1,8 @@
 """`merchant mail`, the mail of a real `btcpay check`, and what the doctor says of it."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from builders import Clock
-from fake_esplora import Terminal, Till
+from fake_esplora import Terminal
 from mail_server import PASSWORD, MailServer
 
 from btcpay.health.doctor.finding import Shop
@@ -17,12 +14,12 @@ FROM = {"BTCPAY_MAIL_FROM": "pay@shop.example"}
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[MailServer]:
+def server(tmp_path):
     with MailServer(tmp_path) as started:
         yield started
 
 
-def mail(till: Till, *words: str, **environ: str) -> dict:
+def mail(till, *words, **environ):
     (row,) = Terminal(till).json("merchant", "mail", "shop", *words)
     return {name: value for name, value in row.items() if name != "merchant"}
 

@@ -21,17 +21,17 @@ HEADERS = {
 }
 
 
-def sent(mail: MailText, sender: Sender = SENDER):
+def sent(mail, sender=SENDER):
     """The mail as whoever gets it reads it."""
     raw = message_of(mail, sender, "ada@example.com", "evt_1.mail_1", AT).as_bytes()
     return message_from_bytes(raw, policy=policy.default)
 
 
-def body(message, kind: str) -> str:
+def body(message, kind):
     return message.get_body((kind,)).get_content()
 
 
-def mail_text(**more) -> MailText:
+def mail_text(**more):
     return MailText(**{"language": "en", "subject": "Paid", "sentences": ["It is."]} | more)
 
 

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from builders import Shop
 from databases import ON_POSTGRES
 
 from btcpay.invoices.links import new_link
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.both_databases
 WRITERS, EACH = 3, 12
 
 
-def make(shop: Shop, title: str = "") -> str:
+def make(shop, title=""):
     """A link, which is an event; its id."""
     db = shop.service.db
     with db.write():
@@ -28,7 +27,7 @@ def make(shop: Shop, title: str = "") -> str:
         return new_link(db, shop.clock(), shop.merchant_id, wanted)["id"]
 
 
-def numbered(shop: Shop, since: int = 0, limit: int = 1000) -> list[tuple[int, str]]:
+def numbered(shop, since=0, limit=1000):
     """Numbers and links."""
     found = read.after(shop.service.db, Resources(""), since, limit)
     return [(event.number, event.data["payment_link"]["id"]) for event in found]
@@ -56,7 +55,7 @@ def test_what_is_committed_late_gets_a_later_number(shop):
     """Its row was there first, and was not seen."""
     inserted, may_commit = threading.Event(), threading.Event()
 
-    def slow() -> str:
+    def slow():
         with shop.service.db.write():
             made = make(shop, "slow")
             inserted.set()
@@ -77,12 +76,12 @@ def test_readers_that_number_beside_writers_see_each_event_once(shop):
     seen: list[list[tuple[int, str]]] = [[], []]
     is_over = threading.Event()
 
-    def follow(mine: list[tuple[int, str]]) -> None:
+    def follow(mine):
         while not is_over.is_set() or numbered(shop, len(mine)):
             mine += numbered(shop, len(mine), limit=5)
         shop.service.db.close()
 
-    def write() -> list[str]:
+    def write():
         try:
             return [make(shop) for _ in range(EACH)]
         finally:

@@ -6,9 +6,8 @@ from datetime import timedelta
 
 import pytest
 from builders import until
-from fake_esplora import Json, Reply, Till, dropped, say
+from fake_esplora import dropped, say
 from findings import found
-from receiver import Message
 from samples import figures
 from shop_events import events
 
@@ -23,27 +22,27 @@ from storage.queries import deliveries as queries
 pytestmark = pytest.mark.both_databases
 
 
-def add(till: Till, url: str, *kinds: EventKind, merchant_id: int = 0) -> receivers.Added:
+def add(till, url, *kinds, merchant_id=0):
     shop = till.shop
     owner_id = merchant_id or shop.merchant_id
     return receivers.add(shop.service.db, owner_id, url, None, kinds, till.clock())
 
 
-def outbox(till: Till, timeout_s: float = 5) -> Outbox:
+def outbox(till, timeout_s=5):
     settings = till.settings
     return Outbox(till.shop.service.db, settings, till.clock, new_send(settings, timeout_s))
 
 
-def deliver(till: Till) -> tuple[int, int]:
+def deliver(till):
     result = outbox(till).run()
     return result.delivered, result.failed
 
 
-def deliveries(till: Till, added: receivers.Added) -> list[Json]:
+def deliveries(till, added):
     return till.shop.service.db.rows(queries.LIST, receiver_id=added.id, limit=100)
 
 
-def endpoint(till: Till, added: receivers.Added) -> Json:
+def endpoint(till, added):
     return receivers.find(till.shop.service.db, added.id)
 
 
@@ -198,7 +197,7 @@ def test_what_waits_for_a_receiver_that_is_back_comes_oldest_first(till, monkeyp
     till.shop.link()
     came: list[int] = []
 
-    def take(_receiver: Json, event: read.Event, _at: object) -> Answer:
+    def take(_receiver, event, _at):
         came.append(event.number)
         return Answer(True, 200, "")
 
@@ -246,7 +245,7 @@ def test_an_answer_that_comes_when_somebody_else_has_delivered_changes_nothing(t
     till.shop.invoice()
     taken = Answer(True, 200, "")
 
-    def slow(*_: object) -> Answer:
+    def slow(*_):
         other = Outbox(db, till.settings, till.clock, lambda *_: taken)
         with ThreadPoolExecutor(1) as pool:
             pool.submit(lambda: (other.run(), db.close())).result()
@@ -264,7 +263,7 @@ def test_a_success_still_in_flight_does_not_begin_anew_after_a_failure(till, rec
     for _ in range(9):
         till.shop.link()
 
-    def answer(message: Message) -> Reply:
+    def answer(message):
         place = receiver.messages.index(message)
         if place == 1:
             return say(b"", 410)

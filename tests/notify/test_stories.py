@@ -1,31 +1,27 @@
 """What is told of an invoice's life: each thing once, in order, as it was when it happened."""
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-from builders import Clock, TickerServer
-from fake_esplora import Json, Terminal, Till, open_till
+from fake_esplora import Terminal, open_till
 from shop_events import events, kinds
 
-from btcpay.notify.read import Event
 from btcpay.sandbox.payer.misbehave import double_spends, replace
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+def till(tmp_path, ticker, clock):
     with open_till(tmp_path, ticker, clock, BTCPAY_CONFIRMATIONS="1 3@1000") as opened:
         yield opened
 
 
-def mine(till: Till, blocks: int = 1) -> None:
+def mine(till, blocks=1):
     till.mine(blocks)
     till.check()
 
 
-def in_two_parts(till: Till) -> None:
+def in_two_parts(till):
     invoice = till.shop.invoice()
     till.pay(invoice, 10_000)
     mine(till)
@@ -33,14 +29,14 @@ def in_two_parts(till: Till) -> None:
     mine(till)
 
 
-def by_two_outputs(till: Till) -> None:
+def by_two_outputs(till):
     invoice = till.shop.invoice()
     till.pay_outputs((invoice, 10_000), (invoice, invoice["amount_sats"] - 10_000))
     till.look_for(invoice)
     mine(till)
 
 
-def deep(till: Till) -> None:
+def deep(till):
     invoice = till.shop.invoice(1500)
     till.pay(invoice)
     till.look_for(invoice)
@@ -49,7 +45,7 @@ def deep(till: Till) -> None:
         till.check()
 
 
-def late(till: Till) -> None:
+def late(till):
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(hours=2)
     till.check()
@@ -58,7 +54,7 @@ def late(till: Till) -> None:
     Terminal(till).run("invoice", "settle", invoice["id"], "--reason", "good enough")
 
 
-def after_cancellation(till: Till) -> None:
+def after_cancellation(till):
     invoice = till.shop.invoice()
     Terminal(till).run("invoice", "cancel", invoice["id"])
     till.pay(invoice)
@@ -66,7 +62,7 @@ def after_cancellation(till: Till) -> None:
     Terminal(till).run("invoice", "dismiss", invoice["id"], "--reason", "sent back")
 
 
-def replaced(till: Till) -> None:
+def replaced(till):
     invoice = till.shop.invoice()
     txid = till.pay(invoice)
     till.look_for(invoice), till.look_for(invoice)
@@ -74,7 +70,7 @@ def replaced(till: Till) -> None:
     till.look_for(invoice), till.look_for(invoice)
 
 
-def replaced_for_good(till: Till) -> None:
+def replaced_for_good(till):
     """A part that has vanished too is no reason for a human."""
     whole, part = (till.shop.invoice(expires_in_hours=1) for _ in range(2))
     txids = [till.pay(whole), till.pay(part, 10_000)]
@@ -86,7 +82,7 @@ def replaced_for_good(till: Till) -> None:
     till.check(), till.check()
 
 
-def taken_back_and_paid_again(till: Till) -> None:
+def taken_back_and_paid_again(till):
     till.pay(till.shop.invoice())
     mine(till)
     till.sandbox.chain.reorganise(1, till.now)
@@ -94,14 +90,14 @@ def taken_back_and_paid_again(till: Till) -> None:
     mine(till)
 
 
-def taken_back_for_good(till: Till) -> None:
+def taken_back_for_good(till):
     till.pay(till.shop.invoice())
     mine(till)
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     till.check()
 
 
-def a_link(till: Till) -> None:
+def a_link(till):
     link = till.shop.link(title="Tip jar")
     for word in ("deactivate", "deactivate", "activate", "activate", "deactivate"):
         Terminal(till).run("link", word, link["id"])
@@ -140,7 +136,7 @@ STORIES = {
 }
 
 
-def sent(event: Event) -> Json:
+def sent(event):
     """The data as a receiver reads it."""
     return json.loads(event.body)["data"]
 

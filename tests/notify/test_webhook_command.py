@@ -155,7 +155,7 @@ def test_no_check_waits_for_a_receiver(till, btcpay, receiver):
     btcpay.run("webhook", "add", "shop", receiver.url)
     till.shop.link()
 
-    def checks() -> int:
+    def checks():
         rows = till.shop.service.db.rows(tallies.ALL)
         return sum(row["total"] for row in rows if row["name"] == "checks")
 

@@ -2,13 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
 from decimal import Decimal
 
 import pytest
-from fake_esplora import FakeEsplora, Reply, say, silent
+from fake_esplora import FakeEsplora, say, silent
 
-from btcpay.prices.price import Prices, new_prices
+from btcpay.prices.price import new_prices
 from btcpay.settings import settings
 from btcpay.settings.parsers import PriceSource, currency_sources
 from btcpay.values.currencies import checked_currency, places_of, rounded
@@ -19,14 +18,14 @@ SOURCES = "{root}/0/{{CURRENCY}}#/{{currency}} {root}/1#/{{currency}} {root}/2#/
 
 
 @pytest.fixture
-def server() -> Iterator[FakeEsplora]:
+def server():
     """Says what a bitcoin costs at every path unless told otherwise."""
     with FakeEsplora() as fake:
         fake.instead = lambda _: say({"usd": "100", "eur": "90", "jpy": 15000})
         yield fake
 
 
-def prices_of(server: FakeEsplora, sources: str = SOURCES) -> Prices:
+def prices_of(server, sources=SOURCES):
     return new_prices(
         settings.read(
             {
@@ -56,7 +55,7 @@ def test_each_currency_has_a_price_of_its_own_and_none_of_them_is_the_dollars(se
 def test_the_rules_are_those_of_the_dollar(server, euros, agreed):
     """Their whole table: test_price.py."""
 
-    def tell(path: str) -> Reply:
+    def tell(path):
         euro = euros[int(path[1])]
         return say({"eur": euro}) if euro else say("Not Found", 404)
 
@@ -69,7 +68,7 @@ def test_a_currency_that_a_source_does_not_know_is_no_number(server):
     assert prices_of(server).of("XPF").current_or_none() is None
 
 
-def took_s(what: Callable[[], object]) -> float:
+def took_s(what):
     began_s = time.monotonic()
     what()
     return time.monotonic() - began_s

@@ -100,7 +100,7 @@ def test_everything_else_is_no_price():
             pytest.fail(f"{name}: {to_price(http_client.parse_json(body))}")
 
 
-def usd(*prices: str) -> list[Decimal]:
+def usd(*prices):
     return [Decimal(price) for price in prices]
 
 

@@ -1,12 +1,10 @@
 """The service's clock against the price sources': hours ahead, it makes no invoice."""
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from email.utils import format_datetime
 
 import pytest
-from builders import Clock, Shop
 from fake_esplora import FakeEsplora, say
 from payer import Page, press
 
@@ -39,7 +37,7 @@ def test_so_far_ahead_as_more_than_half_of_the_sources_say(minutes, asked, ahead
 
 
 @pytest.fixture
-def tickers(clock: Clock) -> Iterator[FakeEsplora]:
+def tickers(clock):
     """Five sources elsewhere, behind a proxy on this machine; each has the right clock."""
     right = {"Date": format_datetime(clock.at, usegmt=True)}
     with FakeEsplora() as fake:
@@ -48,13 +46,13 @@ def tickers(clock: Clock) -> Iterator[FakeEsplora]:
 
 
 @pytest.fixture
-def shop(open_shops, tickers: FakeEsplora) -> Shop:
+def shop(open_shops, tickers):
     """A shop that asks these five."""
     sources = " ".join(f"http://ticker.example/{number}#/usd" for number in range(5))
     return open_shops(BTCPAY_PRICE_SOURCES=sources, BTCPAY_PROXY=tickers.root)
 
 
-def order(shop: Shop, **headers: str):
+def order(shop, **headers):
     return shop.post("/invoices", {"amount_usd": 5}, headers=headers)
 
 

@@ -1,12 +1,11 @@
 """The price over real sockets: fresh, old, failing, slow, and asked by many threads at once."""
 
 import threading
-from collections.abc import Callable, Iterator
 from decimal import Decimal
 
 import pytest
 from builders import Seconds, at_once
-from fake_esplora import FakeEsplora, Reply, dropped, say, silent, truncated
+from fake_esplora import FakeEsplora, dropped, say, silent, truncated
 
 from btcpay.prices import price
 from btcpay.prices.price import Rate
@@ -15,34 +14,28 @@ from btcpay.values.errors import PriceUnavailable
 
 
 @pytest.fixture
-def seconds() -> Seconds:
+def seconds():
     return Seconds()
 
 
 @pytest.fixture
-def server() -> Iterator[FakeEsplora]:
+def server():
     """Answers 100 at every path unless told otherwise."""
     with FakeEsplora() as fake:
         fake.instead = lambda _: say({"usd": "100"})
         yield fake
 
 
-def prices_of(
-    server: FakeEsplora,
-    seconds: Callable[[], float],
-    sources: int = 1,
-    quorum: int = 1,
-    max_age_s: int = 120,
-) -> Rate:
+def prices_of(server, seconds, sources=1, quorum=1, max_age_s=120):
     asked = [PriceSource(f"{server.root}/{number}", "/usd") for number in range(sources)]
     return Rate("USD", asked, quorum, max_age_s, seconds)
 
 
-def tells(usd: str) -> Callable[[str], Reply]:
+def tells(usd):
     return lambda _: say({"usd": usd})
 
 
-def fails(_path: str) -> Reply:
+def fails(_path):
     return say("Service Unavailable", 503)
 
 
@@ -88,7 +81,7 @@ def test_a_source_that_never_answers_is_left_and_the_others_decide(
 def test_all_sources_are_asked_at_the_same_time(server, seconds):
     barrier = threading.Barrier(5)
 
-    def together(_path: str) -> Reply:
+    def together(_path):
         barrier.wait(60)  # BrokenBarrierError, and no answer, unless all five are here
         return say({"usd": "100"})
 
@@ -165,11 +158,11 @@ def test_twenty_threads_ask_once_and_share_the_outcome(server, answer):
     readings = iter(range(1, 10_000))
     calling = threading.Semaphore(0)
 
-    def seconds() -> float:
+    def seconds():
         calling.release()
         return next(readings) * 3
 
-    def slow(path: str) -> Reply:
+    def slow(path):
         for _ in range(20):  # not before all twenty have come
             assert calling.acquire(timeout=60)
         return fails(path) if answer is None else say({"usd": "100"})
@@ -186,7 +179,7 @@ def test_while_one_thread_refreshes_the_others_take_the_old_price(server, second
     seconds.at_s += price.FRESH_S
     served = threading.Event()
 
-    def waiting(_path: str) -> Reply:
+    def waiting(_path):
         served.wait(60)
         return say({"usd": "200"})
 

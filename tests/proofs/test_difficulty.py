@@ -10,7 +10,7 @@ TWO_WEEKS_S = 1_209_600
 SOME = 0x1C05A3F4
 
 
-def header(time: int, bits: int = SOME) -> Header:
+def header(time, bits=SOME):
     return Header("", "", "", time, bits)
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from builders import Shop, open_shop
+from builders import open_shop
 from test_document import ALONE, FIRST, FOLLOWING
 
 from btcpay.bitcoin.header import parse_header
@@ -25,7 +25,7 @@ def shop(tmp_path, ticker, clock):
         yield opened
 
 
-def read(shop: Shop, invoice: dict, tip_height: int) -> None:
+def read(shop, invoice, tip_height):
     """The check reads the block of the payment."""
     mined_in = Block(HEIGHT, parse_header(FIRST).hash, shop.clock())
     seen = SeenOutput(TXID, 1, invoice["amount_sats"], mined_in, 4)
@@ -34,12 +34,12 @@ def read(shop: Shop, invoice: dict, tip_height: int) -> None:
     apply(shop.service.db, shop.service.settings, invoice["id"], scan, shop.clock(), proofs)
 
 
-def deepen(shop: Shop, invoice: dict, tip_height: int) -> None:
+def deepen(shop, invoice, tip_height):
     scan = Scan(shop.clock(), tip_height)
     apply(shop.service.db, shop.service.settings, invoice["id"], scan, shop.clock())
 
 
-def kept(shop: Shop, invoice: dict) -> dict:
+def kept(shop, invoice):
     row = shop.service.db.only(payments.PROOF, invoice_id=invoice["id"], txid=TXID)
     return json.loads(row["document"])
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from btcpay.bitcoin.merkle import merkle_root, merkle_rows
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import compact_size, hash256, txid_bytes
-from btcpay.proofs.block import ProvenBlock, prove_block
+from btcpay.proofs.block import prove_block
 from btcpay.proofs.verify import prove
 from btcpay.values.errors import ProofFailed
 from btcpay.values.times import from_unix_s, iso
@@ -31,7 +31,7 @@ from btcpay.values.times import from_unix_s, iso
 EASY = 0x207FFFFF
 
 
-def require_evidence(block: ProvenBlock, position: int) -> None:
+def require_evidence(block, position):
     """The evidence is accepted for every script that the transaction pays."""
     tx = parse_tx(block.parts.stripped(position))
     assert tx.txid == block.txid(position)
@@ -90,7 +90,7 @@ def test_the_worst_block_is_proven(make):
 # What does not
 
 
-def refused(raw: bytes, reason: str, hash: str | None = None) -> None:
+def refused(raw, reason, hash=None):
     with pytest.raises(ProofFailed, match=reason):
         prove_block(raw, hash or hash_of(raw))
 
@@ -100,17 +100,17 @@ SMALL = block_of(TXS)
 HASH = hash_of(SMALL)
 
 
-def body(txs: Sequence[Tx]) -> bytes:
+def body(txs):
     return compact_size(len(txs)) + b"".join(tx.raw for tx in txs)
 
 
-def facts(block: ProvenBlock) -> tuple[object, ...]:
+def facts(block):
     positions = range(len(block.parts.txids))
     evidence = [block.evidence(position) for position in positions]
     return block.hash, block.mined_at, block.parts.paid, block.parts.spent, evidence
 
 
-def outcome(raw: bytes) -> tuple[object, ...] | None:
+def outcome(raw):
     try:
         return facts(prove_block(raw, HASH))
     except ProofFailed:
@@ -169,7 +169,7 @@ def test_a_doubled_tail_is_refused_though_it_leads_to_the_root(count, tail):
 SOMETHING = Outpoint("ab" * 32, 1)
 
 
-def small_tx(script_sig: bytes, outpoint: Outpoint = SOMETHING) -> Tx:
+def small_tx(script_sig, outpoint=SOMETHING):
     tx = Tx(2, (TxIn(outpoint, script_sig, 0),), (TxOut(1, b""),), 0)
     assert len(tx.stripped) == 60 + len(script_sig)
     return tx
@@ -185,7 +185,7 @@ def test_a_row_of_the_tree_that_poses_as_transactions_is_refused():
         refused(posing, "does not decode")
 
 
-def parse(raw: bytes) -> list[Tx]:
+def parse(raw):
     block = prove_block(raw, hash_of(raw))
     return [parse_tx(block.parts.stripped(n)) for n in range(len(block.parts.txids))]
 

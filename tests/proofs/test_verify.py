@@ -1,7 +1,6 @@
 """What proves a payment, and that nothing else does: every forgery fails for its own reason."""
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -31,12 +30,12 @@ HARDER = 0x1E7FFFFF
 # A block's evidence, built from nothing
 
 
-def payment(script: bytes = SCRIPT, sats: int = SATS, number: int = 1) -> Tx:
+def payment(script=SCRIPT, sats=SATS, number=1):
     spent = TxIn(Outpoint(f"{number:064x}", 0), b"", 0xFFFFFFFD, (b"\x30" * 71, b"\x02" * 33))
     return Tx(2, (spent,), (TxOut(7_000, OTHER_SCRIPT), TxOut(sats, script)), 0)
 
 
-def header(root: bytes, previous: str = NO_TXID, bits: int = EASY) -> bytes:
+def header(root, previous=NO_TXID, bits=EASY):
     """A header with its work done."""
     start = build_header(4, previous, txid_hex(root), NOW, bits, nonce=0)[:76]
     raws = (start + u32(nonce) for nonce in itertools.count())
@@ -44,7 +43,7 @@ def header(root: bytes, previous: str = NO_TXID, bits: int = EASY) -> bytes:
     return next(raw for raw in raws if int.from_bytes(hash256(raw), "little") <= target)
 
 
-def followers(first: bytes, count: int, bits: int = EASY) -> list[bytes]:
+def followers(first, count, bits=EASY):
     """This header and `count` that follow it."""
     headers = [first]
     for number in range(count):
@@ -52,17 +51,17 @@ def followers(first: bytes, count: int, bits: int = EASY) -> list[bytes]:
     return headers
 
 
-def leaves_of(txs: Sequence[Tx]) -> list[bytes]:
+def leaves_of(txs):
     return [txid_bytes(tx.txid) for tx in txs]
 
 
-def branch(tx: Tx, leaves: list[bytes], position: int) -> Branch:
+def branch(tx, leaves, position):
     return Branch(
         tx.raw, position, [txid_hex(node) for node in merkle_branch(merkle_rows(leaves), position)]
     )
 
 
-def evidence_of(txs: Sequence[Tx], position: int, following: int = 0, bits: int = EASY) -> Evidence:
+def evidence_of(txs, position, following=0, bits=EASY):
     leaves = leaves_of(txs)
     first = header(merkle_root(leaves), bits=bits)
     return Evidence(
@@ -77,13 +76,7 @@ PAID = TXS[4]
 VALID = evidence_of(TXS, 4, following=2)
 
 
-def check(
-    evidence: Evidence,
-    txid: str = PAID.txid,
-    script: bytes = SCRIPT,
-    bits: int = EASY,
-    confirmations: int = 1,
-) -> Proven:
+def check(evidence, txid=PAID.txid, script=SCRIPT, bits=EASY, confirmations=1):
     return prove(evidence, txid, script, bits, confirmations)
 
 
@@ -112,25 +105,25 @@ def test_the_last_of_an_odd_row_is_its_own_sibling_on_either_side_with_one_resul
 # What does not
 
 
-def with_payment(**changes: object) -> Evidence:
+def with_payment(**changes):
     return replace(VALID, payment=replace(VALID.payment, **changes))
 
 
-def with_coinbase(**changes: object) -> Evidence:
+def with_coinbase(**changes):
     return replace(VALID, coinbase=replace(VALID.coinbase, **changes))
 
 
-def with_headers(*headers: bytes) -> Evidence:
+def with_headers(*headers):
     return replace(VALID, headers=list(headers))
 
 
-def without_work(raw: bytes) -> bytes:
+def without_work(raw):
     """The header with a nonce that its target does not forgive."""
     raws = (raw[:76] + u32(nonce) for nonce in itertools.count())
     return next(each for each in raws if not parse_header(each).has_work)
 
 
-def with_bits(raw: bytes, bits: int) -> bytes:
+def with_bits(raw, bits):
     return raw[:72] + u32(bits) + raw[76:]
 
 
@@ -235,7 +228,7 @@ def test_as_many_headers_as_confirmations_are_enough_and_one_less_is_not(followi
 # CVE-2017-12842: what is a leaf and what is a node
 
 
-def of_64_bytes(witness: tuple[bytes, ...] = ()) -> Tx:
+def of_64_bytes(witness=()):
     spent = TxIn(Outpoint("ff" * 32, 0), b"", 0xFFFFFFFF, witness)
     return Tx(2, (spent,), (TxOut(SATS, b"\x51\x52\x53\x54"),), 0)
 
@@ -263,7 +256,7 @@ def test_a_coinbase_of_64_bytes_is_refused():
         check(evidence_of((small, PAID), 1))
 
 
-def evidence_over(leaves: list[bytes], forged: Branch) -> Evidence:
+def evidence_over(leaves, forged):
     coinbase = branch(TXS[0], leaves, 0)
     return Evidence(forged, coinbase, [header(merkle_root(leaves))])
 
@@ -346,7 +339,7 @@ WORKED = evidence_of(TXS, 4, following=1, bits=HARD)
 Parts = dict[str, bytes]
 
 
-def parts_of(evidence: Evidence) -> Parts:
+def parts_of(evidence):
     parts = {"the headers": b"".join(evidence.headers)}
     for name, shown in (("transaction", evidence.payment), ("coinbase", evidence.coinbase)):
         parts[f"the {name}"] = shown.raw_tx
@@ -355,8 +348,8 @@ def parts_of(evidence: Evidence) -> Parts:
     return parts
 
 
-def evidence_in(parts: Parts) -> Evidence:
-    def shown(name: str) -> Branch:
+def evidence_in(parts):
+    def shown(name):
         position = int.from_bytes(parts[f"{name}'s position"], "little")
         siblings = [node.hex() for node in split(parts[f"{name}'s siblings"], 32)]
         return Branch(parts[name], position, siblings)
@@ -366,14 +359,14 @@ def evidence_in(parts: Parts) -> Evidence:
     )
 
 
-def split(data: bytes, size: int) -> list[bytes]:
+def split(data, size):
     return [data[at : at + size] for at in range(0, len(data), size)]
 
 
 PARTS = parts_of(WORKED)
 
 
-def outcome(evidence: Evidence) -> Proven | None:
+def outcome(evidence):
     try:
         return check(evidence, bits=HARD, confirmations=2)
     except ProofFailed:

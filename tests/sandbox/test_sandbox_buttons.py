@@ -14,7 +14,6 @@ from ports import free_port
 
 from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.server import create_app, serve
-from btcpay.sandbox.state import Sandbox
 
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 JSON = {"Accept": "application/json"}
@@ -24,31 +23,31 @@ UNTYPED = ("state", "double_spend")  # these are pressed
 class Page:
     """A client of one running sandbox."""
 
-    def __init__(self, root: str, sandbox: Sandbox):
+    def __init__(self, root, sandbox):
         self.root, self.sandbox = root, sandbox
         self.session = requests.Session()
 
-    def get(self, path: str) -> requests.Response:
+    def get(self, path):
         return self.session.get(self.root + path, timeout=60)
 
-    def press(self, button: str, **fields: str | int) -> requests.Response:
+    def press(self, button, **fields):
         url = f"{self.root}/sandbox/{button}"
         return self.session.post(url, data=fields, headers=JSON, timeout=60)
 
-    def paid_sats(self, txid: str) -> int:
+    def paid_sats(self, txid):
         """What a transaction that waits or is confirmed pays to ADDRESS."""
         outputs = self.sandbox.chain.find(txid).tx.outputs
         return sum(o.value_sats for o in outputs if address_of(o.script) == ADDRESS)
 
-    def confirmed(self, txid: str) -> bool:
+    def confirmed(self, txid):
         return txid in self.sandbox.chain.ledger.confirmed
 
-    def waits(self, txid: str) -> bool:
+    def waits(self, txid):
         return txid in self.sandbox.chain.mempool.entries
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory):
+def page(tmp_path_factory):
     with serving_sandbox(tmp_path_factory.mktemp("sandbox"), Clock()) as (sandbox, root):
         yield Page(root, sandbox)
 
@@ -226,7 +225,7 @@ def test_wrong_input_is_refused_with_a_message(page, button, fields, named):
 
 
 def test_payers_at_the_same_time_do_not_spend_the_same_coin(page):
-    def pay(_: int) -> list[str]:
+    def pay(_):
         own = Page(page.root, page.sandbox)
         presses = [own.press("pay", address=ADDRESS, amount=1_000) for _ in range(10)]
         return [press.json()["txid"] for press in presses]
@@ -259,7 +258,7 @@ def test_the_module_serves_until_ctrl_c_ends_it_cleanly(tmp_path):
         process.kill()
 
 
-def tip_of(port: int) -> str:
+def tip_of(port):
     """The tip's height, or "" while nobody listens yet."""
     try:
         return requests.get(f"http://127.0.0.1:{port}/blocks/tip/height", timeout=60).text

@@ -3,18 +3,17 @@
 import contextlib
 import random
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 
-from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
+from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.errors import BadRequest, JournalError
 from btcpay.sandbox.node.block import subsidy_sats
 from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import Spendable
 from btcpay.sandbox.payer.misbehave import double_spends, replace
-from btcpay.sandbox.state import Sandbox, open_sandbox
+from btcpay.sandbox.state import open_sandbox
 
 NOW = 1_800_000_000
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
@@ -22,19 +21,19 @@ SCRIPT = script_of(ADDRESS)
 
 
 @pytest.fixture
-def sandbox(tmp_path: Path):
+def sandbox(tmp_path):
     opened = open_sandbox(tmp_path, lambda: NOW)
     yield opened
     opened.close()
 
 
-def change_of(sandbox: Sandbox, txid: str) -> Spendable:
+def change_of(sandbox, txid):
     """What comes back from a waiting payment."""
     output = sandbox.chain.mempool.entries[txid].tx.outputs[1]
     return Spendable(Outpoint(txid, 1), output.value_sats, True)
 
 
-def child_of(sandbox: Sandbox, txid: str) -> str:
+def child_of(sandbox, txid):
     """A payment from the change of one that waits."""
     outputs = [TxOut(7_000, SCRIPT)]
     return sandbox.chain.accept(sandbox.wallet.build([change_of(sandbox, txid)], outputs, 500), NOW)
@@ -131,7 +130,7 @@ def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leave
     """After each step the chain is what its best branch alone leads to, from the first block."""
     dice, chain, wallet = random.Random(seed), sandbox.chain, sandbox.wallet
 
-    def reorganise() -> None:
+    def reorganise():
         depth = dice.randint(1, 6)
         instead = double_spends(wallet, depth) if dice.random() < 0.5 else []
         chain.reorganise(depth, NOW, instead)
@@ -166,7 +165,7 @@ def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leave
     assert len(chain.ledger.blocks) > len(chain.ledger.hashes)  # blocks were undone
 
 
-def spend(tx: Tx, unspent: dict[Outpoint, TxOut]) -> None:
+def spend(tx, unspent):
     """Raises KeyError for a coin that was spent before, or never was."""
     for spending in () if tx.is_coinbase else tx.inputs:
         del unspent[spending.outpoint]
@@ -214,7 +213,7 @@ class TestRemembering:
             open_sandbox(tmp_path, lambda: NOW)
 
 
-def eventful(state_dir: Path) -> Sandbox:
+def eventful(state_dir):
     """A sandbox that has seen payments, replacements, blocks and both kinds of reorganisation."""
     sandbox = open_sandbox(state_dir, lambda: NOW)
     for double_spend in (False, True):

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 from builders import clean_environ, until
-from playground import Playground, children_of, is_alive, start_playground
+from playground import children_of, is_alive, start_playground
 
 from btcpay.cli.sandbox.children import Children
 from btcpay.cli.sandbox.place import command_line
@@ -52,7 +52,7 @@ def test_the_doctor_beside_it_is_green_by_the_line_that_is_printed(playground):
     line = re.search("is all well\\?  (.*)", playground.introduction)[1]
     findings: list[dict] = []
 
-    def is_green() -> bool:  # once the first check has ended
+    def is_green():  # once the first check has ended
         words = ["sh", "-c", f"{line} --json"]
         ended = subprocess.run(words, env=clean_environ(), capture_output=True, text=True)
         findings[:] = json.loads(ended.stdout)
@@ -111,7 +111,7 @@ def test_in_one_folder_it_is_one_shop_until_a_part_of_it_is_removed(tmp_path):
         start_playground(tmp_path)
 
 
-def check_of(playground: Playground) -> int:
+def check_of(playground):
     """The process of its check."""
     family = children_of(playground.process.pid)
     (check,) = (

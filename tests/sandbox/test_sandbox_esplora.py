@@ -1,12 +1,9 @@
 """The sandbox speaks Esplora as electrs does: shapes, pages, plain text errors, outages."""
 
-from pathlib import Path
-
 import pytest
-from flask.testing import FlaskClient
 
 from btcpay.sandbox.server import create_app
-from btcpay.sandbox.state import EXTENSION, FIRST_BLOCKS, Sandbox, open_sandbox
+from btcpay.sandbox.state import EXTENSION, FIRST_BLOCKS, open_sandbox
 
 NOW = 1_800_000_000
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
@@ -14,7 +11,7 @@ UNKNOWN = "ab" * 32
 
 
 @pytest.fixture
-def app(tmp_path: Path):
+def app(tmp_path):
     made = create_app()
     made.extensions[EXTENSION] = sandbox = open_sandbox(tmp_path, lambda: NOW)
     yield made
@@ -22,16 +19,16 @@ def app(tmp_path: Path):
 
 
 @pytest.fixture
-def client(app) -> FlaskClient:
+def client(app):
     return app.test_client()
 
 
 @pytest.fixture
-def sandbox(app) -> Sandbox:
+def sandbox(app):
     return app.extensions[EXTENSION]
 
 
-def paid(sandbox: Sandbox, blocks: int = 0, sats: int = 10_000) -> str:
+def paid(sandbox, blocks=0, sats=10_000):
     """The txid of a payment to ADDRESS with `blocks` confirmations."""
     txid = sandbox.wallet.pay(ADDRESS, sats, NOW)
     if blocks:

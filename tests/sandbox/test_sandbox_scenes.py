@@ -4,12 +4,12 @@ from pathlib import Path
 
 import requests
 from builders import until
-from playground import Playground, children_of, scene_of
+from playground import children_of, scene_of
 
 JSON = {"Accept": "application/json"}
 
 
-def page(playground: Playground) -> str:
+def page(playground):
     return requests.get(playground.chain, timeout=60).text
 
 

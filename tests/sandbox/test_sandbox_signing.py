@@ -84,7 +84,7 @@ def test_a_signature_is_one_of_the_public_key_and_has_the_lower_s(secret, digest
     assert ecdsa.public_point((z + r * secret) * inverse % ORDER).x % ORDER == r
 
 
-def der(signature: bytes) -> tuple[int, int]:
+def der(signature):
     """r and s; strict as BIP66 is."""
     assert signature[0] == 0x30 and signature[1] == len(signature) - 2
     size = signature[3]

@@ -1,7 +1,5 @@
 """The stage that scenes are played on, and the page beside a shop that is away."""
 
-from collections.abc import Iterator
-
 import pytest
 import requests
 from builders import Clock, at_once, until
@@ -14,10 +12,10 @@ from btcpay.sandbox.scenes.stage import Stage
 from btcpay.sandbox.shop import Shop
 
 
-def played(then) -> dict:
+def played(then):
     """A line, and what comes then."""
 
-    def story() -> Iterator[str]:
+    def story():
         yield "before"
         then(stage)
 
@@ -27,7 +25,7 @@ def played(then) -> dict:
     return stage.view()
 
 
-def refuse(_stage: Stage) -> None:
+def refuse(_stage):
     raise BadRequest("nothing waits")
 
 
@@ -54,7 +52,7 @@ def test_a_line_stays_until_it_could_be_read():
 def test_scenes_begun_at_once_are_played_one_at_a_time():
     stage, playing, most = Stage(), [], []
 
-    def story() -> Iterator[str]:
+    def story():
         playing.append(1)
         most.append(len(playing))
         try:
@@ -74,7 +72,7 @@ class Counting(Shop):
 
     asked = 0
 
-    def _list(self, path: str) -> int:
+    def _list(self, path):
         self.asked += 1
         return self.asked
 

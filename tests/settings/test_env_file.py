@@ -22,7 +22,7 @@ from btcpay.values.errors import SettingsError
 SYSTEMD = Path("/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator")
 
 
-def by_sh(folder: Path, text: str) -> dict[str, str]:
+def by_sh(folder, text):
     """What a shell has in its environment after `set -a; . FILE`."""
     (folder / "env").write_text(text)
     script = f"set -eu -a; . {folder}/env; exec {tool('env')} -0"
@@ -33,7 +33,7 @@ def by_sh(folder: Path, text: str) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name not in ("PWD", "_", "OLDPWD")}
 
 
-def by_systemd(folder: Path, text: str) -> dict[str, str]:
+def by_systemd(folder, text):
     if not SYSTEMD.exists():
         pytest.skip("systemd is not installed")
     (folder / "environment.d").mkdir(exist_ok=True)
@@ -194,13 +194,13 @@ def test_commands_and_doctor_read_the_file_of_a_secret_and_show_its_path_alone(t
     assert ended.status == 2 and "BTCPAY_DATABASE_URL_FILE: " in ended.errors
 
 
-def run(words: str, folder: Path, **environ: str):
+def run(words, folder, **environ):
     environ = {"PATH": os.environ["PATH"]} | environ
     return forge().run(environ, words.split(), folder=str(folder))
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     file = tmp_path / "btcpay.env"
     file.write_text(
         f"BTCPAY_NETWORK=signet\nexport BTCPAY_DATABASE_URL=sqlite:///{tmp_path}/x.db\n"

@@ -1,12 +1,11 @@
 """The settings: both sides of every bound, all mistakes at once; defaults: test_documents.py."""
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
 from btcpay.cli.context import A_LETTER
-from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, read, strange_names
+from btcpay.settings.settings import OF_FILES, VARIABLES, read, strange_names
 from btcpay.values.errors import SettingsError
 from btcpay.values.networks import NETWORKS
 
@@ -14,11 +13,11 @@ PREFIX = "BTCPAY_"
 SOURCES = " ".join(f"https://{name}.example/#/usd" for name in "abc")
 
 
-def field_of(settings: Settings, name: str) -> Any:
+def field_of(settings, name):
     return getattr(settings, name.removeprefix(PREFIX).lower())
 
 
-def mistakes(**environ: str) -> list[str]:
+def mistakes(**environ):
     with pytest.raises(SettingsError) as caught:
         read({PREFIX + name: value for name, value in environ.items()})
     return caught.value.mistakes
@@ -60,7 +59,7 @@ def test_a_plain_whole_number_is_taken_from_its_least_to_its_largest_and_no_furt
         assert mistake == f"{PREFIX}{name} accepts a whole number from {low} to {high}"
 
 
-def each(texts: str) -> list[str]:
+def each(texts):
     return texts.split(" | ")
 
 

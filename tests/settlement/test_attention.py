@@ -4,7 +4,6 @@
 """
 
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -15,27 +14,20 @@ NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 ASKED, LEAST = 100_000, 294
 
 
-def got(sats: int, txid: str = "aa", settles: bool = False) -> Receipt:
+def got(sats, txid="aa", settles=False):
     return Receipt(txid, sats, NOW, NOW, settles)
 
 
-def paid_by(sats: int, txid: str = "aa") -> Receipt:
+def paid_by(sats, txid="aa"):
     return got(sats, txid, settles=True)
 
 
-def events(words: str) -> list[Happening]:
+def events(words):
     """`payment:aa undone:aa dismissed` as values; a transaction's id behind the colon."""
     return [Happening(kind, txid) for kind, _, txid in (w.partition(":") for w in words.split())]
 
 
-def reason(
-    status: str,
-    happened: str,
-    *receipts: Receipt,
-    in_time: int = 0,
-    waiting: int = 0,
-    was_whole: bool = False,
-) -> str | None:
+def reason(status, happened, *receipts, in_time=0, waiting=0, was_whole=False):
     """`in_time` came in time and is confirmed, `waiting` is seen in time and is not.
 
     `was_whole`: once the whole sum was seen.
@@ -57,7 +49,7 @@ def reason(
     return reason_for(invoice, verdict, events(happened), LEAST)
 
 
-def row(sentence: str, wanted: str | None, *args: Any, **kwargs: Any) -> Any:
+def row(sentence, wanted, *args, **kwargs):
     return pytest.param(wanted, args, kwargs, id=sentence)
 
 

@@ -13,42 +13,35 @@ from test_settlement_life import ASKED, CREATED, TIP, at
 
 from btcpay.settlement.decide import decide, required_sats
 from btcpay.settlement.settle import stored_verdict
-from btcpay.settlement.values import Block, Invoice, Output, Rules, Verdict
+from btcpay.settlement.values import Block, Invoice, Output, Rules
 
 DEADLINE = 60
 NEVER = None
 
 
-def coin(
-    sats: int = ASKED,
-    tx: str = "aa",
-    height: int | None = None,
-    mined: float = 10,
-    seen: float = 5,
-    **facts: Any,
-) -> Output:
+def coin(sats=ASKED, tx="aa", height=None, mined=10, seen=5, **facts):
     """An output; in a block when it has a height."""
     block = None if height is None else Block(height, f"block{height}", at(mined))
     vout = facts.pop("vout", 0)
     return Output(tx, vout, sats, first_seen_at=at(seen), block=block, **facts)
 
 
-def payment(sats: int = ASKED, tx: str = "aa", settles: bool = True, **facts: Any) -> Output:
+def payment(sats=ASKED, tx="aa", settles=True, **facts):
     """An output that is a payment already."""
     return coin(sats, tx, **({"height": TIP} | facts), credited=True, settles=settles)
 
 
 def judge(
-    outputs: list[Output],
-    status: str = "open",
-    now: float = 30,
-    ends: float | None = 30,
-    deadline: float | None = DEADLINE,
-    confirmations: int = 1,
-    tolerance: str = "0",
-    amount: int = ASKED,
-    tip: int = TIP,
-) -> Verdict:
+    outputs,
+    status="open",
+    now=30,
+    ends=30,
+    deadline=DEADLINE,
+    confirmations=1,
+    tolerance="0",
+    amount=ASKED,
+    tip=TIP,
+):
     invoice = Invoice("inv", status, amount, CREATED, None if deadline is None else at(deadline))
     if status == "paid":
         invoice = replace(invoice, tx_hash="aa", paid_at=at(10))
@@ -57,7 +50,7 @@ def judge(
     return decide(invoice, outputs, tip, ends_at, rules, at(now))
 
 
-def shown(verdict: Verdict) -> dict[str, Any]:
+def shown(verdict):
     """The verdict in the words of the table."""
     return {
         "status": verdict.status,
@@ -77,7 +70,7 @@ OPEN = {"status": "open", "tx": None, "paid": None}
 EXPIRED = {"status": "expired", "tx": None, "paid": None}
 
 
-def row(outputs: list[Output], expected: dict[str, Any], **given: Any) -> Any:
+def row(outputs, expected, **given):
     return outputs, given, expected
 
 

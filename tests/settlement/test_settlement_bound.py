@@ -17,13 +17,13 @@ RULES = Rules(1, Decimal(0))
 OURS = SeenOutput("ours", 0, ASKED)
 
 
-def invented(count: int, sats: int, name: str = "no", seed: int = 0) -> list[SeenOutput]:
+def invented(count, sats, name="no", seed=0):
     some = [SeenOutput(f"{name}{number}", 0, sats + number) for number in range(count)]
     random.Random(seed).shuffle(some)
     return some
 
 
-def looked(*looks: list[SeenOutput]) -> Life:
+def looked(*looks):
     """After looks, a minute each, whose lists may be cut."""
     life = Life(RULES)
     for minute, shown in enumerate(looks):
@@ -31,7 +31,7 @@ def looked(*looks: list[SeenOutput]) -> Life:
     return life
 
 
-def waiting(life: Life) -> dict[str, Output]:
+def waiting(life):
     return {output.txid: output for output in life.known if not output.vanished}
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,7 @@ ASKED = 100_000
 WEEK = 7 * 24 * 60
 
 
-def at(minute: float) -> datetime:
+def at(minute):
     return CREATED + timedelta(minutes=minute)
 
 
@@ -37,11 +36,11 @@ class Life:
     known: list[Output] = field(default_factory=list)
     made: list[tuple[str, int]] = field(default_factory=list)  # payments: transaction, satoshis
 
-    def play(self, steps: list["Step"]) -> list[str]:
+    def play(self, steps):
         """The status after each step."""
         return [step(self) for step in steps]
 
-    def settle(self, scan: Scan, now: datetime | None = None) -> str:
+    def settle(self, scan, now=None):
         """What the database keeps of what follows: what is in no block is part of no payment."""
         outcome = settle(self.invoice, self.known, scan, self.rules, now or scan.asked_at)
         changed = {change.after.outpoint: change.after for change in outcome.changes}
@@ -65,7 +64,7 @@ class Life:
         )
         return self.invoice.status
 
-    def payments(self) -> list[tuple[str, int, bool]]:
+    def payments(self):
         """Transaction, satoshis, and whether the payment carries the invoice's id."""
         sums: Counter[tuple[str, bool]] = Counter()
         for output in self.known:
@@ -79,15 +78,7 @@ DAY = 24 * 60
 COIN, OTHER_COIN = ("ff:0",), ("ee:0",)
 
 
-def tx(
-    txid: str = "aa",
-    sats: int = ASKED,
-    mined: float | None = None,
-    height: int = TIP,
-    vout: int = 0,
-    position: int = 1,
-    spends: tuple[str, ...] = (),
-) -> SeenOutput:
+def tx(txid="aa", sats=ASKED, mined=None, height=TIP, vout=0, position=1, spends=()):
     """An output that waits, or is in a block of minute `mined`."""
     if mined is None:
         return SeenOutput(txid, vout, sats, inputs=spends)
@@ -95,12 +86,12 @@ def tx(
     return SeenOutput(txid, vout, sats, mined_in, position, spends)
 
 
-def scan(minute: float, *there: SeenOutput, tip: int = TIP) -> Step:
+def scan(minute, *there, tip=TIP):
     """A whole check: every block is read, those that were read before too, then the mempool."""
     mined = [one for one in there if one.block]
     waiting = [one for one in there if not one.block]
 
-    def step(life: Life) -> str:
+    def step(life):
         if mined:
             life.settle(Scan(at(minute), tip, confirmed=mined))
         return look(minute, *waiting, tip=tip)(life)
@@ -108,43 +99,35 @@ def scan(minute: float, *there: SeenOutput, tip: int = TIP) -> Step:
     return step
 
 
-def look(
-    minute: float,
-    *waiting: SeenOutput,
-    tip: int = TIP,
-    misses: bool = True,
-    ends: float | None = None,
-    is_read: bool = True,
-    is_cut: bool = False,
-) -> Step:
+def look(minute, *waiting, tip=TIP, misses=True, ends=None, is_read=True, is_cut=False):
     """The mempool alone. `ends`: by the explorers' clock; `is_read`: every block up to the tip."""
     ends_at = at(minute if ends is None else ends) if is_read else None
 
-    def step(life: Life) -> str:
+    def step(life):
         news = {"waiting": waiting, "misses": misses and is_read, "ends_at": ends_at}
         return life.settle(Scan(at(minute), tip, is_cut=is_cut, **news))
 
     return step
 
 
-def block(minute: float, *paid: SeenOutput, **facts: Any) -> Step:
+def block(minute, *paid, **facts):
     """A block is read: what it pays, and in `spent` and `replaced` what it spends."""
     return lambda life: life.settle(Scan(at(minute), TIP, confirmed=paid, **facts))
 
 
-def unasked(minute: float) -> Step:
+def unasked(minute):
     """No explorer answers, or no check runs: what pages say from what is stored."""
 
-    def step(life: Life) -> str:
+    def step(life):
         return stored_verdict(life.invoice, life.known, TIP, life.rules, at(minute)).status
 
     return step
 
 
-def lost(*txids: str) -> Step:
+def lost(*txids):
     """The block of these payments left the best chain: they wait again, and nothing is settled."""
 
-    def step(life: Life) -> str:
+    def step(life):
         reopened = any(output.settles and output.txid in txids for output in life.known)
         life.known = [
             _waiting_again(o) if o.txid in txids else replace(o, settles=o.settles and not reopened)
@@ -157,25 +140,25 @@ def lost(*txids: str) -> Step:
     return step
 
 
-def _waiting_again(output: Output) -> Output:
+def _waiting_again(output):
     assert output.block
     first_seen_at = min(output.first_seen_at, output.block.mined_at)
     gone = replace(output, block=None, position=None, spent_height=None, credited=False)
     return replace(gone, first_seen_at=first_seen_at, settles=False)
 
 
-def undone(life: Life) -> str:
+def undone(life):
     """The block that had spent its inputs otherwise left the best chain."""
     life.known = [replace(output, replaced_height=None) for output in life.known]
     return life.invoice.status
 
 
-def cancel(life: Life) -> str:
+def cancel(life):
     life.invoice = replace(life.invoice, status="canceled")
     return life.invoice.status
 
 
-def row(steps: list[Step], statuses: str, *payments: Any, **rules: Any) -> Any:
+def row(steps, statuses, *payments, **rules):
     gone_after = timedelta(minutes=rules.get("gone_after", 60))
     asked = Rules(rules.get("confirmations", 1), Decimal(rules.get("tolerance", 0)), gone_after)
     return steps, asked, statuses.split(), list(payments)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -31,16 +30,16 @@ WAITS_AGAIN = replace(WAITING, inputs=())
 NEVER_SEEN_WAITING = replace(WAITS_AGAIN, seen_waiting=False)
 
 
-def mempool(*shown: SeenOutput, misses: bool = True) -> Scan:
+def mempool(*shown, misses=True):
     """A look at the mempool; `misses`: its list is whole, and every block is read."""
     return Scan(NOW, TIP, waiting=shown, misses=misses)
 
 
-def block(*paid: SeenOutput, **facts: Any) -> Scan:
+def block(*paid, **facts):
     return Scan(NOW, TIP, confirmed=paid, **facts)
 
 
-def row(sentence: str, known: list[Output], scan: Scan, *expected: Output) -> Any:
+def row(sentence, known, scan, *expected):
     return pytest.param(known, scan, list(expected), id=sentence)
 
 

@@ -1,6 +1,5 @@
 """What holds for all facts: the order of arrival does not matter, and no satoshi counts twice."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -17,13 +16,13 @@ from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, SeenOu
 DEADLINE, NOW = at(60), at(95)
 
 
-def block_at(height: int) -> Block:
+def block_at(height):
     """One block for a height; ten minutes apart, the tip an hour and a half after creation."""
     return Block(height, f"block{height}", at(90 - 10 * (TIP - height)))
 
 
 @st.composite
-def facts(draw: st.DrawFn) -> list[Output]:
+def facts(draw):
     """Outputs of up to five transactions; those of one transaction share their fate."""
     outputs: list[Output] = []
     for position, txid in enumerate(draw(st.lists(st.sampled_from("abcde"), unique=True))):
@@ -131,7 +130,7 @@ def test_until_all_is_known_up_to_the_deadline_nothing_expires(invoice, outputs,
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> list[Scan]:
+def chains(draw):
     """What three blocks say of up to four transactions: payments, spends, replacements."""
     news: dict[int, Scan] = {}
     for height in (998, 999, 1000):
@@ -153,7 +152,7 @@ def chains(draw: st.DrawFn) -> list[Scan]:
 
 
 @st.composite
-def looks(draw: st.DrawFn) -> Scan:
+def looks(draw):
     """What a mempool shows, whatever the blocks say: also of what is not there, or has other sums.
 
     It sees nothing in time but at once, and nothing expires by it.
@@ -166,7 +165,7 @@ def looks(draw: st.DrawFn) -> Scan:
     return Scan(asked_at, TIP, waiting=shown, misses=draw(st.booleans()))
 
 
-def in_blocks(outputs: Sequence[Output]) -> dict[tuple[str, int], tuple[object, ...]]:
+def in_blocks(outputs):
     """What blocks have proven."""
     return {
         one.outpoint: (one.amount_sats, one.block, one.position, one.spent_height)
@@ -175,14 +174,14 @@ def in_blocks(outputs: Sequence[Output]) -> dict[tuple[str, int], tuple[object, 
     }
 
 
-def merged(known: Sequence[Output], scans: Sequence[Scan]) -> list[Output]:
+def merged(known, scans):
     outputs = list(known)
     for scan in scans:
         outputs = merge(outputs, scan, NOW)
     return outputs
 
 
-def spends_after_payments(scans: Sequence[Scan]) -> list[Scan]:
+def spends_after_payments(scans):
     """As blocks are read: one that spends a coin is read again once the coin is known."""
     return [*scans, *(Scan(NOW, TIP, spent=scan.spent) for scan in scans)]
 
@@ -226,9 +225,7 @@ def test_in_whatever_order_they_come_the_same_is_paid(invoice, asked, chain, see
     assert paid_after(invoice, asked, mixed) == one
 
 
-def paid_after(
-    invoice: Invoice, asked: Rules, scans: Sequence[Scan]
-) -> tuple[str, list[tuple[str, int]]]:
+def paid_after(invoice, asked, scans):
     """The status, and every payment that was made, when all of it was settled one by one."""
     life = Life(asked, invoice)
     for scan in scans:

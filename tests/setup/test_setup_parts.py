@@ -7,7 +7,6 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from paths import PROJECT
@@ -71,7 +70,7 @@ def test_the_file_is_the_owners_alone_and_never_half_written(tmp_path):
 class Swapped(type(Path())):  # type: ignore[misc]
     """A folder that is exchanged for a link to `etc` as soon as it is made, if it is `db`."""
 
-    def mkdir(self, *args: Any, **kwargs: Any) -> None:
+    def mkdir(self, *args, **kwargs):
         super().mkdir(*args, **kwargs)
         if self.name == "db":
             self.rmdir()
@@ -173,7 +172,7 @@ def test_a_mistake_elsewhere_in_the_file_is_not_this_answers():
 
 
 def test_another_network_gets_another_file_and_what_is_there_stays_otherwise():
-    def database(present: dict[str, str], network: str) -> str | None:
+    def database(present, network):
         answers = present | {"BTCPAY_NETWORK": network}
         return default_of(BY_NAME["database_url"], answers, present, Path("/d"))
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from builders import REGTEST, dump
-from fake_esplora import LiedTo, Till, tx_of
+from fake_esplora import tx_of
 
 from btcpay.merchants.account import script_of
 from btcpay.sandbox.errors import BadRequest
@@ -16,13 +16,13 @@ from storage.queries.totals import balances
 pytestmark = pytest.mark.both_databases
 
 
-def totals(till: Till) -> tuple[dict, dict]:
+def totals(till):
     """What is read, and what the outputs say."""
     db, merchant = till.shop.service.db, {"merchant_id": till.shop.merchant_id}
     return db.only(balances.OF_MERCHANT, **merchant), db.only(balances.RECOMPUTED, **merchant)
 
 
-def assert_days(till: Till) -> None:
+def assert_days(till):
     """The days are those of the payments that stand."""
     summed = """SELECT merchant_id, currency, created_at / 86400000 AS day, COUNT(*),
         COUNT(*) - COUNT(value_at_receipt), SUM(amount_sats),
@@ -60,7 +60,7 @@ def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till, seed):
 # More than can exist
 
 
-def show(till: LiedTo, invoice: dict, sats: int) -> None:
+def show(till, invoice, sats):
     """From now on the explorer shows so much, waiting, at this invoice's address."""
     address = invoice["deposit_address"]
     number = invoice["amount_sats"] * 10_000 + len(till.liar.lies)

@@ -9,7 +9,7 @@ import re
 import resource
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,7 +40,7 @@ class Disk:
 
 
 @contextlib.contextmanager
-def small_filesystem(tmp_path: Path) -> Iterator[Disk]:
+def small_filesystem(tmp_path):
     """Four megabytes that are full."""
     if not IS_ROOT or not shutil.which("mount"):
         pytest.skip("only root can mount a small filesystem")
@@ -48,7 +48,7 @@ def small_filesystem(tmp_path: Path) -> Iterator[Disk]:
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check=True)
 
-    def fill(_: Live) -> None:
+    def fill(_):
         with pytest.raises(OSError), ballast.open("wb", buffering=0) as file:
             while True:
                 file.write(b"x" * 4096)
@@ -60,11 +60,11 @@ def small_filesystem(tmp_path: Path) -> Iterator[Disk]:
 
 
 @contextlib.contextmanager
-def file_size_limit(tmp_path: Path) -> Iterator[Disk]:
+def file_size_limit(tmp_path):
     """No file may grow any more (RLIMIT_FSIZE), nor be written behind where it may not."""
     limit, most = 4096, resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    def set_to(live: Live, soft: int) -> None:
+    def set_to(live, soft):
         for pid in [live.pid, *children_of(live.pid)]:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, most[1]))
 
@@ -107,7 +107,7 @@ def test_a_full_disk_refuses_orders_calmly_and_takes_them_again_without_a_restar
         shop.service.db.close()
 
 
-def readyz(live: Live) -> requests.Response:
+def readyz(live):
     return requests.get(f"{live.url}/readyz", timeout=60)
 
 
@@ -148,7 +148,7 @@ def test_a_read_only_database_is_shown_and_refuses_orders_calmly(tmp_path, ticke
 
 
 @contextlib.contextmanager
-def read_only(folder: Path) -> Iterator[None]:
+def read_only(folder):
     if IS_ROOT and not shutil.which("setpriv"):
         pytest.skip("root cannot do without its rights here")
     for path in [*folder.iterdir(), folder]:

@@ -11,7 +11,7 @@ from storage.faults import is_outside
 pytestmark = pytest.mark.both_databases
 
 
-def of_sqlite(code: int) -> OperationalError:
+def of_sqlite(code):
     error = sqlite3.OperationalError("as it says")
     error.sqlite_errorcode = code
     return OperationalError(error, "as it says")

@@ -7,12 +7,11 @@ import re
 
 import pytest
 from databases import about_sqlite, plan
-from peewee import Delete, Query, Select, Update
+from peewee import Delete, Select, Update
 
 from btcpay.merchants.gap_limit import gap_of, gap_of_merchant
 from btcpay.values.ids import new_id
 from storage import queries
-from storage.database import Database
 from storage.models import Output
 from storage.queries import invoices, merchants, payments
 from storage.queries.totals import gaps
@@ -58,7 +57,7 @@ SMALL = (
 )
 
 
-def constants() -> dict[str, Query]:
+def constants():
     """Every query that is a module's constant; of two that are for either database SQLite's."""
     found = {}
     for module in pkgutil.walk_packages(queries.__path__, "storage.queries."):
@@ -72,7 +71,7 @@ def constants() -> dict[str, Query]:
     return {name: query for name, query in found.items() if id(query) not in parts}
 
 
-def scans(db: Database, query: Query) -> list[str]:
+def scans(db, query):
     """The lines of its plan that read all of a table that grows, or an index on all of it."""
     result = plan(db, query)
     sql = Statement(db.connection, query).sql
@@ -96,7 +95,7 @@ def test_what_may_read_a_whole_table_does(shop, name):
     assert scans(shop.service.db, constants()[name])
 
 
-def came(db: Database, invoice: dict, vanished: bool) -> None:
+def came(db, invoice, vanished):
     """What a check does to outputs: one comes, or the one that waits vanishes."""
     with db.write():
         if vanished:

@@ -1,9 +1,7 @@
 """Transactions of several threads share a commit, and a fault stays with the thread whose it is."""
 
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from builders import until
@@ -12,14 +10,14 @@ from peewee import IntegrityError
 
 from btcpay.values.errors import Conflict
 from storage import migrate
-from storage.database import Database, open_database
+from storage.database import open_database
 from storage.queries import merchants
 
 COLUMNS = {"descriptor": "wpkh(x)", "next_index": 0, "created_at": 0}
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
+def db(tmp_path):
     url = empty_database(tmp_path)
     migrate.migrate(url, "regtest")
     opened = open_database(url)
@@ -27,17 +25,17 @@ def db(tmp_path: Path) -> Iterator[Database]:
     opened.close()
 
 
-def at_once(db: Database, names: Sequence[str]) -> list[Future[str]]:
+def at_once(db, names):
     """Adds merchants of these names, each in a thread of its own; all come while one writes."""
 
-    def add(name: str) -> str:
+    def add(name):
         db.run(merchants.ADD, name=name, account_key=f"{name} {len(kept)}", **COLUMNS)
         kept.append(name)
         if name == "refused":
             raise Conflict("not this one")
         return f"{name} by {threading.get_ident()}"
 
-    def ask(name: str) -> str:
+    def ask(name):
         try:
             return db.written(lambda: add(name))
         finally:
@@ -51,7 +49,7 @@ def at_once(db: Database, names: Sequence[str]) -> list[Future[str]]:
         return asked
 
 
-def stored(db: Database) -> list[str]:
+def stored(db):
     return sorted(row["name"] for row in db.rows(merchants.ALL))
 
 
@@ -81,14 +79,14 @@ def test_a_row_that_the_schema_refuses_keeps_nobody_else_from_being_stored(db):
 def test_within_a_transaction_nobody_elses_order_is_a_part_of_it(db):
     """Whoever waits would be answered, and then lose what was stored when the outer one fails."""
 
-    def add(name: str) -> str:
-        def do() -> str:
+    def add(name):
+        def do():
             db.run(merchants.ADD, name=name, account_key=name, **COLUMNS)
             return name
 
         return db.written(do)
 
-    def ask() -> str:
+    def ask():
         try:
             return add("other")
         finally:

@@ -4,7 +4,6 @@ import json
 import os
 import pwd
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,19 @@ from peewee import IntegrityError, Model
 from btcpay.values.errors import DatabaseNotReady
 from storage import locks, migrate, models, versions
 from storage.backup import sqlite_file
-from storage.database import Database, open_database
+from storage.database import open_database
 from storage.queries import links, merchants
 
 pytestmark = pytest.mark.both_databases
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
+def url(tmp_path):
     return empty_database(tmp_path)
 
 
 @pytest.fixture
-def db(url: str) -> Iterator[Database]:
+def db(url):
     migrate.migrate(url, "regtest")
     opened = open_database(url)
     with opened.connected():
@@ -119,7 +118,7 @@ ANOTHER = {"id": "pay_2", "tx_hash": "bb"}
 FLEXIBLE = {"amount_mode": "flexible", "amount": None, "amount_usd": None}
 
 
-def insert(db: Database, table: str, **changes: Any) -> None:
+def insert(db, table, **changes):
     row = ROWS[table] | changes
     places = ", ".join([db.connection.param] * len(row))
     given = "OVERRIDING SYSTEM VALUE" if db.is_server else ""
@@ -130,7 +129,7 @@ def insert(db: Database, table: str, **changes: Any) -> None:
 
 
 @pytest.fixture
-def full(db: Database) -> Database:
+def full(db):
     """One row in every table."""
     for table in ROWS:
         insert(db, table)
@@ -321,7 +320,7 @@ def test_a_database_of_another_network_is_refused(url, open_it):
 
 
 def test_an_index_is_taken_once_by_each_of_eight_threads(full, url):
-    def take(_: int) -> list[int]:
+    def take(_):
         own = open_database(url)
         taken = []
         for _ in range(25):

@@ -29,7 +29,7 @@ def test_somebody_who_leaves_in_time_makes_place_for_who_waits(monkeypatch):
     monkeypatch.setattr(turns, "PATIENCE_S", 20)
     places, came = Places(), []
 
-    def come() -> None:
+    def come():
         with places:
             came.append(1)
 

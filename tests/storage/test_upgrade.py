@@ -17,7 +17,7 @@ import pytest
 from builders import REGTEST, Clock, TickerServer
 from databases import ON_POSTGRES, about_sqlite, empty_database, new_database, raw, tables
 from dying import run_until_death
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Terminal, open_till
 from merchant_browser import ON, MerchantBrowser
 from other_database import answers, lived_in, on
 from paths import PROJECT
@@ -27,7 +27,7 @@ from btcpay.health.doctor.run import examine
 from btcpay.health.state import GREEN
 from btcpay.invoices.upgrade import upgrade
 from btcpay.merchants.account import derive
-from btcpay.settings.settings import Settings, read
+from btcpay.settings.settings import read
 from btcpay.values.times import from_ms, to_ms
 from storage.migrate import migrate
 from storage.versions import statements, steps
@@ -121,17 +121,17 @@ def test_a_shop_from_before_the_release_goes_on(tmp_path, ticker, clock):
             goes_on(one, url)
 
 
-def some(rows: list[dict[str, Any]], names: set[str]) -> list[str]:
+def some(rows, names):
     """These columns of the rows, in an order of their own."""
     return sorted(repr([row[name] for name in sorted(names)]) for row in rows)
 
 
-def of_merchant(till: Till, merchant_id: int, read_key: str, write_key: str) -> Till:
+def of_merchant(till, merchant_id, read_key, write_key):
     keys = {"read_key": read_key, "write_key": write_key}
     return replace(till, shop=replace(till.shop, merchant_id=merchant_id, **keys))
 
 
-def is_covered(row: dict[str, Any]) -> bool:
+def is_covered(row):
     """Of a shop without tolerance, which keeps no invoice in time that is not covered."""
     return row["status"] in ("open", "paid") and row["received_sats"] >= row["amount_sats"]
 
@@ -175,7 +175,7 @@ def test_a_backup_from_before_the_release_is_restored(tmp_path, ticker, clock):
         assert "is at version 1: run `btcpay migrate` first" in said
 
 
-def lived_then(release: str, folder: Path, clock: Clock) -> dict[str, Any]:
+def lived_then(release, folder, clock):
     """What was kept of a shop; its chain is in the folder, and it is the time of then."""
     shutil.copytree(SHOPS / release, folder / "chain")
     kept: dict[str, Any] = json.loads((SHOPS / release / "shop.json").read_text())
@@ -183,7 +183,7 @@ def lived_then(release: str, folder: Path, clock: Clock) -> dict[str, Any]:
     return kept
 
 
-def goes_on(till: Till, url: str) -> None:
+def goes_on(till, url):
     """Its pages are there; a check finds what is paid, of what was open and of what is new."""
     assert_sound(url)
     browser = MerchantBrowser(till.shop).log_in(till.shop.merchant_id)
@@ -203,14 +203,14 @@ def goes_on(till: Till, url: str) -> None:
     assert_sound(url)
 
 
-def listed(till: Till) -> list[dict[str, Any]]:
+def listed(till):
     found: list[dict[str, Any]] = till.shop.get("/invoices", query_string={"limit": 100}).json[
         "data"
     ]
     return found
 
 
-def filled(folder: Path, release: str, rows: dict[str, list[dict[str, Any]]]) -> str:
+def filled(folder, release, rows):
     """A database that the release made, with these rows."""
     url, then = empty_database(folder), folder / "then"
     then.mkdir()
@@ -236,7 +236,7 @@ def filled(folder: Path, release: str, rows: dict[str, list[dict[str, Any]]]) ->
     return url
 
 
-def of_url(url: str) -> Settings:
+def of_url(url):
     return read(
         {
             "BTCPAY_NETWORK": "regtest",
@@ -246,29 +246,29 @@ def of_url(url: str) -> Settings:
     )
 
 
-def stored_in(url: str) -> dict[str, list[dict[str, Any]]]:
+def stored_in(url):
     """Every row, with bytes as they are kept in JSON."""
     with raw(url) as db:
         found = tables(db)
     return json.loads(json.dumps(found, default=plain))
 
 
-def schema(url: str) -> list[Any]:
+def schema(url):
     """All objects of a database, with what they are made of."""
     with raw(url) as db:
         found = [db.execute(query).fetchall() for query in (SERVERS if ON_POSTGRES else SQLITES)]
     return [sorted(tuple(dict(row).items()) for row in rows) for rows in found]
 
 
-def plain(value: bytes) -> dict[str, str]:
+def plain(value):
     return {"hex": value.hex()}
 
 
-def stored(value: Any) -> Any:
+def stored(value):
     return bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
 
 
-def keep(release: str, folder: Path) -> None:
+def keep(release, folder):
     url = f"sqlite:///{folder}/btcpay.db"
     environ = {"BTCPAY_DATABASE_URL": url}
     with TickerServer() as ticker, open_till(folder, ticker, Clock(), **environ) as till:

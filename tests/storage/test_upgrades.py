@@ -2,7 +2,6 @@
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from builders import at_once, until
@@ -37,7 +36,7 @@ MERCHANT = (
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
+def url(tmp_path):
     """A database of today's version, with a merchant."""
     made = empty_database(tmp_path)
     migrate.migrate(made, "regtest")
@@ -47,7 +46,7 @@ def url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def later(tmp_path: Path) -> Path:
+def later(tmp_path):
     """The steps of a program that has one more."""
     folder = tmp_path / "steps"
     shutil.copytree(versions.STEPS, folder)
@@ -55,12 +54,12 @@ def later(tmp_path: Path) -> Path:
     return folder
 
 
-def content(url: str) -> dict[str, list[dict[str, object]]]:
+def content(url):
     with raw(url) as connection:
         return tables(connection)
 
 
-def version(url: str) -> int | None:
+def version(url):
     db = open_database(url)
     try:
         return versions.version(db)
@@ -105,7 +104,7 @@ def test_what_a_service_that_still_runs_has_written_is_not_lost(url, later):
     assert content(url)["payee"] == [{"name": "shop", "next_index": 7}]
 
 
-def locks_waited_for(url: str) -> int:
+def locks_waited_for(url):
     with raw(url) as other:
         return other.execute(
             "SELECT count(*) AS waits FROM pg_stat_activity"

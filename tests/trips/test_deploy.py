@@ -5,7 +5,6 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import jsonschema_rs
 import proxies
@@ -27,7 +26,7 @@ TIMERS = sorted(path.name for path in FILES.glob("*.timer"))
 MOST_EXPOSED = 15  # tenths, of systemd's own scale up to 100; below 20 it says OK
 
 
-def settings_of(unit: str) -> dict[str, str]:
+def settings_of(unit):
     text = (FILES / unit).read_text()
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
 
@@ -36,7 +35,7 @@ def settings_of(unit: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(tmp_path_factory):
     """The units as they would be installed, but for where the program lies."""
     folder = tmp_path_factory.mktemp("units")
     for name in UNITS + TIMERS:
@@ -151,7 +150,7 @@ DATABASES = {
 }
 
 
-def compose(name: str) -> dict[str, Any]:
+def compose(name):
     return yaml.safe_load((DEPLOY / name).read_text())
 
 
@@ -187,7 +186,7 @@ def test_the_settings_of_the_compose_file_are_settings(name, part, tmp_path):
         (tmp_path / secret).write_text(f"{example}\n")
         written["BTCPAY_DATABASE_URL_FILE"] = f"{tmp_path}/{secret}"
 
-    def filled(text: str) -> str:
+    def filled(text):
         return re.sub(
             r"\$\{(\w+)(:-|:\?)([^}]*)\}",
             lambda m: values.get(m[1], m[3] if m[2] == ":-" else ""),

@@ -3,15 +3,13 @@
 import itertools
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import postgres
 import pytest
 import requests
-from builders import REGTEST, Clock, Live, Shop, TickerServer, open_shop, until
+from builders import REGTEST, Live, open_shop, until
 
 from btcpay.merchants.account import derive
 from storage.models import IdempotencyKey, Invoice
@@ -24,7 +22,7 @@ KEYS = IdempotencyKey.select()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def shop(request, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Shop]:
+def shop(request, tmp_path, ticker, clock):
     """On each kind of database in every run."""
     is_sqlite = request.param == "sqlite"
     url = f"sqlite:///{tmp_path}/btcpay.db" if is_sqlite else postgres.server().create()
@@ -46,7 +44,7 @@ class Writer:
     acknowledged: list[dict[str, Any]] = field(default_factory=list)
     unanswered: list[str] = field(default_factory=list)
 
-    def run(self) -> None:
+    def run(self):
         session = requests.Session()
         for number in itertools.count():
             order = f"{self.name}-{number}"
@@ -61,7 +59,7 @@ class Writer:
             assert response.status_code == 201, response.text
             self.acknowledged.append(response.json())
 
-    def order(self, session: requests.Session, order: str, key: str) -> requests.Response:
+    def order(self, session, order, key):
         headers = {"Authorization": f"Bearer {key}"}
         if int(order.rpartition("-")[2]) % 2:
             headers["Idempotency-Key"] = order
@@ -69,7 +67,7 @@ class Writer:
         return session.post(f"{self.url}/api/v1/invoices", json=body, headers=headers, timeout=60)
 
 
-def write_until_killed(shop: Shop, live: Live, enough: int) -> list[Writer]:
+def write_until_killed(shop, live, enough):
     """Eight writers at once; they are killed when `enough` invoices are acknowledged."""
     writers = [
         Writer(f"a{n}", [shop.issue("write") for _ in range(KEYS_OF_A_WRITER)], live.url)
@@ -86,11 +84,11 @@ def write_until_killed(shop: Shop, live: Live, enough: int) -> list[Writer]:
     return writers
 
 
-def rows(shop: Shop) -> list[dict[str, Any]]:
+def rows(shop):
     return shop.service.db.rows(INVOICES)
 
 
-def assert_sound(shop: Shop, acknowledged: list[dict[str, Any]]) -> None:
+def assert_sound(shop, acknowledged):
     """What was acknowledged is there as it was said; addresses go on without gap or repetition."""
     found = {row["id"]: row for row in rows(shop)}
     for invoice in acknowledged:
@@ -123,7 +121,7 @@ def test_kill_9_under_load_loses_no_acknowledged_invoice_and_gives_no_address_tw
     assert_sound(shop, acknowledged)
 
 
-def ask_again(shop: Shop, live: Live, writers: list[Writer]) -> list[dict[str, Any]]:
+def ask_again(shop, live, writers):
     """The orders that the kill left unanswered, given again with their Idempotency-Key.
 
     The invoice was stored with its answer, which comes again; or nothing was, and the key's

@@ -3,13 +3,11 @@
 import json
 import re
 import shlex
-from typing import Any
 
 import pytest
 import requests
 from builders import until
 from paths import PROJECT
-from playground import Playground
 
 from app import OPERATIONS
 
@@ -21,7 +19,7 @@ CURL = re.compile(
 )
 
 
-def examples(name: str) -> list[tuple[list[str], Any]]:
+def examples(name):
     """The words of each curl line of a document, and the answer that stands below it."""
     text = (PROJECT / name).read_text(encoding="utf-8")
     return [
@@ -30,12 +28,12 @@ def examples(name: str) -> list[tuple[list[str], Any]]:
     ]
 
 
-def written(answer: str) -> Any:
+def written(answer):
     """An answer as JSON; `...` becomes a name that says that others are left out."""
     return json.loads(re.sub(r",\n *\.\.\.\n", f', "{LEFT_OUT}": null\n', answer))
 
 
-def run(words: list[str], playground: Playground, ids: dict[str, str]) -> Any:
+def run(words, playground, ids):
     """The answer to a curl line, its ids and root replaced by living ones."""
     url = next(word for word in words if word.startswith("http"))
     url = url.replace("http://127.0.0.1:8000", playground.service)
@@ -48,7 +46,7 @@ def run(words: list[str], playground: Playground, ids: dict[str, str]) -> Any:
     return requests.request(method, url, data=options.get("-d"), headers=named, timeout=60).json()
 
 
-def shape(value: Any) -> Any:
+def shape(value):
     """Names and types, without the values: what stays the same from run to run."""
     if isinstance(value, dict):
         return {name: shape(item) for name, item in value.items()}
@@ -57,7 +55,7 @@ def shape(value: Any) -> Any:
     return "number" if isinstance(value, (int, float)) else type(value).__name__
 
 
-def looks_as(answer: Any, example: Any) -> bool:
+def looks_as(answer, example):
     if isinstance(example, dict) and LEFT_OUT in example:
         answer = {name: answer[name] for name in answer if name in example}
         example = {name: example[name] for name in example if name != LEFT_OUT}

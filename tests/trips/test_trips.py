@@ -63,7 +63,7 @@ def test_each_event_is_shown_by_listen_and_kept_by_the_workbench(playground):
     log = playground.talk.parent / "sandbox/webhooks.log"
     assert log.name in playground.introduction
 
-    def kept() -> list[str]:
+    def kept():
         text = log.read_text() if log.exists() else ""  # the first event makes it
         events = map(json.loads, text.splitlines())
         about = (one for one in events if one["data"].get("invoice", {}).get("id") == invoice["id"])

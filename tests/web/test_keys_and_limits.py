@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from builders import Shop, new_xpub, until
+from builders import new_xpub, until
 from databases import about_sqlite, new_database
 from forge import forge
 
@@ -19,21 +19,21 @@ SHOP = "https://shop.example"
 NOBODY = "sk_test_" + "0" * 43
 
 
-def btcpay(shop: Shop, *arguments: str, status: int = 0, **environ: str) -> str:
+def btcpay(shop, *arguments, status=0, **environ):
     ended = forge().run(shop.environ | environ, list(arguments))
     assert ended.status == status, ended.errors
     return ended.output
 
 
-def issue(shop: Shop, scope: str, *more: str) -> str:
+def issue(shop, scope, *more):
     return btcpay(shop, "key", "issue", "shop", "--scope", scope, *more).strip()
 
 
-def listed(shop: Shop) -> dict[str, dict]:
+def listed(shop):
     return {row["last_four"]: row for row in json.loads(btcpay(shop, "key", "list", "--json"))}
 
 
-def status_of(shop: Shop, key: str, method: str = "GET") -> int:
+def status_of(shop, key, method="GET"):
     ask = shop.get if method == "GET" else shop.post
     return ask("/payment-links", key=key).status_code
 

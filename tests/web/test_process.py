@@ -22,7 +22,7 @@ def test_a_worker_keeps_to_one_processor_and_its_master_to_none(shop, tmp_path):
         assert os.sched_getaffinity(live.pid) == os.sched_getaffinity(0)
 
 
-def processor_of(bind: str) -> set[int]:
+def processor_of(bind):
     allowed = os.sched_getaffinity(0)
     keep_to_one_processor(bind)
     try:

@@ -30,7 +30,7 @@ def limiter(seconds, monkeypatch):
     return Limiter("memory://", seconds)
 
 
-def crowd(limiter: Limiter, bucket: Bucket, number: int = MOST) -> None:
+def crowd(limiter, bucket, number=MOST):
     for other in range(number):
         limiter.hit(bucket, f"other {other}")
 
@@ -119,7 +119,7 @@ class Overtaken(Seconds):
     limiter: Limiter | None = None
     other: threading.Thread | None = None
 
-    def __call__(self) -> float:
+    def __call__(self):
         read, limiter, self.limiter = self.at_s, self.limiter, None
         if limiter:
             self.at_s += 0.001

@@ -38,7 +38,7 @@ def limiter(redis, seconds):
     return Limiter(redis.url, time.time, seconds)
 
 
-def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+def messages(caplog):
     return [record.getMessage() for record in caplog.records if "RATE_LIMIT" in record.getMessage()]
 
 
@@ -87,10 +87,10 @@ def test_two_workers_share_each_window_exactly(redis, shop, tmp_path):
     with Live(shop, tmp_path, **two) as live, ThreadPoolExecutor(16) as pool:
         until(lambda: live.log().count("Booting worker") == 2, "the second worker")
 
-        def write(_: int) -> int:
+        def write(_):
             return live.ask("POST", "/payment-links", shop.write_key).status_code
 
-        def fail(_: int) -> int:
+        def fail(_):
             return live.ask("GET", "/balance", NOBODY).status_code
 
         writes, failures = list(pool.map(write, range(90))), list(pool.map(fail, range(60)))
@@ -211,7 +211,7 @@ def test_several_workers_with_windows_in_memory_refuse_to_start(shop, program, w
     assert "BTCPAY_RATE_LIMIT_STORE" in ended.errors and "redis://" in ended.errors
 
 
-def without_driver(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def without_driver(code, **environ):
     return subprocess.run(
         [sys.executable, "-c", f"import sys; sys.modules['redis'] = None; {code}"],
         env=clean_environ(**environ),

@@ -28,7 +28,7 @@ def test_a_visitor_is_counted_as(address, counted):
 
 
 def test_failed_keys_of_one_ipv6_network_share_a_window(shop):
-    def fail(address: str) -> int:
+    def fail(address):
         place = {"REMOTE_ADDR": address}
         return shop.get("/balance", "sk_test_wrong", environ_overrides=place).status_code
 
@@ -43,7 +43,7 @@ def test_pages_of_one_ipv6_network_share_a_window(shop):
     for _ in range(rate_limits.VISITS.limit):
         shop.service.limiter.hit(rate_limits.VISITS, "2001:db8:0:1::/64")
 
-    def visit(address: str) -> int:
+    def visit(address):
         path, place = f"/link/{shop.link()['id']}", {"REMOTE_ADDR": address}
         return shop.client.get(path, environ_base=place).status_code
 

@@ -1,7 +1,7 @@
 """What one explorer may answer to each question, and what is not believed; on a real socket."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,30 +28,28 @@ HTML = "<!doctype html><title>Just a moment...</title>"
 class Heard(http_client.Session):
     """Notes the time-out of each call."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.timeouts: list[float] = []
 
-    def get(self, url: str, timeout_s: float, *others: Any) -> Any:
+    def get(self, url, timeout_s, *others):
         self.timeouts.append(timeout_s)
         return super().get(url, timeout_s, *others)
 
 
 @pytest.fixture
-def server() -> Iterator[FakeEsplora]:
+def server():
     with FakeEsplora() as server:
         server.histories[ADDRESS] = []
         yield server
 
 
 @pytest.fixture
-def explorer(server) -> Esplora:
+def explorer(server):
     return asking(server)
 
 
-def asking(
-    server: FakeEsplora, session: http_client.Session | None = None, network: str = "regtest"
-) -> Esplora:
+def asking(server, session=None, network="regtest"):
     session = session or http_client.Session()
     return Esplora(NETWORKS[network], server.root, session, None, lambda _headers: None)
 
@@ -91,7 +89,7 @@ def test_a_header_is_the_one_of_its_hash_and_anything_else_is_none(server, explo
             explorer.header(block.hash)
 
 
-def views(server: FakeEsplora, *heights: int) -> list[Json]:
+def views(server, *heights):
     """Blocks as a page shows them."""
     return [block_view(server.block_at(height), height) for height in heights]
 
@@ -139,7 +137,7 @@ def test_the_order_on_a_page_does_not_matter(server, explorer):
         assert explorer.headers(None) == truth
 
 
-def of_version(version: int) -> Block:
+def of_version(version):
     return Block(version & 0xFFFFFFFF, "00" * 32, UNKNOWN, 1, 0x207FFFFF, 7, ())
 
 
@@ -151,16 +149,16 @@ def test_a_version_is_shown_signed_or_not(server, explorer, version):
     assert explorer.headers(None) == [ShownHeader(0, block.header)]
 
 
-def at(place: int, **changes: Any) -> Callable[[list[Json]], Any]:
+def at(place, **changes):
     """The page with one entry changed."""
     return lambda page: [v | changes if n == place else v for n, v in enumerate(page)]
 
 
-def lacking(name: str) -> Callable[[list[Json]], Any]:
+def lacking(name):
     return lambda page: [{k: v for k, v in view.items() if k != name} for view in page]
 
 
-def text_of(page: list[Json], old: str, new: str) -> str:
+def text_of(page, old, new):
     text = json.dumps(page)
     assert old in text
     return text.replace(old, new)
@@ -258,15 +256,15 @@ def test_a_block_comes_whole_and_has_more_time_than_other_answers(server):
     assert session.timeouts == [RAW_BLOCK_TIMEOUT_S, REQUEST_TIMEOUT_S] == [60, 20]
 
 
-def chunked(*pieces: bytes) -> bytes:
+def chunked(*pieces):
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     return head + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
 
 
-def sent(raw: bytes) -> Reply:
+def sent(raw):
     """These bytes, head and all, and the connection is closed."""
 
-    def reply(handler: Any) -> None:
+    def reply(handler):
         handler.close_connection = True
         handler.wfile.write(raw)
 
@@ -310,11 +308,11 @@ def test_what_came_is_counted_whole_or_not(server, explorer):
     assert (explorer.bytes_read, explorer.calls) == (sum(sizes) + 500 + 70, 4)
 
 
-def waiting_txs(number: int) -> list[Json]:
+def waiting_txs(number):
     return [tx_of(each, SCRIPT) for each in range(1, number + 1)]
 
 
-def seen(explorer: Esplora) -> list[int]:
+def seen(explorer):
     """The numbers of the transactions that wait."""
     return [int(output.txid, 16) for output in explorer.waiting(ADDRESS, SCRIPT).outputs]
 
@@ -383,19 +381,19 @@ def test_amounts_up_to_all_the_bitcoin_there_can_be_are_believed(server, explore
 GOOD = tx_of(1, SCRIPT)
 
 
-def damaged(**changes: Any) -> list[Json]:
+def damaged(**changes):
     return [GOOD | changes]
 
 
-def without(name: str) -> list[Json]:
+def without(name):
     return [{key: value for key, value in GOOD.items() if key != name}]
 
 
-def paying(value: Any, script: Any = HEX) -> list[Json]:
+def paying(value, script=HEX):
     return damaged(vout=[{"scriptpubkey": script, "value": value}])
 
 
-def in_block(**changes: Any) -> list[Json]:
+def in_block(**changes):
     return damaged(status=tx_of(1, SCRIPT, height=999)["status"] | changes)
 
 
@@ -515,7 +513,7 @@ def test_a_page_that_would_take_much_memory_is_not_read(server, explorer):
         explorer.waiting(ADDRESS, SCRIPT)
 
 
-def to_us(outputs: int, **fields: Any) -> list[Json]:
+def to_us(outputs, **fields):
     return [tx_of(1, SCRIPT, vout=[{"scriptpubkey": HEX, "value": 330}] * outputs, **fields)]
 
 

@@ -1,7 +1,7 @@
 """Several explorers as one, on real sockets: failing over, who is asked, and what it costs."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from fake_esplora import FakeEsplora, dropped, say, silent, slow, tx_of
@@ -20,30 +20,30 @@ SCRIPT = bytes.fromhex("0014751e76e8199196d454941c45d1b3a323f1433bd6")
 
 
 @pytest.fixture
-def first() -> Iterator[FakeEsplora]:
+def first():
     with FakeEsplora() as server:
         server.histories[ADDRESS] = []
         yield server
 
 
 @pytest.fixture
-def second() -> Iterator[FakeEsplora]:
+def second():
     """The explorer behind the first; it knows one transaction, number 7, that waits."""
     with FakeEsplora() as server:
         server.histories[ADDRESS] = [tx_of(7, SCRIPT, 77)]
         yield server
 
 
-def client(*servers: FakeEsplora) -> Explorers:
+def client(*servers):
     roots = [server.root for server in servers]
     return Explorers(REGTEST, roots, http_client.Session(), pause=lambda _: None)
 
 
-def calls_of(explorers: Explorers) -> int:
+def calls_of(explorers):
     return sum(one.calls for one in explorers.all)
 
 
-def found(explorers: Explorers) -> list[int]:
+def found(explorers):
     """The numbers of the transactions that wait and pay the address."""
     outputs = explorers.waiting(ADDRESS, SCRIPT).outputs
     return [int(output.txid, 16) for output in outputs]
@@ -64,7 +64,7 @@ def test_what_cannot_be_believed_is_asked_of_the_next_explorer(first, second, re
 
 
 def test_a_question_that_breaks_in_the_middle_is_asked_whole_of_the_next_explorer(first, second):
-    def question(one: Esplora) -> tuple[str, bytes]:
+    def question(one):
         hash = one.tip_hash()
         return hash, one.raw_block(hash)
 
@@ -76,7 +76,7 @@ def test_a_question_that_breaks_in_the_middle_is_asked_whole_of_the_next_explore
 
 
 def test_who_asks_may_refuse_an_answer_and_the_next_explorer_is_asked(first, second):
-    def question(one: Esplora) -> int:
+    def question(one):
         height = one.tip_height()
         if height < 2000:
             raise ProofFailed("that is nothing")
@@ -148,7 +148,7 @@ class Impatient(Explorers):
     hedge_s = late_s = 0.2
 
 
-def impatient(*servers: FakeEsplora) -> Impatient:
+def impatient(*servers):
     roots = [server.root for server in servers]
     return Impatient(REGTEST, roots, http_client.Session(4), pause=lambda _: None)
 
@@ -225,7 +225,7 @@ def test_a_walk_of_many_answers_is_cut_by_that_time(first, monkeypatch):
     monkeypatch.setattr(endpoint, "MOST_CHAIN_S", 0.5)
     first.instead = lambda _: slow(0.2, say("1000"))
 
-    def walk(one: Esplora) -> None:
+    def walk(one):
         while True:
             one.tip_height()
 

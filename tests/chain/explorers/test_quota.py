@@ -1,11 +1,9 @@
 """The quota of calls: counted across runs and processes, and what an explorer's refusal costs."""
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
-from builders import Clock, Shop, at_once
+from builders import at_once
 from fake_esplora import FakeEsplora, dropped, say
 
 from btcpay.chain import pool
@@ -25,29 +23,29 @@ NAME = "explorer:3000/api"
 
 
 @pytest.fixture
-def make(shop: Shop, clock: Clock) -> Callable[..., Quota]:
+def make(shop, clock):
     """A quota on the shop's database, as every new process has one."""
     return lambda per_hour=100: Quota(shop.service.db, per_hour, clock)
 
 
 @pytest.fixture
-def esplora() -> Iterator[FakeEsplora]:
+def esplora():
     with FakeEsplora() as server:
         yield server
 
 
 @pytest.fixture
-def second() -> Iterator[FakeEsplora]:
+def second():
     with FakeEsplora() as server:
         yield server
 
 
-def spend(quota: Quota, calls: int, name: str = NAME) -> None:
+def spend(quota, calls, name=NAME):
     for _ in range(calls):
         quota.take(name)
 
 
-def left(quota: Quota, *names: str) -> int:
+def left(quota, *names):
     return quota.allowance(names or [NAME]).left
 
 
@@ -77,7 +75,7 @@ def test_each_explorer_has_a_quota_of_its_own(make):
 
 
 def test_processes_that_spend_at_the_same_time_share_one_quota(shop, clock):
-    def taken(_: int) -> int:
+    def taken(_):
         db = open_database(shop.service.settings.database_url)
         quota, calls = Quota(db, 100, clock), 0
         with contextlib.suppress(Spent):
@@ -132,7 +130,7 @@ def test_old_minutes_are_forgotten(shop, make, clock):
     assert len(shop.service.db.rows(ExplorerUse.select())) == 1
 
 
-def client(quota: Quota | None, *servers: FakeEsplora, paused: list[float] | None = None) -> Any:
+def client(quota, *servers, paused=None):
     pause = (lambda s: None) if paused is None else paused.append
     return Explorers(REGTEST, [s.root for s in servers], http_client.Session(4), quota, pause)
 
@@ -169,7 +167,7 @@ def test_who_says_too_many_is_asked_no_more_in_this_run(make, esplora, second, s
     assert len(esplora.asked) == 1
 
 
-def refusals(make: Any, esplora: FakeEsplora, clock: Clock, minutes: list[float]) -> int:
+def refusals(make, esplora, clock, minutes):
     """Runs after so many minutes each; how often the explorer was asked."""
     for pause in minutes:
         clock.move(minutes=pause)
@@ -214,7 +212,7 @@ def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora
     monkeypatch.setattr(pool.time, "monotonic", lambda: now[0])
     now, paused = [100.0], []
 
-    def wait(seconds: float) -> None:
+    def wait(seconds):
         paused.append(seconds)
         now[0] += seconds
 
@@ -236,7 +234,7 @@ def test_a_rate_limiter_that_lets_the_first_calls_through_is_left_alone_longer_t
 ):
     tokens = [0]
 
-    def limited(_: str) -> Any:
+    def limited(_):
         tokens[0] -= 1
         return None if tokens[0] >= 0 else say("slow down", 429)
 
@@ -259,7 +257,7 @@ def test_calls_that_fail_together_count_as_one_failure(esplora):
     esplora.instead = lambda _: say("oops", 500)
     explorers = client(None, esplora)
 
-    def fails(_: int) -> None:
+    def fails(_):
         with pytest.raises(ExplorerError):
             explorers.ask(Esplora.tip_height)
 

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 from builders import REGTEST
-from fake_esplora import Till
 from fake_peer import FakePeer, chain_of, false_block, of
 from tunnels import Socks
 
@@ -41,12 +40,12 @@ def test_eight_of_different_networks_are_chosen():
 
 
 @pytest.fixture
-def auto(till: Till):
+def auto(till):
     """The database, and settings with which peers are looked up; what the seeds name."""
     named: dict[str, list[str]] = {}
     settings = replace(till.settings, network=NETWORKS["mainnet"], peers=(AUTO,))
 
-    def chosen(later: timedelta = timedelta(), **changes: object) -> list[str]:
+    def chosen(later=timedelta(), **changes):
         changed = replace(settings, **changes)
         now = till.clock() + later
         return book.chosen(till.shop.service.db, changed, now, lambda name, _: named.get(name, []))
@@ -134,7 +133,7 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
 def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(till):
     places, db = ("10.0.0.5:8333", "10.0.0.6:8333"), till.shop.service.db
 
-    def said(*wanted: str) -> list[tuple[str, str]]:
+    def said(*wanted):
         settings = replace(till.settings, peers=wanted or places)
         shop = Examined(settings, {}, till.clock, lambda _: 0)
         return [(one.colour, one.sentence) for one in examined(shop, db)]

@@ -1,7 +1,7 @@
 """Listening to nodes that announce, on real sockets: what counts, and what bad ones cost."""
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
@@ -17,7 +17,7 @@ from btcpay.chain.peers.listener import MOST_HELD_BYTES, MOST_TAKEN_BYTES, Liste
 Open = Callable[..., FakePeer]
 
 
-def transaction(number: int, outputs: int = 1) -> Tx:
+def transaction(number, outputs=1):
     coin = TxIn(Outpoint(f"{number:064x}", 0), b"", 0)
     return Tx(2, (coin,), (TxOut(1000, b"\x00\x14" + bytes(20)),) * outputs, 0)
 
@@ -25,18 +25,18 @@ def transaction(number: int, outputs: int = 1) -> Tx:
 class Hearing:
     """A listener, and the txids that it has heard, in order."""
 
-    def __init__(self, *peers: FakePeer) -> None:
+    def __init__(self, *peers):
         self.peers = peers
         places = [peer.place for peer in peers]
         self.listener = Listener(REGTEST, lambda: places, lambda: datetime.now(UTC))
         self._heard: list[str] = []
         self.listener.listen(True)
 
-    def heard(self) -> list[str]:
+    def heard(self):
         self._heard += [txid_hex(one.parts.txids[0]) for one in self.listener.take()]
         return self._heard
 
-    def announced(self, tx: Tx, *by: FakePeer) -> None:
+    def announced(self, tx, *by):
         """These announce it, and are asked for it."""
         for peer in by:
             until(lambda peer=peer: peer.listeners, "the greeting")
@@ -46,20 +46,20 @@ class Hearing:
 
 
 @pytest.fixture
-def open_peer() -> Iterator[Open]:
+def open_peer():
     with ExitStack() as stack:
 
-        def opened(bad: Bad = honest, **more: int) -> FakePeer:
+        def opened(bad=honest, **more):
             return stack.enter_context(FakePeer(lambda: [None], lambda: 0, bad, **more))
 
         yield opened
 
 
 @pytest.fixture
-def listen() -> Iterator[Callable[..., Hearing]]:
+def listen():
     with ExitStack() as stack:
 
-        def opened(*peers: FakePeer) -> Hearing:
+        def opened(*peers):
             hearing = Hearing(*peers)
             stack.callback(hearing.listener.listen, False)
             return hearing
@@ -98,20 +98,20 @@ def test_one_peer_is_enough_where_one_is_set_and_what_waits_is_asked_for(open_pe
     until(lambda: transaction(2).txid in hearing.heard(), "another")
 
 
-def once_greeted(bad: Callable[[FakePeer, socket.socket], None]) -> Bad:
+def once_greeted(bad):
     return of("verack", lambda peer, sock, command, body: bool(bad(peer, sock)))
 
 
-def sends(command: str, body: bytes) -> Bad:
+def sends(command, body):
     return once_greeted(lambda peer, sock: peer.send(sock, command, body))
 
 
-def drips(peer: FakePeer, sock: socket.socket) -> None:
+def drips(peer, sock):
     while not peer.released.wait(0.05):
         sock.sendall(b"\xfa")
 
 
-def invents(peer: FakePeer, sock: socket.socket) -> None:
+def invents(peer, sock):
     """Without an end."""
     number = 9
     while not peer.released.is_set():
@@ -151,7 +151,7 @@ def test_a_flood_is_left_and_only_so_much_of_it_is_held(open_peer, listen, caplo
     until(lambda: listener._held_bytes >= MOST_HELD_BYTES, "as much as is held")
     sizes = []
 
-    def is_left() -> bool:
+    def is_left():
         assert listener._held_bytes < MOST_HELD_BYTES + most
         sizes.append(sum(one.size for one in listener.take()))
         return "sends much more than there can be" in caplog.text

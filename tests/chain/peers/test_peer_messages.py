@@ -91,7 +91,7 @@ def test_a_version_that_is_cut_is_malformed(cut):
 
 
 def test_a_head_of_another_network_or_of_too_many_bytes_is_malformed():
-    def head(magic: bytes, command: bytes, size: int) -> bytes:
+    def head(magic, command, size):
         return magic + command.ljust(12, b"\x00") + size.to_bytes(4, "little") + bytes(4)
 
     for command, size in [(b"block", 4_000_000), (b"verack", 0), (b"any", 4_000_000)]:

@@ -3,18 +3,16 @@
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
-from fake_esplora import LiedTo
-from fake_peer import Bad, Blocks, FakePeer, chain_of, false_block, headers_body, honest, of
+from fake_peer import Bad, FakePeer, chain_of, false_block, headers_body, honest, of
 from rival import Rival
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.peers.pool import Peers
-from btcpay.check.report import Report
 from btcpay.http import http_client
 from btcpay.proofs.document import check_document
 from storage.queries import blocks, payments
@@ -29,13 +27,13 @@ class Hasty(Peers):
 
 
 @pytest.fixture
-def shop(lied_to: Callable[..., LiedTo]) -> Iterator[tuple[LiedTo, Open]]:
+def shop(lied_to):
     """A shop, and what opens nodes of the network; its explorer is never to be asked."""
     till = lied_to()
     till.mine()
     with ExitStack() as stack:
 
-        def open_peer(bad: Bad = honest, seen: Blocks | None = None, **more: bytes) -> FakePeer:
+        def open_peer(bad=honest, seen=None, **more):
             return stack.enter_context(
                 FakePeer(seen or chain_of(till), lambda: till.now, bad, **more)
             )
@@ -43,7 +41,7 @@ def shop(lied_to: Callable[..., LiedTo]) -> Iterator[tuple[LiedTo, Open]]:
         yield till, open_peer
 
 
-def check(till: LiedTo, *peers: FakePeer) -> Report:
+def check(till, *peers):
     """A whole run over these peers alone."""
     db, network = till.shop.service.db, till.settings.network
     places = tuple(peer.place for peer in peers)
@@ -85,7 +83,7 @@ def test_blocks_of_a_pause_come_from_several_peers_at_once(shop):
     till, open_peer = shop
     asked, four = set[bytes](), threading.Event()
 
-    def held(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+    def held(peer, sock, command, body):
         if command == "getdata" and asked:
             asked.add(body)
             if len(asked) == 5:
@@ -143,11 +141,11 @@ def test_no_block_from_the_future_ends_an_invoice_before_its_deadline(shop):
     assert check(till, peer).changed == {invoice["id"]: "expired"}
 
 
-def never(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+def never(peer, sock, command, body):
     return peer.released.wait()
 
 
-def drips(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+def drips(peer, sock, command, body):
     whole = peer.magic + command.encode().ljust(12, b"\x00") + b"\x40\x00\x00\x00"
     for byte in whole + bytes(68):
         sock.sendall(bytes([byte]))
@@ -156,8 +154,8 @@ def drips(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> boo
     return True
 
 
-def floods(kind: str, size: int) -> Bad:
-    def flood(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+def floods(kind, size):
+    def flood(peer, sock, command, body):
         while not peer.released.is_set():
             peer.send(sock, kind, bytes(size))
         return True
@@ -165,8 +163,8 @@ def floods(kind: str, size: int) -> Bad:
     return of("getheaders", flood)
 
 
-def shows(change: Callable[[list[bytes]], Sequence[bytes]]) -> Bad:
-    def lie(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+def shows(change):
+    def lie(peer, sock, command, body):
         headers = [block.header for block in peer.blocks()[-4:]]
         peer.send(sock, "headers", headers_body(change(headers)))
         return True
@@ -174,14 +172,14 @@ def shows(change: Callable[[list[bytes]], Sequence[bytes]]) -> Bad:
     return of("getheaders", lie)
 
 
-def hangs_up_amid_a_block(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+def hangs_up_amid_a_block(peer, sock, command, body):
     sock.sendall(peer.magic + b"block".ljust(12, b"\x00") + b"\x00\x10\x00\x00" + bytes(400))
     sock.shutdown(socket.SHUT_RDWR)
     return True
 
 
-def says(raw: bytes) -> Bad:
-    def say(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+def says(raw):
+    def say(peer, sock, command, body):
         sock.sendall(raw)
         return True
 

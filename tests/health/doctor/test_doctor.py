@@ -17,7 +17,7 @@ from findings import PLENTY, found
 from btcpay.health.doctor.disk import free_space, is_its_own, modes
 from btcpay.health.doctor.explorers import Probe, judge_tip
 from btcpay.health.doctor.explorers import clock as clock_findings
-from btcpay.health.doctor.finding import Finding, Shop
+from btcpay.health.doctor.finding import Shop
 from btcpay.health.doctor.records import gaps, totals
 from btcpay.health.doctor.settings import findings, masked
 from btcpay.merchants.account import derive
@@ -29,11 +29,11 @@ from storage.queries import merchants, meta
 from storage.queries.totals import balances
 
 
-def colours(till: Till, **environ: str) -> dict[str, str]:
+def colours(till, **environ):
     return {name: finding.colour for name, finding in found(till, **environ).items()}
 
 
-def explorer_of(till: Till) -> str:
+def explorer_of(till):
     return till.settings.explorers[0]
 
 
@@ -55,7 +55,7 @@ def test_a_healthy_shop_is_green_and_the_command_says_so(till):
 def test_what_is_found_is_shown_while_an_explorer_is_silent(till):
     is_shown, shown_first = threading.Event(), []
 
-    def silent(_: str) -> object:
+    def silent(_):
         shown_first.append(is_shown.wait(15))
         return say("", 500)
 
@@ -85,7 +85,7 @@ def test_the_calls_are_bounded_and_counted_in_the_quota(lied_to, clock):
     assert len(till.liar.asked) == 14
 
 
-def damaged(path: Path, till: Till) -> None:
+def damaged(path, till):
     for _ in range(20):
         till.shop.invoice()
     Terminal(till).run("backup", str(path))
@@ -138,7 +138,7 @@ def test_another_programs_or_networks_database_is_red(change, sentence, remedy, 
     assert Terminal(till).json("doctor", status=1)[0]["name"] == "database"
 
 
-def of_file(path: Path, free_bytes: int = PLENTY) -> Shop:
+def of_file(path, free_bytes=PLENTY):
     """A shop on a file of SQLite's; the file alone is there."""
     read = settings.read({"BTCPAY_DATABASE_URL": f"sqlite:///{path}"})
     return Shop(read, {}, Clock(), lambda _: free_bytes)
@@ -315,7 +315,7 @@ def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to):
     height = till.sandbox.chain.ledger.height
     behind = {"by": 3}
 
-    def newest(_: object) -> object:
+    def newest(_):
         return requests.get(f"{till.liar.honest}/blocks/{height - behind['by']}", timeout=60).json()
 
     till.liar.lies["/blocks$"] = newest
@@ -414,7 +414,7 @@ def test_a_used_address_ahead_of_the_counter_is_red(ahead, colour, till):
         assert f"number {index} is used" in finding.sentence and "--in-place" in finding.remedy
 
 
-def sources(*urls: str) -> dict[str, str]:
+def sources(*urls):
     return {"BTCPAY_PRICE_SOURCES": " ".join(f"{url}#/usd" for url in urls)}
 
 
@@ -501,7 +501,7 @@ def test_a_setting_is_shown_without_its_secrets(till):
 EXAMPLE = {"BTCPAY_BASE_URL": "https://pay.example.com"}  # as the documents have it
 
 
-def look_at_environment(**environ: str) -> dict[str, Finding]:
+def look_at_environment(**environ):
     shop = Shop(settings.read(environ), environ, Clock(), lambda _: PLENTY)
     return {finding.name: finding for finding in findings(shop)}
 

@@ -4,13 +4,11 @@ import json
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import requests
 from bitcoin_node import why_not_installed
 from paths import TESTS
-from playground import Playground
 from programs import done
 from registry import UV, asked
 
@@ -19,7 +17,7 @@ PYTHON_GENERATOR = "openapi-python-client==0.29.1"
 
 
 @pytest.fixture(scope="module")
-def document(playground: Playground, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def document(playground, tmp_path_factory):
     """The description, as the running service gives it."""
     path = tmp_path_factory.mktemp("document") / "openapi.json"
     path.write_text(json.dumps(requests.get(f"{playground.api}/openapi.json", timeout=60).json()))

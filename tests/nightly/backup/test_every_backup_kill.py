@@ -9,56 +9,55 @@ import os
 import shutil
 import signal
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import postgres
 import psycopg
 import pytest
-from fake_esplora import Terminal, Till
+from fake_esplora import Terminal
 from forge import Forge, command_line, fork_for_each_order
 from other_database import backed_up, change, content, lived_in, rows_of
 
 from storage import versions
 
 
-def kill(what: str) -> None:
+def kill(what):
     os.write(2, f"killed {what}\n".encode())
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def die(order: dict[str, Any]) -> None:
+def die(order):
     """The command line, killed before the statement or row of this number, or before this text.
 
     Or amid the last copy's pages. One that lives says how many statements and rows there were.
     """
     numbers, copies_begun = itertools.count(1), itertools.count(1)
 
-    def count(sql: Any) -> None:
+    def count(sql):
         if next(numbers) == order["at"] or sql == order["at"]:
             kill(f"before {sql}")
 
     class Mortal(sqlite3.Connection):
-        def backup(self, target: sqlite3.Connection, **_: Any) -> None:
+        def backup(self, target, **_):
             pages, is_last = itertools.count(1), next(copies_begun) == 3
 
-            def progress(*_: int) -> None:
+            def progress(*_):
                 if is_last and next(pages) == order["page"]:
                     kill(f"at page {order['page']}")
 
             super().backup(target, pages=1, progress=progress)
 
-    def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+    def connect(*args, **kwargs):
         connection = opened(*args, **kwargs | {"factory": Mortal})
         connection.set_trace_callback(count)
         return connection
 
-    def counted(kind: type, name: str) -> None:
+    def counted(kind, name):
         living: Callable[..., Any] = getattr(kind, name)
 
-        def method(self: Any, said: Any, *args: Any, **kwargs: Any) -> Any:
+        def method(self, said, *args, **kwargs):
             count(said)
             return living(self, said, *args, **kwargs)
 
@@ -76,11 +75,11 @@ def die(order: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def restore(till: Till) -> Iterator[Callable[..., str]]:
+def restore(till):
     """What a process says that restores the file into a database, and may die."""
     with closing(Forge(__file__)) as forge:
 
-        def run(file: Path, url: str, at: int | str = 0, page: int = 0) -> str:
+        def run(file, url, at=0, page=0):
             environ = Terminal(till).environ | {"BTCPAY_DATABASE_URL": url}
             more = {"at": at, "page": page, "server": url.startswith("postgresql")}
             return forge.run(environ, ["restore", str(file), "--yes"], **more).errors

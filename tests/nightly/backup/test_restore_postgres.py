@@ -9,14 +9,11 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import postgres
 import pytest
-from builders import Clock, TickerServer
 from databases import raw
-from fake_esplora import Terminal, Till, open_till
+from fake_esplora import Terminal, open_till
 from other_database import on, stop
 from paths import PROJECT
 
@@ -29,13 +26,13 @@ BACKUP = (PROJECT / "docs/operators/backup.md").read_text(encoding="utf-8")
 NEW = "createdb --owner btcpay --encoding UTF8 --template template0 btcpay"
 
 
-def commands(lines: str) -> str:
+def commands(lines):
     """The commands of a block, one a line; what makes a user or installs is left out."""
     found = re.findall(r"^\$ (.*)$", lines, re.M)
     return "\n".join(line for line in found if not re.search("createuser|pip install", line))
 
 
-def blocks(heading: str) -> list[str]:
+def blocks(heading):
     """The commands of each block below a heading of docs/operators/backup.md."""
     section = BACKUP.partition(f"{heading}\n")[2].partition("\n## ")[0]
     return [commands(lines) for lines in re.findall(r"```console\n(.*?)```", section, re.S)]
@@ -51,7 +48,7 @@ FAILOVER = commands(re.search(r"```console\n(.*?)```", PAGE, re.S)[1])
 class Machine:
     """A shell in a folder, with PostgreSQL's programs; `sudo` and `systemctl` do not matter."""
 
-    def __init__(self, folder: Path, environ: dict[str, str]) -> None:
+    def __init__(self, folder, environ):
         self.folder, self.port = folder, postgres.server().port
         tools = folder / "tools"
         tools.mkdir()
@@ -71,7 +68,7 @@ class Machine:
             "PGDATABASE": "postgres",
         }
 
-    def run(self, script: str, status: int = 0, **environ: str) -> str:
+    def run(self, script, status=0, **environ):
         """All that it said; it stops at the first command that fails."""
         script = re.sub(r"(127\.0\.0\.1|10\.0\.0\.6):5432", f"127.0.0.1:{self.port}", script)
         ended = subprocess.run(
@@ -89,7 +86,7 @@ class Machine:
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
+def url():
     """What BTCPAY_DATABASE_URL says of the database that has the documents' name."""
     url = postgres.server().url("btcpay")
     yield url
@@ -98,7 +95,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.fixture
-def till(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+def till(url, tmp_path, ticker, clock):
     """A shop on a database that was made as README says."""
     Machine(tmp_path, {"BTCPAY_DATABASE_URL": url}).run(f"{NEW}\nbtcpay migrate")
     with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
@@ -107,17 +104,17 @@ def till(url: str, tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterat
 
 
 @pytest.fixture
-def machine(till: Till, tmp_path: Path) -> Machine:
+def machine(till, tmp_path):
     (tmp_path / "machine").mkdir()
     return Machine(tmp_path / "machine", till.shop.environ)
 
 
 @contextlib.contextmanager
-def selling(till: Till) -> Iterator[None]:
+def selling(till):
     """Two threads that make invoices meanwhile: fewer than a restore looks ahead."""
     stop = threading.Event()
 
-    def sell() -> None:
+    def sell():
         for _ in range(40):
             if not stop.is_set():
                 till.shop.invoice()
@@ -133,12 +130,12 @@ def selling(till: Till) -> Iterator[None]:
             thread.join()
 
 
-def addresses(till: Till) -> list[str]:
+def addresses(till):
     rows = till.shop.sql("SELECT deposit_address FROM invoice ORDER BY address_index").fetchall()
     return [address for (address,) in rows]
 
 
-def next_index(till: Till) -> int:
+def next_index(till):
     return till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)["next_index"]
 
 

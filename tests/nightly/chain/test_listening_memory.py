@@ -1,10 +1,8 @@
 """What `btcpay check --watch` holds at most while peers that agree with each other flood it."""
 
 import re
-import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -23,7 +21,7 @@ FLOODING = 4
 
 
 @cache
-def wide(number: int) -> Tx:
+def wide(number):
     """Pays 12,000 scripts that could be ours, none twice."""
     scripts = (b"\x00\x14" + (number << 20 | n).to_bytes(20, "big") for n in range(12_000))
     coin = TxIn(Outpoint(f"{number + 1:064x}", 0), b"", 0)
@@ -31,13 +29,13 @@ def wide(number: int) -> Tx:
 
 
 @cache
-def long(number: int) -> Tx:
+def long(number):
     """Spends 9,000 coins."""
     coins = tuple(TxIn(Outpoint(f"{number + 1:064x}", n), b"", 0) for n in range(9_000))
     return Tx(2, coins, (TxOut(1000, b"\x00\x14" + bytes(20)),), 0)
 
 
-def ids(peer: FakePeer, sock: socket.socket) -> Iterator[None]:
+def ids(peer, sock):
     number = 0
     while True:
         number += 1
@@ -45,8 +43,8 @@ def ids(peer: FakePeer, sock: socket.socket) -> Iterator[None]:
         yield peer.send(sock, "inv", getdata_body(TX, hashes))
 
 
-def made_by(make: Callable[[int], Tx]) -> Callable[..., Iterator[None]]:
-    def sent(peer: FakePeer, sock: socket.socket) -> Iterator[None]:
+def made_by(make):
+    def sent(peer, sock):
         for number in range(10**6):
             made = make(number % 80)
             peer.send(sock, "inv", getdata_body(TX, [txid_bytes(made.txid)]))
@@ -62,7 +60,7 @@ FLOODS = {"ids": ids, "scripts": made_by(wide), "coins": made_by(long)}
 def test_less_than_200_mb_and_a_payment_is_seen_beside_it(till, tmp_path, flood):
     log = tmp_path / "log"
 
-    def floods(peer: FakePeer, sock: socket.socket, command: str, body: bytes) -> bool:
+    def floods(peer, sock, command, body):
         if command == "verack" and sock in peer.listeners:
             for _ in flood(peer, sock):
                 pass

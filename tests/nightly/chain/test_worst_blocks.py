@@ -29,7 +29,7 @@ class Heavy:
     txs: tuple = ()
 
     @classmethod
-    def on(cls, rival: Rival, raw: bytes) -> "Heavy":
+    def on(cls, rival, raw):
         made = cls(rival.blocks[-1].hash, rival.till.now)
         made.merkle_root = parse_header(raw[:80]).merkle_root
         fields = made.version, made.previous, made.merkle_root, made.time, made.bits
@@ -60,12 +60,12 @@ def test_a_run_reads_the_worst_block_and_the_payment_after_it(lied_to, name):
     assert memory_kb() - before_kb < 400_000
 
 
-def memory_kb() -> int:
+def memory_kb():
     """The most that this process ever held."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def spending(number: int, *outputs: TxOut) -> Tx:
+def spending(number, *outputs):
     origin = TxIn(Outpoint(f"{number:064x}", 0), b"", 0xFFFFFFFF)
     return Tx(2, (origin,), outputs, 0)
 

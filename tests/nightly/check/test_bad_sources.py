@@ -8,7 +8,7 @@ import time
 
 import pytest
 from bad_sources import KINDS, OLD
-from fake_esplora import Json, LiedTo
+from fake_esplora import LiedTo
 from measured import check
 
 from storage.queries import invoices
@@ -17,7 +17,7 @@ MOST_S, MOST_MB = 60, 200
 LOOKING = 6
 
 
-def paid_after_s(till: LiedTo, invoice: Json, found: list[float]) -> None:
+def paid_after_s(till, invoice, found):
     """Adds the seconds until it is paid; the test's bound ends the wait."""
     began_s = time.monotonic()
     while time.monotonic() - began_s < 2 * MOST_S:

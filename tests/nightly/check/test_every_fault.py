@@ -5,7 +5,7 @@ matter who asks in which order; and each world is compared with one that nothing
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,10 +14,7 @@ from scenes import (
     NOISE,
     NOTICED,
     SCENES,
-    Fault,
     Rows,
-    Scene,
-    World,
     assert_nothing_else,
     assert_sound,
     differences,
@@ -35,12 +32,12 @@ SEEN = {"seen", "vanished", "seen again", "moved"}
 SEEN |= {"invoice.payment_seen", "invoice.payment_vanished"}
 
 
-def empty(truth: bytes) -> Reply:
+def empty(truth):
     """Nothing where there was something: a list without entries, or no text."""
     return say("[]" if truth[:1] in (b"[", b"{") else "")
 
 
-def half(truth: bytes) -> Reply:
+def half(truth):
     """Promises all of it."""
     promised = {"Content-Length": str(len(truth)), "Connection": "close"}
     return say(truth[: len(truth) // 2], 200, **promised)
@@ -62,7 +59,7 @@ LIES = ("an empty answer", "a stale tip")
 STALE = 10  # blocks: more than any explorer may be behind
 
 
-def faults_for(scene: Scene, calls: list[str]) -> Iterator[tuple[int, str, Answer]]:
+def faults_for(scene, calls):
     """For each call its number, what goes wrong, and the answer."""
     stale = scene.till.sandbox.chain.ledger.hashes[-1 - STALE]
     for number, path in enumerate(calls, 1):
@@ -72,13 +69,13 @@ def faults_for(scene: Scene, calls: list[str]) -> Iterator[tuple[int, str, Answe
 
 
 @pytest.fixture(params=SCENES, ids=lambda prepare: prepare.__name__.replace("_", " "))
-def scene(request, tmp_path, ticker, clock, caplog) -> Iterator[Scene]:
+def scene(request, tmp_path, ticker, clock, caplog):
     caplog.set_level(logging.CRITICAL)  # each fault is a line in the log, and there are hundreds
     with open_scene(request.param, tmp_path, ticker, clock) as opened:
         yield opened
 
 
-def check_until_settled(world: World) -> Rows:
+def check_until_settled(world):
     """Clean checks: the second looks again for what waits, and the third ends what it misses.
 
     They take half an hour, so that a block's payments still have a price. Payers look at their
@@ -96,7 +93,7 @@ def check_until_settled(world: World) -> Rows:
 class Trial:
     """The check of a scene: once undisturbed, then with one fault after another."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene):
         self.scene, self.before = scene, state(scene.before)
         with scene.world() as world:
             assert world.till.check().complete
@@ -105,7 +102,7 @@ class Trial:
             self.end = check_until_settled(world)
         self._ends: dict[str, Rows] = {}
 
-    def disturb(self, what: str, fault: Fault, is_met: Callable[[list[str]], bool]) -> None:
+    def disturb(self, what, fault, is_met):
         """One check with this fault, then clean ones; what is wrong is told with `what` failed."""
         __tracebackhide__ = True
         with self.scene.world(fault) as world:
@@ -121,7 +118,7 @@ class Trial:
             except AssertionError as error:
                 raise AssertionError(f"after {what}: {error}") from error
 
-    def _end_of(self, world: World) -> Rows:
+    def _end_of(self, world):
         """From equal states the same checks go on: each is taken to its end once."""
         reached = repr(state(world.url, NOISE - {"checked_at", "failures", "failed_at"}))
         if reached not in self._ends:
@@ -130,7 +127,7 @@ class Trial:
         return self._ends[reached]
 
 
-def _told(rows: Rows, what: str) -> Rows:
+def _told(rows, what):
     """What has to be the same; after a lie not how often money was seen.
 
     Money that waits vanishes by an empty answer, and is seen again.
@@ -143,18 +140,18 @@ def _told(rows: Rows, what: str) -> Rows:
     }
 
 
-def all_of(trials: list[Callable[[], None]]) -> None:
+def all_of(trials):
     """Runs all of them, some at once; the first that fails fails the test."""
     with ThreadPoolExecutor(WORKERS) as pool:
         for future in [pool.submit(trial) for trial in trials]:
             future.result()
 
 
-def nth(number: int, answer: Answer) -> Fault:
+def nth(number, answer):
     return lambda count, _path, truth: answer(truth) if count == number else None
 
 
-def every(path: str, answer: Answer) -> Fault:
+def every(path, answer):
     return lambda _count, asked, truth: answer(truth) if asked == path else None
 
 

@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from builders import Clock
 from dying import die_before
-from fake_esplora import Terminal, Till
+from fake_esplora import Terminal
 from forge import Forge, command_line, fork_for_each_order
 from scenes import (
     NOISE,
@@ -47,7 +46,7 @@ PROCESSES = 2  # that die at the same time, each in a world of its own
 # The processes that die
 
 
-def live(order: dict[str, Any]) -> None:
+def live(order):
     """Does what is ordered, until it is killed."""
     signal.alarm(60)  # one that hangs fails the test and does not hold it up
     die_before(order.get("moment"))
@@ -56,7 +55,7 @@ def live(order: dict[str, Any]) -> None:
     command_line(order)
 
 
-def _post(path: str, key: str, at: str, body: str) -> int:
+def _post(path, key, at, body):
     """Writes the answer to standard output; the exit status is the HTTP status's first digit."""
     clock = Clock()
     clock.at = datetime.fromisoformat(at)
@@ -70,7 +69,7 @@ def _post(path: str, key: str, at: str, body: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def forges() -> Iterator[list[Forge]]:
+def forges():
     with contextlib.ExitStack() as stack:
         made = [Forge(__file__) for _ in range(PROCESSES)]
         for forge in made:
@@ -88,13 +87,13 @@ class Deaths:
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _over: threading.Event = field(default_factory=threading.Event)
 
-    def all(self, forges: list[Forge], words: list[str], status: int = 0) -> int:
+    def all(self, forges, words, status=0):
         """How many there were; `status` is what the one that survives ends with."""
         with ThreadPoolExecutor(len(forges)) as pool:
             each = [pool.submit(self._go_on, forge, words, status) for forge in forges]
             return sum(future.result() for future in each)
 
-    def _go_on(self, forge: Forge, words: list[str], status: int) -> int:
+    def _go_on(self, forge, words, status):
         deaths = 0
         try:
             while not self._over.is_set():
@@ -103,7 +102,7 @@ class Deaths:
             self._over.set()
         return deaths
 
-    def _dies(self, forge: Forge, words: list[str], number: int, status: int) -> bool:
+    def _dies(self, forge, words, number, status):
         with self.scene.world() as world:
             ended = forge.run(world.environ, words, moment=number)
             try:
@@ -118,7 +117,7 @@ class Deaths:
                 raise AssertionError(f"moment {number}, {ended.errors}: {error}") from error
 
 
-def settled(world: World) -> Rows:
+def settled(world):
     """The end of a world, but for the moments at which something was noticed."""
     return state(world.url, NOISE | NOTICED)
 
@@ -126,7 +125,7 @@ def settled(world: World) -> Rows:
 class Trial:
     """A command that dies, and is given again: it ends as where it was given once."""
 
-    def __init__(self, scene: Scene, forge: Forge, words: list[str], times: int = 1) -> None:
+    def __init__(self, scene, forge, words, times=1):
         self.words, self._times = words, times
         self._before = state(scene.before)
         self._ends: dict[str, Rows] = {}
@@ -137,7 +136,7 @@ class Trial:
             self._end = settled(world)
         self.deaths = Deaths(scene, self.after_death, self.after_life)
 
-    def after_death(self, forge: Forge, world: World) -> None:
+    def after_death(self, forge, world):
         """What died has left nothing half done, and its successor does the rest."""
         assert_sound(world.url)
         assert_nothing_else(state(world.url), self._before, self._end)
@@ -149,11 +148,11 @@ class Trial:
             self._ends[reached] = settled(world)
         assert differences(self._ends[reached], self._end) == []
 
-    def after_life(self, forge: Forge, world: World) -> None:
+    def after_life(self, forge, world):
         self._again(forge, world, self._times - 1)
         assert differences(settled(world), self._end) == []
 
-    def _again(self, forge: Forge, world: World, times: int) -> None:
+    def _again(self, forge, world, times):
         for _ in range(times):
             ended = forge.run(world.environ, self.words)
             while "another check is running" in ended.output:  # for the server, the dead one is
@@ -163,7 +162,7 @@ class Trial:
             assert ended.status == 0 or done, ended.errors
 
 
-def notified(till: Till) -> None:
+def notified(till):
     """Events wait for a command, and the check makes more of them."""
     Terminal(till).run("webhook", "add", "shop", "--exec", "true")
     till.clock.move(hours=2)
@@ -183,7 +182,7 @@ def test_a_check_killed_at_any_moment_is_finished_by_the_next(
         assert trial.deaths.all(forges, trial.words) >= 7
 
 
-def paid_too_late(till: Till) -> None:
+def paid_too_late(till):
     """An expired invoice with money in two transactions, and one that is still open."""
     late = till.shop.invoice(25, expires_in_hours=1)
     till.clock.move(hours=2)
@@ -217,12 +216,12 @@ def test_an_order_killed_at_any_moment_makes_one_invoice_when_it_is_sent_again(
     with open_scene(paid_too_late, tmp_path, ticker, clock) as scene:
         order = json.dumps({"amount_usd": 30, "description": "one"})
 
-        def words(seconds: int) -> list[str]:
+        def words(seconds):
             at = scene.till.clock() + timedelta(seconds=seconds)
             key = scene.till.shop.write_key
             return ["POST", "/api/v1/invoices", key, at.isoformat(), order]
 
-        def again(forge: Forge, world: World) -> None:
+        def again(forge, world):
             assert_sound(world.url)
             at_once = forge.run(world.environ, words(0))
             assert at_once.status == CREATED or "still being processed" in at_once.output

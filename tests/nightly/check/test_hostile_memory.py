@@ -2,13 +2,11 @@
 
 import contextlib
 import re
-from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from typing import Any
 
 import pytest
 from bad_sources import COINS, invented
-from fake_esplora import LiedTo, Reply, endless_head, filled, say, tx_of
+from fake_esplora import endless_head, filled, say, tx_of
 from measured import check
 
 from btcpay.chain.explorers.answers import MAX_PARTS
@@ -18,10 +16,10 @@ PAYERS, LOOKING = 3, 6
 MINUTES = 70  # of invented sightings
 
 
-def streaming(start: bytes, piece: bytes, chunked: bool = False) -> Reply:
+def streaming(start, piece, chunked=False):
     """Sends pieces without end, until the client has had enough."""
 
-    def reply(handler: BaseHTTPRequestHandler) -> None:
+    def reply(handler):
         handler.close_connection = True
         head = "Transfer-Encoding: chunked\r\n" if chunked else "Connection: close\r\n"
         frame = b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece
@@ -84,11 +82,11 @@ LIES: dict[str, tuple[str, Any]] = {
 
 
 @pytest.fixture
-def till(lied_to) -> LiedTo:
+def till(lied_to):
     return lied_to(honest_too=True)
 
 
-def settled(till: LiedTo, folder: Path, name: str, payers: int = PAYERS) -> bool:
+def settled(till, folder, name, payers=PAYERS):
     """Whether a check settles every payment, and within the bound.
 
     All are in the last blocks; some more have opened their pages, and are looked for.

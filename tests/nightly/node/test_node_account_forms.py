@@ -20,7 +20,7 @@ def test_an_invoice_of_every_form_is_paid_proven_spent_and_taken_back(tmp_path, 
         node, owners = till.node, {name: Owner(till.shop, name) for name in FORMS}
         invoices = {name: owner.invoice() for name, owner in owners.items()}
 
-        def states() -> dict[str, tuple[str, tuple[int, int]]]:
+        def states():
             return {
                 name: (owner.status(invoices[name]), owner.balance())
                 for name, owner in owners.items()

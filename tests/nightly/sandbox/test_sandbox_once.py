@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 import requests
@@ -35,12 +34,12 @@ sys.exit(7)
 """
 
 
-def started(*words: str, **how: Any) -> subprocess.Popen:
+def started(*words, **how):
     environ = clean_environ() | {"TMPDIR": str(how.pop("folder"))}
     return subprocess.Popen([*ONCE, *words], env=environ, text=True, **how)
 
 
-def ready(process: subprocess.Popen) -> dict[str, Any]:
+def ready(process):
     return json.loads(process.stdout.readline())
 
 
@@ -64,7 +63,7 @@ def test_without_a_command_it_says_where_it_is_and_lasts_until_the_end(tmp_path,
     listed = requests.get(f"{shop['url']}/api/v1/invoices", headers=keyed, timeout=60)
     assert listed.json()["data"] == []
 
-    def btcpay(*words: str) -> str:
+    def btcpay(*words):
         line = [sys.executable, "-P", "-m", "btcpay", *words]
         return subprocess.check_output(line, env=os.environ | shop["environ"], text=True)
 

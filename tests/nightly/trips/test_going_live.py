@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,7 +49,7 @@ class Machine:
     outputs: dict[str, str] = field(default_factory=dict)
     found: dict[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         tools, btcpay = self.folder / "tools", Path(sys.executable).parent / "btcpay"
         for name in ("tools", "systemd"):
             (self.folder / name).mkdir()
@@ -78,18 +77,18 @@ class Machine:
             f"BTCPAY_METRICS_BIND=127.0.0.1:{self.metrics}\n"
         )
 
-    def _own_places(self) -> list[str]:
+    def _own_places(self):
         """The options that a machine without such a folder would not need."""
         words = ["--env-file", "/etc/btcpay.env", "--user", getpass.getuser()]
         words += ["--database-url", "sqlite:////var/lib/btcpay/btcpay.db"]
         return [*words, "--units-folder", f"{self.folder}/systemd", "--backups /var/backups/btcpay"]
 
-    def _here(self, text: str) -> str:
+    def _here(self, text):
         for written, here in (self.places | self.found).items():
             text = text.replace(written, here)
         return text
 
-    def run(self, name: str) -> None:
+    def run(self, name):
         """Runs a block; each of its commands must succeed."""
         shell = commands("shell")[0] if name != "setup" else ""
         script = "\n".join(["set -eu -o pipefail", shell, *commands(name)])
@@ -107,7 +106,7 @@ class Machine:
         self.outputs[name] = ended.stdout
         self._remember(ended.stdout)
 
-    def _remember(self, output: str) -> None:
+    def _remember(self, output):
         """What the document writes with three points: the first of each, as a reader would."""
         patterns = {"inv_...": r"inv_\w{24}", "key_...": r"key_\w{24}"}
         patterns["sk_test_..."] = r"sk_test_\w{40,}"
@@ -115,7 +114,7 @@ class Machine:
             if found := re.search(pattern, output):
                 self.found.setdefault(written, found[0])
 
-    def pay(self) -> None:
+    def pay(self):
         """The customer pays the invoice, and a block is found."""
         text = self.outputs["invoice"]
         address = re.search(r'"deposit_address":"(\w+)"', text)[1]
@@ -125,7 +124,7 @@ class Machine:
             url = f"{self.chain}/sandbox/{button}"
             assert requests.post(url, data=fields, headers=headers, timeout=60).ok
 
-    def stop(self) -> None:
+    def stop(self):
         if (self.folder / "serve.pid").exists():
             pid = int((self.folder / "serve.pid").read_text())
             os.killpg(pid, signal.SIGTERM)
@@ -133,7 +132,7 @@ class Machine:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def machine(tmp_path_factory):
     folder = tmp_path_factory.mktemp("machine")
     with TickerServer() as ticker, serving_sandbox(folder / "chain", Clock()) as (_, chain):
         url = f"http://127.0.0.1:{free_port()}"

@@ -3,17 +3,14 @@
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
 from time import sleep
 
 import postgres
 import pytest
-import requests
-from builders import Clock, Live, TickerServer, until
+from builders import Live, until
 from databases import raw, tables
-from fake_esplora import Json, Terminal, Till, open_till
+from fake_esplora import Terminal, open_till
 
 from btcpay.api.idempotency import HOLD
 from btcpay.values.times import utc_now
@@ -24,14 +21,14 @@ SHARED_BY = 4  # requests with the same Idempotency-Key
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+def till(tmp_path, ticker, clock):
     url = postgres.server().create()
     with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
         yield opened
     postgres.server().drop(url)
 
 
-def order(live: Live, key: str, number: int) -> tuple[str, Json]:
+def order(live, key, number):
     """One invoice; every third order carries a key that others carry too.
 
     It asks until the invoice is made, as a merchant's program would: sooner at first, and less
@@ -41,7 +38,7 @@ def order(live: Live, key: str, number: int) -> tuple[str, Json]:
     headers = {"Idempotency-Key": text} if text else {}
     pauses_s = (min(0.02 * 2**n, 3) for n in itertools.count())
 
-    def ask() -> requests.Response | None:
+    def ask():
         answer = live.ask("POST", "/invoices", key, json={"amount_usd": 5}, headers=headers)
         if answer.status_code != 409:
             return answer
@@ -53,7 +50,7 @@ def order(live: Live, key: str, number: int) -> tuple[str, Json]:
     return text, answer.json()
 
 
-def pay_and_mine(till: Till, invoices: list[Json]) -> None:
+def pay_and_mine(till, invoices):
     """One transaction for twenty; their block is of a moment after they were made."""
     outputs = [(invoice, invoice["amount_sats"]) for invoice in invoices]
     for start in range(0, len(outputs), 20):

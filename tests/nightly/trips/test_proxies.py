@@ -3,21 +3,17 @@
 import contextlib
 import http.client
 import json
-import socket
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import proxies
 import pytest
-from builders import Live, Shop, until
+from builders import Live, until
 from merchant_browser import ON
-from proxies import Proxy
 from strangers import KEPT, NEW, strangers, visits
 
 
 @pytest.fixture(params=["nginx", "caddy"])
-def proxy(request: pytest.FixtureRequest, tmp_path: Path, shop: Shop) -> Iterator[Proxy]:
+def proxy(request, tmp_path, shop):
     folder = tmp_path / "proxy"
     folder.mkdir()
     with (
@@ -27,7 +23,7 @@ def proxy(request: pytest.FixtureRequest, tmp_path: Path, shop: Shop) -> Iterato
         yield running
 
 
-def order(proxy: Proxy, shop: Shop, body: object) -> tuple[int, dict]:
+def order(proxy, shop, body):
     key = f"Bearer {shop.write_key}"
     status, _, answer = proxy.ask("POST", "/api/v1/invoices", body=body, Authorization=key)
     return status, json.loads(answer)
@@ -49,7 +45,7 @@ def test_an_invoice_is_made_while_clients_that_drip_occupy_the_proxy_alone(proxy
 
 
 def test_the_visitors_address_is_believed_and_a_forged_one_is_not(proxy):
-    def fails(source: str, forged: str = "") -> int:
+    def fails(source, forged=""):
         """Invalid keys that this visitor may still send."""
         headers = {"Authorization": "Bearer sk_test_wrong"}
         if forged:
@@ -78,7 +74,7 @@ WRITTEN = (
 def test_the_merchants_pages_are_for_the_house_alone(proxy):
     """Also for a path below the folder /x; of the loopback the first address is the house's."""
 
-    def status_of(path: str, source: str) -> int:
+    def status_of(path, source):
         return proxy.ask("GET", path, source, SCRIPT_NAME="/x")[0]
 
     assert {path: status_of(path, "127.0.0.1") for path in INSIDE} == INSIDE
@@ -109,12 +105,12 @@ def test_nginx_leads_to_tls_and_writes_no_login_link_into_its_log(proxy):
 def test_a_new_visitor_waits_a_second_at_worst_beside_strangers(proxy, shop, sent, count):
     page = f"/pay/{shop.invoice()['id']}"
 
-    def connect() -> socket.socket:
+    def connect():
         connection = proxy.connect()
         connection.connect()
         return connection.sock
 
-    def visit() -> None:
+    def visit():
         assert proxy.ask("GET", page, "127.0.0.2")[0] == 200
 
     visit()  # the first page of a process compiles its template

@@ -6,9 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from paths import PROJECT
@@ -22,11 +19,11 @@ AT = {"GIT_COMMITTER_DATE": "2026-12-01T10:00:00Z", "GIT_AUTHOR_DATE": "2026-12-
 
 
 @pytest.fixture
-def commit(tmp_path: Path) -> Callable[..., Path]:
+def commit(tmp_path):
     """Makes a checkout of the tree, of one commit that is fit to go out; each time the same one."""
     sources = copy_sources(tmp_path / "sources")
 
-    def commit(name: str, umask: int = 0o022, tag: str = __version__, heading: str = DATED) -> Path:
+    def commit(name, umask=0o022, tag=__version__, heading=DATED):
         folder = shutil.copytree(sources, tmp_path / name)
         log = folder / "CHANGELOG.md"
         log.write_text(re.sub(r"^## .*$", heading, log.read_text(), count=1, flags=re.M))
@@ -39,14 +36,14 @@ def commit(tmp_path: Path) -> Callable[..., Path]:
     return commit
 
 
-def release(folder: Path, umask: int = 0o022, **environ: str) -> subprocess.CompletedProcess[str]:
+def release(folder, umask=0o022, **environ):
     words = [sys.executable, folder / ".ci" / "release.py"]
     return subprocess.run(
         words, capture_output=True, text=True, timeout=300, umask=umask, env=os.environ | environ
     )
 
 
-def assert_names_every_requirement(bill: dict[str, Any]) -> None:
+def assert_names_every_requirement(bill):
     """Of the files that `pip install --require-hashes` reads, each with all of its hashes."""
     pinned, hashes = set[str](), set[str]()
     for name in (

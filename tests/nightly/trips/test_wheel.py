@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from email import message_from_bytes
 from pathlib import Path
@@ -33,19 +32,19 @@ class Built:
     wheel: Path
     source: Path
 
-    def metadata(self) -> bytes:
+    def metadata(self):
         with zipfile.ZipFile(self.wheel) as archive:
             return archive.read(f"blocktill-{__version__}.dist-info/METADATA")
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("built")
     return Built(*build(folder), folder / "source")
 
 
 @pytest.fixture(scope="module")
-def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(built, tmp_path_factory):
     """The programs of an environment that has the wheel and what it asks for, and nothing else."""
     folder = tmp_path_factory.mktemp("installed")
     done([UV, "venv", "--quiet", "--clear", "--python", sys.executable, folder])
@@ -129,7 +128,7 @@ def test_in_an_empty_folder_the_sandbox_starts_and_an_invoice_is_paid(installed,
 
 
 @pytest.fixture
-def served(installed: Path, tmp_path: Path) -> Iterator[str]:
+def served(installed, tmp_path):
     """The root of a shop that `btcpay migrate` and `btcpay serve` made in an empty folder."""
     url = f"http://127.0.0.1:{free_port()}"
     environ = clean_environ(BTCPAY_BASE_URL=url, BTCPAY_METRICS_BIND="")
@@ -148,7 +147,7 @@ def served(installed: Path, tmp_path: Path) -> Iterator[str]:
     assert process.returncode == 0
 
 
-def is_up(url: str) -> bool:
+def is_up(url):
     try:
         return requests.get(f"{url}/healthz", timeout=60).ok
     except (requests.ConnectionError, requests.Timeout):  # it listens before it can answer

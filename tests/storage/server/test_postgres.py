@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import postgres
 import psycopg
 import pytest
-from builders import Shop, clean_environ
+from builders import clean_environ
 from paths import PROJECT
 from peewee import OperationalError
 
@@ -21,7 +21,7 @@ from storage.queries import merchants, meta
 WITHOUT_DRIVER = "import sys; sys.modules['psycopg'] = None; "
 
 
-def ask_at_once(shop: Shop) -> list[int]:
+def ask_at_once(shop):
     """Four orders and four readings in eight threads; their statuses."""
     with ThreadPoolExecutor(8) as pool:
         made = [pool.submit(shop.post, "/invoices", {"amount_usd": 5}) for _ in range(4)]
@@ -82,7 +82,7 @@ def test_a_database_that_cannot_store_every_letter_is_refused():
     postgres.server().drop(made)
 
 
-def without_driver(words: str, url: str) -> subprocess.CompletedProcess[str]:
+def without_driver(words, url):
     code = f"{WITHOUT_DRIVER}sys.argv = ['btcpay', *{words.split()}]"
     code += "; from btcpay.cli.main import main; main()"
     return subprocess.run(

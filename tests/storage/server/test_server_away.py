@@ -1,8 +1,7 @@
 """A database server that is away, back, read-only or not for us: what users and owners are told."""
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 
 import postgres
 import psycopg
@@ -15,14 +14,13 @@ from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
 from samples import by_name
 
-from btcpay.health.doctor.finding import Finding
 from btcpay.health.doctor.run import examine
 from btcpay.settings import settings
 from storage import versions
 
 
 @contextmanager
-def away(mode: str = "fast") -> Iterator[None]:
+def away(mode="fast"):
     """The server is stopped meanwhile; `immediate` is what a crash would be."""
     postgres.server().stop(mode)
     try:
@@ -31,13 +29,13 @@ def away(mode: str = "fast") -> Iterator[None]:
         postgres.server().start()
 
 
-def tell_server(statement: str, *values: str) -> None:
+def tell_server(statement, *values):
     with psycopg.connect(postgres.server().url("postgres"), autocommit=True) as connection:
         connection.execute(statement, values)
 
 
 @contextmanager
-def read_only(url: str) -> Iterator[str]:
+def read_only(url):
     """As a standby is; whoever is connected is sent away, before and after."""
     name = url.rpartition("/")[2]
     leave = "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE datname = %s"
@@ -92,7 +90,7 @@ def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
     till.check()
     port = free_port()
 
-    def probed() -> tuple[int, int, float]:
+    def probed():
         scraped = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
         up = by_name(text_string_to_metric_families(scraped))["btcpay_database_up"]
         alive, ready = (
@@ -129,7 +127,7 @@ def test_every_command_says_in_one_line_that_it_is_away(words, shop):
 def test_a_watch_goes_on_when_it_is_back(till):
     watch = Terminal(till).start("check", "--watch", "1")
 
-    def see_a_payment() -> None:
+    def see_a_payment():
         invoice = till.shop.invoice()
         till.pay(invoice)
         till.mine()
@@ -149,7 +147,7 @@ def test_a_watch_goes_on_when_it_is_back(till):
 # The doctor
 
 
-def found(till: Till, url: str | None = None) -> dict[str, Finding]:
+def found(till, url=None):
     """The findings by name, none of which tells the password."""
     environ = till.shop.environ | ({"BTCPAY_DATABASE_URL": url} if url else {})
     examined = list(examine(settings.read(environ), environ, till.clock, lambda _: 10**12))
@@ -174,20 +172,20 @@ def test_the_doctor_names_a_server_and_looks_into_the_rest_when_it_is_away(till)
 
 
 @contextmanager
-def guest(url: str) -> Iterator[str]:
+def guest(url):
     tell_server("CREATE ROLE guest LOGIN")
     yield url.replace("btcpay:", "guest:")
     tell_server("DROP ROLE guest")
 
 
 @contextmanager
-def latin(_url: str) -> Iterator[str]:
+def latin(_url):
     made = postgres.server().create("template0 ENCODING 'LATIN1' LOCALE 'C'")
     yield made
     postgres.server().drop(made)
 
 
-def instead(before: str, after: str) -> Callable[[str], AbstractContextManager[str]]:
+def instead(before, after):
     return lambda url: nullcontext(url.replace(before, after))
 
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 import flood
@@ -13,7 +12,7 @@ from playground import children_of
 
 
 @contextmanager
-def hanging() -> Iterator[None]:
+def hanging():
     """Every process of the server stands still; the kernel goes on taking connections for it."""
     tell_all(signal.SIGSTOP)
     try:
@@ -22,7 +21,7 @@ def hanging() -> Iterator[None]:
         tell_all(signal.SIGCONT)
 
 
-def tell_all(what: signal.Signals) -> None:
+def tell_all(what):
     master = postgres.server().pid
     for pid in (master, *children_of(master)):
         os.kill(pid, what)

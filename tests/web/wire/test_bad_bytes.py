@@ -6,7 +6,7 @@ import socket
 import time
 
 import pytest
-from builders import Live, Shop
+from builders import Live
 from wire import answered, chunked
 
 MAXIMUM_BODY = 65_536
@@ -15,7 +15,7 @@ NOBODY = "sk_test_" + "0" * 43
 BAD_KEY = b"Authorization: Bearer " + NOBODY.encode()
 
 
-def exchange(live: Live, sent: bytes, hang_up: bool = False) -> tuple[int, dict[str, str], bytes]:
+def exchange(live, sent, hang_up=False):
     """Status, headers (names in lower case) and body of the answer to raw bytes."""
     head, _, body = answered(live, sent, hang_up).partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
@@ -23,9 +23,7 @@ def exchange(live: Live, sent: bytes, hang_up: bool = False) -> tuple[int, dict[
     return int(first.split()[1]), {name.lower(): v for name, v in headers.items()}, body
 
 
-def post(
-    shop: Shop, headers: bytes, body: bytes, path: bytes = b"/api/v1/invoices", key: str = ""
-) -> bytes:
+def post(shop, headers, body, path=b"/api/v1/invoices", key=""):
     """A POST with a valid key and `headers`, that asks to close the connection."""
     return (
         b"POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
@@ -34,16 +32,16 @@ def post(
     )
 
 
-def get(target: bytes, *lines: bytes, method: bytes = b"GET") -> bytes:
+def get(target, *lines, method=b"GET"):
     head = b"\r\n".join([b"%s %s HTTP/1.1" % (method, target), b"Host: x", *lines])
     return head + b"\r\nConnection: close\r\n\r\n"
 
 
-def bearer(shop: Shop) -> bytes:
+def bearer(shop):
     return b"Authorization: Bearer " + shop.issue("read").encode()
 
 
-def assert_envelope(answer: tuple[int, dict[str, str], bytes], status: int, code: str) -> None:
+def assert_envelope(answer, status, code):
     got, headers, body = answer
     assert got == status, body
     assert headers["content-type"] == "application/json"
@@ -180,7 +178,7 @@ def test_x_forwarded_for_is_not_believed(live, value):
 def test_x_forwarded_for_is_believed_of_as_many_proxies_as_are_trusted(shop, tmp_path):
     with Live(shop, tmp_path, BTCPAY_TRUSTED_PROXIES="1") as proxied:
 
-        def remaining(forwarded: bytes) -> int:
+        def remaining(forwarded):
             sent = get(b"/api/v1/balance", b"X-Forwarded-For: " + forwarded, BAD_KEY)
             return int(exchange(proxied, sent)[1]["x-ratelimit-remaining"])
 
@@ -262,7 +260,7 @@ def test_a_junk_invoice_id_in_the_filter_is_an_empty_list(shop, live, junk):
 # what gunicorn itself refuses never reaches the service, so that it has none of our headers
 
 
-def assert_refusal(answer: tuple[int, dict[str, str], bytes]) -> None:
+def assert_refusal(answer):
     status, headers, body = answer
     assert 400 <= status < 500 or status == 501
     assert headers["connection"] == "close"

@@ -5,10 +5,8 @@ import itertools
 import socket
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
-from builders import Live, Shop
 from wire import answered, chunked
 
 CLIENTS = 60  # the service has 64 threads
@@ -18,9 +16,7 @@ IDLE = 1_000
 
 
 @contextlib.contextmanager
-def clients(
-    live: Live, begin: bytes, drip: bytes = b"", buffer: int = 0, count: int = CLIENTS
-) -> Iterator[None]:
+def clients(live, begin, drip=b"", buffer=0, count=CLIENTS):
     """So many connections that send `begin`, then the bytes of `drip` again and again, one a while.
 
     They read nothing; with `buffer`, their kernels keep no more than that for them.
@@ -38,7 +34,7 @@ def clients(
             opened.append(client)
         ended = threading.Event()
 
-        def go_on() -> None:
+        def go_on():
             for byte in itertools.cycle(drip):
                 for client in opened:
                     with contextlib.suppress(OSError):
@@ -55,7 +51,7 @@ def clients(
             thread.join()
 
 
-def assert_served(live: Live, shop: Shop) -> None:
+def assert_served(live, shop):
     """Visitors who come anew, one after the other, each without a wait."""
     key = shop.issue("read")
     for _ in range(5):
@@ -128,7 +124,7 @@ NEXT = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 BAD, NO_KEY = b"Authorization: Bearer sk_test_no\r\n", b""
 
 
-def body(size: int, in_chunks: bool) -> bytes:
+def body(size, in_chunks):
     if in_chunks:
         pieces = [b" " * min(10_000, size - at) for at in range(0, size, 10_000)]
         return b"Transfer-Encoding: chunked\r\n\r\n" + chunked(*pieces)

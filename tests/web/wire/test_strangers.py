@@ -17,10 +17,10 @@ STRANGERS, WORST_S = 200, 1
 def test_a_new_visitor_waits_a_second_at_worst_beside(live, shop, sent):
     page = f"{live.url}/pay/{shop.invoice()['id']}"
 
-    def connect() -> socket.socket:
+    def connect():
         return socket.create_connection(("127.0.0.1", live.port), 60)
 
-    def visit() -> None:
+    def visit():
         assert requests.get(page, timeout=60).status_code == 200
 
     with strangers(connect, sent, STRANGERS) as answers:
