@@ -44,9 +44,7 @@ formats: $(VENV)/.installed-dev  ## how languages write numbers and times, from 
 
 screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/screenshots; the pictures of the documents
 	SCREENSHOTS=build/screenshots $(BIN)/python -m pytest tests/nightly/checkout/test_browser_looks.py
-	$(BIN)/python tests/support/contact_sheet.py build/screenshots docs/pictures/checkout-states.webp
-	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/support/film.py build/screenshots docs/pictures/sandbox.webp
-	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/support/front_picture.py docs/pictures/shop.webp
+	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/support/pictures.py build/screenshots docs/pictures
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
 	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/bench/run.py

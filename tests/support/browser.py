@@ -374,9 +374,11 @@ class Tab:
             "(({id, hreflang, tagName}) => id || hreflang || tagName)(document.activeElement)"
         )
 
-    def picture(self) -> Image.Image:
-        whole = self.call("Page.getLayoutMetrics")["cssContentSize"] | {"scale": 1}
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=whole)
+    def picture(self, whole: bool = True) -> Image.Image:
+        """Of the whole page, or of what the window shows of it."""
+        page = self.call("Page.getLayoutMetrics")["cssContentSize"] | {"scale": 1}
+        more: Json = {"captureBeyondViewport": True, "clip": page} if whole else {}
+        shot = self.call("Page.captureScreenshot", **more)
         return Image.open(io.BytesIO(base64.b64decode(shot["data"])))
 
     def qr(self) -> zxingcpp.Barcode:

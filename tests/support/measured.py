@@ -1,36 +1,39 @@
-"""The real `btcpay check`, and what its process held at its peak."""
+"""The real `btcpay check`, and what its process held at its peak.
 
-import json
-import re
-import subprocess
-import sys
-from pathlib import Path
-
-from builders import clean_environ
-from fake_esplora import Json, LiedTo
-from paths import PROJECT
-
-# One run that stays for nobody; writes at its end what the kernel knows of the process.
-MEASURED = """
-import atexit, importlib, pathlib, sys
-status = pathlib.Path(sys.argv.pop(1))
-atexit.register(lambda: status.write_bytes(pathlib.Path("/proc/self/status").read_bytes()))
-from btcpay.cli.main import main
-importlib.import_module("btcpay.cli.check.check").STAYS_S = 0
-main()
+As a script this file is what those processes come from (see forge.py), which load nothing else.
 """
 
+import atexit
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-def check(till: LiedTo, folder: Path, **environ: str) -> tuple[Json, float]:
+from forge import Forge, command_line, fork_for_each_order
+
+from btcpay.cli.check import check as command
+
+# What a new process has in memory of its libraries' files, and a forked one shares.
+LIBRARIES_MB = 10
+forge = cache(lambda: Forge(__file__))
+
+
+def check(till: Any, folder: Path) -> tuple[dict[str, Any], float]:
     """What `btcpay check --json` answers, and the megabytes that it held at its peak."""
-    path = folder / "status"
-    ended = subprocess.run(
-        [sys.executable, "-c", MEASURED, str(path), "check", "--json"],
-        env=clean_environ(**(till.shop.environ | {"PYTHONPATH": str(PROJECT)} | environ)),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    assert ended.stdout, ended.stderr
-    (peak_kb,) = re.findall(r"VmHWM:\s+([0-9]+) kB", path.read_text())
-    return json.loads(ended.stdout), int(peak_kb) / 1024
+    ended = forge().run(till.shop.environ, ["check", "--json"], folder=str(folder))
+    assert ended.output, ended.errors
+    (peak_kb,) = re.findall(r"VmHWM:\s+([0-9]+) kB", (folder / "status").read_text())
+    return json.loads(ended.output), int(peak_kb) / 1024 + LIBRARIES_MB
+
+
+def run(order: dict[str, Any]) -> None:
+    """One run that stays for nobody; writes at its end what the kernel knows of the process."""
+    said = Path("/proc/self/status")
+    atexit.register(lambda: Path("status").write_bytes(said.read_bytes()))
+    command_line(order)
+
+
+if __name__ == "__main__":
+    command.STAYS_S = 0
+    fork_for_each_order(run)

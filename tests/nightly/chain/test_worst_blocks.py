@@ -78,16 +78,16 @@ def test_a_block_of_dust_to_one_of_our_addresses_is_kept(lied_to, how):
     assert till.check().complete
     dust = TxOut(600, script_of(invoice["deposit_address"]))
     if how == "transactions":
-        txs = [spending(number, dust) for number in range(3_000)]
+        txs = [spending(number, dust) for number in range(1_000)]
     else:
-        txs = [spending(1, *[dust] * 3_000)]
+        txs = [spending(1, *[dust] * 1_000)]
     till.liar.instead = Rival(till).add(1, txs)
     before_s = time.process_time()
     report = till.check()
     assert report.complete and report.changed == {invoice["id"]: "paid"}
-    assert till.balance() == (3_000 * 600,) * 2
-    assert time.process_time() - before_s < 30
+    assert till.balance() == (1_000 * 600,) * 2
+    assert time.process_time() - before_s < 3.5
     before_s = time.process_time()
     till.liar.instead.add()
     assert till.check().complete
-    assert time.process_time() - before_s < 5
+    assert time.process_time() - before_s < 2
