@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -380,6 +381,11 @@ class Tab:
         more: Json = {"captureBeyondViewport": True, "clip": page} if whole else {}
         shot = self.call("Page.captureScreenshot", **more)
         return Image.open(io.BytesIO(base64.b64decode(shot["data"])))
+
+    def paper_pages(self) -> int:
+        """On how many pages of A4 it is printed."""
+        pdf = self.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]
+        return len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(pdf)))
 
     def qr(self) -> zxingcpp.Barcode:
         """The code on the screen; a folded one is unfolded first."""

@@ -1,6 +1,5 @@
 """A day of a shop without a script, and where a card has its code: in a real browser."""
 
-import pytest
 from browser import DESK, PHONE
 from merchant_browser import log_in
 from shop_walk import play
@@ -13,18 +12,20 @@ MIDDLE = """(() => {
 TEN_CM = 10 / 2.54 * 96  # in pixels of a style sheet
 
 
-@pytest.mark.parametrize("script", [True, False])
-def test_a_day_of_a_shop_by_one_link_and_a_phone(new_counter, open_tab, tmp_path, script):
-    play(open_tab, new_counter, tmp_path, script)
+def test_a_day_of_a_shop_by_one_link_and_a_phone(new_counter, open_tab, tmp_path):
+    """With a script its parts are in tests/trips/test_browser.py and test_browser_till.py."""
+    play(open_tab, new_counter, tmp_path)
 
 
 def test_the_code_of_a_card_is_in_the_middle_and_ten_centimetres_on_paper(open_tab, counter):
-    link = counter.shop.link(title="Tip jar")
+    link = counter.shop.link(title="Tip jar", description="Thank you " * 40)
     for size in (PHONE, DESK):
         tab = log_in(open_tab(counter.root, size=size), counter)
         tab.go(f"{counter.root}/merchant/links/{link['id']}/card")
         tab.until("document.querySelector('#qr svg')")
         assert abs(tab.ask(MIDDLE)[0]) < 1 and tab.qr().text == link["link_url"]
-    tab.call("Emulation.setEmulatedMedia", media="print")
+    tab.emulate(DESK, "dark", media="print")
     off_middle, width = tab.ask(MIDDLE)
-    assert abs(off_middle) < 1 and abs(width - TEN_CM) < 3
+    assert abs(off_middle) < 1 and abs(width - TEN_CM) < 3 and tab.qr().text == link["link_url"]
+    assert not tab.is_shown("print") and not tab.is_shown("languages")
+    assert tab.paper_pages() == 1

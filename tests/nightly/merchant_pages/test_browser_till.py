@@ -1,7 +1,6 @@
-"""The till and a link's card in a real browser, as a waiter uses them; without a script too."""
+"""The till in a real browser, as a waiter uses it."""
 
 import re
-from base64 import b64decode
 
 from merchant_browser import log_in
 
@@ -88,15 +87,3 @@ def test_the_keys_type_and_the_next_sale_says_in_red_that_the_one_before_is_gone
     tab.pass_time(6)
     tab.until("document.getElementById('alarms').textContent.includes('41.00')")
     assert tab.ask("window.stayed") and tab.is_shown("qr")
-
-
-def test_a_card_prints_on_one_page_and_leads_to_its_link(open_tab, counter):
-    link = counter.shop.link(title="Tip jar", description="Thank you " * 40)
-    tab = log_in(open_tab(counter.root), counter)
-    tab.go(f"{counter.root}/merchant/links/{link['id']}/card")
-    tab.until("document.getElementById('card')")
-    tab.emulate(media="print", theme="dark")
-    assert tab.qr().text == link["link_url"]
-    assert not tab.is_shown("print") and not tab.is_shown("languages")
-    pdf = b64decode(tab.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
-    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
