@@ -24,7 +24,7 @@ from storage.queries.meta import Key
 
 @pytest.fixture
 def till(lied_to):
-    return lied_to()
+    return lied_to(has_begun=False)
 
 
 def first_of(till):

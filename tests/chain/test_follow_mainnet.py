@@ -57,7 +57,7 @@ def view(height):
 
 @pytest.fixture
 def till(lied_to):
-    return lied_to()
+    return lied_to(has_begun=False)
 
 
 def follow(till, *roots):

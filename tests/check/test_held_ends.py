@@ -61,9 +61,7 @@ def test_25_small_payments_hold_an_end_for_a_day_and_late_money_then_wants_atten
     beside_dust(till, invoice)
     till.look_for(invoice)
     till.clock.move(hours=2)
-    till.pay(invoice)
-    till.mine()
-    assert till.check().complete and till.look_for(invoice).changed == {}
+    assert till.confirm(invoice).complete and till.look_for(invoice).changed == {}
     assert till.look(invoice)["status"] == "open" and till.payments()[0]["invoice_id"] is None
     till.clock.move(hours=23.1)
     assert till.look_for(invoice).changed == {invoice["id"]: "expired"}

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.both_databases
 
 @pytest.mark.parametrize("moment", [2, 5])
 def test_a_check_that_is_killed_is_finished_by_the_next(tmp_path, ticker, clock, moment):
-    with open_till(tmp_path, ticker, clock) as till:
+    with open_till(tmp_path, ticker, clock, has_begun=False) as till:
         invoice = till.shop.invoice()
         till.pay(invoice)
         till.mine()

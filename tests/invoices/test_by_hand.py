@@ -67,9 +67,7 @@ def test_a_dismissal_says_what_was_wanted_and_is_refused_when_nothing_is(till):
     with refused("nothing about"):
         dismiss(till, invoice["id"])
     cancel(till, invoice["id"], force=True)
-    till.pay(invoice, 2_000)
-    till.mine()
-    till.check()
+    till.confirm(invoice, 2_000)
     assert dismiss(till, invoice["id"]) == "after_cancellation"
     with refused("nothing about"):
         dismiss(till, invoice["id"])

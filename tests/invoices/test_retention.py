@@ -79,9 +79,7 @@ def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(tmp_path, ticker,
         headers = {"Idempotency-Key": "order-1"}
         order = {"amount_usd": 25, "customer_email": EMAIL}
         invoice = till.shop.post("/invoices", order, headers=headers).json
-        till.pay(invoice)
-        till.mine()
-        till.check()
+        till.confirm(invoice)
         assert till.look(invoice)["status"] == "paid"
         clock.move(days=7, seconds=1)
         till.check()

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from builders import Clock, Shop, TickerServer, open_shop
 from flask import Flask
@@ -25,8 +25,10 @@ from paths import PROJECT
 from serving import Reply, Serving, say
 
 from btcpay.bitcoin.tx import TxOut
+from btcpay.chain.begin import BELOW
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.follow import add_header
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.http import http_client
@@ -48,6 +50,7 @@ OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is an
 BLOCKS_BELOW = 20  # empty blocks below one that is made, so that a page of headers links
 _idle_apps: list[Flask] = []  # without a chain; to make their routes takes longer than many a test
 _serving: dict[str, Flask] = {}  # by their roots
+HEADERS_KEPT = 1 + BELOW + 12  # those of the last two hours, and what is kept below
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it
 
 
@@ -231,7 +234,8 @@ class Liar(FakeEsplora):
         truth = _serving[self.honest].test_client().get(target)
         for pattern, lie in self.lies.items():
             if re.search(pattern, target):
-                answer = lie(truth.json if truth.is_json else truth.text)
+                text = truth.data.decode(errors="replace")  # a block is no text
+                answer = lie(truth.json if truth.is_json else text)
                 return answer if callable(answer) else say(answer)
         return say(truth.data, truth.status_code)
 
@@ -300,6 +304,14 @@ class Till:
         outputs = [TxOut(sats, script_of(inv["deposit_address"])) for inv, sats in parts]
         coins = choose(wallet.coins(), sum(sats for _, sats in parts) + 2_000)
         return self.sandbox.chain.accept(wallet.build(coins, outputs, 2_000), self.now)
+
+    def begin(self) -> Self:
+        """Keeps the newest headers, as when their blocks were read: that takes thirty questions."""
+        ledger, db = self.sandbox.chain.ledger, self.shop.service.db
+        with db.write():
+            for hash in ledger.hashes[-HEADERS_KEPT:]:
+                add_header(db, ledger.heights[hash], ledger.blocks[hash].header, is_read=True)
+        return self
 
     def mine(self, blocks: int = 1) -> None:
         self.sandbox.chain.mine(blocks, self.now)
@@ -383,12 +395,16 @@ class Till:
 
 
 @contextlib.contextmanager
-def open_till(folder: Path, ticker: TickerServer, clock: Clock, **environ: str) -> Iterator[Till]:
+def open_till(
+    folder: Path, ticker: TickerServer, clock: Clock, has_begun: bool = True, **environ: str
+) -> Iterator[Till]:
+    """A shop that has read the chain so far, unless it has not begun."""
     ticker.reset()
     with serving_sandbox(folder / "chain", clock) as (sandbox, root):
         environ = {"BTCPAY_EXPLORERS": root} | OWN_EXPLORER | environ
         with open_shop(folder, ticker.url, clock, **environ) as shop:
-            yield Till(shop, sandbox, clock)
+            till = Till(shop, sandbox, clock)
+            yield till.begin() if has_begun else till
 
 
 @dataclass
@@ -398,7 +414,12 @@ class LiedTo(Till):
 
 @contextlib.contextmanager
 def open_lied_to(
-    folder: Path, ticker: TickerServer, clock: Clock, honest_too: bool = False, **environ: str
+    folder: Path,
+    ticker: TickerServer,
+    clock: Clock,
+    honest_too: bool = False,
+    has_begun: bool = True,
+    **environ: str,
 ) -> Iterator[LiedTo]:
     """A shop before a liar, and behind that, if wanted, the honest explorer."""
     ticker.reset()
@@ -406,7 +427,8 @@ def open_lied_to(
         roots = f"{liar.root} {root}" if honest_too else liar.root
         environ = {"BTCPAY_EXPLORERS": roots} | OWN_EXPLORER | environ
         with open_shop(folder, ticker.url, clock, **environ) as shop:
-            yield LiedTo(shop, sandbox, clock, liar)
+            till = LiedTo(shop, sandbox, clock, liar)
+            yield till.begin() if has_begun else till
 
 
 class Terminal:

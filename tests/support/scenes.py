@@ -132,7 +132,8 @@ def open_scene(
     """Plays `prepare`, which takes two hours, so that it ends half an hour before the present."""
     present = clock.at
     clock.move(hours=-2.5)
-    with open_till(folder, ticker, clock, BTCPAY_CONFIRMATIONS="1 3@1000") as till:
+    environ = {"BTCPAY_CONFIRMATIONS": "1 3@1000"}
+    with open_till(folder, ticker, clock, has_begun=False, **environ) as till:
         prepare(till)
         clock.at = present
         till.shop.close()

@@ -29,7 +29,7 @@ class Hasty(Peers):
 @pytest.fixture
 def shop(lied_to):
     """A shop, and what opens nodes of the network; its explorer is never to be asked."""
-    till = lied_to()
+    till = lied_to(has_begun=False)
     till.mine()
     with ExitStack() as stack:
 

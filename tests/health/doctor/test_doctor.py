@@ -76,7 +76,7 @@ def test_every_finding_that_is_not_green_has_a_remedy(till):
 
 
 def test_the_calls_are_bounded_and_counted_in_the_quota(lied_to, clock):
-    till = lied_to()
+    till = lied_to(has_begun=False)
     found(till)
     assert len(till.liar.asked) == 3 + 1 + 10
     assert till.shop.sql("SELECT sum(calls) FROM explorer_use").fetchone() == (14,)
@@ -354,7 +354,8 @@ def test_a_tip_below_what_the_last_check_saw_is_red(till):
     assert colours(till)["explorer 127.0.0.1"] == "red"
 
 
-def test_how_far_the_chain_is_read(till):
+def test_how_far_the_chain_is_read(lied_to):
+    till = lied_to(has_begun=False)
     assert "no block is known" in found(till)["chain"].sentence
     till.shop.invoice()
     meta.put(till.shop.service.db, meta.Key.NOT_BEGUN, "a.example shows block 12 as number 5")

@@ -83,7 +83,7 @@ LIES: dict[str, tuple[str, Any]] = {
 
 @pytest.fixture
 def till(lied_to):
-    return lied_to(honest_too=True)
+    return lied_to(honest_too=True, has_begun=False)
 
 
 def settled(till, folder, name, payers=PAYERS):
