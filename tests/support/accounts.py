@@ -64,18 +64,11 @@ class Owner:
 
     def spend(self, invoice: dict[str, Any], txid: str, vout: int, to: bytes) -> Tx:
         """Moves what paid the invoice in full, less a fee; of p2tr the signature is none."""
-        sats, path = (
-            invoice["amount_sats"],
-            f"{path_of(self._name)}/0/{self._indexes[invoice['id']]}",
-        )
-        script = parse_account(descriptor_of(self._name), REGTEST).script(
-            self._indexes[invoice["id"]]
-        )
+        sats, index = invoice["amount_sats"], self._indexes[invoice["id"]]
+        script = parse_account(descriptor_of(self._name), REGTEST).script(index)
         coin = Coin(Outpoint(txid, vout), TxOut(sats, script), 0)
-        keys, outputs = (
-            [Key(wallet.at(path).secret) for wallet in WALLETS],
-            [TxOut(sats - 1000, to)],
-        )
+        path, outputs = f"{path_of(self._name)}/0/{index}", [TxOut(sats - 1000, to)]
+        keys = [Key(wallet.at(path).secret) for wallet in WALLETS]
         if "multi" in FORMS[self._name]:
             return _sign_by_two(self._name, keys, coin, outputs)
         if self._name == "p2tr":

@@ -10,7 +10,7 @@ EDGES = """[...document.querySelectorAll('body *')]
             || it.getBoundingClientRect().left < -0.5))
     .map((it) => it.outerHTML.slice(0, 80))"""
 SIDEWAYS = "document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
-AXE = """axe.run(document, {resultTypes: ['violations']}).then(({violations}) =>
+AXE = """axe.run(document, {resultTypes: ['violations'], iframes: false}).then(({violations}) =>
     violations.map(({id, nodes}) => `${id}: ${nodes.map((node) => node.html).join(' ')}`))"""
 
 

@@ -253,10 +253,11 @@ class BitcoinNode:
 
     def take_back(self, txid: str) -> bytes:
         """The double spend, raw: the wallet's coins that `txid` spends, back to the wallet."""
+        return self.wallet.build([], self.spent_by(txid))
+
+    def spent_by(self, txid: str) -> list[Coin]:
         spent = [i.outpoint for i in self.transaction(txid).inputs]
-        outputs = [self.transaction(each.txid).outputs[each.vout] for each in spent]
-        coins = [Coin(*pair, 0) for pair in zip(spent, outputs, strict=True)]
-        return self.wallet.build([], coins)
+        return [Coin(o, self.transaction(o.txid).outputs[o.vout], 0) for o in spent]
 
     def drop(self, txid: str) -> None:
         """Forgets a waiting transaction and what spends it, as a full mempool does.

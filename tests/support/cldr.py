@@ -38,14 +38,8 @@ def moment(locale: Locale) -> str:
     """The pattern of a medium date with its time, for `str.format`."""
     both = str(dates.get_datetime_format("medium", locale=locale)).replace("'", "")
     clock = dates.get_time_format("medium", locale).pattern
-    pattern = both.replace("{0}", clock).replace(
-        "{1}", dates.get_date_format("medium", locale).pattern
-    )
-    return as_format(pattern)
-
-
-def day(locale: Locale) -> str:
-    return as_format(locale.datetime_skeletons["MMMd"].pattern)
+    day = dates.get_date_format("medium", locale).pattern
+    return as_format(both.replace("{0}", clock).replace("{1}", day))
 
 
 def skeleton(locale: Locale, name: str) -> str:
@@ -118,7 +112,7 @@ def table() -> dict[str, dict[str, Any]]:
             "money": money(locale),
             "symbols": signs(locale),
             "moment": moment(locale),
-            "day": day(locale),
+            "day": skeleton(locale, "MMMd"),
             "date": skeleton(locale, "yMMMEd"),
             "month": skeleton(locale, "yMMMM"),
             "clock": as_format(dates.get_time_format("short", locale).pattern),
@@ -128,9 +122,7 @@ def table() -> dict[str, dict[str, Any]]:
             "halves": [dates.format_time(time(hour), "a", locale=locale) for hour in (0, 12)],
             "ago": ago(locale),
             # Of 0 to 199; whatever is greater is as its last two digits behind a hundred.
-            "plural": "".join(
-                str(forms.index(locale.plural_form(number))) for number in range(200)
-            ),
+            "plural": "".join(str(forms.index(locale.plural_form(n))) for n in range(200)),
         }
     return found
 

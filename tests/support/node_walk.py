@@ -151,13 +151,9 @@ class Walk:
     def spend(self) -> bool:
         """The merchant moves coins of one invoice, also those that wait, perhaps to another."""
         order = self.dice.choice(self.orders)
+        earned, (tip, _) = self.node.coins(order.script, coinbases=True), self.node.tip()
         coins = self.node.coins(order.script)
-        tip, _ = self.node.tip()
-        coins += [
-            coin
-            for coin in self.node.coins(order.script, coinbases=True)
-            if tip - coin.height >= COINBASE_MATURITY
-        ]
+        coins += [coin for coin in earned if tip - coin.height >= COINBASE_MATURITY]
         if not coins:
             return False
         moved = self.dice.sample(coins, self.dice.randint(1, len(coins)))
@@ -227,11 +223,10 @@ class Walk:
 
     def _coins_of(self, txid: str) -> list[Coin]:
         """The wallet's coins that a payment spends. Raises ValueError when it is no payment."""
-        spent = [each.outpoint for each in self.node.transaction(txid).inputs]
-        funds = [self.node.transaction(each.txid).outputs[each.vout] for each in spent]
-        if any(fund.script not in self.node.wallet.scripts for fund in funds):
+        coins = self.node.spent_by(txid)
+        if any(coin.output.script not in self.node.wallet.scripts for coin in coins):
             raise ValueError("not the wallet's")
-        return [Coin(*pair, 0) for pair in zip(spent, funds, strict=True)]
+        return coins
 
     def _otherwise(self, txid: str, fate: str) -> Tx:
         """The coins of a payment go back to the wallet, or to another invoice."""

@@ -18,10 +18,14 @@ DATED = f"## {__version__} (2026-12-01)"
 AT = {"GIT_COMMITTER_DATE": "2026-12-01T10:00:00Z", "GIT_AUTHOR_DATE": "2026-12-01T10:00:00Z"}
 
 
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    return copy_sources(tmp_path_factory.mktemp("tree") / "sources")
+
+
 @pytest.fixture
-def commit(tmp_path):
+def commit(tmp_path, sources):
     """Makes a checkout of the tree, of one commit that is fit to go out; each time the same one."""
-    sources = copy_sources(tmp_path / "sources")
 
     def commit(name, umask=0o022, tag=__version__, heading=DATED):
         folder = shutil.copytree(sources, tmp_path / name)
