@@ -1,18 +1,63 @@
 """The table of docs/merchants/shop-plugins.md over a real chain: what public clients read."""
 
+import json
+import select
+import subprocess
+import sys
+from contextlib import contextmanager
 from operator import itemgetter
+from pathlib import Path
 
 import pytest
+from bitcoin_node import FOLDER, why_not_installed
+from browser import ANSWER_S, lack
 from builders import Live
 from fake_esplora import open_till
 from greenfield import GreenfieldShop
-from greenfield_clients import node_client, open_client, python_client
 from hosted import Watch
+from paths import TESTS
 
 from btcpay.sandbox.payer.misbehave import double_spends
 
 pytestmark = pytest.mark.both_databases
 ID = itemgetter("id")
+
+
+def node_client():
+    """btcpay-greenfield-node-client: the words that start it, and its surroundings."""
+    if reason := why_not_installed():
+        lack(reason)
+    return ["node", FOLDER / "greenfield.js"], {}
+
+
+def python_client():
+    """btcpay-python-sdk, in a folder of its own: the package is called `btcpay` as ours is."""
+    folder = Path(sys.prefix) / "sdk"
+    if not (folder / "btcpay").is_dir():
+        lack(f"btcpay-python-sdk is not in {folder}: CONTRIBUTING.md says how it is installed")
+    return [sys.executable, TESTS / "greenfield/clients/sdk.py"], {"PYTHONPATH": str(folder)}
+
+
+@contextmanager
+def open_client(shop, live, words, environ):
+    """Is called with the name of a call and what belongs to it."""
+    words += [live.url, shop.issued.secret, shop.store]
+    environ = {"PATH": "/usr/local/bin:/usr/bin:/bin"} | environ
+    pipe = subprocess.PIPE
+
+    def call(*said):
+        process.stdin.write(json.dumps(said) + "\n")
+        process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], ANSWER_S)
+        answer = ready and process.stdout.readline()
+        assert answer, f"no answer to {said}"  # why is on its standard error, which pytest shows
+        return json.loads(answer)
+
+    with subprocess.Popen(words, env=environ, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            yield call
+        finally:
+            process.kill()
 
 
 @pytest.fixture
