@@ -99,15 +99,8 @@ def test_the_page_does_not_say_paid_before_the_invoice_is(lied_to):
     till.confirm(invoice)
     till.mine()
     checker = till.checker()
-    parts = (
-        checker.db,
-        checker.settings,
-        checker.explorers,
-        checker.prices,
-        checker.now,
-        checker.mark,
-    )
-    CatchUp(*parts).follow(Report())
+    parts = checker.db, checker.settings, checker.explorers, checker.prices
+    CatchUp(*parts, checker.now, checker.mark).follow(Report())
     assert blocks.tip_height(checker.db) == till.sandbox.chain.ledger.height
     assert till.look(invoice)["status"] == "open" and till.payments() == []
     assert till.shop.client.get(f"/pay/{invoice['id']}/status").json["status"] == "open"

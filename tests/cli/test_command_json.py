@@ -26,9 +26,7 @@ def till(tmp_path_factory, ticker):
     with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock(), **ON) as till:
         till.shop.post("/payment-links", {"amount_usd": 12.5})
         till.shop.post("/payment-links", {"min_amount_usd": 1, "max_amount_usd": 9.99})
-        till.pay(till.shop.invoice(amount_usd=25, description="1000"))
-        till.mine()
-        till.check()
+        till.confirm(till.shop.invoice(amount_usd=25, description="1000"))
         yield till
 
 

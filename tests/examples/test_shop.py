@@ -83,9 +83,7 @@ def live(till, tmp_path):
 
 
 def pay(till, invoice):
-    till.pay(till.shop.get(f"/invoices/{invoice}").json)
-    till.mine()
-    till.check()
+    till.confirm(till.shop.get(f"/invoices/{invoice}").json)
 
 
 @pytest.fixture(params=[3600])

@@ -30,9 +30,7 @@ PROMETHEUS_OWN = {"instance", "job"}
 def found(tmp_path_factory, ticker):
     """What /metrics has when an invoice was made, paid and checked."""
     with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock()) as till:
-        till.pay(till.shop.invoice())
-        till.mine()
-        till.check()
+        till.confirm(till.shop.invoice())
         yield figures(till.shop) | disk_of_a_file(till)
 
 

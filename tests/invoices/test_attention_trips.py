@@ -1,16 +1,7 @@
 """What needs a human, as the merchant meets it: listed, counted, yellow, settled or dismissed."""
 
 import pytest
-from attention_cases import (
-    NAMES,
-    WAYS,
-    after_cancellation,
-    dust_missing,
-    late,
-    reorganised,
-    see,
-    short,
-)
+from attention_cases import NAMES, WAYS, after_cancellation, dust_missing, late, reorganised, short
 from databases import ON_POSTGRES, plan
 from findings import found
 from samples import figures
@@ -104,8 +95,7 @@ def test_a_settlement_by_hand_ends_it_and_what_comes_later_wants_attention_again
     assert "invoice settle" in btcpay.run("invoice", "list", "--attention")[1]
     btcpay.run("invoice", "settle", invoice["id"], "--reason", "accepted")
     assert till.look(invoice)["status"] == "paid" and reason_of(till, invoice) is None
-    till.pay(invoice, 1_000)
-    see(till)
+    till.confirm(invoice, 1_000)
     assert reason_of(till, invoice) == "too_much"
 
 
@@ -115,8 +105,7 @@ def test_a_settlement_by_hand_ends_it_and_what_comes_later_wants_attention_again
 def test_another_reorganisation_after_a_dismissal_wants_attention_again(till, btcpay):
     invoice = reorganised(till)
     btcpay.run("invoice", "dismiss", invoice["id"], "--reason", "seen")
-    till.pay(invoice)
-    see(till)
+    till.confirm(invoice)
     assert reason_of(till, invoice) is None
     till.sandbox.chain.reorganise(1, till.now)
     till.check()

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from attention_cases import NAMES, WAYS, late, see
+from attention_cases import NAMES, WAYS, late
 from builders import at_once, pay
 from fake_esplora import open_till
 from merchant_browser import ON, MerchantBrowser
@@ -96,8 +96,7 @@ def test_what_is_set_aside_keeps_the_invoice_as_it_is_and_comes_back_with_news(t
     assert till.look(invoice)["status"] == "expired"
     (event,) = [one for one in events_of(till, invoice) if one["kind"] == "dismissed"]
     assert json.loads(event["detail"])["reason"] == "Settled with the customer"
-    till.pay(invoice)
-    see(till)
+    till.confirm(invoice)
     assert f'id="about-{invoice["id"]}"' in browser.page("/attention").source
 
 

@@ -93,9 +93,7 @@ def test_the_request_has_the_range_the_age_and_the_origin_that_were_asked_for():
 
 def test_the_list_of_merchants_shows_the_gap(till):
     invoices = [till.shop.invoice() for _ in range(4)]
-    till.pay(invoices[1])
-    till.mine()
-    till.check()
+    till.confirm(invoices[1])
     (row,) = Terminal(till).json("merchant", "list")
     assert (row["next_index"], row["highest_paid"], row["gap_limit"]) == (4, 1, 3)
     assert (row["wallet_gap_limit"], row["script_type"]) == (20, "p2wpkh")

@@ -119,18 +119,14 @@ def test_what_a_block_proves_is_never_refused_for_what_a_lie_adds(lied_to):
     first, second = till.shop.invoice(), till.shop.invoice()
     show(till, first, MAX_MONEY_SATS)
     till.look_for(first)
-    till.pay(second)
-    till.mine()
-    assert till.check().changed == {second["id"]: "paid"}
+    assert till.confirm(second).changed == {second["id"]: "paid"}
     assert totals(till)[0] == totals(till)[1]
 
 
 def test_a_reorganisation_is_never_refused_for_what_a_coin_that_comes_back_adds(lied_to):
     till = lied_to()
     first, second = till.shop.invoice(), till.shop.invoice()
-    till.pay(first)
-    till.mine()
-    till.check()
+    till.confirm(first)
     height = till.sandbox.chain.ledger.height
     till.shop.sql(f"UPDATE output SET spent_height = {height}")  # noqa: S608
     till.shop.sql("UPDATE balance SET confirmed_sats = 0, total_sats = 0")

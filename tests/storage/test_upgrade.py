@@ -193,13 +193,9 @@ def goes_on(till, url):
     assert report.complete and not report.failed
     assert_sound(url)
     asked = next((one for one in listed(till) if one["status"] == "open"), till.shop.invoice())
-    till.pay(asked)
-    till.mine()
-    till.check()
+    till.confirm(asked)
     assert till.look(asked)["status"] == "paid"
-    till.pay(new := till.shop.invoice())
-    till.mine()
-    assert till.check().changed == {new["id"]: "paid"}
+    assert till.confirm(new := till.shop.invoice()).changed == {new["id"]: "paid"}
     assert_sound(url)
 
 

@@ -5,25 +5,18 @@ from fake_esplora import Json, Terminal, Till
 from btcpay.sandbox.payer.misbehave import double_spends, replace
 
 
-def see(till: Till) -> None:
-    till.mine()
-    till.check()
-
-
 def late(till: Till, sats: int | None = None) -> Json:
     """An invoice that expired, and money that came afterwards."""
     invoice = till.shop.invoice(expires_in_hours=1, description="two bags")
     till.clock.move(hours=2)
     till.check()
-    till.pay(invoice, sats)
-    see(till)
+    till.confirm(invoice, sats)
     return invoice
 
 
 def short(till: Till) -> Json:
     invoice = till.shop.invoice(expires_in_hours=1)
-    till.pay(invoice, 1_000)
-    see(till)
+    till.confirm(invoice, 1_000)
     till.clock.move(hours=2)
     till.check()
     return invoice
@@ -31,24 +24,21 @@ def short(till: Till) -> Json:
 
 def too_much(till: Till) -> Json:
     invoice = till.shop.invoice()
-    till.pay(invoice, invoice["amount_sats"] + 294)
-    see(till)
+    till.confirm(invoice, invoice["amount_sats"] + 294)
     return invoice
 
 
 def after_cancellation(till: Till) -> Json:
     invoice = till.shop.invoice()
     Terminal(till).run("invoice", "cancel", invoice["id"])
-    till.pay(invoice)
-    see(till)
+    till.confirm(invoice)
     return invoice
 
 
 def reorganised(till: Till) -> Json:
     """Its payment was spent otherwise in another block: the money is gone."""
     invoice = till.shop.invoice()
-    till.pay(invoice)
-    see(till)
+    till.confirm(invoice)
     instead = double_spends(till.sandbox.wallet, 1)
     till.sandbox.chain.reorganise(1, till.now, instead)
     till.check()
@@ -57,8 +47,7 @@ def reorganised(till: Till) -> Json:
 
 def dust_missing(till: Till) -> Json:
     invoice = till.shop.invoice()
-    till.pay(invoice, invoice["amount_sats"] - 293)
-    see(till)
+    till.confirm(invoice, invoice["amount_sats"] - 293)
     return invoice
 
 

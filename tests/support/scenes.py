@@ -148,9 +148,7 @@ def open_scene(
 def in_full_and_in_parts(till: Till) -> None:
     """One invoice is paid at once, one in two parts, of which the first is known already."""
     parts, full = till.shop.invoice(25), till.shop.invoice(40)
-    till.pay(parts, 10_000)
-    till.mine()
-    till.check()
+    till.confirm(parts, 10_000)
     till.clock.move(hours=2)
     till.pay(parts, parts["amount_sats"] - 10_000), till.pay(full)
     till.mine()

@@ -21,9 +21,7 @@ def live_through_all(till: Till) -> dict[EventKind, Event]:
     """The last event of each kind, after a life in which all of them happen."""
     order = {"description": "Two bags of coffee", "customer_email": "ada@example.com"}
     paid = till.shop.invoice(40, expires_in_hours=24)
-    till.pay(paid)
-    till.mine()
-    till.check()
+    till.confirm(paid)
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     waits = till.shop.invoice(25, **order)
     txid = till.pay(waits)

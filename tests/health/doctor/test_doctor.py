@@ -39,9 +39,7 @@ def explorer_of(till):
 
 def test_a_healthy_shop_is_green_and_the_command_says_so(till):
     invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    till.check()
+    till.confirm(invoice)
     everything = found(till)
     assert {"disk", "file modes"} <= set(everything)
     assert everything["database"].sentence == f"SQLite, version {versions.VERSION}, regtest"
@@ -208,9 +206,7 @@ def test_a_full_disk_is_red_before_it_is_full(free_bytes, colour, tmp_path):
     ids=["the whole", "what is confirmed", "there is none"],
 )
 def test_a_total_that_is_not_the_sum_of_its_rows_is_red(till, change):
-    till.pay(till.shop.invoice())
-    till.mine()
-    till.check()
+    till.confirm(till.shop.invoice())
     till.shop.sql(change)
     finding = found(till)["totals of shop"]
     assert finding.colour == "red"
