@@ -2,12 +2,12 @@
 
 import socket
 import struct
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from builders import REGTEST
 from fake_esplora import Till
+from serving import Listening
 
 from btcpay.bitcoin.tx import Tx
 from btcpay.bitcoin.wire import Reader, compact_size, prefixed, txid_bytes, txid_hex
@@ -33,7 +33,7 @@ def honest(peer: "FakePeer", sock: socket.socket, command: str, body: bytes) -> 
     return False
 
 
-class FakePeer:
+class FakePeer(Listening):
     """Has the chain that `blocks` says, by height; `asked` are the messages that came.
 
     `waits` has what waits, by txid; `listeners` are connections to which transactions are relayed.
@@ -54,21 +54,7 @@ class FakePeer:
         self.asked: list[str] = []
         self.waits: dict[bytes, bytes] = {}
         self.listeners: list[socket.socket] = []
-        self.released = threading.Event()
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.place = f"127.0.0.1:{self._server.getsockname()[1]}"
-        self._open: list[socket.socket] = []
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def __enter__(self) -> "FakePeer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.released.set()
-        for sock in (self._server, *self._open):
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-            sock.close()
+        super().__init__()
 
     def send(self, sock: socket.socket, command: str, body: bytes = b"") -> None:
         sock.sendall(message(self.magic, command, body))
@@ -81,16 +67,7 @@ class FakePeer:
             with suppress(OSError):
                 self.send(sock, "inv", getdata_body(kind, hashes))
 
-    def _serve(self) -> None:
-        while not self.released.is_set():
-            try:
-                sock, _ = self._server.accept()
-            except OSError:
-                return
-            self._open.append(sock)
-            threading.Thread(target=self._talk, args=(sock,), daemon=True).start()
-
-    def _talk(self, sock: socket.socket) -> None:
+    def meet(self, sock: socket.socket) -> None:
         stream = sock.makefile("rb")
         try:
             while head := stream.read(24):
@@ -99,8 +76,6 @@ class FakePeer:
                 self.asked.append(name)
                 if not self.bad(self, sock, name, body):
                     self._answer(sock, name, body)
-        except (OSError, ValueError):
-            pass
         finally:
             self.listeners = [one for one in self.listeners if one is not sock]
 

@@ -1,6 +1,8 @@
-"""HTTP servers of the tests' own: what answers as told, on a real socket."""
+"""Servers of the tests' own: what answers as told, on a real socket."""
 
+import contextlib
 import json
+import socket
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -75,3 +77,37 @@ class Serving:
     def __exit__(self, *_: Any) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+class Listening:
+    """Meets each client in a thread; a context manager, at whose end `released` is set."""
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.place = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def meet(self, client: socket.socket) -> None:
+        raise NotImplementedError
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError):
+            while not self.released.is_set():
+                self._open.append(self._listener.accept()[0])
+                threading.Thread(target=self._meet, args=self._open[-1:], daemon=True).start()
+
+    def _meet(self, client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError, ValueError, IndexError):
+            self.meet(client)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.released.set()
+        for sock in (self._listener, *self._open):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()

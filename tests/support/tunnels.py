@@ -5,17 +5,16 @@ none of them is in the DNS. `instead` is what is sent in place of the answer to 
 connect: bytes, and then, while the connection is open, more of them one at a time.
 """
 
-import contextlib
 import select
 import socket
-import threading
 from dataclasses import dataclass, field
-from typing import Any
+
+from serving import Listening
 
 
 @dataclass
-class Proxy:
-    """What both have: a listener, a thread for each client, and the pipe to the target."""
+class Proxy(Listening):
+    """What both have: the pipe to the target."""
 
     target: int
     login: bytes = b""
@@ -26,27 +25,11 @@ class Proxy:
     scheme = ""
 
     def __post_init__(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._ended = threading.Event()
+        super().__init__()
 
     @property
     def url(self) -> str:
-        return f"{self.scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
-
-    def _listen(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with client, contextlib.suppress(OSError, IndexError):
-            self.meet(client)
-
-    def meet(self, client: socket.socket) -> None:
-        raise NotImplementedError
+        return f"{self.scheme}://{self.place}"
 
     def answer(self, client: socket.socket, granted: bytes, first: bytes = b"") -> None:
         """Lets the client through, or does what is to be done instead."""
@@ -62,7 +45,7 @@ class Proxy:
 
     def _drip(self, client: socket.socket, start: bytes, more: bytes) -> None:
         client.sendall(start)
-        while not self._ended.wait(0.05):
+        while not self.released.wait(0.05):
             if more:
                 client.sendall(more)
 
@@ -74,15 +57,6 @@ class Proxy:
                 if not (piece := ready.recv(65536)):
                     return
                 ends[ready].sendall(piece)
-
-    def __enter__(self) -> Any:
-        threading.Thread(target=self._listen, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._ended.set()
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
 
 
 class Socks(Proxy):
