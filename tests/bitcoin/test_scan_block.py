@@ -87,7 +87,7 @@ txs = st.builds(
 
 
 @given(st.lists(txs, min_size=1, max_size=4), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_any_block_is_read_as_by_objects(some, has_coinbase):
     require_the_same_by_objects(block_of([coinbase(), *some] if has_coinbase else some))
 

@@ -84,10 +84,11 @@ def test_a_chain_that_is_younger_begins_at_its_first_block(till):
         till.sandbox.chain.ledger.blocks[till.settings.network.genesis_hash].time
     )
     since(till, genesis_at)
-    assert till.check().complete and first_of(till) == 0
+    assert begin(till.shop.service.db, till.settings.network, till.explorers(), till.clock)
+    assert first_of(till) == 0
 
 
-@pytest.mark.parametrize("count", [1, 9, 10, 100, 3000])
+@pytest.mark.parametrize("count", [1, 9, 10, 100, 1700])
 @pytest.mark.parametrize("part", [0.0, 0.01, 0.5, 0.99, 1.0])
 def test_it_is_found_among_thousands_by_few_calls(till, count, part):
     rival = long_chain(till, count)

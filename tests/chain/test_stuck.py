@@ -125,13 +125,6 @@ def test_another_that_is_behind_only_warns(till, open_liar, caplog):
     assert "is 3 blocks behind" in caplog.text
 
 
-def test_another_that_does_not_answer_changes_nothing(till, open_liar):
-    second = open_liar(till)
-    second.instead = lambda _: say("no", 429)
-    till.clock.move(minutes=31)
-    assert till.check(till.liar.root, second.root).complete
-
-
 def test_one_that_rests_is_not_said_to_know_more(till, open_liar):
     """Though the other has not yet what was proven."""
     second = open_liar(till)
