@@ -1,6 +1,5 @@
 """The proof that the check makes of a block, keeps, shows and checks again offline."""
 
-import copy
 import json
 
 import pytest
@@ -8,8 +7,6 @@ from builders import REGTEST
 from fake_esplora import Terminal, say
 
 from btcpay.merchants.account import script_of
-from btcpay.proofs.document import check_document, load
-from btcpay.values.errors import CommandError, ProofFailed
 
 NOWHERE = {
     "BTCPAY_DATABASE_URL": "sqlite:////nowhere/at/all.db",
@@ -108,22 +105,6 @@ def test_an_invoice_without_a_payment_has_no_proof_to_show(till):
     assert output == "" and "no payment" in errors
 
 
-def edit(*keys, to):
-    """Changes what lies at the end of the keys."""
-
-    def change(document):
-        for key in keys[:-1]:
-            document = document[key]
-        document[keys[-1]] = to(document[keys[-1]])
-
-    return change
-
-
-def nudged(text):
-    """The hex digits with the last bit of the last one changed."""
-    return text[:-1] + f"{int(text[-1], 16) ^ 1:x}"
-
-
 def test_a_proof_is_kept_without_witness_and_one_with_it_still_holds(till, tmp_path):
     invoice = paid(till)
     (document,) = json.loads(show_proof(till, invoice))
@@ -138,68 +119,9 @@ def test_a_proof_is_kept_without_witness_and_one_with_it_still_holds(till, tmp_p
     assert row["txid"] == till.look(invoice)["tx_hash"]
 
 
-# One for each field: what else is wrong with one is in tests/proofs/test_verify.py.
-EDITS = {
-    "the script": edit("script", to=nudged),
-    "the transaction's id": edit("txid", to=nudged),
-    "the raw transaction": edit("payment", "raw_tx", to=nudged),
-    "the position": edit("payment", "position", to=lambda was: was ^ 4),
-    "a sibling": edit("payment", "merkle", 0, to=nudged),
-    "a sibling of the coinbase": edit("coinbase", "merkle", 0, to=nudged),
-    "the coinbase": edit("coinbase", "raw_tx", to=nudged),
-    "no headers": edit("headers", to=lambda _: []),
-    "more confirmations": edit("confirmations", to=lambda was: was + 1),
-    "no confirmations": edit("confirmations", to=lambda _: 0),
-    "the network": edit("network", to=lambda _: "mainnet"),
-}
-WRONG_KINDS = {
-    "another format": edit("format", to=lambda _: "btcpay payment proof 2"),
-    "an unknown network": edit("network", to=lambda _: "litecoin"),
-    "a network that is a list": edit("network", to=lambda _: []),
-    "a script that is no hex": edit("script", to=lambda _: "xyz"),
-    "a script that is a number": edit("script", to=lambda _: 5),
-    "a sibling of 31 bytes": edit("payment", "merkle", 0, to=lambda was: was[2:]),
-    "siblings that are text": edit("payment", "merkle", to=lambda _: "abcd"),
-    "a position that is text": edit("payment", "position", to=lambda _: "first"),
-    "a position without end": edit("payment", "position", to=lambda _: float("inf")),
-    "a position that is null": edit("payment", "position", to=lambda _: None),
-    "confirmations without end": edit("confirmations", to=lambda _: float("inf")),
-    "headers that are null": edit("headers", to=lambda _: None),
-    "a payment that is a list": edit("payment", to=lambda _: []),
-}
-
-
-def test_a_proof_fails_after_any_edit(till, tmp_path):
+def test_a_proof_that_was_edited_fails(till, tmp_path):
+    """Each of its fields is edited in tests/proofs/test_document.py."""
     (document,) = json.loads(show_proof(till, paid(till)))
-    for name, change in EDITS.items():
-        edited = copy.deepcopy(document)
-        change(edited)
-        with pytest.raises(ProofFailed):
-            pytest.fail(f"{name}: {check_document(edited)}")
-    for name, change in WRONG_KINDS.items():
-        edited = copy.deepcopy(document)
-        change(edited)
-        with pytest.raises(CommandError):
-            pytest.fail(f"{name}: {check_document(edited)}")
-    document["txid"] = nudged(document["txid"])
+    document["txid"] = document["txid"][::-1]
     output, errors = verify(till, tmp_path, json.dumps([document]), status=1)
     assert output == "" and "the proof fails" in errors and "Traceback" not in errors
-
-
-GARBAGE = {
-    "nothing": b"",
-    "no JSON": b"{",
-    "no proof": b"{}",
-    "a number": b"7",
-    "null": b"null",
-    "a list of a list": b"[[]]",
-    "an empty list": b"[]",
-    "no text": b"\xff\xfe\x00",
-    "many brackets": b"[" * 100_000,
-}
-
-
-def test_a_file_that_is_no_proof_is_refused():
-    for name, text in GARBAGE.items():
-        with pytest.raises(CommandError):
-            pytest.fail(f"{name}: {[check_document(one) for one in load(text)]}")

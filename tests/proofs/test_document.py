@@ -1,5 +1,6 @@
 """A proof as it is kept: made of its block alone, and extended by the headers that follow."""
 
+import copy
 import json
 
 import pytest
@@ -46,15 +47,85 @@ def test_headers_that_do_not_follow_prove_nothing(headers, confirmations):
         check_document(document)
 
 
-def test_no_confirmation_is_no_proof():
-    for confirmations in (0, -1):
-        with pytest.raises(ProofFailed):
-            check_document(ALONE | {"confirmations": confirmations})
+def edit(*keys, to):
+    """Changes what lies at the end of the keys."""
+
+    def change(document):
+        for key in keys[:-1]:
+            document = document[key]
+        document[keys[-1]] = to(document[keys[-1]])
+
+    return change
 
 
-@pytest.mark.parametrize(
-    "change", [{"format": "btcpay payment proof 2"}, {"confirmations": True}, {"headers": None}]
-)
+def nudged(text):
+    """The hex digits with the last bit of the last one changed."""
+    return text[:-1] + f"{int(text[-1], 16) ^ 1:x}"
+
+
+# One for each field: what else is wrong with one is in tests/proofs/test_verify.py.
+EDITS = {
+    "the script": edit("script", to=nudged),
+    "the transaction's id": edit("txid", to=nudged),
+    "the raw transaction": edit("payment", "raw_tx", to=nudged),
+    "the position": edit("payment", "position", to=lambda was: was ^ 4),
+    "a sibling": edit("payment", "merkle", 0, to=nudged),
+    "a sibling of the coinbase": edit("coinbase", "merkle", 0, to=nudged),
+    "the coinbase": edit("coinbase", "raw_tx", to=nudged),
+    "no headers": edit("headers", to=lambda _: []),
+    "more confirmations": edit("confirmations", to=lambda was: was + 1),
+    "no confirmations": edit("confirmations", to=lambda _: 0),
+    "fewer than none": edit("confirmations", to=lambda _: -1),
+    "the network": edit("network", to=lambda _: "mainnet"),
+}
+WRONG_KINDS = {
+    "another format": edit("format", to=lambda _: "btcpay payment proof 2"),
+    "an unknown network": edit("network", to=lambda _: "litecoin"),
+    "a network that is a list": edit("network", to=lambda _: []),
+    "a script that is no hex": edit("script", to=lambda _: "xyz"),
+    "a script that is a number": edit("script", to=lambda _: 5),
+    "a sibling of 31 bytes": edit("payment", "merkle", 0, to=lambda was: was[2:]),
+    "siblings that are text": edit("payment", "merkle", to=lambda _: "abcd"),
+    "a position that is text": edit("payment", "position", to=lambda _: "first"),
+    "a position without end": edit("payment", "position", to=lambda _: float("inf")),
+    "a position that is null": edit("payment", "position", to=lambda _: None),
+    "confirmations that are true": edit("confirmations", to=lambda _: True),
+    "confirmations without end": edit("confirmations", to=lambda _: float("inf")),
+    "headers that are null": edit("headers", to=lambda _: None),
+    "a payment that is a list": edit("payment", to=lambda _: []),
+}
+
+
+@pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
+def test_a_proof_fails_after_any_edit(change):
+    edited = copy.deepcopy(ALONE)
+    change(edited)
+    with pytest.raises(ProofFailed):
+        check_document(edited)
+
+
+@pytest.mark.parametrize("change", WRONG_KINDS.values(), ids=WRONG_KINDS)
 def test_what_is_no_such_document_is_not_read(change):
+    edited = copy.deepcopy(ALONE)
+    change(edited)
     with pytest.raises(CommandError):
-        check_document(ALONE | change)
+        check_document(edited)
+
+
+GARBAGE = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "no proof": b"{}",
+    "a number": b"7",
+    "null": b"null",
+    "a list of a list": b"[[]]",
+    "an empty list": b"[]",
+    "no text": b"\xff\xfe\x00",
+    "many brackets": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", GARBAGE.values(), ids=GARBAGE)
+def test_a_file_that_is_no_proof_is_refused(text):
+    with pytest.raises(CommandError):
+        [check_document(one) for one in load(text)]
