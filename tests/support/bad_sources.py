@@ -12,6 +12,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+import orjson
 from builders import REGTEST
 from fake_esplora import LiedTo, block_view, dripping, say, silent, slow, tx_of
 from rival import Rival
@@ -116,7 +117,8 @@ def invented(txs: int, outputs: int = 1, **fields: Any) -> Callable[[str], Reply
             return None
         script = script_of(path.split("/")[2], REGTEST).hex()
         paid = [{"scriptpubkey": script, "value": 330}] * outputs
-        return say([tx_of(next(numbers), script, vout=paid, **fields) for _ in range(txs)])
+        shown = [tx_of(next(numbers), script, vout=paid, **fields) for _ in range(txs)]
+        return say(orjson.dumps(shown), **{"Content-Type": "application/json"})
 
     return instead
 

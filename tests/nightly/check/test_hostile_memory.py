@@ -145,10 +145,12 @@ def test_what_is_invented_for_an_hour_at_twenty_pages_has_a_bound(lied_to, clock
     till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
     invoices = [till.shop.invoice() for _ in range(20)]
     till.liar.instead = invented(148, vin=COINS)
-    for _ in range(RUNS):
-        till.open_page(*invoices)
+    for number in range(RUNS):
+        first = 2 * number % 20  # a run believes no more than two such pages
+        till.open_page(*invoices[first : first + 2])
         till.check()
         clock.move(minutes=4)
+    till.open_page(*invoices)
     for one in invoices[:2]:
         till.pay(one)
     till.mine()
