@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from builders import at_once, dump
+from builders import at_once, dump, is_summed
 from fake_esplora import say
 from rival import Rival
 from sweeper import Sweeper
@@ -20,20 +20,12 @@ from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.misbehave import double_spends
 from storage.database import open_database
 from storage.queries import blocks
-from storage.queries.totals import balances
 
 pytestmark = pytest.mark.both_databases
 
 
 def unread(till):
     return till.shop.service.db.only(blocks.UNREAD)["blocks"]
-
-
-def is_summed(till):
-    """Whether the balance that is kept is the sum of the outputs."""
-    db, merchant_id = till.shop.service.db, till.shop.merchant_id
-    kept = db.only(balances.OF_MERCHANT, merchant_id=merchant_id)
-    return kept == db.only(balances.RECOMPUTED, merchant_id=merchant_id)
 
 
 def raws(till):
@@ -183,7 +175,7 @@ def test_any_order_leads_to_the_same(till, seed):
     for height in heights:
         reader_of(till)._read(db.only(blocks.AT, height=height), Report())
     assert till.check().complete and unread(till) == 0
-    assert till.balance() == (other["amount_sats"],) * 2 and is_summed(till)
+    assert till.balance() == (other["amount_sats"],) * 2 and is_summed(till.shop)
     assert till.look(other)["status"] == "paid" and sweeper.total_sats == 0
 
 
@@ -274,7 +266,7 @@ def test_two_runs_at_once_read_each_block_once_and_settle_once(till):
 
     assert sum(at_once(2, run)) == 16
     assert till.check().complete and unread(till) == 0
-    assert len(till.payments()) == 6 and is_summed(till)
+    assert len(till.payments()) == 6 and is_summed(till.shop)
     for invoice in invoices:
         assert till.kinds(invoice).count("payment") == 1 == till.kinds(invoice).count("paid")
     assert sweeper.total_sats == 0

@@ -1,11 +1,11 @@
 """What an end must wait for, and for how long: a raised fee, a list that may be cut."""
 
 import pytest
+from attention_cases import reason_of
 from fake_esplora import tx_of
 
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.misbehave import replace
-from storage.queries import attentions
 
 pytestmark = pytest.mark.both_databases
 
@@ -19,11 +19,6 @@ def beside_dust(till, invoice, count=25):
     """The explorer shows so many small payments beside the true ones."""
     path = f"^/address/{invoice['deposit_address']}/txs/mempool"
     till.liar.lies[path] = lambda true: [*dust(invoice, count), *true]
-
-
-def attention(till, invoice):
-    row = till.shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
-    return row and row["reason"]
 
 
 @pytest.mark.parametrize("seen", ["waiting too", "in its block alone"])
@@ -40,7 +35,7 @@ def test_a_fee_that_is_raised_after_the_deadline_makes_nobody_late(till, seen):
     assert till.check().changed == {invoice["id"]: "paid"}
     assert [one["tx_hash"] for one in till.payments(invoice)] == [raised]
     assert till.balance() == (invoice["amount_sats"],) * 2
-    assert attention(till, invoice) is None
+    assert reason_of(till, invoice) is None
 
 
 def test_a_full_payment_beside_25_small_ones_is_seen_and_settles(till):
@@ -65,5 +60,5 @@ def test_25_small_payments_hold_an_end_for_a_day_and_late_money_then_wants_atten
     assert till.look(invoice)["status"] == "open" and till.payments()[0]["invoice_id"] is None
     till.clock.move(hours=23.1)
     assert till.look_for(invoice).changed == {invoice["id"]: "expired"}
-    assert attention(till, invoice) == "paid_late"
+    assert reason_of(till, invoice) == "paid_late"
     assert till.balance()[0] == invoice["amount_sats"]

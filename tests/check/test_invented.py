@@ -1,6 +1,7 @@
 """A mempool that invents: what is kept and announced of it has a bound, and the rest stands."""
 
 import pytest
+from builders import is_summed
 
 from btcpay.check import apply as applied
 from btcpay.check.apply import apply
@@ -8,7 +9,6 @@ from btcpay.settlement.bound import MOST_KEPT
 from btcpay.settlement.values import Scan, SeenOutput
 from storage.queries import events, payments
 from storage.queries.lists import mempool_watch
-from storage.queries.totals import balances
 
 pytestmark = pytest.mark.both_databases
 SHOWN = 148
@@ -29,11 +29,6 @@ def rows(shop, invoice):
     return shop.service.db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
 
 
-def sums_are_right(shop):
-    db, of = shop.service.db, {"merchant_id": shop.merchant_id}
-    return db.only(balances.OF_MERCHANT, **of) == db.only(balances.RECOMPUTED, **of)
-
-
 @pytest.fixture
 def long_after(monkeypatch):
     """As if a thousand lines were three hundred."""
@@ -49,7 +44,7 @@ def test_what_is_invented_has_a_bound_and_the_payers_stays(shop, long_after, is_
     for number in range(1, 7):
         shop.clock.move(minutes=4)
         look(shop, invoice, *invented(number, 330), ours, is_cut=is_cut)
-        assert sums_are_right(shop)
+        assert is_summed(shop)
         waiting = [row for row in rows(shop, invoice) if row["vanished_at"] is None]
         assert len(waiting) == MOST_KEPT and ours.txid in {row["txid"] for row in waiting}
     assert len(rows(shop, invoice)) <= 2 * MOST_KEPT
@@ -74,4 +69,4 @@ def test_what_vanished_an_hour_ago_is_a_line_of_history_that_no_look_loads(till)
     before = min(row["first_seen_at"] for row in rows(shop, invoice))
     look(shop, invoice, invented(1, 330)[0])
     again = [row for row in rows(shop, invoice) if row["vanished_at"] is None]
-    assert [row["first_seen_at"] for row in again] == [before] and sums_are_right(shop)
+    assert [row["first_seen_at"] for row in again] == [before] and is_summed(shop)

@@ -1,12 +1,10 @@
 """Coins that the merchant's wallet has moved: blocks prove it, and nobody's word does."""
 
-from typing import Any
-
 import pytest
+from builders import is_summed
 from sweeper import Sweeper
 
 from btcpay.sandbox.payer.misbehave import double_spends
-from storage.queries.totals import balances
 
 pytestmark = pytest.mark.both_databases
 
@@ -34,12 +32,6 @@ def sweep(till, sweeper, made):
     till.mine()
 
 
-def balances_agree(till, sweeper):
-    at: dict[str, Any] = {"merchant_id": sweeper.merchant_id}
-    db = till.shop.service.db
-    return db.only(balances.OF_MERCHANT, **at) == db.only(balances.RECOMPUTED, **at)
-
-
 def test_a_coin_leaves_the_balance_when_its_spending_confirms(till, sweeper):
     made = paid(till, sweeper)
     (invoice,) = made.values()
@@ -48,7 +40,7 @@ def test_a_coin_leaves_the_balance_when_its_spending_confirms(till, sweeper):
     assert till.balance() == (invoice["amount_sats"],) * 2
     till.mine()
     till.check()
-    assert till.balance() == (0, 0) and balances_agree(till, sweeper)
+    assert till.balance() == (0, 0) and is_summed(till.shop, sweeper.merchant_id)
     assert till.look(invoice)["status"] == "paid" and till.kinds(invoice)[-1] == "spent"
 
 
@@ -61,7 +53,8 @@ def test_all_coins_that_move_are_found_by_the_next_run_for_no_call_of_their_own(
     till.clock.move(days=days)
     sweep(till, sweeper, dict(moved))
     till.check()
-    assert till.balance() == (left["amount_sats"],) * 2 and balances_agree(till, sweeper)
+    assert till.balance() == (left["amount_sats"],) * 2
+    assert is_summed(till.shop, sweeper.merchant_id)
     assert till.liar.count("/address/|/outspend/") == 0
 
 
@@ -75,7 +68,7 @@ def test_an_invoice_whose_coin_was_moved_before_the_first_look_is_paid(till, swe
     till.mine()
     assert till.check().changed == {invoice["id"]: "paid"}
     assert [p["amount_sats"] for p in till.payments(invoice)] == [invoice["amount_sats"]]
-    assert till.balance() == (0, 0) and balances_agree(till, sweeper)
+    assert till.balance() == (0, 0) and is_summed(till.shop, sweeper.merchant_id)
 
 
 def test_a_move_that_a_reorganisation_undoes_is_in_the_balance_again(till, sweeper):
@@ -85,7 +78,7 @@ def test_a_move_that_a_reorganisation_undoes_is_in_the_balance_again(till, sweep
     till.check()
     till.sandbox.chain.reorganise(1, till.now)
     till.check()
-    assert till.balance() == before and balances_agree(till, sweeper)
+    assert till.balance() == before and is_summed(till.shop, sweeper.merchant_id)
     assert till.kinds(*made.values())[-2:] == ["spent", "unspent"]
     till.mine()
     till.check()
@@ -101,4 +94,4 @@ def test_a_payment_and_its_move_that_a_reorganisation_takes_back_are_both_gone(t
     till.check()
     assert till.look(invoice)["status"] == "open" and till.payments() == []
     till.look_for(invoice)
-    assert till.balance() == (0, 0) and balances_agree(till, sweeper)
+    assert till.balance() == (0, 0) and is_summed(till.shop, sweeper.merchant_id)

@@ -1,7 +1,16 @@
 """What needs a human, as the merchant meets it: listed, counted, yellow, settled or dismissed."""
 
 import pytest
-from attention_cases import NAMES, WAYS, after_cancellation, dust_missing, late, reorganised, short
+from attention_cases import (
+    NAMES,
+    WAYS,
+    after_cancellation,
+    dust_missing,
+    late,
+    reason_of,
+    reorganised,
+    short,
+)
 from databases import ON_POSTGRES, plan
 from findings import found
 from samples import figures
@@ -13,11 +22,6 @@ from btcpay.settlement.attention import WAYS_OUT
 from storage.queries import attentions
 
 pytestmark = pytest.mark.both_databases
-
-
-def reason_of(till, invoice):
-    row = till.shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
-    return row and row["reason"]
 
 
 def story(till, invoice):

@@ -3,6 +3,12 @@
 from fake_esplora import Json, Terminal, Till
 
 from btcpay.sandbox.payer.misbehave import double_spends, replace
+from storage.queries import attentions
+
+
+def reason_of(till: Till, invoice: Json) -> str | None:
+    row = till.shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
+    return row and row["reason"]
 
 
 def late(till: Till, sats: int | None = None) -> Json:

@@ -41,6 +41,7 @@ from btcpay.web.service import Service
 from storage import migrate
 from storage.queries import invoices
 from storage.queries.lists import mempool_watch
+from storage.queries.totals import balances
 
 REGTEST = NETWORKS["regtest"]
 
@@ -259,6 +260,12 @@ def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
         for table, rows in found.items()
         if not table.startswith(("explorer", "tally"))
     }
+
+
+def is_summed(shop: Shop, merchant_id: str = "") -> bool:
+    """Whether the balance that is kept is the sum of the outputs; the shop's own merchant's."""
+    db, of = shop.service.db, {"merchant_id": merchant_id or shop.merchant_id}
+    return db.only(balances.OF_MERCHANT, **of) == db.only(balances.RECOMPUTED, **of)
 
 
 def at_once(many: int, call: Callable[[int], Any]) -> list[Any]:
