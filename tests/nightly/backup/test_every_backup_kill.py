@@ -97,7 +97,7 @@ def test_a_file_is_the_old_database_or_the_new_one(till, tmp_path, restore):
     last = int(restore(file, f"sqlite:///{whole}").rpartition("counted ")[2])
     assert last > 50
     before, after = content(old), content(whole)["invoice"]
-    deaths = [{"at": at} for at in range(last // 8, last - 6, last // 12)]
+    deaths = [{"at": at} for at in range(last // 8, last - 6, last // 24)]
     deaths += [{"at": last - back} for back in range(6)] + [{"page": page} for page in (1, 9, 40)]
     outcomes = set()
     for number, death in enumerate(deaths):
@@ -124,7 +124,7 @@ def test_a_servers_database_stays_empty_or_has_all_of_it(till, tmp_path, restore
     last = int(restore(file, whole).rpartition("counted ")[2])
     assert last > 60
     before, after = rows_of(target), rows_of(whole)["invoice"]
-    for at in (*range(last // 3, last, last // 12), last - 3, "COMMIT"):
+    for at in (*range(last // 3, last, last // 24), last - 3, "COMMIT"):
         said = restore(file, target, at)
         assert "killed before" in said and rows_of(target) == before, said
     restore(file, target)
