@@ -54,11 +54,15 @@ def paid_by(db: Database, block: ProvenBlock) -> list[Row]:
 
 
 def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, network: str) -> None:
+    inputs: dict[int, tuple[str, ...]] = {}  # read once for a transaction, however often it pays
     for position, vout, amount_sats in block.parts.paid[script]:
         txid = block.txid(position)
-        spends = parse_tx(block.parts.stripped(position)).inputs
-        inputs = tuple(f"{one.outpoint.txid}:{one.outpoint.vout}" for one in spends)
-        facts.confirmed.append(SeenOutput(txid, vout, amount_sats, where, position, inputs))
+        if position not in inputs:
+            spends = parse_tx(block.parts.stripped(position)).inputs
+            inputs[position] = tuple(f"{o.outpoint.txid}:{o.outpoint.vout}" for o in spends)
+        facts.confirmed.append(
+            SeenOutput(txid, vout, amount_sats, where, position, inputs[position])
+        )
         if _outpoint(txid, vout) in block.parts.spent:
             facts.spent[txid, vout] = where.height
         if txid not in facts.proofs:

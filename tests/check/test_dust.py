@@ -8,9 +8,14 @@ from collections.abc import Callable
 from contextlib import contextmanager
 
 import pytest
+from blocks import block_of, coinbase, hash_of, payment
 
+from btcpay.bitcoin.tx import TxOut
 from btcpay.check.apply import apply
+from btcpay.check.facts import facts_of
 from btcpay.check.undo import undo_above
+from btcpay.proofs.block import prove_block
+from btcpay.sandbox.node.script import script_of
 from btcpay.settlement.values import Block, Scan, SeenOutput
 
 FEW, MANY = 100, 400
@@ -88,6 +93,26 @@ def test_four_times_the_outputs_are_four_times_the_work(shop, shape):
     for name, counted in few.items():
         grown = [after / max(1, before) for before, after in zip(counted, many[name], strict=True)]
         assert max(grown) < MOST, (name, grown)
+
+
+def read(shop, txs, outputs):
+    """Steps of reading a block in which so many transactions pay as many outputs to one address."""
+    dust = [TxOut(330, script_of(shop.invoice()["deposit_address"]))] * outputs
+    raw = block_of([coinbase(), *(payment(number, *dust) for number in range(1, 1 + txs))])
+    block = prove_block(raw, hash_of(raw))
+    with steps(shop) as counted:
+        (facts,) = facts_of(shop.service.db, "regtest", 100, block).values()
+    assert len(facts.confirmed) == txs * outputs
+    return counted
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_block_with_four_times_the_outputs_is_four_times_the_work(shop, shape):
+    few, many = (
+        read(shop, *((count, 1) if shape == "a transaction each" else (1, count)))
+        for count in (FEW, MANY)
+    )
+    assert max(after / max(1, before) for before, after in zip(few, many, strict=True)) < MOST
 
 
 @pytest.mark.parametrize("usd", [25, 1_000_000], ids=["paid", "open"])
