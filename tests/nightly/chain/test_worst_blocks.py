@@ -70,23 +70,18 @@ def spending(number, *outputs):
     return Tx(2, (origin,), outputs, 0)
 
 
-@pytest.mark.parametrize("how", ["outputs of one transaction", "transactions"])
-def test_a_block_of_dust_to_one_of_our_addresses_is_kept(lied_to, how):
-    """By the thousand: ugly, paid for by whoever sends it, and within a run."""
+@pytest.mark.parametrize(("txs", "outputs"), [(1, 30_000), (1_000, 1)], ids=["one", "many"])
+def test_a_block_of_dust_to_one_of_our_addresses_is_kept(lied_to, txs, outputs):
+    """A whole block of it by one transaction: ugly, paid for by whoever sends it, and soon read."""
     till = lied_to()
     invoice = till.shop.invoice()
-    assert till.check().complete
-    dust = TxOut(600, script_of(invoice["deposit_address"]))
-    if how == "transactions":
-        txs = [spending(number, dust) for number in range(1_000)]
-    else:
-        txs = [spending(1, *[dust] * 1_000)]
-    till.liar.instead = Rival(till).add(1, txs)
+    dust = [TxOut(600, script_of(invoice["deposit_address"]))] * outputs
+    till.liar.instead = Rival(till).add(1, [spending(number, *dust) for number in range(txs)])
     before_s = time.process_time()
     report = till.check()
     assert report.complete and report.changed == {invoice["id"]: "paid"}
-    assert till.balance() == (1_000 * 600,) * 2
-    assert time.process_time() - before_s < 3.5
+    assert till.balance() == (txs * outputs * 600,) * 2
+    assert time.process_time() - before_s < 10
     before_s = time.process_time()
     till.liar.instead.add()
     assert till.check().complete
