@@ -1,10 +1,16 @@
-"""What the service is compared with: a Flask route that answers so many bytes and does no more."""
+"""What the service is compared with: a Flask route of a constant answer, one for each size."""
+
+import os
 
 from flask import Flask, Response
 
 app = Flask(__name__)
 
 
-@app.get("/<int:size>")
-def constant(size: int) -> Response:
-    return Response(b"x" * size, mimetype="application/json")
+def add(size: int) -> None:
+    body = b"x" * size
+    app.add_url_rule(f"/{size}", f"{size}", lambda: Response(body, mimetype="application/json"))
+
+
+for size in set(os.environ["BARE_BYTES"].split()):
+    add(int(size))

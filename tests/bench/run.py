@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import requests
 from builders import TickerServer, clean_environ, until
@@ -31,7 +32,8 @@ ORDER = json.dumps({"amount_usd": 25, "description": "Tea", "expires_in_hours": 
 WARM_UP_S = 0.5
 # As a shop's own program would be served; connections are kept as long as the load's.
 PLAIN = ("--threads", "8", "--keep-alive", "65", "--no-control-socket")
-SMALL, LARGE, BEFORE = "1,000 stored", "1,000,000 stored", "before, 1,000"
+BARE, SMALL, LARGE = "bare", "1,000 stored", "1,000,000 stored"
+BEFORE = "before, 1,000"
 
 
 @dataclass(frozen=True)
@@ -175,22 +177,24 @@ def show(name: str, value: float, aim: float | None = None, at_most: bool = Fals
     print(f"  {name:<40}{value:8.2f}  {verdict}", flush=True)
 
 
-def compare(
-    operation: Operation, bare: Server, services: dict[str, Server], rounds: int, seconds: float
-) -> None:
-    """Prints what the rounds gave; the first one warms up and does not count."""
+def answered_bytes(server: Server, operation: Operation) -> int:
     key = {"Authorization": f"Bearer {secret(operation.scope, 0)}"}
     method, path = operation.line.format(id=invoice_id(0)).split()
-    url = f"http://127.0.0.1:{services[SMALL].port}{path}"
-    size = len(requests.request(method, url, headers=key, json=json.loads(ORDER)).content)
-    of_bare = Operation("bare", f"GET /{size}", 1, connections=operation.connections)
+    url = f"http://127.0.0.1:{server.port}{path}"
+    return len(requests.request(method, url, headers=key, json=json.loads(ORDER)).content)
+
+
+def compare(
+    operation: Operation, of_bare: Operation, servers: dict[str, Server], options: Any
+) -> None:
+    """Prints what the rounds gave; the first one warms up and does not count."""
     taken: dict[str, list[Round]] = {}
-    for length_s in [WARM_UP_S] + [seconds] * rounds:
-        for name, server in {"bare": bare, **services}.items():
-            wanted = of_bare if name == "bare" else operation
+    for length_s in [WARM_UP_S] + [options.seconds] * options.rounds:
+        for name, server in servers.items():
+            wanted = of_bare if name == BARE else operation
             taken.setdefault(name, []).append(server.measure(wanted, length_s))
 
-    def ratio(what: str, above: str, below: str = "bare") -> float:
+    def ratio(what: str, above: str, below: str = BARE) -> float:
         pairs = zip(taken[above][1:], taken[below][1:], strict=True)
         return median(getattr(a, what) / getattr(b, what) for a, b in pairs)
 
@@ -201,10 +205,10 @@ def compare(
             for what in ("per_second", "p99_ms", "processor_us")
         )
         print(f"  {name:<20}{rate:6.0f} a second, p99 {p99_ms:6.2f} ms, processor {us:5.0f} us")
-    for name in services:
+    for name in list(taken)[1:]:
         show(f"{name}: rate against bare", ratio("per_second", name), operation.rate_aim)
         show(f"{name}: p99 against bare", ratio("p99_ms", name), operation.p99_aim, at_most=True)
-    if LARGE in services:
+    if LARGE in taken:
         show("a million against a thousand", ratio("per_second", LARGE, SMALL), 0.80)
 
 
@@ -222,7 +226,6 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
         price = f"{stack.enter_context(TickerServer()).url}#/usd"
-        bare = stack.enter_context(Server((*PLAIN, "bare:app"), ROOT / "tests/bench", ROOT))
         services = {}
         for name, (root, stored) in wanted.items():
             file = folder / f"{len(services)}.db"
@@ -232,9 +235,14 @@ def main() -> None:
             server = Server(("wsgi:app",), root, root, BTCPAY_METRICS_BIND="", **environ)
             server.stored = stored
             services[name] = stack.enter_context(server)
-        for operation in OPERATIONS:
+        sizes = {each: answered_bytes(services[SMALL], each) for each in OPERATIONS}
+        environ = {"BARE_BYTES": " ".join(map(str, sizes.values()))}
+        bare = Server((*PLAIN, "bare:app"), ROOT / "tests/bench", ROOT, **environ)
+        servers = {BARE: stack.enter_context(bare), **services}
+        for operation, size in sizes.items():
             if operation.name.startswith(options.only):
-                compare(operation, bare, services, options.rounds, options.seconds)
+                of_bare = Operation(BARE, f"GET /{size}", 1, connections=operation.connections)
+                compare(operation, of_bare, servers, options)
 
 
 if __name__ == "__main__":
