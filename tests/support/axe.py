@@ -40,5 +40,5 @@ def look(tab: Tab, script: str, sizes: tuple[tuple[int, int], ...]) -> list[str]
         for size in sizes:
             tab.emulate(size, theme)
             found += misfits(tab, size[0])
-        found += faults(tab, script) if script else []
+        found += faults(tab, script)
     return found
