@@ -12,7 +12,7 @@ from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web import ignored_fields, rate_limits
 from btcpay.web.application import Answer, add_path
 from btcpay.web.errors import as_api_error, error_response
-from btcpay.web.rate_limits import Window
+from btcpay.web.rate_limits_memory import Window
 from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as
 from storage.queries import keys

@@ -137,4 +137,4 @@ def _is_resting(watched: Watched, now: datetime) -> bool:
     if watched.failed_at is None or watched.failures < PATIENCE:
         return False
     rest = min(FIRST_REST * 2 ** min(watched.failures - PATIENCE, 10), LONGEST_REST)
-    return now - watched.failed_at < rest
+    return bool(now - watched.failed_at < rest)

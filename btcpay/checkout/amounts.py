@@ -119,4 +119,4 @@ def refuse_dust(
 def least_sats_of(service: Service, merchant_id: int) -> int:
     """The least that can be sent to the addresses of a merchant."""
     merchant = service.db.only(merchants.BY_ID, id=merchant_id)
-    return DUST_SATS[len(stored_account(merchant["descriptor"]).script(0))]
+    return DUST_SATS[len(stored_account(merchant.descriptor).script(0))]

@@ -16,10 +16,12 @@ from btcpay.values.errors import PriceUnavailable, TooMuch
 from btcpay.values.times import to_ms
 from btcpay.web.errors import STATUS
 from btcpay.web.pages.languages import gettext
-from btcpay.web.rate_limits import Window, link_invoices
+from btcpay.web.rate_limits import link_invoices
+from btcpay.web.rate_limits_memory import Window
 from btcpay.web.service import Service
-from storage.database import Row
+from storage import models
 from storage.queries import invoices, links
+from storage.values import Values
 
 # A link counts its unpaid invoices that were made, or whose page was open, in this time. So people
 # who press and leave do not keep others from paying for longer.
@@ -43,7 +45,7 @@ class Visitor:
     next_id: str | None = None
 
 
-def order(service: Service, link: Row, visitor: Visitor) -> str:
+def order(service: Service, link: models.PaymentLink, visitor: Visitor) -> str:
     """The id of the invoice to pay: a new one, or what the same press has made already.
 
     The price is asked for outside the transaction. Under the link's lock it looks for the invoice
@@ -56,11 +58,11 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
         return found
     with _admitted(service, link, visitor) as promised_id, _worded(link):
         price = create.live_price(
-            service.db, service.prices, link["merchant_id"], service.now(), link["currency"]
+            service.db, service.prices, link.merchant_id, service.now(), link.currency
         )
         _refuse_dust(service, link, amount, price)
     with service.db.write():
-        _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
+        _refuse_inactive(service.db.only(links.LOCKED, id=link.id))
         if found := _made_before(service, link, amount, visitor):
             return found
         _refuse_crowded(service, link)
@@ -70,22 +72,24 @@ def order(service: Service, link: Row, visitor: Visitor) -> str:
     return order(service, link, visitor)
 
 
-def _chosen(link: Row, text: str) -> Decimal:
+def _chosen(link: models.PaymentLink, text: str) -> Decimal:
     """The price of a link, or the amount in this text. Raises AmountRefused."""
-    if link["amount_mode"] == "fixed":
-        return Decimal(link["amount"])
-    return read_amount(text, link["currency"], *bounds(link))
+    if link.amount is not None:
+        return Decimal(link.amount)
+    return read_amount(text, link.currency, *bounds(link))
 
 
-def _refuse_dust(service: Service, link: Row, amount: Decimal, price: create.Price) -> None:
+def _refuse_dust(
+    service: Service, link: models.PaymentLink, amount: Decimal, price: create.Price
+) -> None:
     """Refuses an amount that was typed and is less than can be sent. Raises AmountRefused."""
-    if link["amount_mode"] == "flexible":
-        merchant_id, high, currency = link["merchant_id"], bounds(link)[1], link["currency"]
+    if link.amount_mode == "flexible":
+        merchant_id, high, currency = link.merchant_id, bounds(link)[1], link.currency
         refuse_dust(service, merchant_id, amount, high, currency, price.in_currency)
 
 
 @contextmanager
-def _admitted(service: Service, link: Row, visitor: Visitor) -> Iterator[str | None]:
+def _admitted(service: Service, link: models.PaymentLink, visitor: Visitor) -> Iterator[str | None]:
     """Counts a visitor when what is inside has not failed; yields the id to give the invoice.
 
     Whoever has paid makes one more without being counted, so that a tablet on a counter serves one
@@ -103,47 +107,53 @@ def _admitted(service: Service, link: Row, visitor: Visitor) -> Iterator[str | N
     _refuse_full(service, service.limiter.hit(item, visitor.address))
 
 
-def _has_paid(service: Service, link: Row, visitor: Visitor) -> bool:
+def _has_paid(service: Service, link: models.PaymentLink, visitor: Visitor) -> bool:
     """Whether money has come to this browser's last invoice, and none was made after it."""
     if visitor.last_id is None or _is_made(service, visitor.next_id):
         return False
-    last = {"id": visitor.last_id, "payment_link_id": link["id"]}
+    last: Values = {"id": visitor.last_id, "payment_link_id": link.id}
     return service.db.row(invoices.PAID_TO, **last) is not None
 
 
 def _is_made(service: Service, invoice_id: str | None) -> bool:
-    return bool(invoice_id) and service.db.row(invoices.WHOLE, id=invoice_id) is not None
+    return invoice_id is not None and service.db.row(invoices.WHOLE, id=invoice_id) is not None
 
 
 def _created(
-    service: Service, link: Row, amount: Decimal, price: create.Price, promised_id: str | None
+    service: Service,
+    link: models.PaymentLink,
+    amount: Decimal,
+    price: create.Price,
+    promised_id: str | None,
 ) -> str:
     if _is_made(service, promised_id):
         promised_id = None  # it has been paid, or its form came with another amount
     order = create.Order(
-        link["merchant_id"],
+        link.merchant_id,
         amount,
         timedelta(minutes=service.settings.link_invoice_expiry_min),
-        {"description": link["description"] or link["title"], "payment_link_id": link["id"]},
-        currency=link["currency"],
+        {"description": link.description or link.title, "payment_link_id": link.id},
+        currency=link.currency,
         id=promised_id,
     )
     network, now = service.settings.network, service.now()
     with _worded(link):  # a price may ask for more bitcoin than there can be
-        return create.new_invoice(service.db, network, now, order, price)["id"]
+        return create.new_invoice(service.db, network, now, order, price).id
 
 
 @contextmanager
-def _worded(link: Row) -> Iterator[None]:
+def _worded(link: models.PaymentLink) -> Iterator[None]:
     """Raises LinkRefused in place of AmountRefused, TooMuch and PriceUnavailable."""
     try:
         yield
     except (AmountRefused, TooMuch, PriceUnavailable) as error:
-        is_typed = link["amount_mode"] == "flexible" and not isinstance(error, PriceUnavailable)
+        is_typed = link.amount_mode == "flexible" and not isinstance(error, PriceUnavailable)
         raise LinkRefused(STATUS[error.code], said(error), field=is_typed) from None
 
 
-def _made_before(service: Service, link: Row, amount: Decimal, visitor: Visitor) -> str | None:
+def _made_before(
+    service: Service, link: models.PaymentLink, amount: Decimal, visitor: Visitor
+) -> str | None:
     """What this press has made already, of that amount and still to be paid."""
     for invoice_id in filter(None, (visitor.form_id, visitor.next_id)):
         row = still_to_pay(service, link, invoice_id)
@@ -152,10 +162,12 @@ def _made_before(service: Service, link: Row, amount: Decimal, visitor: Visitor)
     return None
 
 
-def still_to_pay(service: Service, link: Row, invoice_id: str) -> Row | None:
+def still_to_pay(
+    service: Service, link: models.PaymentLink, invoice_id: str
+) -> models.Invoice | None:
     """The id and the amount of an invoice of this link, if nothing has come to it yet."""
-    of_link = {"payment_link_id": link["id"], "now": to_ms(service.now())}
-    return service.db.row(invoices.UNTOUCHED_OF_LINK, id=invoice_id, **of_link)
+    of: Values = {"id": invoice_id, "payment_link_id": link.id, "now": to_ms(service.now())}
+    return service.db.row(invoices.UNTOUCHED_OF_LINK, **of)
 
 
 def _refuse_full(service: Service, window: Window) -> None:
@@ -168,18 +180,22 @@ def _refuse_full(service: Service, window: Window) -> None:
         )
 
 
-def _refuse_inactive(link: Row) -> None:
-    if link["status"] != "active":
+def _refuse_inactive(link: models.PaymentLink) -> None:
+    if link.status != "active":
         raise LinkRefused(GONE, gettext("This payment link is no longer active."))
 
 
-def _refuse_crowded(service: Service, link: Row) -> None:
+def _refuse_crowded(service: Service, link: models.PaymentLink) -> None:
     """Keeps many visitors from it; called in the invoice's transaction, so that it holds."""
     now = service.now()
-    of_link = {"payment_link_id": link["id"], "now": to_ms(now), "since": to_ms(now - LOOKED_AT)}
+    of_link: Values = {
+        "payment_link_id": link.id,
+        "now": to_ms(now),
+        "since": to_ms(now - LOOKED_AT),
+    }
     row = service.db.only(invoices.WAITED_FOR_OF_LINK, **of_link)
-    if row["invoices"] >= service.settings.link_open_invoices:
-        leaves_ms = min(row["first_expiry"], row["first_look"] + LOOKED_AT // MS)
+    if row.invoices >= service.settings.link_open_invoices:
+        leaves_ms = min(row.first_expiry or 0, (row.first_look or 0) + LOOKED_AT // MS)
         raise LinkRefused(
             429,
             gettext("This link has too many unpaid invoices. Please try again later."),

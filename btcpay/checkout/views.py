@@ -24,7 +24,7 @@ from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, kept, to_root
 from btcpay.web.service import Service
 from btcpay.web.visitors import is_from_another_site
-from storage.database import Row
+from storage import models
 from storage.queries import links, merchants, stores
 
 
@@ -74,23 +74,23 @@ class Checkout:
         """As a page; who opened a wrong address is told how to reach the seller."""
         return self.pages.failed(error, self._only_brand() if isinstance(error, NotFound) else None)
 
-    def _only_brand(self) -> Row | None:
+    def _only_brand(self) -> merchants.Shown | None:
         """Of the merchant whose service it is; None where several share it."""
         known = self.service.db.rows(merchants.ALL)
-        return self.pages.brand(known[0]["id"]) if len(known) == 1 else None
+        return self.pages.brand(known[0].id) if len(known) == 1 else None
 
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
         snapshot = snapshot_of(self.service, id)
-        brand = self.pages.brand(snapshot.row["merchant_id"])
+        brand = self.pages.brand(snapshot.row.merchant_id)
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
         press = new_form() if page["link_id"] else None
-        store_id, sent = snapshot.row["store_id"], json.loads(snapshot.row["shop_order"] or "{}")
+        store_id, sent = snapshot.row.store_id, json.loads(snapshot.row.shop_order or "{}")
         shop = store_id and self.service.db.only(stores.BY_ID, id=store_id)
         shared = {"brand": brand, "page": page, "press": press, "shop": shop, "sent": sent}
         shown = self.pages.page("invoice.html", **shared)
         if shop:
-            shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=shop["shop_url"])
+            shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=shop.shop_url)
         return shown
 
     def show_status(self, id: str) -> Response:
@@ -129,7 +129,7 @@ class Checkout:
         row = self.service.db.row(merchants.LOGO, logo_sha256=sha256) if known else None
         if row is None:
             raise NotFound("there is no such logo")
-        return kept(bytes(row["logo"]), row["logo_type"])
+        return kept(row.logo or b"", row.logo_type or "")
 
     def show_accent(self, name: str) -> Response:
         """The style that gives the button its colour: `2563eb.css`. A pure function of the name."""
@@ -174,17 +174,17 @@ class Checkout:
         if is_from_another_site(request.headers, self.service.settings.base_url):
             raise LinkRefused(403, message)
 
-    def _link(self, id: str) -> Row:
+    def _link(self, id: str) -> models.PaymentLink:
         row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None
         if row is None:
             raise NotFound("there is no such payment link")
         return row
 
     def _link_page(
-        self, link: Row, refused: LinkRefused | None = None, typed: str = ""
+        self, link: models.PaymentLink, refused: LinkRefused | None = None, typed: str = ""
     ) -> Response:
-        brand = self.pages.brand(link["merchant_id"])
-        last_id = self._cookie.last(link["id"])
+        brand = self.pages.brand(link.merchant_id)
+        last_id = self._cookie.last(link.id)
         unpaid = still_to_pay(self.service, link, last_id) if last_id else None
         values = link_values(link, refused, typed, dust_of(self.service, link), unpaid)
         status = refused.status if refused else 200 if values["active"] else GONE

@@ -15,9 +15,9 @@ from btcpay.web import rate_limits
 from btcpay.web.application import add_path, answer
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.service import Service
-from storage.database import Query
 from storage.queries import receivers
 from storage.queries import stores as stored
+from storage.statement import Typed
 
 View = Callable[..., Any]
 STORE = "/stores/<store>"
@@ -49,7 +49,7 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("DELETE", HOOK): (OF_WEBHOOKS, stores.remove_webhook),
 }
 # What a path names below a store, by the prefix of its id.
-NAMED: dict[str, Query] = {"inv": stored.ORDER, "whk": receivers.ONE_OF_STORE}
+NAMED: dict[str, Typed[Any]] = {"inv": stored.ORDER, "whk": receivers.ONE_OF_STORE}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -85,7 +85,7 @@ def _admitted(service: Service, permission: str, view: View) -> View:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
             raise Forbidden(f"this needs a key with the permission {named(permission)}")
-        rows = [service.db.only(stored.BY_ID, id=g.caller.store_id)]
+        rows: list[Any] = [service.db.only(stored.BY_ID, id=g.caller.store_id)]
         for prefix, id in ids.items():
             key = {"store_id": g.caller.store_id, "id": id}
             row = service.db.row(NAMED[prefix], **key) if is_id(prefix, id) else None

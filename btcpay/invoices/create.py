@@ -19,7 +19,8 @@ from btcpay.values.money import CENT, sats_for
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_USD
-from storage.database import Database, Row
+from storage import models
+from storage.database import Database
 from storage.queries import invoices, merchants
 
 MS_PER_HOUR = 3_600_000
@@ -51,7 +52,7 @@ def live_price(
     and need not have a price. There is no price either while most sources say that our clock is
     ahead: a payment in a block before the invoice's date would look older than the invoice.
     """
-    asked = currency or db.only(merchants.CURRENCY, id=merchant_id)["currency"]
+    asked = currency or db.only(merchants.CURRENCY, id=merchant_id).currency
     if currency is None and asked != "USD":
         prices.of(asked).ask()
     price_usd = prices.usd.current()
@@ -122,7 +123,9 @@ def sellable(amount_usd: Decimal) -> Decimal:
     return amount_usd
 
 
-def new_invoice(db: Database, network: Network, now: datetime, order: Order, price: Price) -> Row:
+def new_invoice(
+    db: Database, network: Network, now: datetime, order: Order, price: Price
+) -> models.Invoice:
     """Stores an invoice, publishes its event, and returns its public row.
 
     Call it inside `db.write()`: the index is taken in the transaction that stores the invoice.
@@ -130,11 +133,11 @@ def new_invoice(db: Database, network: Network, now: datetime, order: Order, pri
     """
     amount_sats, amount_usd = quote(order.amount, order.currency, price)
     account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
-    index = account["next_index"] - 1
-    script = stored_account(account["descriptor"]).script(index)
+    index = account.next_index - 1
+    script = stored_account(account.descriptor).script(index)
     is_in_btc = order.currency == BTC
     shown = Price(price.usd, "USD", price.usd) if is_in_btc else price
-    given = {
+    given: dict[str, Any] = {
         **order.details,
         "id": order.id or new_id("inv"),
         "merchant_id": order.merchant_id,
@@ -152,5 +155,5 @@ def new_invoice(db: Database, network: Network, now: datetime, order: Order, pri
         "created_at": to_ms(now),
     }
     row = db.only(invoices.ADD, **invoices.BLANK | given)
-    publish(db, given, News(EventKind.INVOICE_CREATED), now)
+    publish(db, row, News(EventKind.INVOICE_CREATED), now)
     return row

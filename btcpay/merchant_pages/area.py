@@ -11,6 +11,7 @@ from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web import rate_limits
 from btcpay.web.application import add_path
 from btcpay.web.pages.render import Pages
+from btcpay.web.rate_limits_memory import Bucket
 from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as, is_from_another_site
 from storage.queries import sessions
@@ -69,10 +70,10 @@ class Area:
         elif visitor := self.pages.visitor():
             self._count(rate_limits.VISITS, visitor)
 
-    def _count(self, bucket: rate_limits.Bucket, key: str) -> None:
+    def _count(self, bucket: Bucket, key: str) -> None:
         self.service.limiter.hit(bucket, key).require_allowed(self.service.now())
 
-    def _reader(self, counted: rate_limits.Bucket = rate_limits.READS) -> Visit:
+    def _reader(self, counted: Bucket = rate_limits.READS) -> Visit:
         service, secret, now = self.service, self.presented(), self.service.now()
         session = session_of(service.db, secret, now) if secret else None
         if session is None:

@@ -21,6 +21,7 @@ from btcpay.values.errors import InvalidRequest, PriceUnavailable
 from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import gettext
 from storage.queries import invoices, merchants
+from storage.values import Values
 
 # A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
 LIFE_HOURS = Decimal("0.25")
@@ -94,7 +95,7 @@ def show_invoice(visit: Visit, id: str) -> Response:
         page=page,
         brand=brand,
         clock_ms=CLOCK_MS,
-        tip=Decimal(snapshot.row["tip"] or 0),
+        tip=Decimal(snapshot.row.tip or 0),
         receipt_qr=qr_svg(receipt_url) if page["state"] in ("seen", "paid") else None,
         sales=last_sales(visit, id),
     )
@@ -130,10 +131,10 @@ def _made(visit: Visit, amount: Decimal, tip: Decimal) -> str:
     order, price = priced(visit, wanted)
     order = order._replace(details={**order.details, "tip": str(tip)})
     with visit.once("inv", invoices.WHOLE) as (id, is_made):
-        of_press = {"id": id, "merchant_id": visit.merchant_id}
-        if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, now=to_ms(visit.now), **of_press):
+        own: Values = {"id": id, "merchant_id": visit.merchant_id, "now": to_ms(visit.now)}
+        if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, **own):
             return id
         if not is_made:
             order = order._replace(id=id)
         network = service.settings.network
-        return create.new_invoice(service.db, network, visit.now, order, price)["id"]
+        return create.new_invoice(service.db, network, visit.now, order, price).id

@@ -9,6 +9,7 @@ from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import stores
+from storage.values import Values
 
 _PORTS = {"http": 80, "https": 443}
 _READ = "canviewinvoices cancreateinvoice"
@@ -46,7 +47,7 @@ def named(permission: str) -> str:
 
 def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> str:
     """The id of that shop's store, made if there is none. Raises CommandError."""
-    shop = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
+    shop: Values = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
     with db.write():
-        db.run(stores.ADD, id=new_id("store"), created_at=to_ms(now), **shop)
-        return str(db.only(stores.OF_SHOP, **shop)["id"])
+        db.run(stores.ADD, **shop | {"id": new_id("store"), "created_at": to_ms(now)})
+        return str(db.only(stores.OF_SHOP, **shop).id)

@@ -10,10 +10,12 @@ from datetime import datetime
 from btcpay.http.http_client import Session
 from btcpay.notify.read import Event
 from btcpay.notify.retries import Answer
-from storage.database import Row
+from storage import models
 
 
-def send(_session: Session, receiver: Row, event: Event, _at: datetime, timeout_s: float) -> Answer:
+def send(
+    _session: Session, receiver: models.Receiver, event: Event, _at: datetime, timeout_s: float
+) -> Answer:
     """Status 0 takes the event. The program gets nothing of our environment, and no shell."""
     environ = {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -23,7 +25,7 @@ def send(_session: Session, receiver: Row, event: Event, _at: datetime, timeout_
     }
     try:
         process = subprocess.Popen(
-            shlex.split(receiver["command"]),
+            shlex.split(receiver.command),
             env=environ,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

@@ -19,8 +19,9 @@ from btcpay.notify.retries import Answer
 from btcpay.notify.standard_webhook import post
 from btcpay.settlement.decide import missing_sats
 from btcpay.settlement.values import Rules
-from storage.database import Database, Row
-from storage.queries import stores
+from storage import models
+from storage.database import Database
+from storage.queries import deliveries, stores
 
 # Each status, and that of ours which an invoice has that is called so.
 OURS = {
@@ -37,13 +38,13 @@ WEBHOOKS = (
 Said = list[tuple[str, dict[str, Any]]]
 
 
-def meaning_of(row: Mapping[str, Any], rules: Rules) -> tuple[str, str]:
-    """Status and additional status; `row`: the invoice's.
+def meaning_of(row: models.Invoice, rules: Rules) -> tuple[str, str]:
+    """Status and additional status.
 
     It is paid late when all that confirmed is enough: OpenCart completes such an order by itself.
     """
-    received_sats, beside_sats, status = row["received_sats"], row["beside_sats"], row["status"]
-    amount_sats, percent = row["amount_sats"], rules.tolerance_percent
+    received_sats, beside_sats, status = row.received_sats, row.beside_sats, row.status
+    amount_sats, percent = row.amount_sats, rules.tolerance_percent
     if status == "canceled":
         return "Invalid", "Marked"
     if status == "expired":
@@ -52,21 +53,21 @@ def meaning_of(row: Mapping[str, Any], rules: Rules) -> tuple[str, str]:
         return "Expired", "PaidPartial" if received_sats or beside_sats else "None"
     if status == "paid":
         over = "PaidOver" if received_sats + beside_sats > amount_sats else "None"
-        return "Settled", "Marked" if row["settled_reason"] else over
+        return "Settled", "Marked" if row.settled_reason else over
     if missing_sats(status, amount_sats, received_sats, percent):
         return "New", "PaidPartial" if received_sats else "None"
     return "Processing", "PaidOver" if received_sats > amount_sats else "None"
 
 
-def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: Mapping[str, Any]) -> Said:
+def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: models.Invoice | None) -> Said:
     """The webhooks of an event, in order, each with what it says beside its names.
 
     Which ones follows from `state` alone, what publish() stores of it; `invoice`: its row now.
     """
     status, came_sats = state.get("status"), state.get("received_sats", 0)
     paid_sats = came_sats + (state.get("beside_sats", 0) if status == "paid" else 0)
-    over = {"overPaid": paid_sats > invoice.get("amount_sats", 0)}
-    by_hand = {"manuallyMarked": invoice.get("settled_reason") is not None}
+    over = {"overPaid": paid_sats > (invoice.amount_sats if invoice else 0)}
+    by_hand = {"manuallyMarked": bool(invoice and invoice.settled_reason)}
     payment = {
         "afterExpiration": status in ("expired", "canceled"),
         "paymentMethod": "BTC",
@@ -87,24 +88,26 @@ def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: Mapping[str,
     return said.get(kind, [])
 
 
-def in_greenfield(db: Database, receiver: Row, row: Row, event: Event) -> Event:
+def in_greenfield(
+    db: Database, receiver: models.Receiver, row: deliveries.Due, event: Event
+) -> Event:
     """The event of a delivery with what a plug-in is sent as its data. Raises BadRow.
 
     Of the metadata what is still kept.
     """
-    invoice = db.only(stores.ORDER, store_id=receiver["store_id"], id=row["invoice_id"])
-    place, _, webhook = row["about"].removeprefix(f"{row['id']} ").partition(" ")
-    state = state_of(row) if row["state"] is not None else {}
+    invoice = db.only(stores.ORDER, store_id=receiver.store_id, id=row.invoice_id or "")
+    place, _, webhook = row.about.removeprefix(f"{row.id} ").partition(" ")
+    state = state_of(row) if row.state is not None else {}
     content = {
-        "deliveryId": f"{row['id']}.{place}.{row['attempts'] + 1}",
-        "webhookId": receiver["id"],
-        "originalDeliveryId": f"{row['id']}.{place}.1",
-        "isRedelivery": bool(row["attempts"]),
+        "deliveryId": f"{row.id}.{place}.{row.attempts + 1}",
+        "webhookId": receiver.id,
+        "originalDeliveryId": f"{row.id}.{place}.1",
+        "isRedelivery": bool(row.attempts),
         "type": webhook,
-        "timestamp": row["happened_at"] // 1000,
-        "storeId": receiver["store_id"],
-        "invoiceId": invoice["id"],
-        "metadata": orjson.loads(invoice["metadata"] or "{}"),
+        "timestamp": row.happened_at // 1000,
+        "storeId": receiver.store_id,
+        "invoiceId": invoice.id,
+        "metadata": orjson.loads(invoice.metadata or "{}"),
     }
     flags = dict(webhooks_of(event.kind, state, invoice)).get(webhook, {})
     return replace(event, data=content | flags)
@@ -115,11 +118,13 @@ def signature(secret: str, body: bytes) -> str:
     return "sha256=" + hmac.digest(secret.encode(), body, hashlib.sha256).hex()
 
 
-def send(session: Session, receiver: Row, event: Event, _at: datetime, timeout_s: float) -> Answer:
+def send(
+    session: Session, receiver: models.Receiver, event: Event, _at: datetime, timeout_s: float
+) -> Answer:
     """One attempt; what goes wrong is an answer too. 2xx takes it."""
     body = orjson.dumps(event.data)
     headers = {
         "Content-Type": "application/json; charset=utf-8",
-        "BTCPay-Sig": signature(receiver["secret"], body),
+        "BTCPay-Sig": signature(receiver.secret or "", body),
     }
-    return post(session, receiver["url"], timeout_s, body, headers)
+    return post(session, receiver.url or "", timeout_s, body, headers)

@@ -12,8 +12,10 @@ from btcpay.notify.greenfield import webhooks_of
 from btcpay.notify.kinds import EventKind
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from storage.database import Database, Row
+from storage import models
+from storage.database import Database
 from storage.queries import deliveries, events, receivers
+from storage.values import Values
 
 
 @dataclass(frozen=True)
@@ -28,21 +30,25 @@ class News:
 
 
 def publish(
-    db: Database, row: Row, news: News, now: datetime, state: Mapping[str, Any] | None = None
+    db: Database,
+    row: models.Invoice,
+    news: News,
+    now: datetime,
+    state: Mapping[str, Any] | None = None,
 ) -> None:
-    """An event of an invoice, whose row has at least its ids. Call it within `db.write()`.
+    """An event of an invoice. Call it within `db.write()`.
 
     `state` is what may change of it later: how it stands and what came; None: as it is made.
     """
     known = {**(state or {}), **news.detail}
     stored = None if state is None else orjson.dumps(known).decode()
-    shop = (row.get("store_id"), [name for name, _ in webhooks_of(news.kind, known, {})])
-    _add(db, news.kind, now, row["merchant_id"], shop, state=stored, invoice_id=row["id"])
+    shop = (row.store_id, [name for name, _ in webhooks_of(news.kind, known, None)])
+    _add(db, news.kind, now, row.merchant_id, shop, state=stored, invoice_id=row.id)
 
 
-def publish_link(db: Database, link: Row, kind: EventKind, now: datetime) -> None:
+def publish_link(db: Database, link: models.PaymentLink, kind: EventKind, now: datetime) -> None:
     """An event of a payment link; the kind says its status. Call it within `db.write()`."""
-    _add(db, kind, now, link["merchant_id"], payment_link_id=link["id"])
+    _add(db, kind, now, link.merchant_id, payment_link_id=link.id)
 
 
 def _add(
@@ -54,37 +60,36 @@ def _add(
     **about: str | None,
 ) -> None:
     """`shop`: the store whose order it is, and the webhooks that it is sent of it."""
-    event: Row = dict.fromkeys(("invoice_id", "payment_link_id", "state")) | about
-    event |= {"id": new_id("evt"), "merchant_id": merchant_id, "kind": kind.value}
-    event["happened_at"] = to_ms(now)
-    event |= db.only(events.ADD, **event)
+    new: dict[str, Any] = dict.fromkeys(("invoice_id", "payment_link_id", "state")) | about
+    new |= {"id": new_id("evt"), "merchant_id": merchant_id, "kind": kind.value}
+    event = db.only(events.ADD, **new, happened_at=to_ms(now))
     store_id, webhooks = shop
     for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=merchant_id):
-        if receiver["store_id"] is None and wants(receiver, event["kind"]):
+        if receiver.store_id is None and wants(receiver, event.kind):
             db.run(deliveries.ADD, **delivery(receiver, event, now))
-        elif receiver["store_id"] is not None and receiver["store_id"] == store_id:
+        elif receiver.store_id is not None and receiver.store_id == store_id:
             for place, webhook in enumerate(webhooks):
                 if wants(receiver, webhook):
-                    in_line = {"about": f"{event['id']} {place} {webhook}"}
-                    in_line["line"] = event["invoice_id"]
+                    about_it = f"{event.id} {place} {webhook}"
+                    in_line: Values = {"about": about_it, "line": event.invoice_id}
                     db.run(deliveries.ADD, **delivery(receiver, event, now) | in_line)
 
 
-def wants(receiver: Row, kind: str) -> bool:
+def wants(receiver: models.Receiver, kind: str) -> bool:
     """Whether it is sent events of a kind; a plug-in's are called as its webhooks are."""
-    return receiver["kinds"] is None or kind in json.loads(receiver["kinds"])
+    return receiver.kinds is None or kind in json.loads(receiver.kinds)
 
 
-def delivery(receiver: Row, event: Row, now: datetime) -> Row:
+def delivery(receiver: models.Receiver, event: models.PublicEvent, now: datetime) -> Values:
     """What brings the event to the receiver from now on.
 
     A customer gets one receipt of an invoice, whatever a reorganisation does to it.
     """
-    is_receipt = receiver["transport"] == receivers.RECEIPT
+    is_receipt = receiver.transport == receivers.RECEIPT
     return {
-        "receiver_id": receiver["id"],
-        "about": event["invoice_id"] if is_receipt else event["id"],
-        "event_seq": event["seq"],
+        "receiver_id": receiver.id,
+        "about": event.invoice_id or "" if is_receipt else event.id,
+        "event_seq": event.seq,
         "created_at": to_ms(now),
         "next_at": to_ms(now),
         "line": None,

@@ -11,6 +11,7 @@ from btcpay.merchants.merchants import find_merchant
 from btcpay.merchants.shops import BY_BUTTON, PERMISSIONS, store_of
 from btcpay.values.times import utc_now
 from storage.queries import keys as stored_keys
+from storage.statement import as_dict
 
 KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
 
@@ -35,11 +36,11 @@ def key_issue(
         raise click.UsageError("either --scope, or --for and --shop together")
     network, owner, now = shell.settings.network, find_merchant(shell.db, merchant), utc_now()
     if plugin is None or shop is None:
-        issued = keys.issue(shell.db, network, owner["id"], scope or "", name, now)
+        issued = keys.issue(shell.db, network, owner.id, scope or "", name, now)
         return _show_secret(shell, issued)
-    store_id = store_of(shell.db, owner["id"], shop, now)
+    store_id = store_of(shell.db, owner.id, shop, now)
     of_shop = (store_id, PERMISSIONS[plugin])
-    issued = keys.issue(shell.db, network, owner["id"], "write", plugin, now, *of_shop)
+    issued = keys.issue(shell.db, network, owner.id, "write", plugin, now, *of_shop)
     known = {"base_url": shell.settings.base_url, "store_id": store_id}
     shell.answer(known | issued._asdict(), "\n".join([*known.values(), issued.secret]))
     if plugin in BY_BUTTON:
@@ -60,7 +61,7 @@ def _show_secret(shell: Shell, issued: keys.Issued) -> None:
 @answering
 def key_list(shell: Shell) -> None:
     """All keys, without their secrets."""
-    shell.show(shell.db.rows(stored_keys.ALL), KEY_COLUMNS)
+    shell.show(list(map(as_dict, shell.db.rows(stored_keys.ALL))), KEY_COLUMNS)
 
 
 @key.command("revoke")

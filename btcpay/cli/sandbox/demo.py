@@ -40,8 +40,8 @@ def write_key(db: Database, settings: Settings, file: Path) -> str:
 def add_webhook(db: Database, settings: Settings, chain_url: str, file: Path) -> None:
     """Sends events to the workbench, in place of the start before; the file gets the secret."""
     for row in db.rows(LIST):
-        if row["url"] and row["url"].endswith(WEBHOOK_PATH):
-            receivers.remove(db, row["id"])
+        if row.url and row.url.endswith(WEBHOOK_PATH):
+            receivers.remove(db, row.id)
     owner_id, url = _merchant_id(db, settings), chain_url + WEBHOOK_PATH
     _keep(file, str(receivers.add(db, owner_id, url, None, [], utc_now()).secret))
 
@@ -56,7 +56,7 @@ def _merchant_id(db: Database, settings: Settings) -> int:
     if row is None:
         account = parse_account(_nobodys_account(), settings.network)
         row = add_merchant(db, MERCHANT, account, utc_now())
-    return row["id"]
+    return row.id
 
 
 def _keep(file: Path, secret: str) -> None:
@@ -80,13 +80,13 @@ class Demo:
         found = self._ask("GET", "/invoices?status=open&limit=100")["data"]
         invoice = next((one for one in found if one["description"] == MEMO), None)
         order = {"amount_usd": 25, "description": MEMO}
-        return (invoice or self._ask("POST", "/invoices", order))["pay_url"]
+        return str((invoice or self._ask("POST", "/invoices", order))["pay_url"])
 
     def link_url(self) -> str:
         """A payment link's page, the last start's if it is active."""
         found = self._ask("GET", "/payment-links?limit=100")["data"]
         link = next((o for o in found if (o["title"], o["status"]) == (TITLE, "active")), None)
-        return (link or self._ask("POST", "/payment-links", {"title": TITLE}))["link_url"]
+        return str((link or self._ask("POST", "/payment-links", {"title": TITLE}))["link_url"])
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         headers = {"Authorization": f"Bearer {self.secret}"}

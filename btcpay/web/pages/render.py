@@ -17,7 +17,6 @@ from btcpay.web.pages import assets, languages
 from btcpay.web.rate_limits import LOOKS, VISITS
 from btcpay.web.service import Service
 from btcpay.web.visitors import counted_as
-from storage.database import Row
 from storage.queries import merchants
 
 STYLE, SCRIPT, ICON = "pages.css", "pages.js", "icon.svg"
@@ -54,19 +53,19 @@ class Pages:
             f" frame-ancestors {ancestors}"
         )
 
-    def brand(self, merchant_id: int) -> Row:
+    def brand(self, merchant_id: int) -> merchants.Shown:
         """What a merchant has set, each None when not; `seller` is what to call it in any case."""
         return self._service.db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
     def page(
-        self, template: str, status: int = 200, brand: Row | None = None, **values: Any
+        self, template: str, status: int = 200, brand: merchants.Shown | None = None, **values: Any
     ) -> Response:
         """A template, with what all of them share."""
         language = languages.current()
         up = to_root()
         styles = [up + assets.address(style) for style in self._styles]
-        if brand and brand["accent"]:
-            styles.append(f"{up}accent/{brand['accent'][1:]}.css")
+        if brand and brand.accent:
+            styles.append(f"{up}accent/{brand.accent[1:]}.css")
         text = current_app.jinja_env.get_template(template).render(
             brand=brand,
             up=up,
@@ -111,7 +110,7 @@ class Pages:
         if visitor:
             self._service.limiter.hit(VISITS, visitor).require_allowed(now)
 
-    def failed(self, error: Exception, brand: Row | None = None) -> Response:
+    def failed(self, error: Exception, brand: merchants.Shown | None = None) -> Response:
         """What went wrong: JSON when the script asks, otherwise a page."""
         error = as_api_error(error)
         response = error_response(error)
