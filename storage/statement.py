@@ -91,7 +91,7 @@ def needed(model: type[Model]) -> dict[Field, Value]:
 
 def _maker(names: Sequence[str]) -> Callable[[Any], Any]:
     """What makes a row of a tuple: a named tuple's `_make`."""
-    made: Callable[[Any], Any] = namedtuple("Row", names)._make  # type: ignore[attr-defined]
+    made: Callable[[Any], Any] = namedtuple("Row", names, rename=True)._make  # type: ignore[attr-defined]
     return made
 
 
