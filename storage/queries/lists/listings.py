@@ -38,7 +38,7 @@ class ListedPayment(Payment):
 _LISTED = shaped(
     ListedInvoice,
     Invoice.select(
-        Invoice,
+        *(field for field in Invoice._meta.sorted_fields if field is not Invoice.received_sats),
         Merchant.name.alias("merchant"),
         CAME_SATS.alias("received_sats"),
         _MISSING_SATS.alias("missing_sats"),
