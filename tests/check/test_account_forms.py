@@ -32,7 +32,7 @@ def test_an_invoice_of_every_form_is_seen_paid_proven_spent_and_taken_back(till)
     assert states() == {("paid", (sats, sats))}
     for invoice in invoices:
         rows = till.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
-        (proven,) = (check_document(json.loads(row["document"])) for row in rows)
+        (proven,) = (check_document(json.loads(row.document)) for row in rows)
         assert (proven.txid, sum(proven.amounts_sats.values())) == (paid_by, sats)
     for vout, (owner, invoice) in enumerate(zip(owners, invoices, strict=True)):
         spend = owner.spend(invoice, paid_by, vout, script_of(NOBODY))

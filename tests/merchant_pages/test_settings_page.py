@@ -112,7 +112,7 @@ def test_a_key_is_issued_once_a_press_shown_once_and_revoked(browser):
     assert caller.may_write and caller.merchant_id == shop.merchant_id
     again = browser.post("/keys", **fields)
     assert again.status_code == 303
-    assert sum(row["name"] == "Shop" for row in shop.service.db.rows(stored_keys.ALL)) == 1
+    assert sum(row.name == "Shop" for row in shop.service.db.rows(stored_keys.ALL)) == 1
     assert secret not in browser.get("/keys?done=issued").text
     for wrong in ({"scope": "all"}, {"name": "a" * 61}):
         assert browser.post("/keys", **fields | wrong).status_code == 400
@@ -138,7 +138,7 @@ def try_webhook(browser, receiver):
     assert "whsec_" in shown
     assert browser.post("/webhooks", **fields).status_code == 303
     (row,) = db.rows(receivers.LIST)
-    id = row["id"]
+    id = row.id
     assert "whsec_" not in browser.get("/webhooks?done=added").text
     assert "was accepted" in browser.post(f"/webhooks/{id}/test").text
     receiver.instead = lambda _message: say(b"", 500)

@@ -91,7 +91,7 @@ def deliver(till, timeout_s=5):
 
 def of(receiver, invoice):
     found = [one.json for one in receiver.messages]
-    return [one["type"] for one in found if one["invoiceId"] == invoice["id"]]
+    return [one["type"] for one in found if one["invoiceId"] == invoice.id]
 
 
 WHOLE = [
@@ -126,7 +126,7 @@ def test_a_shop_is_told_of_its_own_orders_in_order_and_of_nothing_else(till, sto
         "type": "InvoiceSettled",
         "timestamp": 0,
         "storeId": store.store,
-        "invoiceId": invoice["id"],
+        "invoiceId": invoice.id,
         "metadata": {"orderId": "27"},
         "overPaid": False,
         "manuallyMarked": False,
@@ -170,7 +170,7 @@ def test_one_that_is_refused_holds_its_own_order_alone(till, store, receiver):
     till.look_for(one, other)
     till.mine()
     till.check()
-    refused = (one["id"], "InvoiceProcessing")
+    refused = (one.id, "InvoiceProcessing")
     receiver.instead = lambda message: say(
         b"", 500 if (message.json["invoiceId"], message.json["type"]) == refused else 200
     )
@@ -189,7 +189,7 @@ def test_what_one_process_sends_no_other_sends_for_a_minute(till, store, receive
     db, now = till.shop.service.db, to_ms(till.clock())
     due = {"receiver_id": added["id"], "until": now, "limit": 9}
     (row,) = db.rows(deliveries.DUE, **due)
-    key = {name: row[name] for name in ("receiver_id", "about", "attempts")}
+    key = {name: getattr(row, name) for name in ("receiver_id", "about", "attempts")}
     hold = [db.run(deliveries.HOLD, **key, now=now, until=now + 60_000) for _ in range(2)]
     assert hold == [1, 0]
     assert deliver(till) == (0, 0) and receiver.messages == []
@@ -222,17 +222,17 @@ def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiv
     till.mine()
     till.check()
     till.confirm(late)
-    Terminal(till).run("invoice", "settle", late["id"], "--reason", "good enough")
+    Terminal(till).run("invoice", "settle", late.id, "--reason", "good enough")
     canceled = order(till, store)
-    Terminal(till).run("invoice", "cancel", canceled["id"])
+    Terminal(till).run("invoice", "cancel", canceled.id)
     much = order(till, store)
-    till.confirm(much, much["amount_sats"] * 2)
+    till.confirm(much, much.amount_sats * 2)
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     till.check()
     deliver(till)
 
     def said(invoice, flag):
-        found = [one.json for one in receiver.messages if one.json["invoiceId"] == invoice["id"]]
+        found = [one.json for one in receiver.messages if one.json["invoiceId"] == invoice.id]
         return [(one["type"], one[flag]) for one in found if flag in one]
 
     assert said(late, "afterExpiration") == [
@@ -256,7 +256,7 @@ def test_the_same_url_again_keeps_what_waits_and_takes_the_new_secret(till, stor
     again = listen(store, receiver.url, secret="chosen")
     assert (again["id"], again["secret"]) == (first["id"], "chosen")
     row = till.shop.service.db.only(stored.BY_ID, id=first["id"])
-    assert row["failing_since"] is row["failed_at"] is None  # what is saved anew begins anew
+    assert row.failing_since is row.failed_at is None  # what is saved anew begins anew
     receiver.instead = lambda _: say(b"", 200)
     till.clock.move(minutes=1)
     assert deliver(till) == (1, 0)
@@ -270,7 +270,7 @@ def test_what_was_given_up_is_sent_again_unless_it_was_overtaken(till, store, re
     for invoice in (order(till, store), order(till, store)):
         till.confirm(invoice)
     db.run(Delivery.update({Delivery.next_at: None}).where(Delivery.about.endswith("Created")))
-    spoiled = db.only(Delivery.select(Delivery.line).limit(1))["line"]
+    spoiled = db.only(Delivery.select(Delivery.line).limit(1)).line
     db.run(GIVE_UP, line=spoiled)
     assert deliver(till) == (3, 0)
     assert receivers.resend_failed(db, added["id"], till.clock()) == 4

@@ -24,7 +24,7 @@ def make(shop, title=""):
     db = shop.service.db
     with db.write():
         wanted = {"amount_mode": "flexible", "title": title}
-        return new_link(db, shop.clock(), shop.merchant_id, wanted)["id"]
+        return new_link(db, shop.clock(), shop.merchant_id, wanted).id
 
 
 def numbered(shop, since=0, limit=1000):

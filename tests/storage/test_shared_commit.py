@@ -50,7 +50,7 @@ def at_once(db, names):
 
 
 def stored(db):
-    return sorted(row["name"] for row in db.rows(merchants.ALL))
+    return sorted(row.name for row in db.rows(merchants.ALL))
 
 
 def test_what_waits_for_the_disk_together_is_committed_together(db, monkeypatch):

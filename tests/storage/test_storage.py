@@ -321,7 +321,7 @@ def test_an_index_is_taken_once_by_each_of_eight_threads(full, url):
         taken = []
         for _ in range(25):
             with own.write():
-                taken.append(own.only(merchants.TAKE_INDEX, id=1)["next_index"])
+                taken.append(own.only(merchants.TAKE_INDEX, id=1).next_index)
         own.close()
         return taken
 
@@ -333,7 +333,7 @@ def test_an_index_of_a_transaction_that_failed_is_given_out_again(full):
     with pytest.raises(RuntimeError), full.write():
         full.only(merchants.TAKE_INDEX, id=1)
         raise RuntimeError
-    assert full.only(merchants.TAKE_INDEX, id=1)["next_index"] == 1
+    assert full.only(merchants.TAKE_INDEX, id=1).next_index == 1
 
 
 def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(url):
