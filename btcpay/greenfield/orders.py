@@ -1,6 +1,5 @@
 """A shop's orders: made, listed, shown, marked. Times are unix seconds, amounts texts."""
 
-import functools
 import json
 from typing import Any
 
@@ -32,8 +31,9 @@ def create_order(service: Service, store: Row) -> Json:
     wanted, metadata = asked.body_of(asked.NewOrder())
     order = asked.order_of(store, wanted, metadata, settings.link_invoice_expiry_min)
     price = live_price(db, service.prices, store["merchant_id"], service.now(), order.currency)
-    make = functools.partial(new_invoice, db, settings.network, service.now(), order, price)
-    made = asked.checked("amount", db.written, make)
+    with db.write():
+        at = service.now()
+        made = asked.checked("amount", new_invoice, db, settings.network, at, order, price)
     return get_order(service, store, db.only(invoices.WHOLE, id=made["id"]))
 
 
