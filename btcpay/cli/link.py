@@ -77,7 +77,7 @@ def link_create(
     wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
     require_units(currency, map(wanted.get, own))
     if currency != "USD":
-        price = live_price(shell.db, new_prices(shell.settings), owner["id"], utc_now(), currency)
+        price = live_price(new_prices(shell.settings), utc_now(), currency)
     with shell.db.write():
         row = links.new_link(shell.db, utc_now(), owner["id"], wanted, price)
     made = Resources(shell.settings.base_url).payment_link.dump(row)
