@@ -117,9 +117,8 @@ def show_form(
 def _made(visit: Visit, amount: Decimal, tip: Decimal) -> str:
     """The id of the invoice of this press: the one that it has made, or a new one.
 
-    What a press has made is not shown again once
-    money has come to it: a page that was gone back to is for the next guest. Raises
-    PriceUnavailable, InvalidRequest.
+    What a press has made is not shown again once money has come to it: a page that was gone back to
+    is for the next guest. Raises PriceUnavailable, InvalidRequest.
     """
     service, note = visit.service, visit.form.get("note")
     wanted = {"amount": amount, "expires_in_hours": LIFE_HOURS, "description": note}
