@@ -29,7 +29,7 @@ CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, no
 def press(visit: Visit) -> Response:
     """Leads to the invoice of this press (303), or says what is wrong with it."""
     try:
-        id = _made(visit, *_asked_for(visit))
+        id = _made(visit, _asked_for(visit))
     except InvalidRequest as refused:
         return show_form(visit, 400, wrong=said(refused))
     except PriceUnavailable as error:
@@ -37,14 +37,15 @@ def press(visit: Visit) -> Response:
     return visit.to(f"/till/{id}")
 
 
-def _asked_for(visit: Visit) -> tuple[Decimal, Decimal]:
-    """The amount with its tip, and the tip. Raises AmountRefused."""
+def _asked_for(visit: Visit) -> create.Order:
+    """The amount with its tip. Raises InvalidRequest."""
     form = visit.form
     amount = visit.amount(form.get("suggested") or form.get("amount", ""))
     offered = visit.session.tip_percents or ""
     percent = int(form["tip"]) if form.get("tip") in offered.split() else 0
     tip = rounded(amount * percent / 100, visit.currency)
-    return amount + tip, tip
+    wanted = {"amount": amount + tip, "description": form.get("note")}
+    return visit.order(wanted | {"expires_in_hours": LIFE_HOURS}, tip=str(tip))
 
 
 def set_tips(visit: Visit) -> Response:
@@ -114,15 +115,13 @@ def show_form(
     )
 
 
-def _made(visit: Visit, amount: Decimal, tip: Decimal) -> str:
+def _made(visit: Visit, order: create.Order) -> str:
     """The id of the invoice of this press: the one that it has made, or a new one.
 
     What a press has made is not shown again once money has come to it: a page that was gone back to
     is for the next guest. Raises PriceUnavailable, InvalidRequest.
     """
-    service, note = visit.service, visit.form.get("note")
-    wanted = {"amount": amount, "expires_in_hours": LIFE_HOURS, "description": note}
-    order = visit.order(wanted, tip=str(tip))
+    service = visit.service
     quote = create.quote(service.db, service.prices, visit.now, order)
     with visit.once("inv", invoices.WHOLE) as (id, is_made):
         of_press = {"id": id, "merchant_id": visit.merchant_id}
