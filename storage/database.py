@@ -102,17 +102,6 @@ class Database:
             self.is_doubtful = True
             raise
 
-    def written(self, do: Callable[[], T]) -> T:
-        """What `do` returns, once what it has written is kept; with SQLite by a shared commit.
-
-        So it may run in another thread, and again when that failed: it only uses the database.
-        Within `write` it is a part of that, alone: a failure here undoes no other thread's order.
-        """
-        if not self.is_server and not self.connection.in_transaction():
-            return self._turn.shared(self.write, do)
-        with self.write():
-            return do()
-
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """All reads within see one moment, whoever writes meanwhile; nobody waits."""

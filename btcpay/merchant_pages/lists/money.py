@@ -8,11 +8,11 @@ from flask import Response
 from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.lists.search import MOST_CHARACTERS, Names, search
 from btcpay.merchant_pages.visit import Visit
+from schemas.requests import STATUSES
 from storage.queries.lists import merchant_lists as queries
 from storage.statement import Typed
 from storage.values import Values
 
-STATUSES = ("open", "paid", "expired", "canceled")
 LOOSE = "loose"
 
 

@@ -70,9 +70,7 @@ def test_seeds_are_asked_until_enough_were_good_and_who_lies_is_left_for_a_day(a
     assert chosen(DAY)[0] == "11.6.0.1:8333"
     book.leave(db, "12.0.0.1:8333", now)
     book.leave(db, "12.0.0.2:8333", now + 2 * DAY)  # forgets the one before, never good
-    assert {row.place for row in db.rows(peers.ALL) if row.good_at is None} == {
-        "12.0.0.2:8333"
-    }
+    assert {row.place for row in db.rows(peers.ALL) if row.good_at is None} == {"12.0.0.2:8333"}
 
 
 def test_a_seed_that_no_name_server_answers_for_is_passed_over(monkeypatch, caplog, released):
