@@ -16,6 +16,7 @@ from btcpay.checkout.snapshot import Notices, Snapshot, snapshot_of
 from btcpay.languages import formats
 from btcpay.values.money import btc_shown, btc_text
 from storage.queries import attentions, invoices, links, merchants
+from storage.statement import changed
 
 STATUS_FIELDS = (
     "amount_sats checked_at confirmations confirmations_needed expires_at missing_sats now"
@@ -333,7 +334,7 @@ def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(shop):
 
 def test_a_page_never_shows_more_confirmations_than_are_asked_for(shop):
     row = shop.service.db.only(invoices.WHOLE, id=shop.invoice()["id"])
-    row |= {"received_sats": row.amount_sats, "unconfirmed_sats": row.amount_sats}
+    row = changed(row, received_sats=row.amount_sats, unconfirmed_sats=row.amount_sats)
     page = page_of(Snapshot(row, 0, 6, 1, shop.clock(), 294), merchants.BLANK, Notices())
     assert (page["state"], page["confirmations"], page["confirmations_left"]) == ("seen", 1, 0)
 

@@ -38,7 +38,7 @@ def belongings(shop, merchant_id, text):
     (payment, *_) = shop.get("/payments", key).json["data"]
     MerchantBrowser(shop).log_in(merchant_id)
     (session, *_) = merchant_sessions.sessions_of(shop.service.db, merchant_id, shop.clock())
-    return [it.id for it in (invoice, late, link, payment, session)]
+    return [*(it["id"] for it in (invoice, late, link, payment)), session.id]
 
 
 def new_minute(shop):

@@ -21,6 +21,7 @@ from btcpay.notify import read
 from btcpay.values.errors import CommandError
 from schemas.resources import Resources
 from storage.queries import merchants
+from storage.statement import as_dict
 
 REFERENCES = {
     "a number": "10442",
@@ -59,7 +60,7 @@ def order(shop, reference, merchant_id=None):
     wanted = {"amount_usd": Decimal(5), "description": "Tea", "reference": reference}
     quote = create.quote(db, service.prices, now, create.order_of(merchant_id, wanted))
     with db.write():
-        return create.new_invoice(db, service.settings.network, now, quote)
+        return as_dict(create.new_invoice(db, service.settings.network, now, quote))
 
 
 def test_what_is_no_line_of_print_is_refused(shop):
@@ -77,14 +78,14 @@ def test_it_comes_back_as_it_was_wherever_it_is_shown(shop, browser):
     db, made = shop.service.db, {}
     for text in REFERENCES.values():
         invoice = made[text] = order(shop, text)
-        path = f"/pay/{invoice.id}"
+        path = f"/pay/{invoice['id']}"
         assert Page(shop.client.get(path).text).texts["reference"] == text
         pay(shop, invoice)
         assert Page(shop.client.get(path).text).texts["reference"] == text
         for place in ("/invoices", "/payments"):
             answer = browser.get(f"{place}?q={quote(text)}")
-            assert invoice.id in (answer.headers.get("Location") or answer.text), (place, text)
-        assert browser.page(f"/invoices/{invoice.id}").texts["reference"] == text
+            assert invoice["id"] in (answer.headers.get("Location") or answer.text), (place, text)
+        assert browser.page(f"/invoices/{invoice['id']}").texts["reference"] == text
     lists = unescape(browser.page("/invoices").source), unescape(browser.page("/payments").source)
     merchant = db.only(merchants.BY_ID, id=shop.merchant_id)
     lines = csv.DictReader(io.StringIO("".join(csv_lines(received(db, merchant))), newline=""))
@@ -95,9 +96,9 @@ def test_it_comes_back_as_it_was_wherever_it_is_shown(shop, browser):
         said.setdefault(event.data["invoice"]["id"], []).append(event.data["reference"])
     for text, invoice in made.items():
         assert all(f">{text[:70]}" in shown for shown in lists)
-        assert cells[invoice.id] == defused(text)
-        assert called[invoice.deposit_address] == f"{text} Tea"
-        assert said[invoice.id] == [text] * 3  # made, received, paid
+        assert cells[invoice["id"]] == defused(text)
+        assert called[invoice["deposit_address"]] == f"{text} Tea"
+        assert said[invoice["id"]] == [text] * 3  # made, received, paid
 
 
 @pytest.mark.both_databases
@@ -106,7 +107,7 @@ def test_all_invoices_of_one_number_are_found_the_newest_first_and_no_other_merc
 ):
     rival, made = shop.add_merchant("rival"), []
     for merchant_id in (shop.merchant_id, rival, shop.merchant_id):
-        made.insert(0, order(shop, "A 7", merchant_id).id)
+        made.insert(0, order(shop, "A 7", merchant_id)["id"])
         clock.move(seconds=1)
     shop.invoice(description="A 7 in a text is not its number")
     source = browser.page("/invoices?q=A+7").source
@@ -114,7 +115,7 @@ def test_all_invoices_of_one_number_are_found_the_newest_first_and_no_other_merc
     assert 0 < source.index(made[0]) < source.index(made[2])
     assert "in a text" in browser.page("/invoices?q=7+A").source
     for _ in range(SIZE):
-        made.insert(0, order(shop, "A 7").id)
+        made.insert(0, order(shop, "A 7")["id"])
     first = browser.page("/invoices?q=A+7").source
     assert made[SIZE - 1] in first and made[SIZE] not in first
     older = browser.page(f"/invoices?q=A+7&older={made[SIZE - 1]}").source

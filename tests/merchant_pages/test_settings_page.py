@@ -11,6 +11,7 @@ from btcpay.merchants import keys
 from btcpay.merchants.sessions import sessions_of
 from storage.queries import deliveries, merchants, receivers
 from storage.queries import keys as stored_keys
+from storage.statement import as_dict
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + bytes(30)
 LOOK = {"name": "Café Ünder", "accent": "#c0397f", "contact": "+49 30 1234567"}
@@ -40,7 +41,7 @@ def all_of(shop):
     row = db.row(merchants.BRAND, **own) or merchants.BLANK
     mail = db.row(receivers.MAIL_OF, **own) or receivers.NO_MAIL
     (merchant,) = db.rows(receivers.Merchant.select())
-    return {**merchant, **mail, **row}
+    return as_dict(merchant) | as_dict(mail) | as_dict(row)
 
 
 @pytest.mark.both_databases

@@ -95,14 +95,14 @@ def of_lines(text):
 
 def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, clock):
     chance, model, btcpay = random.Random(24), Model(), Terminal(SimpleNamespace(shop=shop))
-    db, owner = shop.service.db, {"id": shop.merchant_id}
+    db, owner = shop.service.db, shop.merchant_id
     clock.at = datetime(2026, 1, 1, tzinfo=UTC)
-    set_timezone(db, owner.id, "Europe/Berlin")
-    set_currency(db, owner.id, "EUR")
+    set_timezone(db, owner, "Europe/Berlin")
+    set_currency(db, owner, "EUR")
     month = 1
     for at in moments(chance):
         if at >= FRANCS_FROM:
-            set_currency(db, owner.id, "CHF")
+            set_currency(db, owner, "CHF")
         while month < at.month:
             month = assert_month(month, model, btcpay, browser, clock)
         clock.at = at
@@ -118,8 +118,8 @@ def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, 
     assert of_lines(btcpay.run("export", "payments")[0]) == everything
     assert {day.year for _, day in everything} == {2026, 2027}
     # Once more in a year of 24 hours a day, and back: no payment has moved.
-    set_timezone(db, owner.id, "UTC")
-    set_timezone(db, owner.id, "Europe/Berlin")
+    set_timezone(db, owner, "UTC")
+    set_timezone(db, owner, "Europe/Berlin")
     browser.log_in()
     assert_chart(model, browser, clock)
 

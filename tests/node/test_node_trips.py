@@ -82,7 +82,7 @@ def test_a_waiting_payment_that_is_gone_is_history_and_no_money(till, lose):
 def proof(till, invoice):
     """What the proof of the invoice's only payment shows, offline."""
     rows = till.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
-    (proven,) = (check_document(json.loads(row["document"])) for row in rows)
+    (proven,) = (check_document(json.loads(row.document)) for row in rows)
     return proven
 
 

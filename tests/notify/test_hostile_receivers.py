@@ -20,15 +20,17 @@ from btcpay.notify.standard_webhook import KEPT_BYTES, new_secret
 from btcpay.settings import settings
 from btcpay.values.times import utc_now
 from schemas.resources import Resources
+from storage import models
 from storage.queries import deliveries
 from storage.queries.receivers import WEBHOOK
+from storage.statement import blank
 
 TIMEOUT_S = 0.5
 
 
 def attempt(url):
     """One event to that URL, within half a second."""
-    to = {"transport": WEBHOOK, "url": url, "secret": new_secret(), "old_until_at": None}
+    to = blank(models.Receiver, transport=WEBHOOK, url=url, secret=new_secret())
     event = sample(Resources(""), 1, EventKind.INVOICE_PAID, utc_now())
     return new_send(settings.read({}), TIMEOUT_S)(to, event, utc_now())
 

@@ -18,6 +18,7 @@ from storage import locks, migrate, models, versions
 from storage.backup import sqlite_file
 from storage.database import open_database
 from storage.queries import links, merchants
+from storage.statement import as_dict
 
 pytestmark = pytest.mark.both_databases
 
@@ -236,7 +237,7 @@ def test_the_models_have_the_columns_of_the_tables(db, model):
 def test_packed_rows_hold_the_same_values(full):
     columns, packed = full.packed(links.LIST, merchant_id=1, limit=50)
     rows = [dict(zip(columns, json.loads(row), strict=True)) for row in packed]
-    assert rows == full.rows(links.LIST, merchant_id=1, limit=50) != []
+    assert rows == [as_dict(row) for row in full.rows(links.LIST, merchant_id=1, limit=50)] != []
 
 
 def test_every_table_has_a_model(db):

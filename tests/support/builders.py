@@ -220,13 +220,13 @@ def pay(
     db, now = shop.service.db, shop.clock()
     txid = keys.sha256_of(keys.random_base62(32))
     block = Block(100, "0b" * 32, mined_at or now) if confirmed else None
-    amount_sats = invoice.amount_sats if amount_sats is None else amount_sats
+    amount_sats = invoice["amount_sats"] if amount_sats is None else amount_sats
     seen = SeenOutput(txid, 0, amount_sats, block, position=1 if block else None)
     known = {code: Decimal(price) for code, price in (prices or {"USD": "60000.00"}).items()}
     scan = Scan(now, 100, ends_at=now, prices=known)
     scan = replace(scan, confirmed=[seen]) if block else replace(scan, waiting=[seen])
-    apply(db, shop.service.settings, invoice.id, scan, now, {txid: "{}"} if block else None)
-    db.run(mempool_watch.LOOKED, id=invoice.id, at=to_ms(now))
+    apply(db, shop.service.settings, invoice["id"], scan, now, {txid: "{}"} if block else None)
+    db.run(mempool_watch.LOOKED, id=invoice["id"], at=to_ms(now))
     return txid
 
 

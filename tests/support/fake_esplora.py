@@ -295,8 +295,8 @@ class Till:
 
     def pay(self, invoice: Json, sats: int | None = None) -> str:
         """Pays an invoice from the sandbox's wallet, all of it unless told otherwise; the txid."""
-        amount = invoice.amount_sats if sats is None else sats
-        return self.sandbox.wallet.pay(invoice.deposit_address, amount, self.now)
+        amount = invoice["amount_sats"] if sats is None else sats
+        return self.sandbox.wallet.pay(invoice["deposit_address"], amount, self.now)
 
     def pay_outputs(self, *parts: tuple[Json, int]) -> str:
         """One transaction with one output for each (invoice, sats), in this order."""
@@ -371,7 +371,7 @@ class Till:
 
     def look_for(self, *invoices: Json, clock: Clock | None = None) -> Report:
         """A run that asks the mempool for these alone, due or not: `btcpay check --invoice`."""
-        return self.checker(clock=clock).run([invoice.id for invoice in invoices])
+        return self.checker(clock=clock).run([invoice["id"] for invoice in invoices])
 
     def open_page(self, *invoices: Json) -> None:
         """Somebody looks at their pages: what such a page has the service note, at once."""

@@ -16,7 +16,7 @@ from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.zones import checked_zone, places
 from btcpay.web.pages.languages import gettext
 from storage.queries import merchants, receivers
-from storage.statement import as_dict
+from storage.statement import as_dict, changed
 from storage.values import Values
 
 USUAL_ACCENT = "#2563eb"  # that of static/pages.css, where a merchant has set none
@@ -42,11 +42,13 @@ def show(
     `preview`: columns of the brand that are shown, and not stored.
     """
     db, settings, own = visit.service.db, visit.service.settings, visit.merchant_id
-    brand = as_dict(visit.pages.brand(own)) | (preview or {})
-    brand["seller"] = brand["name"] or visit.session.merchant
+    brand = visit.pages.brand(own)
+    new: Any = dict(preview or {})
+    new["seller"] = new.get("name", brand.name) or visit.session.merchant
+    brand = changed(brand, **new)
     mail = db.row(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
     stored = {"currency": visit.session.currency, "timezone": visit.session.timezone}
-    values = brand | as_dict(mail) | stored
+    values = as_dict(brand) | as_dict(mail) | stored
     if part:
         values |= {name: visit.form.get(name, "") for name in PARTS[part].checks}
     return visit.page(

@@ -36,7 +36,7 @@ def test_an_invoice_of_every_form_is_paid_proven_spent_and_taken_back(tmp_path, 
         assert set(states().values()) == {("paid", (sats, sats))}
         for name, invoice in invoices.items():
             rows = till.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
-            (proven,) = (check_document(json.loads(row["document"])) for row in rows)
+            (proven,) = (check_document(json.loads(row.document)) for row in rows)
             assert proven.txid == (by_hand.txid if name == "p2tr" else txid)
         places = {name: (txid, vout) for vout, name in enumerate(n for n in FORMS if n != "p2tr")}
         for name, place in places.items():
