@@ -17,7 +17,7 @@ ENTRIES = ("app", "wsgi")
 ROOMS = {
     room: set(below.split())
     for room, below in {
-        "wsgi": "app settings web",
+        "wsgi": "app settings",
         "app": (
             "api checkout greenfield health invoices merchant_pages schemas settings storage "
             "values web"
@@ -31,18 +31,19 @@ ROOMS = {
         "checkout": "chain invoices languages merchants settings settlement storage values web",
         "cli": (
             "backup bitcoin chain check exports health http invoices languages merchants "
-            "notify prices proofs schemas settings settlement setup storage values web"
+            "notify prices proofs schemas settings settlement setup storage values"
         ),
         "check": (
-            "bitcoin chain http invoices merchants notify prices proofs settings settlement "
-            "storage values"
+            "bitcoin chain http invoices notify prices proofs settings settlement storage values"
         ),
         "web": "health languages prices schemas settings storage values",
         "backup": "bitcoin chain invoices merchants settings settlement storage values",
         "health": (
             "bitcoin chain http merchants notify prices proofs settings settlement storage values"
         ),
-        "invoices": "http merchants notify prices schemas settings settlement storage values",
+        "invoices": (
+            "bitcoin http merchants notify prices schemas settings settlement storage values"
+        ),
         "chain": "bitcoin http proofs schemas settings settlement storage values",
         "exports": "storage values",
         "merchants": "bitcoin storage values",

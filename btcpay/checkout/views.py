@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
 
-from btcpay.checkout.cookie import LinkCookie, new_form
+from btcpay.checkout.cookie import LinkCookie
 from btcpay.checkout.filters import bitcoin, without_turns
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, order, still_to_pay
@@ -20,6 +20,7 @@ from btcpay.web.application import add_path, answer
 from btcpay.web.body import read_body
 from btcpay.web.errors import error_response
 from btcpay.web.pages import assets, languages
+from btcpay.web.pages.forms import new_form
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, kept, to_root
 from btcpay.web.service import Service

@@ -2,12 +2,12 @@
 
 from flask import Response, request
 
-from btcpay.checkout.bip21 import qr_svg
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants import browsers, sessions
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.times import to_ms
+from btcpay.web.pages.qr import qr_svg
 
 GONE = 410
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from flask import Response
 
-from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
-from btcpay.checkout.link_page import said
+from btcpay.checkout.amounts import refuse_dust
 from btcpay.invoices import create
 from btcpay.invoices.links import most
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, TooMuch
+from btcpay.web.pages.amounts import AmountRefused, read_amount
+from btcpay.web.pages.forms import said
 from btcpay.web.pages.languages import gettext
 from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.queries import invoices

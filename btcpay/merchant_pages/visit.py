@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 
 from flask import Response, request
 
-from btcpay.checkout.cookie import new_form
 from btcpay.merchants.sessions import Session
 from btcpay.values.currencies import CODES, asked_of
 from btcpay.values.errors import InvalidRequest, NotFound
@@ -21,6 +20,7 @@ from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.zones import zone_of
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
+from btcpay.web.pages.forms import new_form
 from btcpay.web.pages.render import Pages, to_root
 from btcpay.web.service import Service
 from storage.database import Query, Row

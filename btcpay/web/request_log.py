@@ -8,8 +8,8 @@ from typing import Any
 from flask import Flask, Request, g, request
 
 from btcpay.health.process_metrics import Counters
+from btcpay.settings.logs import REQUEST_ID
 from btcpay.web.application import Answer
-from btcpay.web.logs import REQUEST_ID
 from btcpay.web.process import end_connection
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import requests
 from builders import Live, until
 
 from btcpay.merchants import keys
-from btcpay.web.logs import Discreet, JsonLines
+from btcpay.settings.logs import Discreet, JsonLines
 
 REQUEST = {"request_id", "operation", "merchant_id", "key_id", "method", "status", "ms"}
 EVERY = {"at", "level", "logger", "message"}
