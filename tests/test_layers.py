@@ -10,6 +10,8 @@ from graphlib import CycleError, TopologicalSorter
 import pytest
 from paths import PROJECT
 
+from btcpay import PARTS
+
 PACKAGES = ("btcpay", "schemas", "storage")
 ENTRIES = ("app", "wsgi")
 
@@ -18,10 +20,7 @@ ROOMS = {
     room: set(below.split())
     for room, below in {
         "wsgi": "app settings",
-        "app": (
-            "api checkout greenfield health invoices merchant_pages schemas settings storage "
-            "values web"
-        ),
+        "app": "api checkout health invoices schemas settings storage values web",
         "greenfield": "api health invoices merchants notify schemas settlement storage values web",
         "merchant_pages": (
             "chain checkout exports health invoices languages merchants notify schemas settings "
@@ -178,6 +177,18 @@ def test_nobody_else_knows_how_an_explorer_is_asked():
         return set() if own else imported(path) & inner
 
     assert offences(asking) == []
+
+
+def test_nobody_but_the_table_of_parts_names_an_optional_part():
+    """So deleting one takes its folder and its line there."""
+
+    def naming(path):
+        texts = (node.value for node in nodes(path) if isinstance(node, ast.Constant))
+        named = imported(path) | {text for text in texts if isinstance(text, str)}
+        own = [part for part in PARTS if within(name_of(path), part)]
+        return sorted(n for n in named for part in PARTS if within(n, part) and part not in own)
+
+    assert {line.partition(":")[0] for line in offences(naming)} == {"btcpay/__init__.py"}
 
 
 def test_the_table_has_no_row_that_nobody_needs():

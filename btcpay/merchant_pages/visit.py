@@ -62,7 +62,6 @@ class Visit:
     def form(self) -> dict[str, str]:
         """The fields of the form that was sent, the first of each name; blank ones are left out."""
         if request.mimetype == "multipart/form-data":
-            request.max_content_length = MAX_UPLOAD_BYTES
             return {name: text for name, text in request.form.items() if text}
         fields = parse_qs(read_body().decode("utf-8", "replace"))
         return {name: values[0] for name, values in fields.items()}
