@@ -11,7 +11,7 @@ from btcpay.api.call import Call
 from btcpay.api.operation import ROOT, Operation
 from btcpay.values.errors import Forbidden
 from btcpay.web import ignored_fields
-from btcpay.web.admission import Door, of_caller, show_window
+from btcpay.web.admission import door, of_caller, show_window
 from btcpay.web.application import add_path, refuse_others
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.rate_limits import READS, WRITES
@@ -27,7 +27,7 @@ def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprin
     add_path(interface, "/openapi.json", document, "openapi")
     refuse_others(interface, "/openapi.json")
     keyed = Blueprint("operations", __name__)
-    keyed.before_request(Door(service, lambda: key_of(service), of_caller(READS, WRITES)).admit)
+    keyed.before_request(door(service, of_caller(READS, WRITES), lambda: key_of(service)))
     for name, operation in operations.items():
         add_path(keyed, operation.path, _view(service, name, operation), name, operation.method)
     paths = {operation.path: None for operation in operations.values()}

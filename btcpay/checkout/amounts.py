@@ -7,7 +7,7 @@ from btcpay.merchants import account
 from btcpay.values.currencies import unit_of
 from btcpay.values.money import SATS_PER_BTC
 from btcpay.web.pages import languages
-from btcpay.web.pages.amounts import AmountRefused
+from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
 from btcpay.web.service import Service
 from storage.queries import merchants

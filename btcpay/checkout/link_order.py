@@ -15,8 +15,7 @@ from btcpay.values.currencies import asked_of
 from btcpay.values.errors import PriceUnavailable, TooMuch
 from btcpay.values.times import to_ms
 from btcpay.web.errors import STATUS
-from btcpay.web.pages.amounts import AmountRefused, read_amount
-from btcpay.web.pages.forms import said
+from btcpay.web.pages.forms import AmountRefused, read_amount, said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.rate_limits import Window, link_invoices
 from btcpay.web.service import Service

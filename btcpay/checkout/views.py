@@ -16,7 +16,7 @@ from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
-from btcpay.web.admission import Counted, Door, visitor, visits
+from btcpay.web.admission import Counted, door, visitor, visits
 from btcpay.web.application import add_path, answer
 from btcpay.web.body import read_body
 from btcpay.web.errors import error_response
@@ -54,7 +54,7 @@ def blueprint(service: Service) -> Blueprint:
         add("/i/<invoice_id>", checkout.lead_to_invoice)
     made.add_app_template_filter(bitcoin)
     made.add_app_template_filter(without_turns)
-    made.before_request(Door(service, None, lambda _: counted(service)).admit)
+    made.before_request(door(service, lambda _: counted(service)))
     made.after_request(checkout.pages.guard)
     made.register_error_handler(Exception, checkout.failed)
     made.record_once(lambda state: languages.install(state.app))

@@ -12,7 +12,7 @@ from btcpay.greenfield import orders, stores
 from btcpay.merchants.shops import named
 from btcpay.values.errors import Forbidden, NotFound
 from btcpay.values.ids import is_id
-from btcpay.web.admission import Door, of_caller, show_window
+from btcpay.web.admission import door, of_caller, show_window
 from btcpay.web.application import add_path, answer, refuse_others
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.rate_limits import SHOP_READS, SHOP_WRITES
@@ -56,13 +56,12 @@ WRITING = ("POST", "PUT", "DELETE")
 
 
 def blueprint(service: Service) -> Blueprint | None:
-    """All of it, and below its roots whatever else is asked for, in its own words."""
+    """Serves the operations, and refuses all else below their roots in plug-ins' own words."""
     if not service.settings.greenfield:
         return None
     made = Blueprint("greenfield", __name__, url_prefix=ROOT)
     windows = of_caller(SHOP_READS, SHOP_WRITES, WRITING)
-    schemes = ("bearer", "token")
-    made.before_request(Door(service, lambda: key_of(service, schemes), windows).admit)
+    made.before_request(door(service, windows, lambda: key_of(service, ("bearer", "token"))))
     made.after_request(lambda response: show_window(service, response))
     made.register_error_handler(Exception, refusal)
     for (method, path), (permission, view) in OPERATIONS.items():

@@ -7,7 +7,7 @@ from flask import Blueprint, Response, g, request
 from btcpay.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit
 from btcpay.merchants.sessions import LIFE, Session, session_of
 from btcpay.values.errors import Forbidden, Unauthorized
-from btcpay.web.admission import Door, count, of_caller, visits, wrong
+from btcpay.web.admission import count, door, of_caller, visits, wrong
 from btcpay.web.application import add_path
 from btcpay.web.pages.render import Pages
 from btcpay.web.rate_limits import READS, WRITES
@@ -36,10 +36,10 @@ class Area:
         self.blueprint.after_request(self.pages.guard)
         self.blueprint.after_request(_kept_apart)
         self._open = Blueprint("open", __name__)
-        self._open.before_request(Door(service, None, lambda _: visits(service)).admit)
+        self._open.before_request(door(service, lambda _: visits(service)))
         self._inside = Blueprint("inside", __name__)
-        door = Door(service, self._session, of_caller(READS, WRITES), MAX_UPLOAD_BYTES)
-        self._inside.before_request(door.admit)
+        windows = of_caller(READS, WRITES)
+        self._inside.before_request(door(service, windows, self._session, MAX_UPLOAD_BYTES))
         self.blueprint.register_blueprint(self._open)
         self.blueprint.register_blueprint(self._inside)
         self._is_https = service.settings.base_url.startswith("https://")
@@ -52,31 +52,27 @@ class Area:
 
     def get(self, path: str, view: View, root: str = ROOT) -> None:
         """Serves a page below /merchant to whoever is logged in: `view(visit, **path values)`."""
-
-        def answered(**values: str) -> Response:
-            response = view(self._visit(), **values)
-            self.keep(response, self.presented())
-            return response
-
-        add_path(self._inside, root + path, answered, f"GET {root}{path}")
+        self._add("GET", root + path, view)
 
     def post(self, path: str, view: View, root: str = ROOT) -> None:
-        """Takes a form below /merchant, of this session."""
+        """Takes a form below /merchant: of this session and this site, within the rate limit."""
+        self._add("POST", root + path, view)
 
+    def _add(self, method: str, path: str, view: View) -> None:
         def answered(**values: str) -> Response:
-            visit = self._visit()
-            if not visit.is_own_form():
+            visit = Visit(self.service, self.pages, g.caller, self.presented(), self.service.now())
+            if method == "POST" and not visit.is_own_form():
                 raise Forbidden("this form is not of this session")
-            return view(visit, **values)
+            response = view(visit, **values)
+            if method == "GET":
+                self.keep(response, visit.secret)
+            return response
 
-        add_path(self._inside, root + path, answered, f"POST {root}{path}", "POST")
+        add_path(self._inside, path, answered, f"{method} {path}", method)
 
     def presented(self) -> str:
         """The secret of the cookie, "" without one."""
         return request.cookies.get(self.cookie, "")
-
-    def _visit(self) -> Visit:
-        return Visit(self.service, self.pages, g.caller, self.presented(), self.service.now())
 
     def _session(self) -> Session:
         """Whose browser asks; a form must be of this site."""

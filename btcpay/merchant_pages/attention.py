@@ -12,7 +12,7 @@ from btcpay.notify.mail.customer import mailto
 from btcpay.values.currencies import of_minor, to_minor, value_of
 from btcpay.values.errors import Refused
 from btcpay.values.ids import is_id
-from btcpay.web.pages.amounts import AmountRefused, read_amount
+from btcpay.web.pages.forms import AmountRefused, read_amount
 from btcpay.web.pages.languages import gettext
 from storage.database import Row
 from storage.queries import attentions, receivers

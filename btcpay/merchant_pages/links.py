@@ -12,8 +12,7 @@ from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import PriceUnavailable, TooMuch
 from btcpay.web.errors import STATUS
-from btcpay.web.pages.amounts import AmountRefused, read_amount
-from btcpay.web.pages.forms import said
+from btcpay.web.pages.forms import AmountRefused, read_amount, said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from schemas.requests import NEW_PRICED_LINK, load

@@ -11,8 +11,7 @@ from btcpay.invoices import create
 from btcpay.invoices.links import most
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, TooMuch
-from btcpay.web.pages.amounts import AmountRefused, read_amount
-from btcpay.web.pages.forms import said
+from btcpay.web.pages.forms import AmountRefused, read_amount, said
 from btcpay.web.pages.languages import gettext
 from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.queries import invoices

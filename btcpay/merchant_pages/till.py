@@ -16,8 +16,7 @@ from btcpay.merchants import branding
 from btcpay.values.currencies import places_of, rounded
 from btcpay.values.errors import InvalidRequest, PriceUnavailable
 from btcpay.values.times import to_ms
-from btcpay.web.pages.amounts import read_amount
-from btcpay.web.pages.forms import said
+from btcpay.web.pages.forms import read_amount, said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import invoices, merchants

@@ -1,8 +1,7 @@
 """One way lets a request in: who asks, how often, with how much. Each part has its own door."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from flask import Response, g, request
 
@@ -13,41 +12,34 @@ from btcpay.web.visitors import counted_as
 Counted = Iterable[tuple[Bucket, str]]
 
 
-class Caller(Protocol):
-    """On whose behalf a request comes: a key's, or a session's, which stands for one."""
+def door(
+    service: Service,
+    windows: Callable[[Any], Counted],
+    who: Callable[[], Any] = lambda: None,
+    upload_bytes: int | None = None,
+) -> Callable[[], None]:
+    """Makes the function that a part runs before each of its requests.
 
-    @property
-    def key_id(self) -> str: ...
-    @property
-    def merchant_id(self) -> int: ...
+    It leaves the caller in `g.caller`, and the last window that counted the request in `g.window`.
 
-
-@dataclass(frozen=True)
-class Door:
-    """How a part lets requests in.
-
-    `who`: finds the caller; raises Unauthorized, Forbidden or RateLimited. None: everybody may ask.
-    `windows`: those in which a request of this caller counts, one after the other.
-    `upload_bytes`: the most that a form with a file may have; other bodies have the usual bound.
+    `windows`: in which a request of this caller counts, one after the other. `who`: finds the
+    caller, of whom `key_id` and `merchant_id` are logged, or raises an ApiError. `upload_bytes`:
+    the most that a form with a file may have; other bodies have the usual bound.
     """
 
-    service: Service
-    who: Callable[[], Caller] | None
-    windows: Callable[[Any], Counted]
-    upload_bytes: int | None = None
+    def admit() -> None:
+        if upload_bytes and request.mimetype == "multipart/form-data":
+            request.max_content_length = upload_bytes
+        g.caller = who()
+        count(service, windows(g.caller))
 
-    def admit(self) -> None:
-        """Puts the caller, and the window that counted it last, into `g`."""
-        if self.upload_bytes and request.mimetype == "multipart/form-data":
-            request.max_content_length = self.upload_bytes
-        g.caller = self.who and self.who()
-        count(self.service, self.windows(g.caller))
+    return admit
 
 
 def of_caller(
     reads: Bucket, writes: Bucket, writing: Collection[str] = ("POST",)
-) -> Callable[[Caller], Counted]:
-    """The caller's own window, of reads or of writes: what methods are `writing`."""
+) -> Callable[[Any], Counted]:
+    """The caller's own window: that of writes for the methods that are `writing`."""
     return lambda caller: [(writes if request.method in writing else reads, caller.key_id)]
 
 
@@ -59,12 +51,12 @@ def count(service: Service, windows: Counted) -> None:
 
 
 def wrong() -> Counted:
-    """A wrong key, session or link counts against the address that presents it."""
+    """The window of an address that presents a wrong key, session or link."""
     return [(FAILED_AUTH, counted_as(request.remote_addr))]
 
 
 def visitor(service: Service) -> str | None:
-    """In whose window a visit counts; None where addresses mean nothing."""
+    """The key of the visitor's window; None where addresses mean nothing."""
     return counted_as(request.remote_addr) if service.settings.visitor_addresses else None
 
 
@@ -75,7 +67,7 @@ def visits(service: Service) -> Counted:
 
 
 def show_window(service: Service, response: Response) -> Response:
-    """Names the window on an answer of an interface for programs, which nobody may store.
+    """Names the window on an answer to a program; nobody may store such an answer.
 
     A request that no window counted shows the one of wrong keys.
     """

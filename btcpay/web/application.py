@@ -6,9 +6,8 @@ from typing import Any, NoReturn
 import orjson
 from flask import Blueprint, Response, current_app, request
 from flask.blueprints import BlueprintSetupState
+from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter, Rule
-
-from btcpay.values.errors import MethodNotAllowed, NotFound
 
 JSON = "application/json"
 NONE = "none"  # the endpoint of whatever is not served
@@ -29,10 +28,10 @@ def add_path(
 
 
 def refuse_others(blueprint: Blueprint, *paths: str) -> None:
-    """Has the blueprint refuse what it does not serve at these paths, by whatever method.
+    """Has the blueprint refuse every other request to these paths, of any method.
 
-    So its own door, errors and headers are those of such a request too. `<rest:rest>` in a path
-    stands for any end of it.
+    Such a request comes in by the blueprint's door, and its answer has the blueprint's form and
+    headers. `<rest:rest>` stands for any end of a path.
     """
 
     def add(state: BlueprintSetupState) -> None:
@@ -49,8 +48,8 @@ def refuse(**_: str) -> NoReturn:
     """404, or 405 where the path is served by other methods."""
     rules = [one for one in current_app.url_map.iter_rules() if one.rule == str(request.url_rule)]
     if allowed := set().union(*(one.methods or () for one in rules)):
-        raise MethodNotAllowed("this path does not take that method", list(allowed))
-    raise NotFound("there is nothing at this path")
+        raise MethodNotAllowed(allowed)
+    raise NotFound
 
 
 def answer(value: Any, status: int = 200) -> Response:

@@ -14,7 +14,7 @@ from btcpay.invoices.links import suggest
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.money import CENT, btc_shown
-from btcpay.web.pages.amounts import parse_amount
+from btcpay.web.pages.forms import parse_amount
 from storage.database import open_database
 from storage.queries import links, meta
 

@@ -1,13 +1,37 @@
-"""What forms share: a text of their own each, and the reason why one made nothing."""
+"""Forms: a random text of their own each, the amount that somebody typed, why nothing was made."""
 
+import re
+import unicodedata
 from decimal import Decimal
 
 from btcpay.languages import formats
-from btcpay.values.errors import PriceUnavailable, TooMuch
+from btcpay.values.currencies import places_of, rounded
+from btcpay.values.errors import InvalidRequest, PriceUnavailable, TooMuch
 from btcpay.values.ids import ID_CHARACTERS, random_base62
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD
+
+# Three decimals only after a zero: `1.000` and `1,000` are a dollar to some, a thousand to others.
+# Where there are three, they stand after a point.
+_AMOUNT = re.compile(
+    r"(0|[0-9]{1,9})(?:\.([0-9]{1,2}|[0-9]{4,9}|(?<=^0\.)[0-9]{3})|,([0-9]{1,2}))?"
+)
+_THOUSANDTHS = re.compile(r"(0|[0-9]{1,9})(?:\.([0-9]{1,3})|,([0-9]{1,2}))?")
+_WHOLE = re.compile(r"([0-9]{1,11})()()")
+# Groups of three, with one mark: `1,500.00`, `1.500.000`, `1'500`. A comma or a point alone before
+# three digits says which it is only where the currency has no decimals.
+_GROUPS = re.compile(
+    r"([1-9][0-9]{0,2}(?:([.,' ])[0-9]{3})(?:\2[0-9]{3}){0,2})(?:(?!\2)[.,]([0-9]{1,9}))?"
+)
+
+# Those of Arabic, Persian and Swiss amounts.
+_MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'"}
+_EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
+
+
+class AmountRefused(InvalidRequest):
+    """Why, in the language of the request."""
 
 
 def new_form() -> str:
@@ -26,3 +50,60 @@ def said(refused: Exception) -> str:
         high = formats.money(Decimal(MAX_USD), "USD", languages.current())
         return gettext("Enter an amount above 0 and up to %(high)s.", high=high)
     return str(refused)
+
+
+def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:
+    """From `low` to `high`, and above 0. Raises AmountRefused."""
+    language, amount = languages.current(), parse_amount(text, currency)
+    if amount is None:
+        raise AmountRefused(_what_to_type(text, currency, language))
+    if not (amount > 0 and low <= amount <= high):
+        least, most = (formats.money(bound, currency, language) for bound in (low, high))
+        if low:
+            message = gettext("Enter an amount from %(low)s to %(high)s.", low=least, high=most)
+        else:
+            message = gettext("Enter an amount above 0 and up to %(high)s.", high=most)
+        raise AmountRefused(message)
+    return amount
+
+
+def _what_to_type(text: str, currency: str, language: str) -> str:
+    typed = _plain(text)
+    if _is_ambiguous(typed, currency):
+        digits = re.sub("[.,]", "", typed)
+        one, other = (formats.plain(Decimal(digits) / n, currency, language) for n in (1, 1000))
+        return gettext(
+            "“%(typed)s” can be read as two amounts. Enter %(one)s or %(other)s.",
+            typed=text.strip(),
+            one=one,
+            other=other,
+        )
+    other = formats.plain(_EXAMPLES[places_of(currency)], currency, language)
+    return gettext("Enter an amount such as %(one)s or %(other)s.", one="25", other=other)
+
+
+def parse_amount(text: str, currency: str) -> Decimal | None:
+    """`25`, `$19.90`, `19,90`, `1,500.00`, `۱۹٫۹۰`; None for what is none, or has two meanings."""
+    typed = _plain(text)
+    form = {0: _WHOLE, 2: _AMOUNT, 3: _THOUSANDTHS}[places_of(currency)]
+    grouped = _GROUPS.fullmatch(typed)
+    if match := form.fullmatch(typed):
+        whole, decimals = match[1], match[2] or match[3]
+    elif grouped and not _is_ambiguous(typed, currency):
+        whole, decimals = re.sub("[.,' ]", "", grouped[1]), grouped[3]
+    else:
+        return None
+    amount = Decimal(f"{whole}.{decimals}" if decimals else whole)
+    return amount if currency == "USD" or amount == rounded(amount, currency) else None
+
+
+def _is_ambiguous(typed: str, currency: str) -> bool:
+    return (
+        places_of(currency) > 0 and re.fullmatch("[1-9][0-9]{0,2}[.,][0-9]{3}", typed) is not None
+    )
+
+
+def _plain(text: str) -> str:
+    """Without what may stand around it, its digits and marks in ASCII."""
+    plain = unicodedata.normalize("NFKC", text).strip().removeprefix("$").lstrip()
+    return "".join(_MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in plain)
