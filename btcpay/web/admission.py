@@ -74,8 +74,7 @@ def show_window(service: Service, response: Response) -> Response:
     window: Window | None = g.get("window")
     if window is None:
         window = service.limiter.look(FAILED_AUTH, counted_as(request.remote_addr))
-    response.headers["X-RateLimit-Limit"] = str(window.limit)
-    response.headers["X-RateLimit-Remaining"] = str(window.remaining)
-    response.headers["X-RateLimit-Reset"] = str(window.reset_s)
+    shown = {"Limit": window.limit, "Remaining": window.remaining, "Reset": window.reset_s}
+    response.headers.extend({f"X-RateLimit-{name}": str(value) for name, value in shown.items()})
     response.headers["Cache-Control"] = "no-store"
     return response

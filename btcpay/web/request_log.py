@@ -21,7 +21,7 @@ def watch(app: Flask, counters: Counters) -> None:
     """Runs before everything else on the way in, and after everything else on the way out."""
 
     def end(response: Response) -> Response:
-        response.headers["X-Request-Id"] = g.request_id
+        response.headers.add("X-Request-Id", g.request_id)
         took_s = (time.perf_counter_ns() - g.began_ns) / 1_000_000_000
         operation, status = operation_of(request.endpoint), response.status_code
         if _leaves_body(status):
