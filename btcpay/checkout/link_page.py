@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from btcpay.checkout.amounts import least_sats_of
+from btcpay.invoices.create import least_sats_of
 from btcpay.values.currencies import asked_of
 from btcpay.values.money import sats_for
 from btcpay.web.service import Service
@@ -58,7 +58,7 @@ def dust_of(service: Service, link: Row) -> int | None:
     price = service.prices.of(link["currency"]).current_or_none()
     if price is None:
         return None
-    least_sats = least_sats_of(service, link["merchant_id"])
+    least_sats = least_sats_of(service.db, link["merchant_id"])
     amount_sats = sats_for(Decimal(link["amount"]), price)
     return least_sats if amount_sats and amount_sats < least_sats else None
 

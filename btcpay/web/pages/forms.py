@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from btcpay.languages import formats
 from btcpay.values.currencies import places_of, rounded
-from btcpay.values.errors import InvalidRequest, PriceUnavailable, TooMuch
+from btcpay.values.errors import InvalidRequest, PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.ids import ID_CHARACTERS, random_base62
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
@@ -49,6 +49,11 @@ def said(refused: Exception) -> str:
     if isinstance(refused, TooMuch):
         high = formats.money(Decimal(MAX_USD), "USD", languages.current())
         return gettext("Enter an amount above 0 and up to %(high)s.", high=high)
+    if isinstance(refused, TooLittle):
+        least = formats.money(refused.least, refused.currency, languages.current())
+        return gettext(
+            "Wallets cannot send such a small amount. Enter at least %(least)s.", least=least
+        )
     return str(refused)
 
 
