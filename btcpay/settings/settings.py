@@ -1,7 +1,8 @@
 """The settings: read once from the environment, every mistake reported together."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from importlib.util import find_spec
@@ -148,6 +149,20 @@ def read(environ: Mapping[str, str]) -> Settings:
     if mistakes:
         raise SettingsError(mistakes)
     return Settings(**vars(above))
+
+
+def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
+    """The settings, those of the file that BTCPAY_ENV_FILE names among them.
+
+    Every mistake goes to standard error, and the process ends with status 2.
+    """
+    try:
+        env_file.fill(environ)
+        return read(environ)
+    except SettingsError as error:
+        for mistake in error.mistakes:
+            print(f"btcpay: {mistake}", file=sys.stderr)
+        raise SystemExit(2) from None
 
 
 def _missing_ways(found: SimpleNamespace) -> Iterator[str]:
