@@ -24,10 +24,10 @@ from paths import PROJECT
 from scenes import assert_sound, deep_or_canceled, reorganised
 
 from btcpay.health.doctor.run import examine
-from btcpay.health.state import GREEN
 from btcpay.invoices.upgrade import upgrade
 from btcpay.merchants.account import derive
 from btcpay.settings.settings import read
+from btcpay.values.finding import GREEN
 from btcpay.values.times import from_ms, to_ms
 from storage.migrate import migrate
 from storage.versions import statements, steps

@@ -16,7 +16,8 @@ from btcpay.chain.sources import Allowance
 from btcpay.check.plan import plan
 from btcpay.check.read import MOST_S
 from btcpay.check.urgency import CLOSED_LATELY, Reason, Watched, is_waiting, pace_of, urgency
-from btcpay.health.state import RED, state_of
+from btcpay.health.state import state_of
+from btcpay.values.finding import RED
 from btcpay.values.networks import NETWORKS
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)

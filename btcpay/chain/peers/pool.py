@@ -1,4 +1,4 @@
-"""The peers of a run, opened here alone: asked all at once, or one after another."""
+"""The peers of a run: asked all at once, or one after another."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +17,7 @@ class Peers(Pool[Peer]):
     """`after` is called at the end of each question's thread; `liars` have shown what is not so."""
 
     most_at_once = 4  # blocks of 4 MB are held, each with what is read from it
+    announces = True
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class Peers(Pool[Peer]):
             peer.close()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """At the end of a run: who was good, and who is left for a day."""
+        """Who was good, and who is left for a day."""
         is_online = any(peer.has_answered for peer in self.all)
         is_auto = settings.peers == (AUTO,)
         for peer in self.all:
@@ -52,11 +53,3 @@ class Peers(Pool[Peer]):
                 book.leave(db, peer.host, now)
             elif peer.has_answered:
                 book.note_good(db, peer.host, peer.shown_height, now)
-
-
-def open_peers(settings: Settings, db: Database, now: datetime) -> Peers | None:
-    """None where no peer is set."""
-    if not settings.peers:
-        return None
-    places = book.chosen(db, settings, now)
-    return Peers(settings.network, places, db.close, proxy=settings.proxy)

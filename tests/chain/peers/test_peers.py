@@ -49,7 +49,7 @@ def check(till, *peers):
     checker = till.checker(explorers=nobody, peers=places)
     settings = replace(checker.settings, explorers=())
     over = Hasty(network, places, db.close, lambda _: None)
-    checker = replace(checker, settings=settings, peers=over)
+    checker = replace(checker, settings=settings, sources=over)
     report = checker.run()
     checker.finish(report)
     assert till.liar.asked == []

@@ -27,7 +27,7 @@ def test_a_month_of_blocks_is_read_in_one_run(till, monkeypatch):
             checker = till.checker(explorers=Explorers(network, (), http_client.Session()))
             settings = replace(checker.settings, explorers=(), peers=(peer.place,))
             peers = Peers(network, [peer.place], db.close)
-            return replace(checker, settings=settings, peers=peers).run()
+            return replace(checker, settings=settings, sources=peers).run()
 
         invoice = till.shop.invoice()
         assert check().complete
