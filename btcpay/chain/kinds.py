@@ -1,8 +1,9 @@
 """Kinds of block source that stand in the explorers' place: a class each, brought by a part."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import Announcing, BlockSource
@@ -11,12 +12,19 @@ from btcpay.values.parts import brought
 from storage.database import Database
 
 
-class Kind(Protocol):
-    """A kind of source as the settings have it.
+@dataclass(frozen=True)
+class Kind(ABC):
+    """A kind of source, as the settings have it. A part's class is `Source` in its `source.py`."""
 
-    A part's `source.py` has `source(settings, db, now)`, which is one, or None where it is not set.
-    """
+    settings: Settings
+    db: Database
+    now: Callable[[], datetime]
 
+    @property
+    @abstractmethod
+    def is_set(self) -> bool: ...
+
+    @abstractmethod
     def open(self) -> Pool[BlockSource]:
         """The sources of one run."""
 
@@ -27,5 +35,5 @@ class Kind(Protocol):
 
 def kind_of(settings: Settings, db: Database, now: Callable[[], datetime]) -> Kind | None:
     """The first that is set; without one the explorers show headers and blocks."""
-    kinds = (part.source(settings, db, now) for part in brought("source"))
-    return next((kind for kind in kinds if kind), None)
+    kinds = (part.Source(settings, db, now) for part in brought("source"))
+    return next((kind for kind in kinds if kind.is_set), None)

@@ -165,12 +165,13 @@ class Checker:
         tip_at = report.ends_before
         if tip_at and not report.is_agreed:
             tip_at -= HELD_AT_MOST
+        is_early = self._sources.announces and is_ahead(self.db, look)
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.mempool.outputs,
             misses=report.is_caught_up,
-            is_cut=not look.mempool.is_whole or self._is_ahead(look),
+            is_cut=not look.mempool.is_whole or is_early,
             ends_at=tip_at and min(look.asked_at, tip_at) - look.ahead,  # both were asked since
             explorer=look.mempool.host,
         )
@@ -180,9 +181,6 @@ class Checker:
             self.db.run(mempool_watch.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
         else:
             self.db.run(mempool_watch.FAILED, id=id, at=to_ms(now))
-
-    def _is_ahead(self, look: Look) -> bool:
-        return self._sources.announces and is_ahead(self.db, look)
 
     def _compare_clocks(self, report: Report) -> None:
         ahead = self._sources.clock_skew.ahead(self.now(), time.monotonic())

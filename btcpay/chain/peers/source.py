@@ -1,33 +1,73 @@
-"""Nodes of the network as a kind of source: opened here alone, for a run or to listen."""
+"""Nodes of the network as a kind of source: asked all at once or in turn, and listened to."""
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.chain.kinds import Kind
-from btcpay.chain.peers.book import chosen
+from btcpay.chain.peers import book
 from btcpay.chain.peers.listener import Listener
-from btcpay.chain.peers.pool import Peers
+from btcpay.chain.peers.peer import Peer
+from btcpay.chain.pool import Place, Pool
 from btcpay.settings.settings import Settings
+from btcpay.values.errors import ProofFailed
+from btcpay.values.networks import AUTO
 from storage.database import Database
 
 
-@dataclass(frozen=True)
-class Nodes(Kind):
-    settings: Settings
-    db: Database
-    now: Callable[[], datetime]
+class Peers(Pool[Peer]):
+    """`liars` have shown what is not so."""
+
+    most_at_once = 4  # blocks of 4 MB are held, each with what is read from it
+    announces = True
+
+    def __init__(
+        self,
+        settings: Settings,
+        db: Database,
+        now: Callable[[], datetime],
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        network, proxy = settings.network, settings.proxy
+        places = book.chosen(db, settings, now())
+        super().__init__(
+            lambda skew: [Peer(network, place, skew.on_time, proxy) for place in places],
+            db.close,
+            pause,
+        )
+        self.liars: set[Peer] = set()
+
+    def _may_pass(self, place: Place[Peer], error: Exception) -> bool:
+        if isinstance(error, ProofFailed):
+            self.liars.add(place.one)
+        return super()._may_pass(place, error)
+
+    def close(self) -> None:
+        for peer in self.all:
+            peer.close()
+
+    def note(self, db: Database, settings: Settings, now: datetime) -> None:
+        """Who was good, and who is left for a day."""
+        is_online = any(peer.has_answered for peer in self.all)
+        is_auto = settings.peers == (AUTO,)
+        for peer in self.all:
+            is_silent = is_auto and is_online and peer.calls and not peer.has_answered
+            if peer in self.liars or peer.has_wasted_its_time or is_silent:
+                book.leave(db, peer.host, now)
+            elif peer.has_answered:
+                book.note_good(db, peer.host, peer.shown_height, now)
+
+
+class Source(Kind):
+    @property
+    def is_set(self) -> bool:
+        return bool(self.settings.peers)
 
     def open(self) -> Peers:
-        network, proxy = self.settings.network, self.settings.proxy
-        return Peers(network, self._chosen(), self.db.close, proxy=proxy)
+        return Peers(self.settings, self.db, self.now)
 
     def listener(self) -> Listener:
-        return Listener(self.settings.network, self._chosen, self.now, self.settings.proxy)
+        def choose() -> list[str]:
+            return book.chosen(self.db, self.settings, self.now())
 
-    def _chosen(self) -> list[str]:
-        return chosen(self.db, self.settings, self.now())
-
-
-def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Kind | None:
-    return Nodes(settings, db, now) if settings.peers else None
+        return Listener(self.settings.network, choose, self.now, self.settings.proxy)

@@ -10,7 +10,7 @@ from node_walk import run
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.peers.listener import Listener
-from btcpay.chain.peers.source import Nodes
+from btcpay.chain.peers.source import Source
 from btcpay.check.listening import Listening
 from btcpay.check.report import Report
 from btcpay.http import http_client
@@ -43,7 +43,7 @@ def check_over_peers(till):
     nobody = Explorers(network, (), http_client.Session())
     checker = till.checker(explorers=nobody)
     settings = replace(checker.settings, explorers=(), peers=(till.node.place,))
-    sources = Nodes(settings, db, till.clock).open()
+    sources = Source(settings, db, till.clock).open()
     return replace(checker, settings=settings, sources=sources).run()
 
 
