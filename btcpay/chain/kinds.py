@@ -14,15 +14,14 @@ from storage.database import Database
 
 @dataclass(frozen=True)
 class Kind(ABC):
-    """A kind of source, as the settings have it. A part's class is `Source` in its `source.py`."""
+    """A kind of source that is set.
+
+    A part's `source.py` has `source(settings, db, now)`: one of these, or None where it is not set.
+    """
 
     settings: Settings
     db: Database
     now: Callable[[], datetime]
-
-    @property
-    @abstractmethod
-    def is_set(self) -> bool: ...
 
     @abstractmethod
     def open(self) -> Pool[BlockSource]:
@@ -35,5 +34,5 @@ class Kind(ABC):
 
 def kind_of(settings: Settings, db: Database, now: Callable[[], datetime]) -> Kind | None:
     """The first that is set; without one the explorers show headers and blocks."""
-    kinds = (part.Source(settings, db, now) for part in brought("source"))
-    return next((kind for kind in kinds if kind.is_set), None)
+    kinds = (part.source(settings, db, now) for part in brought("source"))
+    return next(filter(None, kinds), None)

@@ -113,6 +113,13 @@ class AddressIndex(Protocol):
         """Whether the chain or the mempool knows the address."""
 
 
+class Explorer(BlockSource, AddressIndex, Protocol):
+    """Both; its calls are counted by its `name`. `left_alone`: since when it wants that, or ""."""
+
+    name: str
+    left_alone: str
+
+
 @dataclass(frozen=True)
 class Announced:
     """A transaction that waits; who announced it last, and when it counted."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.pool import Pool
-from btcpay.chain.sources import AddressIndex, Allowance, Mempool
+from btcpay.chain.sources import AddressIndex, Allowance, Explorer, Mempool
 from btcpay.http import http_client
 from btcpay.settings.settings import Settings
 from btcpay.values.networks import Network
@@ -16,7 +16,7 @@ from storage.database import Database
 from storage.queries.totals import tallies
 
 
-class Explorers(Pool[Esplora], AddressIndex):
+class Explorers(Pool[Explorer], AddressIndex):
     def __init__(
         self,
         network: Network,

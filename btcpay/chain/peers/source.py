@@ -58,11 +58,7 @@ class Peers(Pool[Peer]):
                 book.note_good(db, peer.host, peer.shown_height, now)
 
 
-class Source(Kind):
-    @property
-    def is_set(self) -> bool:
-        return bool(self.settings.peers)
-
+class Nodes(Kind):
     def open(self) -> Peers:
         return Peers(self.settings, self.db, self.now)
 
@@ -71,3 +67,7 @@ class Source(Kind):
             return book.chosen(self.db, self.settings, self.now())
 
         return Listener(self.settings.network, choose, self.now, self.settings.proxy)
+
+
+def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Kind | None:
+    return Nodes(settings, db, now) if settings.peers else None

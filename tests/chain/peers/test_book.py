@@ -11,7 +11,7 @@ from tunnels import Socks
 from btcpay.chain.peers import book
 from btcpay.chain.peers.connection import Connection
 from btcpay.chain.peers.findings import findings
-from btcpay.chain.peers.source import Source
+from btcpay.chain.peers.source import Nodes
 from btcpay.values.finding import GREEN, RED, YELLOW
 from btcpay.values.networks import AUTO, NETWORKS
 from storage.queries.totals import peers
@@ -117,7 +117,7 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
     with FakePeer(chain, lambda: till.now) as good, FakePeer(chain, lambda: till.now, lies) as bad:
         places = (bad.place, good.place)
         checker = till.checker(peers=places)
-        kind = Source(checker.settings, db, till.clock)
+        kind = Nodes(checker.settings, db, till.clock)
         for _ in range(2):
             assert replace(checker, sources=kind.open()).run().complete
             till.mine()

@@ -1,6 +1,5 @@
 """A full node as a peer: payments found, reorganised, proven and announced by its own protocol."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,12 +9,10 @@ from node_walk import run
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.peers.listener import Listener
-from btcpay.chain.peers.source import Source
+from btcpay.chain.peers.source import Nodes
 from btcpay.check.listening import Listening
 from btcpay.check.report import Report
 from btcpay.http import http_client
-from btcpay.proofs.document import check_document
-from storage.queries import payments
 
 
 @pytest.fixture(scope="module")
@@ -30,20 +27,13 @@ def till(tmp_path, ticker, chain):
         yield opened
 
 
-def proven(till, invoice):
-    """What the proof of the invoice's only payment shows, offline."""
-    rows = till.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
-    (found,) = (check_document(json.loads(row["document"])) for row in rows)
-    return found
-
-
 def check_over_peers(till):
     """A run that asks the node by Bitcoin's own protocol, and no explorer."""
     db, network = till.shop.service.db, till.settings.network
     nobody = Explorers(network, (), http_client.Session())
     checker = till.checker(explorers=nobody)
     settings = replace(checker.settings, explorers=(), peers=(till.node.place,))
-    sources = Source(settings, db, till.clock).open()
+    sources = Nodes(settings, db, till.clock).open()
     return replace(checker, settings=settings, sources=sources).run()
 
 
@@ -54,12 +44,12 @@ def test_a_payment_is_found_reorganised_and_proven_by_the_nodes_own_protocol(til
     txid = till.pay(invoice)
     till.mine()
     assert check_over_peers(till).changed == {invoice["id"]: "paid"}
-    assert proven(till, invoice).txid == txid
+    assert till.proof(invoice).txid == txid
     raw = till.node.transaction(txid).raw
     till.mine()
     block_hash = till.node.reorganise(2, instead=[raw])[0]
     assert check_over_peers(till).changed == {invoice["id"]: "paid"}
-    assert proven(till, invoice).block_hash == block_hash
+    assert till.proof(invoice).block_hash == block_hash
     assert till.balance() == (invoice["amount_sats"],) * 2
 
 
