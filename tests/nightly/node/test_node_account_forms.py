@@ -3,7 +3,6 @@
 Bcoin knows no taproot: it relays no output to it, takes one in a block, and lets anybody spend it.
 """
 
-
 from accounts import FORMS, Owner
 from bitcoin_node import NOBODY
 from node_till import open_chain, open_node_till
