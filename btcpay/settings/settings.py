@@ -89,6 +89,8 @@ class Settings:
     metrics_bind: str = setting("127.0.0.1:9464", accepts.metrics_bind, may_be_empty=True)
 
 
+# One of them at least must say who shows blocks.
+OF_BLOCKS = ("explorers", "peers")
 VARIABLES = {one.name: PREFIX + one.name.upper() for one in fields(Settings)}
 # The variable of a secret's file, by the name of the variable that is the secret itself.
 OF_FILES = {
@@ -144,8 +146,9 @@ def read(environ: Mapping[str, str]) -> Settings:
             value = parse(default)
         setattr(above, one.name, value)
     mistakes += _missing_ways(above)
-    if not (above.explorers or above.peers):
-        mistakes.append(f"{VARIABLES['explorers']} accepts none only with {VARIABLES['peers']}")
+    if not any(getattr(above, name) for name in OF_BLOCKS):
+        first, *others = (VARIABLES[name] for name in OF_BLOCKS)
+        mistakes.append(f"{first} accepts none only with {' or '.join(others)}")
     if mistakes:
         raise SettingsError(mistakes)
     return Settings(**vars(above))

@@ -8,8 +8,9 @@ from typing import Any
 from flask import Blueprint, Response
 from peewee import PeeweeException
 
-from btcpay.health.state import GREEN, State, state_in
+from btcpay.health.state import State, state_in
 from btcpay.settings.settings import Settings
+from btcpay.values.finding import GREEN
 from btcpay.values.times import iso
 from btcpay.web.application import add_path, answer
 from btcpay.web.rate_limits import Limiter
