@@ -4,26 +4,26 @@ import functools
 from collections.abc import Callable
 from datetime import datetime
 
-from flask import Flask, Response
+from flask import Blueprint, Flask, Response
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from btcpay.api import admission, openapi
+from btcpay.api import blueprint as api
 from btcpay.api.call import Call
 from btcpay.api.operation import Operation
-from btcpay.checkout import views
-from btcpay.greenfield.blueprint import plug_ins
+from btcpay.checkout import views as checkout
 from btcpay.health import metrics_server
 from btcpay.health.database_metrics import Figures
 from btcpay.invoices import create
 from btcpay.invoices.links import new_link
-from btcpay.merchant_pages.blueprint import merchant_pages
 from btcpay.settings.settings import Settings
 from btcpay.values.currencies import value_of
 from btcpay.values.ids import is_id
+from btcpay.values.parts import brought
 from btcpay.values.times import utc_now
 from btcpay.web import readyz, request_log
-from btcpay.web.application import Application, add_path, answer
-from btcpay.web.service import open_service
+from btcpay.web.application import answer
+from btcpay.web.errors import as_api_error, error_response
+from btcpay.web.service import Service, open_service
 from schemas import requests as accepts
 from schemas import resources as shows
 from storage.database import sqlite_path
@@ -120,20 +120,29 @@ OPERATIONS = {
         "GET", "/payments", "read", list_payments, shows.Payment, accepts.PaymentQuery, lists=True),
 }
 # fmt: on
+# What is served: the operations, the hosted pages, the health checks, and what the optional parts
+# (btcpay.PARTS) bring, each unless the settings turn it off.
+BLUEPRINTS: list[Callable[[Service], Blueprint | None]] = [
+    functools.partial(api.blueprint, operations=OPERATIONS),
+    checkout.blueprint,
+    readyz.blueprint,
+    *(part.blueprint for part in brought("blueprint")),
+]
 
 
 def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Flask:
     """The service as a WSGI application. Raises DatabaseNotReady.
 
-    The operations stand under /api/v1, the hosted pages and the health checks beside them.
+    The operations stand under /api/v1, everything else beside them.
     """
     service = open_service(settings, now)
-    app = Application("btcpay", static_folder=None, template_folder="web/pages/templates")
+    app = Flask("btcpay", static_folder=None, template_folder="web/pages/templates")
     app.extensions["btcpay"] = service
     file = sqlite_path(settings.database_url)
     figures = Figures(service.db, service.limiter.is_complete, service.now, file and file.parent)
     collectors = [service.counters, figures]
     app.extensions["metrics"] = functools.partial(metrics_server.Scraped, collectors)
+    app.config["SERVER_NAME"] = "localhost"  # so that paths are found under whatever name was asked
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
     if settings.trusted_proxies:
@@ -141,15 +150,8 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
             app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0
         )
     request_log.watch(app, service.counters)
-    for name, operation in OPERATIONS.items():
-        admission.add_operation(app, service, name, operation)
-    document = functools.cache(lambda: openapi.document(settings, OPERATIONS))
-    add_path(app, admission.OPENAPI_PATH, document, admission.OPENAPI_PATH)
-    app.register_blueprint(views.pages(service))
-    if settings.merchant_pages:
-        app.register_blueprint(merchant_pages(service))
-    if settings.greenfield:
-        app.register_blueprint(plug_ins(service))
-    readyz.add(app, service)
-    admission.guard(app, service)
+    app.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
+    for blueprint in BLUEPRINTS:
+        if part := blueprint(service):
+            app.register_blueprint(part)
     return app

@@ -9,8 +9,8 @@ import os
 
 from app import create_app
 from btcpay.settings import env_file
+from btcpay.settings.logs import to_json
 from btcpay.settings.settings import read
-from btcpay.web.logs import to_json
 
 # None of our lines shows these, so no record has to find them out (Logging HOWTO, "Optimization").
 logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.pool import open_one
+from btcpay.settings.settings import read_or_exit
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Known
-from btcpay.web.startup import read_or_exit
 
 DEPTH = 2016  # blocks below the lowest tip: a fortnight, which nobody ever replaced on mainnet
 

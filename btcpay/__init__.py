@@ -3,4 +3,10 @@
 __version__ = "0.3.0"
 
 # The parts that a shop can do without. Deleting one takes its folder and its line here.
-PARTS: tuple[str, ...] = ()
+# fmt: off
+PARTS: tuple[str, ...] = (
+    "btcpay.chain.peers",
+    "btcpay.greenfield",
+    "btcpay.merchant_pages",
+)
+# fmt: on

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
-from flask import g, request
+from flask import Response, g, request
 from marshmallow import Schema
 
 from btcpay.api import idempotency
@@ -12,7 +12,7 @@ from btcpay.merchants.keys import Caller
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.web import ignored_fields
-from btcpay.web.application import JSON, Answer, answer
+from btcpay.web.application import JSON, answer
 from btcpay.web.body import read_json, sha256
 from btcpay.web.service import Service
 from schemas import requests as accepts
@@ -46,7 +46,7 @@ class Call(NamedTuple):
             raise NotFound(f"there is no {kind} with this id")
         return row
 
-    def listed(self, resource: Resource, query: Any, **values: Any) -> Answer:
+    def listed(self, resource: Resource, query: Any, **values: Any) -> Response:
         """The list envelope around the rows of a SELECT."""
         found = self.service.db.packed(query, merchant_id=self.merchant_id, **values)
         return answer(resource.listed(*found))
@@ -61,7 +61,7 @@ class Call(NamedTuple):
             ignored_fields.note(g.body, schema.fields)
         return accepts.load(schema, g.body)
 
-    def once(self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]) -> Answer:
+    def once(self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]) -> Response:
         """201 with what `make` stores and returns, exactly once for an Idempotency-Key.
 
         `prepare` runs first, outside the transaction; `make` gets what it returned.
@@ -77,7 +77,7 @@ class Call(NamedTuple):
             prepare,
             lambda prepared: orjson.dumps(make(prepared)).decode(),
         )
-        response = Answer(f"{text}\n", 201, content_type=JSON)
+        response = Response(f"{text}\n", 201, content_type=JSON)
         if replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response

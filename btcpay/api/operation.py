@@ -8,6 +8,8 @@ from marshmallow import Schema
 
 from schemas import resources as shows
 
+ROOT = "/api/v1"
+
 
 @dataclass(frozen=True)
 class Operation:

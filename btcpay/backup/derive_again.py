@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from btcpay.bitcoin.address import address_of
 from btcpay.bitcoin.hd import InvalidChild
-from btcpay.merchants.account import address_of, stored_account
+from btcpay.merchants.account import stored_account
 from btcpay.settlement.decide import BLOCK_TIME_SLACK
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network

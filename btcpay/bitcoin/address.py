@@ -1,5 +1,7 @@
 """Addresses and the output scripts behind them: Base58Check, Bech32 (BIP173), Bech32m (BIP350)."""
 
+from typing import Protocol
+
 from btcpay.bitcoin.wire import Malformed, hash256
 
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -10,6 +12,40 @@ CHECKSUM_CHARS = 6
 MAX_CHARS = 90
 BECH32_CONST, BECH32M_CONST = 1, 0x2BC830A3
 _GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+
+# The least that nodes relay to a script of so many bytes: Bitcoin Core's dust limit
+# (policy/policy.cpp, GetDustThreshold), 3 satoshis for each virtual byte of the output and of the
+# input that spends it.
+DUST_SATS = {22: 294, 23: 540, 25: 546, 34: 330}
+
+
+class Prefixes(Protocol):
+    """A network's human-readable part (BIP173), and its version bytes of Base58Check."""
+
+    @property
+    def bech32_hrp(self) -> str: ...
+    @property
+    def p2pkh(self) -> bytes: ...
+    @property
+    def p2sh(self) -> bytes: ...
+
+
+def address_of(script: bytes, network: Prefixes) -> str:
+    """The address of a script that a descriptor made."""
+    if len(script) == 25:
+        return b58check_encode(network.p2pkh + script[3:23])
+    if len(script) == 23:
+        return b58check_encode(network.p2sh + script[2:22])
+    return segwit_encode(network.bech32_hrp, 1 if script[0] else 0, script[2:])
+
+
+def script_of(address: str, network: Prefixes) -> bytes:
+    """The scriptPubKey of an address that `address_of` wrote. Raises Malformed."""
+    if address.startswith(f"{network.bech32_hrp}1"):
+        _, version, program = segwit_decode(address)
+        return witness_script(version, program)
+    payload = b58check_decode(address)
+    return (p2sh if payload[:1] == network.p2sh else p2pkh)(payload[1:])
 
 
 def p2pkh(key_hash: bytes) -> bytes:

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
@@ -24,7 +25,9 @@ from btcpay.chain.sources import (
 )
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.http.deadline import in_thread
+from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadStatus, FetchError, Unreachable
+from storage.database import Database
 
 log = logging.getLogger(__name__)
 Source = TypeVar("Source", bound=BlockSource, covariant=True)
@@ -64,6 +67,7 @@ class Pool(Generic[Source]):
     # the others may know of a block.
     late_s = 10.0
     most_at_once = 1
+    announces = False  # what waits is heard before every explorer has it
 
     def __init__(
         self,
@@ -90,6 +94,9 @@ class Pool(Generic[Source]):
     def close(self) -> None:
         """At the end of a run: nobody asks on."""
         self.end_within(0)
+
+    def note(self, db: Database, settings: Settings, now: datetime) -> None:
+        """After a run: keeps what the next one should know of it. Most have nothing to keep."""
 
     @property
     def at_once(self) -> int:

@@ -2,14 +2,17 @@
 
 A `BlockSource` shows headers and whole blocks, an `AddressIndex` what waits for an address. One
 explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py) are one index too.
-A node of the network (peers/peer.py) is a block source alone.
+`Announcing` sources tell of what waits by themselves. kinds.py has the kinds that parts bring.
 """
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from btcpay.bitcoin.block import BlockParts, scan_block
+from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
 from btcpay.values.networks import Known
@@ -108,3 +111,34 @@ class AddressIndex(Protocol):
 
     def is_used(self, address: str) -> bool:
         """Whether the chain or the mempool knows the address."""
+
+
+class Explorer(BlockSource, AddressIndex, Protocol):
+    """Both; its calls are counted by its `name`. `left_alone`: since when it wants that, or ""."""
+
+    name: str
+    left_alone: str
+
+
+@dataclass(frozen=True)
+class Announced:
+    """A transaction that waits; who announced it last, and when it counted."""
+
+    raw: bytes
+    host: str
+    at: datetime
+
+    @cached_property
+    def parts(self) -> BlockParts:
+        """It as the only one of a block. Raises Malformed."""
+        return scan_block(bytes(HEADER_BYTES) + b"\x01" + self.raw)
+
+
+class Announcing(Protocol):
+    """Hears what sources announce between runs, in threads of its own."""
+
+    def listen(self, is_wanted: bool) -> None:
+        """From now on, or not any more."""
+
+    def take(self) -> Sequence[Announced]:
+        """The transactions that were announced since, each of them once."""

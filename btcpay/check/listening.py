@@ -1,4 +1,4 @@
-"""Hears payments as peers announce them: whom they pay, and what they take back."""
+"""Applies payments as sources announce them: whom they pay, and what they take back."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 
 from btcpay.bitcoin.block import BlockParts
 from btcpay.bitcoin.wire import txid_hex
-from btcpay.chain.peers.listener import Announced, Listener
-from btcpay.chain.sources import MAX_INPUTS
+from btcpay.chain.sources import MAX_INPUTS, Announced, Announcing
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import conflicting, is_any_spent
 from btcpay.check.mempool import Look, misses
@@ -26,7 +25,7 @@ from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-LAG = timedelta(minutes=1)  # an explorer has what peers have announced, though not at once
+LAG = timedelta(minutes=1)  # an explorer has what was announced, though not at once
 
 
 @dataclass
@@ -35,7 +34,7 @@ class Listening:
 
     db: Database
     settings: Settings
-    listener: Listener
+    listener: Announcing
     now: Callable[[], datetime]
     _heard: Sequence[Announced] = field(default=(), init=False)
 
@@ -86,12 +85,12 @@ def hear(
             )
             if try_apply(db, settings, invoice_id, scan, now, report):
                 waiting = [*left, *new]
-                # What waits as peers say is asked of an explorer as late as what one has shown.
+                # What waits by their word is asked of an explorer as late as what one has shown.
                 db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(one.at))
 
 
 def is_ahead(db: Database, look: Look) -> bool:
-    """Whether peers announced so lately what it does not show that the explorer may not have it."""
+    """Whether it lacks what was announced so lately that the explorer may not have it."""
     since = to_ms(look.asked_at - LAG)
     return any(row.first_seen_at > since for row in misses(db, look))
 

@@ -6,12 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from btcpay.bitcoin.address import script_of
+from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.sources import Mempool
 from btcpay.check.plan import BEFORE_DEADLINE, CLOSED_LATELY, Watched
-from btcpay.merchants.account import script_of
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import ExplorerError
+from btcpay.values.errors import BadRow, ExplorerError
 from btcpay.values.networks import Network
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage import models
@@ -46,7 +47,10 @@ def address_of(db: Database, network: Network, invoice_id: str) -> Address:
     """What a look needs to know, so that it needs no database. Raises BadRow."""
     row = db.only(invoices.WHOLE, id=invoice_id)
     address = row.deposit_address
-    return Address(invoice_id, address, script_of(address, network))
+    try:
+        return Address(invoice_id, address, script_of(address, network))
+    except Malformed as error:
+        raise BadRow(f"{address!r} is no address: {error}") from error
 
 
 def watched_of(

@@ -2,12 +2,11 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.peers.pool import Peers
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
@@ -42,8 +41,8 @@ MOST_RUN_S = 300  # a run that is at it for longer hangs
 class Checker:
     """What a check needs; `now` reads the wall clock, `in_flight` calls go out at once.
 
-    `mark` reads the clock that does not step. Headers and blocks come from the `peers`, where any
-    are set, else from the explorers. `hear` applies what peers announced.
+    `mark` reads the clock that does not step. Headers and blocks come from the `sources`, without
+    any from the explorers. `hear` applies what sources announced.
     """
 
     db: Database
@@ -53,7 +52,7 @@ class Checker:
     now: Callable[[], datetime]
     in_flight: int = 4
     mark: Callable[[], str] = boot_mark
-    peers: Peers | None = None
+    sources: Pool[BlockSource] | None = None
     hear: Callable[[Report], None] | None = None
 
     def run(self, ids: Sequence[str] | None = None) -> Report:
@@ -104,25 +103,23 @@ class Checker:
                 self._ask(ids, self._chain(), later)
             finally:
                 self._close(report)
-            self._add_up(self.explorers.tallies())
             report.add(later)
         return any(is_waiting(one, now) for one in asked)
 
     @property
     def _sources(self) -> Pool[BlockSource]:
-        return self.peers or self.explorers
+        return self.sources or self.explorers
 
     def _end_within(self, seconds: float) -> None:
         for pool in {self.explorers, self._sources}:
             pool.end_within(seconds)
 
     def _close(self, report: Report) -> None:
-        """Nobody asks on; notes what it has cost by now, and which peers were good."""
+        """Nobody asks on; notes what it has cost by now, and which sources were good."""
         pools: set[Pool[BlockSource]] = {self.explorers, self._sources}
         for pool in pools:
             pool.close()
-        if self.peers:
-            self.peers.note(self.db, self.settings, self.now())
+            pool.note(self.db, self.settings, self.now())
         asked = [source for pool in pools for source in pool.all]
         report.calls = sum(source.calls for source in asked)
         report.read_bytes = sum(source.bytes_read for source in asked)
@@ -167,12 +164,13 @@ class Checker:
         tip_at = report.ends_before
         if tip_at and not report.is_agreed:
             tip_at -= HELD_AT_MOST
+        is_early = self._sources.announces and is_ahead(self.db, look)
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.mempool.outputs,
             misses=report.is_caught_up,
-            is_cut=not look.mempool.is_whole or bool(self.peers and is_ahead(self.db, look)),
+            is_cut=not look.mempool.is_whole or is_early,
             ends_at=tip_at and min(look.asked_at, tip_at) - look.ahead,  # both were asked since
             explorer=look.mempool.host,
         )
@@ -204,8 +202,12 @@ class Checker:
             meta.put(self.db, Key.LISTENS, "yes" if self.hear else "")
             if report.complete:
                 meta.put_time(self.db, Key.CHECKED_AT, now)
-            self._add_up([("checks", outcome, 1), ("check_ms", "", report.took_ms)])
-            self._add_up([("blocks", "", report.blocks_read), *self.explorers.tallies()])
+            for name, label, total in (
+                ("checks", outcome, 1),
+                ("check_ms", "", report.took_ms),
+                ("blocks", "", report.blocks_read),
+            ):
+                self.db.run(tallies.ADD, name=name, label=label, total=total)
         # What is erased never comes back, so an explorer must confirm the time first: after a start
         # without a network the clock may be years off.
         if report.answered and not report.clock_ahead_s:
@@ -214,8 +216,3 @@ class Checker:
             erase_emails(self.db, self.settings.email_retention_days, now)
             self.db.run(payments.FORGET_INPUTS, before=to_ms(now - HISTORY_AFTER))
             forget_old(self.db, now)
-
-    def _add_up(self, totals: Iterable[tuple[str, str, int]]) -> None:
-        with self.db.write():
-            for name, label, total in totals:
-                self.db.run(tallies.ADD, name=name, label=label, total=total)

@@ -17,11 +17,6 @@ COOKIE = "invoices"
 _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 
 
-def new_form() -> str:
-    """A random text: each time that a form is shown has its own."""
-    return random_base62(ID_CHARACTERS)
-
-
 class LinkCookie:
     """The id of the last invoice that a browser made at each link, signed.
 

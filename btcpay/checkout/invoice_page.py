@@ -8,6 +8,7 @@ from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
 from btcpay.values.currencies import Money, asked_of, price_of, rounded, value_of
 from btcpay.values.times import to_ms
+from btcpay.web.pages.qr import qr_svg
 from storage import models
 from storage.queries import merchants
 
@@ -112,7 +113,7 @@ def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, 
     address = snapshot.row.deposit_address
     return {
         "uri": bip21.payment_uri(address, due_sats, label, snapshot.row.description),
-        "qr": bip21.qr_svg(bip21.payment_uri(address, due_sats)),
+        "qr": qr_svg(bip21.payment_uri(address, due_sats)),
     }
 
 

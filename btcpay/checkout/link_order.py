@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
-from btcpay.checkout.amounts import read_amount
 from btcpay.checkout.link_page import GONE, LinkRefused
 from btcpay.invoices import create
 from btcpay.invoices.links import bounds
 from btcpay.values.currencies import asked_of
 from btcpay.values.times import to_ms
+from btcpay.web.pages.forms import read_amount
 from btcpay.web.pages.languages import gettext
 from btcpay.web.rate_limits import link_invoices
 from btcpay.web.rate_limits_memory import Window

@@ -4,13 +4,8 @@ from decimal import Decimal
 from typing import Any
 
 from btcpay.invoices.create import least_sats_of
-from btcpay.invoices.links import most
-from btcpay.languages import formats
 from btcpay.values.currencies import asked_of
-from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.money import sats_for
-from btcpay.web.pages import languages
-from btcpay.web.pages.languages import gettext
 from btcpay.web.service import Service
 from storage import models
 
@@ -31,24 +26,6 @@ class LinkRefused(Exception):
         self.status = status
         self.field = field
         self.retry_after_s = retry_after_s
-
-
-def said(refused: Exception) -> str:
-    """What a form says of what it could not make, in the language of the request."""
-    if isinstance(refused, PriceUnavailable):
-        return gettext(
-            "The exchange rate is not available right now, so nothing was created."
-            " Please try again in a minute."
-        )
-    if isinstance(refused, TooMuch):
-        high = formats.money(most("USD"), "USD", languages.current())
-        return gettext("Enter an amount above 0 and up to %(high)s.", high=high)
-    if isinstance(refused, TooLittle):
-        least = formats.money(refused.least, refused.currency, languages.current())
-        return gettext(
-            "Wallets cannot send such a small amount. Enter at least %(least)s.", least=least
-        )
-    return str(refused)
 
 
 def link_values(

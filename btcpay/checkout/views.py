@@ -7,34 +7,37 @@ from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
 
-from btcpay.checkout.cookie import LinkCookie, new_form
+from btcpay.checkout.cookie import LinkCookie
 from btcpay.checkout.filters import bitcoin, without_turns
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, pay, still_to_pay
-from btcpay.checkout.link_page import GONE, LinkRefused, dust_of, link_values, rate_of, said
+from btcpay.checkout.link_page import GONE, LinkRefused, dust_of, link_values, rate_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
+from btcpay.web.admission import Counted, door, visitor, visits
 from btcpay.web.application import add_path, answer
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import assets, languages
+from btcpay.web.pages.forms import new_form, said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, kept, to_root
+from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
 from btcpay.web.visitors import is_from_another_site
 from storage import models
 from storage.queries import links, merchants, stores
 
 
-def pages(service: Service) -> Blueprint:
-    """The blueprint with /pay and /link, and the files that their pages need."""
+def blueprint(service: Service) -> Blueprint:
+    """/pay and /link, and the files that their pages need."""
     checkout = Checkout(service)
-    blueprint = Blueprint("checkout", __name__, template_folder="templates")
+    made = Blueprint("checkout", __name__, template_folder="templates")
 
     def add(path: str, view: Callable[..., Response], method: str = "GET") -> None:
-        add_path(blueprint, path, view, f"{method} {path}", method)
+        add_path(made, path, view, f"{method} {path}", method)
 
     add("/", checkout.show_root)
     add("/pay/<id>", checkout.show_invoice)
@@ -46,16 +49,26 @@ def pages(service: Service) -> Blueprint:
     add("/accent/<name>", checkout.show_accent)
     add("/assets/<name>", checkout.show_asset)
     if service.settings.greenfield:
-        add_path(blueprint, "/modal/btcpay.js", checkout.show_modal, "modal")
+        add_path(made, "/modal/btcpay.js", checkout.show_modal, "modal")
         add("/invoice", checkout.lead_to_invoice)
         add("/i/<invoice_id>", checkout.lead_to_invoice)
-    blueprint.add_app_template_filter(bitcoin)
-    blueprint.add_app_template_filter(without_turns)
-    blueprint.before_request(checkout.pages.admit)
-    blueprint.after_request(checkout.pages.guard)
-    blueprint.register_error_handler(Exception, checkout.failed)
-    blueprint.record_once(lambda state: languages.install(state.app))
-    return blueprint
+    made.add_app_template_filter(bitcoin)
+    made.add_app_template_filter(without_turns)
+    made.before_request(door(service, lambda _: counted(service)))
+    made.after_request(checkout.pages.guard)
+    made.register_error_handler(Exception, checkout.failed)
+    made.record_once(lambda state: languages.install(state.app))
+    return made
+
+
+def counted(service: Service) -> Counted:
+    """A visit counts for its invoice and for the visitor; files are free."""
+    looked_at = (request.view_args or {}).get("id")
+    if looked_at is None:
+        return
+    if is_id("inv", looked_at):
+        yield LOOKS, f"{visitor(service) or ''} {looked_at}"
+    yield from visits(service)
 
 
 class Checkout:
@@ -107,10 +120,10 @@ class Checkout:
         form_id = self._cookie.made_by(id, fields.get("press", [""])[0])
         last_id = self._cookie.last(id)
         next_id = last_id and self._cookie.made_after(last_id)
-        visitor = Visitor(self.pages.visitor(), text, form_id, last_id, next_id)
+        presses = Visitor(visitor(self.service), text, form_id, last_id, next_id)
         try:
             self._refuse_other_sites()
-            invoice_id = pay(self.service, link, visitor)
+            invoice_id = pay(self.service, link, presses)
         except (InvalidRequest, PriceUnavailable) as error:
             is_typed = link.amount_mode == "flexible" and isinstance(error, InvalidRequest)
             why = LinkRefused(STATUS[error.code], said(error), is_typed)

@@ -13,10 +13,9 @@ from typing import Any
 import click
 import orjson
 
-from btcpay.settings.settings import Settings, is_said, strange_names
+from btcpay.settings.logs import is_json
+from btcpay.settings.settings import Settings, is_said, read_or_exit, strange_names
 from btcpay.values.times import iso_ms
-from btcpay.web.logs import is_json
-from btcpay.web.startup import read_or_exit
 from storage.database import Database, Row, place_of
 from storage.versions import open_ready
 

@@ -6,9 +6,8 @@ import sys
 import click
 
 from btcpay.cli.context import Shell, answering, printable
-from btcpay.health.doctor.finding import Finding
 from btcpay.health.doctor.run import examine
-from btcpay.health.state import RED
+from btcpay.values.finding import RED, Finding
 from btcpay.values.times import utc_now
 
 COLUMNS = "name colour sentence remedy"

@@ -14,8 +14,8 @@ from peewee import PeeweeException
 
 from btcpay.cli.context import say
 from btcpay.settings.env_file import VARIABLE
+from btcpay.settings.logs import to_json
 from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, SettingsError
-from btcpay.web.logs import to_json
 from storage.database import in_one_line
 
 # The module of each, which is read when the command is used: a check every minute should not

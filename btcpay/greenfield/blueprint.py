@@ -3,17 +3,19 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from flask import Blueprint, Response, g, request
+from flask import Blueprint, Response, g
 from marshmallow import ValidationError
 
-from btcpay.api import admission
+from btcpay.api.bearer import key_of
+from btcpay.api.operation import ROOT
 from btcpay.greenfield import orders, stores
 from btcpay.merchants.shops import named
 from btcpay.values.errors import Forbidden, NotFound
 from btcpay.values.ids import is_id
-from btcpay.web import rate_limits
-from btcpay.web.application import add_path, answer
+from btcpay.web.admission import door, of_caller, show_window
+from btcpay.web.application import add_path, answer, refuse_others
 from btcpay.web.errors import as_api_error, error_response
+from btcpay.web.rate_limits import SHOP_READS, SHOP_WRITES
 from btcpay.web.service import Service
 from storage.queries import receivers
 from storage.queries import stores as stored
@@ -50,37 +52,31 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
 }
 # What a path names below a store, by the prefix of its id.
 NAMED: dict[str, Typed[Any]] = {"inv": stored.ORDER, "whk": receivers.ONE_OF_STORE}
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+WRITING = ("POST", "PUT", "DELETE")
 
 
-def plug_ins(service: Service) -> Blueprint:
-    """All of it, and below its roots whatever else is asked for, in its own words."""
-    blueprint = Blueprint("greenfield", __name__, url_prefix=admission.ROOT)
-    blueprint.before_request(lambda: _let_in(service))
-    blueprint.register_error_handler(Exception, refusal)
+def blueprint(service: Service) -> Blueprint | None:
+    """Serves the operations, and refuses all else below their roots in plug-ins' own words."""
+    if not service.settings.greenfield:
+        return None
+    made = Blueprint("greenfield", __name__, url_prefix=ROOT)
+    windows = of_caller(SHOP_READS, SHOP_WRITES, WRITING)
+    made.before_request(door(service, windows, lambda: key_of(service, ("bearer", "token"))))
+    made.after_request(lambda response: show_window(service, response))
+    made.register_error_handler(Exception, refusal)
     for (method, path), (permission, view) in OPERATIONS.items():
-        add_path(blueprint, path, _admitted(service, permission, view), f"{method} {path}", method)
+        add_path(made, path, _admitted(service, permission, view), f"{method} {path}", method)
     for root in ("/stores", "/server", "/api-keys"):
-        for path in (root, f"{root}/", f"{root}/<path:rest>"):
-            blueprint.add_url_rule(path, f"other {path}", _nothing, methods=METHODS)
-    return blueprint
-
-
-def _let_in(service: Service) -> None:
-    """By a key that belongs to a store, within windows of its own. Raises ApiError."""
-    g.caller = caller = admission.authenticate(service, request, ("bearer", "token"))
-    reads = request.method in ("GET", "HEAD")
-    counted = rate_limits.SHOP_READS if reads else rate_limits.SHOP_WRITES
-    g.window = service.limiter.hit(counted, caller.key_id)
-    g.window.require_allowed(service.now())
-    if caller.store_id is None:
-        raise Forbidden("this API key belongs to no shop: `btcpay key issue --for`")
+        refuse_others(made, root, f"{root}/<rest:rest>")
+    return made
 
 
 def _admitted(service: Service, permission: str, view: View) -> View:
     """The view gets the rows that the path names, of the key's own store alone."""
 
     def answered(store: str | None = None, **ids: str) -> Response:
+        if g.caller.store_id is None:
+            raise Forbidden("this API key belongs to no shop: `btcpay key issue --for`")
         if store is not None and store != g.caller.store_id:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
@@ -95,10 +91,6 @@ def _admitted(service: Service, permission: str, view: View) -> View:
         return answer(view(service, *rows))
 
     return answered
-
-
-def _nothing(**_: str) -> Response:
-    raise NotFound("there is nothing at this path")
 
 
 def refusal(error: Exception) -> Response:

@@ -10,13 +10,14 @@ from orjson import Fragment
 from btcpay import __version__
 from btcpay.greenfield import asked
 from btcpay.greenfield.orders import MONITORED_S, Json
-from btcpay.health.state import GREEN, state_in
+from btcpay.health.state import state_in
 from btcpay.invoices.create import live_price
 from btcpay.merchants.shops import named, own_url
 from btcpay.notify.greenfield import WEBHOOKS
 from btcpay.notify.receivers import refuse_url
 from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError, PriceUnavailable
+from btcpay.values.finding import GREEN
 from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from btcpay.chain.progress import Progress, progress_of
 from btcpay.settings.settings import Settings
+from btcpay.values.finding import GREEN, RED, YELLOW, Colour
 from btcpay.values.networks import Network
 from storage.database import Database
 from storage.queries import meta
@@ -14,17 +14,6 @@ from storage.queries import meta
 BACKUP_AGE = timedelta(days=3)
 # Of BTCPAY_CHECK_MAX_AGE_MIN: three minutes, when a check that runs every minute has failed twice.
 LATE = 1 / 5
-
-
-class Colour(StrEnum):
-    """How well a part is: red when a sale or its payment suffers, yellow when it soon may."""
-
-    GREEN = "green"
-    YELLOW = "yellow"
-    RED = "red"
-
-
-GREEN, YELLOW, RED = Colour
 
 
 @dataclass(frozen=True)

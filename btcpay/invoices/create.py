@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, NamedTuple
 
+from btcpay.bitcoin.address import DUST_SATS, address_of
 from btcpay.http.clock_skew import REMEDY
-from btcpay.merchants.account import DUST_SATS, address_of, stored_account
+from btcpay.merchants.account import stored_account
 from btcpay.merchants.branding import checked_line, checked_url
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish

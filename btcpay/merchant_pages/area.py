@@ -4,16 +4,15 @@ from collections.abc import Callable
 
 from flask import Blueprint, Response, g, request
 
-from btcpay.merchant_pages.visit import ROOT, Visit
-from btcpay.merchants.keys import Caller
-from btcpay.merchants.sessions import LIFE, session_of
+from btcpay.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit
+from btcpay.merchants.sessions import LIFE, Session, session_of
 from btcpay.values.errors import Forbidden, Unauthorized
-from btcpay.web import rate_limits
+from btcpay.web.admission import count, door, of_caller, visits, wrong
 from btcpay.web.application import add_path
 from btcpay.web.pages.render import Pages
-from btcpay.web.rate_limits_memory import Bucket
+from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
-from btcpay.web.visitors import counted_as, is_from_another_site
+from btcpay.web.visitors import is_from_another_site
 from storage.queries import sessions
 
 View = Callable[..., Response]
@@ -36,60 +35,55 @@ class Area:
         self.blueprint.register_error_handler(Exception, self.pages.failed)
         self.blueprint.after_request(self.pages.guard)
         self.blueprint.after_request(_kept_apart)
+        self._open = Blueprint("open", __name__)
+        self._open.before_request(door(service, lambda _: visits(service)))
+        self._inside = Blueprint("inside", __name__)
+        windows = of_caller(READS, WRITES)
+        self._inside.before_request(door(service, windows, self._session, MAX_UPLOAD_BYTES))
+        self.blueprint.register_blueprint(self._open)
+        self.blueprint.register_blueprint(self._inside)
         self._is_https = service.settings.base_url.startswith("https://")
         # Browsers take a __Host- cookie only where it is Secure: over HTTPS.
         self.cookie = "__Host-merchant" if self._is_https else "merchant"
 
+    def open(self, method: str, path: str, view: View) -> None:
+        """Serves a page to whoever asks."""
+        add_path(self._open, ROOT + path, view, f"{method} {ROOT}{path}", method)
+
     def get(self, path: str, view: View, root: str = ROOT) -> None:
         """Serves a page below /merchant to whoever is logged in: `view(visit, **path values)`."""
-
-        def answered(**values: str) -> Response:
-            visit = self._reader()
-            response = view(visit, **values)
-            self.keep(response, visit.secret)
-            return response
-
-        self.open("GET", path, answered, root)
+        self._add("GET", root + path, view)
 
     def post(self, path: str, view: View, root: str = ROOT) -> None:
         """Takes a form below /merchant: of this session and this site, within the rate limit."""
-        self.open("POST", path, lambda **values: view(self._writer(), **values), root)
+        self._add("POST", root + path, view)
 
-    def open(self, method: str, path: str, view: View, root: str = ROOT) -> None:
-        """Serves a page to whoever asks."""
-        add_path(self.blueprint, root + path, view, f"{method} {root}{path}", method)
+    def _add(self, method: str, path: str, view: View) -> None:
+        def answered(**values: str) -> Response:
+            visit = Visit(self.service, self.pages, g.caller, self.presented(), self.service.now())
+            if method == "POST" and not visit.is_own_form():
+                raise Forbidden("this form is not of this session")
+            response = view(visit, **values)
+            if method == "GET":
+                self.keep(response, visit.secret)
+            return response
+
+        add_path(self._inside, path, answered, f"{method} {path}", method)
 
     def presented(self) -> str:
         """The secret of the cookie, "" without one."""
         return request.cookies.get(self.cookie, "")
 
-    def count_stranger(self, presents: str) -> None:
-        """Counts a visitor; a wrong secret counts as a wrong key. Raises RateLimited."""
-        if presents:
-            self._count(rate_limits.FAILED_AUTH, counted_as(request.remote_addr))
-        elif visitor := self.pages.visitor():
-            self._count(rate_limits.VISITS, visitor)
-
-    def _count(self, bucket: Bucket, key: str) -> None:
-        self.service.limiter.hit(bucket, key).require_allowed(self.service.now())
-
-    def _reader(self, counted: Bucket = rate_limits.READS) -> Visit:
+    def _session(self) -> Session:
+        """Whose browser asks; a form must be of this site."""
+        if request.method == "POST":
+            self.refuse_other_sites()
         service, secret, now = self.service, self.presented(), self.service.now()
-        session = session_of(service.db, secret, now) if secret else None
-        if session is None:
-            self.count_stranger(secret)
-            raise Unauthorized("log in with a new link")
-        g.caller = Caller(session.id, session.merchant_id, True)  # a session stands for a key
-        self._count(counted, session.id)
-        service.notes.note(sessions.USED, session.id, now)
-        return Visit(service, self.pages, session, secret, now)
-
-    def _writer(self) -> Visit:
-        self.refuse_other_sites()
-        visit = self._reader(rate_limits.WRITES)
-        if not visit.is_own_form():
-            raise Forbidden("this form is not of this session")
-        return visit
+        if session := session_of(service.db, secret, now) if secret else None:
+            service.notes.note(sessions.USED, session.id, now)
+            return session
+        count(service, wrong() if secret else visits(service))
+        raise Unauthorized("log in with a new link")
 
     def refuse_other_sites(self) -> None:
         """Raises Forbidden when a browser says that another site's page sent this."""

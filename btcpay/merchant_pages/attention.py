@@ -5,13 +5,13 @@ from decimal import Decimal
 
 from flask import Response
 
-from btcpay.checkout.amounts import AmountRefused
 from btcpay.invoices import by_hand
 from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.customer import mailto
 from btcpay.values.currencies import of_minor, to_minor, value_of
 from btcpay.values.errors import Refused
 from btcpay.values.ids import is_id
+from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
 from storage.queries import attentions, receivers
 from storage.queries.lists import merchant_lists as queries

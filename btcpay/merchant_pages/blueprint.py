@@ -21,7 +21,9 @@ from btcpay.merchant_pages.settings import api_keys, shop, webhooks
 from btcpay.web.service import Service
 
 
-def merchant_pages(service: Service) -> Blueprint:
+def blueprint(service: Service) -> Blueprint | None:
+    if not service.settings.merchant_pages:
+        return None
     area = Area(service)
     login = Login(area)
     area.open("GET", "/login/<secret>", login.show)

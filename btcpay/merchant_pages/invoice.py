@@ -6,13 +6,13 @@ from typing import Any
 
 from flask import Response
 
-from btcpay.checkout.bip21 import qr_svg
 from btcpay.invoices import by_hand
 from btcpay.invoices.story import story_of
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.currencies import asked_of, price_of
 from btcpay.values.errors import Refused
 from btcpay.web.pages.languages import gettext
+from btcpay.web.pages.qr import qr_svg
 from storage.models import Invoice
 from storage.queries import invoices
 from storage.statement import as_dict

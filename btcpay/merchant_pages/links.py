@@ -4,16 +4,15 @@ from typing import Any
 
 from flask import Response
 
-from btcpay.checkout.amounts import AmountRefused
-from btcpay.checkout.bip21 import qr_svg
-from btcpay.checkout.link_page import said
 from btcpay.invoices.create import live_price
 from btcpay.invoices.links import AMOUNTS, new_link, set_active
 from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import PriceUnavailable, TooMuch
 from btcpay.web.errors import STATUS
+from btcpay.web.pages.forms import AmountRefused, said
 from btcpay.web.pages.languages import gettext
+from btcpay.web.pages.qr import qr_svg
 from schemas.requests import NEW_PRICED_LINK, load
 from storage.queries import links
 from storage.queries.lists import link_pages as queries

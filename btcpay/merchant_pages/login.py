@@ -2,12 +2,13 @@
 
 from flask import Response, request
 
-from btcpay.checkout.bip21 import qr_svg
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants import browsers, sessions
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.times import to_ms
+from btcpay.web.admission import count, wrong
+from btcpay.web.pages.qr import qr_svg
 
 GONE = 410
 
@@ -39,10 +40,9 @@ class Login:
 
     def _whose(self, secret: str) -> str | None:
         """The merchant whose pages the link opens; counts a wrong one. Raises RateLimited."""
-        self._area.count_stranger("")
         merchant = sessions.login_of(self._db, secret, self._area.service.now())
         if merchant is None:
-            self._area.count_stranger(secret)
+            count(self._area.service, wrong())
         return merchant
 
     def _page(self, merchant: str | None) -> Response:

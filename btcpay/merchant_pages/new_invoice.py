@@ -5,11 +5,10 @@ from decimal import Decimal
 
 from flask import Response
 
-from btcpay.checkout.amounts import AmountRefused
-from btcpay.checkout.link_page import said
 from btcpay.invoices import create
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, TooLittle, TooMuch
+from btcpay.web.pages.forms import AmountRefused, said
 from btcpay.web.pages.languages import gettext
 from storage.queries import invoices
 

@@ -5,9 +5,7 @@ from decimal import Decimal
 
 from flask import Response
 
-from btcpay.checkout.bip21 import qr_svg
 from btcpay.checkout.invoice_page import page_of
-from btcpay.checkout.link_page import said
 from btcpay.checkout.snapshot import Notices, is_taken_back, snapshot_of
 from btcpay.invoices import create
 from btcpay.merchant_pages.sales import last_sales
@@ -16,7 +14,9 @@ from btcpay.merchants import branding
 from btcpay.values.currencies import places_of, rounded
 from btcpay.values.errors import InvalidRequest, PriceUnavailable
 from btcpay.values.times import to_ms
+from btcpay.web.pages.forms import said
 from btcpay.web.pages.languages import gettext
+from btcpay.web.pages.qr import qr_svg
 from storage.queries import invoices, merchants
 from storage.values import Values
 

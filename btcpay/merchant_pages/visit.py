@@ -13,8 +13,6 @@ from zoneinfo import ZoneInfo
 
 from flask import Response, request
 
-from btcpay.checkout.amounts import read_amount
-from btcpay.checkout.cookie import new_form
 from btcpay.invoices.create import Order, order_of
 from btcpay.invoices.links import most
 from btcpay.merchants.sessions import Session
@@ -24,6 +22,7 @@ from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.zones import zone_of
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
+from btcpay.web.pages.forms import new_form, read_amount
 from btcpay.web.pages.render import Pages, to_root
 from btcpay.web.service import Service
 from schemas.requests import NEW_PRICED_INVOICE, load
@@ -75,7 +74,6 @@ class Visit:
     def form(self) -> dict[str, str]:
         """The fields of the form that was sent, the first of each name; blank ones are left out."""
         if request.mimetype == "multipart/form-data":
-            request.max_content_length = MAX_UPLOAD_BYTES
             return {name: text for name, text in request.form.items() if text}
         fields = parse_qs(read_body().decode("utf-8", "replace"))
         return {name: values[0] for name, values in fields.items()}

@@ -7,15 +7,7 @@ import functools
 import re
 import unicodedata
 
-from btcpay.bitcoin.address import (
-    b58check_decode,
-    b58check_encode,
-    p2pkh,
-    p2sh,
-    segwit_decode,
-    segwit_encode,
-    witness_script,
-)
+from btcpay.bitcoin.address import DUST_SATS, address_of, b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor import Descriptor, parse
 from btcpay.bitcoin.descriptor_keys import DescriptorRefused
 from btcpay.bitcoin.hd import SERIALIZED_SIZE, ExtendedKey
@@ -32,10 +24,6 @@ _FORMS = {
     "p2tr": "tr({}/0/*)",
 }
 SCRIPT_TYPES = tuple(_FORMS)
-# The least that nodes relay to a script of so many bytes: Bitcoin Core's dust limit
-# (policy/policy.cpp, GetDustThreshold), 3 satoshis for each virtual byte of the output and of the
-# input that spends it.
-DUST_SATS = {22: 294, 23: 540, 25: 546, 34: 330}
 
 # SLIP-132 version bytes: (main network?, the script type that the prefix promises, prefix).
 # xpub and tpub promise none: BIP84 unless --script says otherwise.
@@ -123,27 +111,6 @@ def derive(descriptor: str, index: int, network: Network) -> str:
     Raises InvalidChild for an index of 2**31 and more, and for the one in 2**127 that has no key.
     """
     return address_of(stored_account(descriptor).script(index), network)
-
-
-def address_of(script: bytes, network: Network) -> str:
-    """The address of a script that a descriptor made."""
-    if len(script) == 25:
-        return b58check_encode(network.p2pkh + script[3:23])
-    if len(script) == 23:
-        return b58check_encode(network.p2sh + script[2:22])
-    return segwit_encode(network.bech32_hrp, 1 if script[0] else 0, script[2:])
-
-
-def script_of(address: str, network: Network) -> bytes:
-    """The scriptPubKey of a stored address. Raises BadRow."""
-    try:
-        if address.startswith(f"{network.bech32_hrp}1"):
-            _, version, program = segwit_decode(address)
-            return witness_script(version, program)
-        payload = b58check_decode(address)
-    except Malformed as error:
-        raise BadRow(f"{address!r} is no address: {error}") from error
-    return (p2sh if payload[:1] == network.p2sh else p2pkh)(payload[1:])
 
 
 def least_sats_of(script: str) -> int:

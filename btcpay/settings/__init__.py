@@ -1,1 +1,1 @@
-"""Settings, and what reads them."""
+"""Settings, what reads them, and how the logs are written."""

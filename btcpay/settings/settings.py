@@ -1,7 +1,8 @@
 """The settings: read once from the environment, every mistake reported together."""
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from importlib.util import find_spec
@@ -89,6 +90,8 @@ class Settings:
     metrics_bind: str = setting("127.0.0.1:9464", accepts.metrics_bind, may_be_empty=True)
 
 
+# One of them at least must say who shows blocks.
+OF_BLOCKS = ("explorers", "peers")
 VARIABLES = {one.name: PREFIX + one.name.upper() for one in fields(Settings)}
 # The variable of a secret's file, by the name of the variable that is the secret itself.
 OF_FILES = {
@@ -144,11 +147,26 @@ def read(environ: Mapping[str, str]) -> Settings:
             value = parse(default)
         setattr(above, one.name, value)
     mistakes += _missing_ways(above)
-    if not (above.explorers or above.peers):
-        mistakes.append(f"{VARIABLES['explorers']} accepts none only with {VARIABLES['peers']}")
+    if not any(getattr(above, name) for name in OF_BLOCKS):
+        first, *others = (VARIABLES[name] for name in OF_BLOCKS)
+        mistakes.append(f"{first} accepts none only with {' or '.join(others)}")
     if mistakes:
         raise SettingsError(mistakes)
     return Settings(**vars(above))
+
+
+def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
+    """The settings, those of the file that BTCPAY_ENV_FILE names among them.
+
+    Every mistake goes to standard error, and the process ends with status 2.
+    """
+    try:
+        env_file.fill(environ)
+        return read(environ)
+    except SettingsError as error:
+        for mistake in error.mistakes:
+            print(f"btcpay: {mistake}", file=sys.stderr)
+        raise SystemExit(2) from None
 
 
 def _missing_ways(found: SimpleNamespace) -> Iterator[str]:

@@ -1,57 +1,58 @@
-"""Flask as this service uses it: no coroutines or names of hosts; one way to a path."""
+"""Paths of a part of the service, and answers in JSON."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
-from flask import Blueprint, Flask, Request, Response
-from werkzeug.routing import MapAdapter
+from flask import Blueprint, Response, current_app, request
+from flask.blueprints import BlueprintSetupState
+from werkzeug.exceptions import MethodNotAllowed, NotFound
+from werkzeug.routing import PathConverter, Rule
 
 JSON = "application/json"
+NONE = "none"  # the endpoint of whatever is not served
 
 
-class Answer(Response):
-    """An answer; `last`: headers of our own that go out behind the others, as they are."""
+class Rest(PathConverter):
+    """Any end of a path: none, too, or one that begins with a slash."""
 
-    last: tuple[tuple[str, str], ...] = ()
-
-    def get_wsgi_response(self, environ: dict[str, Any]) -> Any:
-        """Werkzeug looks at every header; these need no look."""
-        body, status, headers = super().get_wsgi_response(environ)
-        return body, status, [*headers, *self.last]
-
-    def get_app_iter(self, environ: dict[str, Any]) -> Any:
-        """A whole body leaves nothing to close."""
-        if self.is_sequence and self.status_code < 204 and environ["REQUEST_METHOD"] != "HEAD":
-            return self.response
-        return super().get_app_iter(environ)
-
-
-class Application(Flask):
-    """Flask, without what costs every request something and none of ours uses."""
-
-    response_class = Answer
-
-    def ensure_sync(self, func: Any) -> Any:
-        """No view is a coroutine."""
-        return func
-
-    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Finds a path's view, whatever name of this host the client has used."""
-        if request is None:
-            return super().create_url_adapter(None)
-        path, method = request.path, request.method
-        return MapAdapter(self.url_map, "", request.root_path, "", "http", path, method)
+    part_isolating = False
+    regex = ".*?"
 
 
 def add_path(
-    app: Flask | Blueprint, path: str, view: Callable[..., Any], name: str, method: str = "GET"
+    blueprint: Blueprint, path: str, view: Callable[..., Any], name: str, method: str = "GET"
 ) -> None:
     """Serves one method of one path; any other is refused, OPTIONS too."""
-    app.add_url_rule(path, name, view, methods=[method], provide_automatic_options=False)
+    blueprint.add_url_rule(path, name, view, methods=[method], provide_automatic_options=False)
 
 
-def answer(value: Any, status: int = 200) -> Answer:
+def refuse_others(blueprint: Blueprint, *paths: str) -> None:
+    """Has the blueprint refuse every other request to these paths, of any method.
+
+    Such a request comes in by the blueprint's door, and its answer has the blueprint's form and
+    headers. `<rest:rest>` stands for any end of a path.
+    """
+
+    def add(state: BlueprintSetupState) -> None:
+        state.app.url_map.converters["rest"] = Rest
+        endpoint = f"{state.name_prefix}.{state.name}.{NONE}".lstrip(".")
+        state.app.view_functions[endpoint] = refuse
+        for path in paths:
+            state.app.url_map.add(Rule(f"{state.url_prefix}{path}", endpoint=endpoint))
+
+    blueprint.record(add)
+
+
+def refuse(**_: str) -> NoReturn:
+    """404, or 405 where the path is served by other methods."""
+    rules = [one for one in current_app.url_map.iter_rules() if one.rule == str(request.url_rule)]
+    if allowed := set().union(*(one.methods or () for one in rules)):
+        raise MethodNotAllowed(allowed)
+    raise NotFound
+
+
+def answer(value: Any, status: int = 200) -> Response:
     """A JSON value; the newline at its end is for terminals."""
     body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    return Answer(body, status, content_type=JSON)
+    return Response(body, status, content_type=JSON)

@@ -10,9 +10,10 @@ from typing import Any
 from gunicorn.glogging import Logger
 
 from btcpay.health import metrics_setup
+from btcpay.settings.logs import Discreet, to_json
+from btcpay.settings.settings import read_or_exit
 from btcpay.web import process
-from btcpay.web.logs import Discreet, to_json
-from btcpay.web.startup import check_before_start, read_or_exit, too_many
+from btcpay.web.startup import check_before_start, too_many
 
 STOPS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 

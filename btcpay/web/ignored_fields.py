@@ -4,7 +4,7 @@ import re
 from collections.abc import Container, Iterable
 from itertools import islice
 
-from flask import g
+from flask import Response, g
 
 HEADER = "X-Ignored-Fields"
 MOST_NAMES = 20
@@ -22,3 +22,10 @@ def unknown(names: Iterable[str], known: Container[str], before: Iterable[str] =
 def note(names: Iterable[str], known: Container[str]) -> None:
     """Makes the answer, whatever it is, name the fields that the operation does not know."""
     g.ignored = unknown(names, known, g.get("ignored", ()))
+
+
+def show(response: Response) -> Response:
+    """Names on the answer whatever was noted."""
+    if names := g.get("ignored"):
+        response.headers[HEADER] = ", ".join(names)
+    return response

@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from flask import Flask, Response
+from flask import Blueprint, Response
 from peewee import PeeweeException
 
-from btcpay.health.state import GREEN, State, state_in
+from btcpay.health.state import State, state_in
 from btcpay.settings.settings import Settings
+from btcpay.values.finding import GREEN
 from btcpay.values.times import iso
 from btcpay.web.application import add_path, answer
 from btcpay.web.rate_limits import Limiter
@@ -53,11 +54,12 @@ class Trial:
         return True
 
 
-def add(app: Flask, service: Service) -> None:
+def blueprint(service: Service) -> Blueprint:
     """Serves both, without a key and outside the limits of the API; they show no secret."""
-    trial = Trial(service.db)
-    add_path(app, "/healthz", lambda: answer({"ok": True}), "healthz")
-    add_path(app, "/readyz", lambda: readiness(service, trial), "readyz")
+    trial, made = Trial(service.db), Blueprint("health", __name__)
+    add_path(made, "/healthz", lambda: answer({"ok": True}), "healthz")
+    add_path(made, "/readyz", lambda: readiness(service, trial), "readyz")
+    return made
 
 
 def readiness(service: Service, trial: Trial) -> Response:

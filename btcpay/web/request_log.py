@@ -5,33 +5,30 @@ import random
 import time
 from typing import Any
 
-from flask import Flask, Request, g, request
+from flask import Flask, Response, g, request
 
 from btcpay.health.process_metrics import Counters
-from btcpay.web.application import Answer
-from btcpay.web.logs import REQUEST_ID
+from btcpay.settings.logs import REQUEST_ID
+from btcpay.web.application import NONE
 from btcpay.web.process import end_connection
 
 log = logging.getLogger(__name__)
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-NO_OPERATION = "none"
 
 
 def watch(app: Flask, counters: Counters) -> None:
     """Runs before everything else on the way in, and after everything else on the way out."""
 
-    def end(response: Answer) -> Answer:
-        asked = request._get_current_object()  # type: ignore[attr-defined]
-        noted = g._get_current_object()
-        response.last += (("X-Request-Id", noted.request_id),)
-        took_s = (time.perf_counter_ns() - noted.began_ns) / 1_000_000_000
-        operation, status = operation_of(asked), response.status_code
-        if _leaves_body(asked, status):
+    def end(response: Response) -> Response:
+        response.headers.add("X-Request-Id", g.request_id)
+        took_s = (time.perf_counter_ns() - g.began_ns) / 1_000_000_000
+        operation, status = operation_of(request.endpoint), response.status_code
+        if _leaves_body(status):
             end_connection()
         counters.answered(operation, status, took_s)
         if log.isEnabledFor(logging.INFO):
-            log.info("request", extra={"fields": _fields(asked, noted, operation, status, took_s)})
+            log.info("request", extra={"fields": _fields(operation, status, took_s)})
         REQUEST_ID.set("")
         return response
 
@@ -44,36 +41,33 @@ def begin() -> None:
 
     It opens nothing, so it need not come from the secure source.
     """
-    noted = g._get_current_object()  # each use of Flask's own name costs a search
-    noted.began_ns = time.perf_counter_ns()
-    noted.request_id = request_id = f"req_{random.getrandbits(96):024x}"
-    REQUEST_ID.set(request_id)
+    g.began_ns = time.perf_counter_ns()
+    g.request_id = f"req_{random.getrandbits(96):024x}"
+    REQUEST_ID.set(g.request_id)
 
 
-def _fields(
-    asked: Request, noted: Any, operation: str, status: int, took_s: float
-) -> dict[str, Any]:
+def _fields(operation: str, status: int, took_s: float) -> dict[str, Any]:
     """Has nothing that a client wrote: path, query and headers may hold a key or an address."""
-    caller = noted.get("caller")
+    caller = g.get("caller")
     return {
         "operation": operation,
         "merchant_id": caller and caller.merchant_id,
         "key_id": caller and caller.key_id,
-        "method": asked.method if asked.method in METHODS else "other",
+        "method": request.method if request.method in METHODS else "other",
         "status": status,
         "ms": round(took_s * 1000, 2),
     }
 
 
-def _leaves_body(asked: Request, status: int) -> bool:
+def _leaves_body(status: int) -> bool:
     """Whether a part of the body may be unread: what succeeds by POST has read it."""
-    if asked.method == "POST" and status < 400:
+    if request.method == "POST" and status < 400:
         return False
-    return asked.environ.get("CONTENT_LENGTH", "0") != "0" or (
-        "HTTP_TRANSFER_ENCODING" in asked.environ
+    return request.headers.get("Content-Length", "0") != "0" or (
+        "Transfer-Encoding" in request.headers
     )
 
 
-def operation_of(asked: Request) -> str:
+def operation_of(endpoint: str | None) -> str:
     """The operation's id, or the rule of a page's path; `none` when nothing is served there."""
-    return (asked.endpoint or NO_OPERATION).removeprefix("checkout.").removeprefix("merchant.")
+    return (endpoint or NONE).rpartition(".")[2]

@@ -1,31 +1,15 @@
-"""Before gunicorn starts: wrong settings (status 2) or an old database (1) stop it."""
+"""Before gunicorn starts: a store that cannot serve (status 2) or an old database (1) stops it."""
 
 import sys
-from collections.abc import MutableMapping
 from typing import NoReturn
 
 from peewee import PeeweeException
 
-from btcpay.settings import env_file
-from btcpay.settings.settings import Settings, read
-from btcpay.values.errors import DatabaseNotReady, SettingsError
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import DatabaseNotReady
 from btcpay.web.rate_limits import missing_driver
 from storage.database import in_one_line
 from storage.versions import open_ready
-
-
-def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
-    """The settings, those of the file that BTCPAY_ENV_FILE names among them.
-
-    Every mistake goes to standard error, and the process ends with status 2.
-    """
-    try:
-        env_file.fill(environ)
-        return read(environ)
-    except SettingsError as error:
-        for mistake in error.mistakes:
-            print(f"btcpay: {mistake}", file=sys.stderr)
-        raise SystemExit(2) from None
 
 
 def check_before_start(settings: Settings, processes: int) -> None:

@@ -5,9 +5,9 @@ from builders import REGTEST, dump
 from databases import ON_POSTGRES
 from fake_esplora import say, tx_of
 
+from btcpay.bitcoin.address import script_of
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.report import Report
-from btcpay.merchants.account import script_of
 from storage.queries import blocks
 
 pytestmark = pytest.mark.both_databases

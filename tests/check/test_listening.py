@@ -1,13 +1,10 @@
-"""What peers announce: seen, joined, replaced and taken back, without any explorer's word."""
-
-from dataclasses import replace
+"""What sources announce: seen, joined, replaced and taken back, without any explorer's word."""
 
 import pytest
-from fake_peer import FakePeer, chain_of
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.chain.peers.listener import Announced
-from btcpay.chain.peers.pool import Peers
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.sources import Announced
 from btcpay.check.listening import Listening, hear
 from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
@@ -21,7 +18,7 @@ def waiting(till, txid):
 
 
 def announce(till, *transactions):
-    """Enough peers announce these, in this order."""
+    """Enough sources announce these, in this order."""
     heard = [Announced(tx.raw, "a peer", till.clock()) for tx in transactions]
     report = Report()
     hear(till.shop.service.db, till.settings, heard, till.clock(), report)
@@ -100,7 +97,7 @@ class Told:
         return taken
 
 
-def test_peers_are_listened_to_while_a_page_is_open_and_what_they_invent_fails_no_run(till):
+def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_run(till):
     told, report, invoice = Told(), Report(), till.shop.invoice()
     listening = Listening(till.shop.service.db, till.settings, told, till.clock)
     for minutes, opens, is_wanted in [(0, False, False), (1, True, True), (9, False, True)]:
@@ -120,13 +117,17 @@ def test_peers_are_listened_to_while_a_page_is_open_and_what_they_invent_fails_n
     assert not listening.has_news() and not told.is_wanted
 
 
+class Heard(Explorers):
+    """Their blocks are those of sources that announce, too."""
+
+    announces = True
+
+
 def test_an_explorer_that_has_not_heard_of_it_yet_takes_nothing_back(till):
-    invoice, db = till.shop.invoice(), till.shop.service.db
+    invoice = till.shop.invoice()
     raw = till.sandbox.wallet.draft({invoice["deposit_address"]: 5_000})
     announce(till, parse_tx(raw))  # which no explorer ever has
-    with FakePeer(chain_of(till), lambda: till.now) as peer:
-        for minutes, kinds in [(0, ["seen"]), (2, ["seen", "vanished"])]:
-            till.clock.move(minutes=minutes)
-            peers = Peers(till.settings.network, [peer.place], db.close)
-            report = replace(till.checker(peers=(peer.place,)), peers=peers).run()
-            assert report.looked_at == 1 and till.kinds(invoice) == kinds
+    for minutes, kinds in [(0, ["seen"]), (2, ["seen", "vanished"])]:
+        till.clock.move(minutes=minutes)
+        report = till.checker(explorers=till.explorers(kind=Heard)).run()
+        assert report.looked_at == 1 and till.kinds(invoice) == kinds

@@ -6,7 +6,7 @@ import pytest
 from builders import REGTEST
 from fake_esplora import Terminal, say
 
-from btcpay.merchants.account import script_of
+from btcpay.bitcoin.address import script_of
 
 NOWHERE = {
     "BTCPAY_DATABASE_URL": "sqlite:////nowhere/at/all.db",

@@ -15,6 +15,7 @@ from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.snapshot import Notices, Snapshot, snapshot_of
 from btcpay.languages import formats
 from btcpay.values.money import btc_shown, btc_text
+from btcpay.web.pages.qr import qr_svg
 from storage.queries import attentions, invoices, links, merchants
 from storage.statement import changed
 
@@ -62,7 +63,7 @@ def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop):
     assert page.uri.startswith(f"bitcoin:{invoice['deposit_address']}?amount=0.00021667")
     assert page.attributes["copy-amount"]["data-copy"] == "0.00021667"
     rest = bip21.payment_uri(invoice["deposit_address"], 21_667)
-    assert bip21.qr_svg(rest) in page.source and bip21.qr_svg(rest) not in whole.source
+    assert qr_svg(rest) in page.source and qr_svg(rest) not in whole.source
     assert page.texts["amount"] == "$13.00"
     assert page.texts["amount-total"] == "of $25.00 (0.00041667 BTC) in total"
     assert page.source.count('data-sats="21,667 satoshis">') == 3  # amount, words, what is copied
@@ -382,7 +383,7 @@ def test_label_and_message_are_percent_encoded_and_a_long_one_is_cut():
 
 
 def test_the_qr_code_is_on_white_with_four_modules_around_and_no_style():
-    svg = bip21.qr_svg("bitcoin:bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x?amount=0.00041667")
+    svg = qr_svg("bitcoin:bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x?amount=0.00041667")
     assert svg.startswith('<svg viewBox="0 0 45 45"><path fill="#fff" d="M0 0h45v45h-45z"/>')
     assert 'd="M4 4.5h7' in svg  # version 5 has 37 modules; four are left free on each side
     assert "style" not in svg and "class" not in svg

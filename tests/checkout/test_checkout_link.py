@@ -10,11 +10,11 @@ from builders import at_once, dump, finish
 from itsdangerous import URLSafeSerializer
 from payer import Page, count, made, press
 
-from btcpay.checkout.amounts import parse_amount
 from btcpay.invoices.links import suggest
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.money import CENT, btc_shown
+from btcpay.web.pages.forms import parse_amount
 from storage.database import open_database
 from storage.queries import links, meta
 

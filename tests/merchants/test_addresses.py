@@ -7,8 +7,8 @@ import pytest
 from hd_wallet import HdWallet
 from paths import VECTORS
 
-from btcpay.bitcoin.address import b58check_decode, b58check_encode
-from btcpay.merchants.account import address_of, derive, parse_account, script_of
+from btcpay.bitcoin.address import address_of, b58check_decode, b58check_encode, script_of
+from btcpay.merchants.account import derive, parse_account
 from btcpay.sandbox.node.script import address_of as regtest_address_of
 from btcpay.sandbox.payer.key import Key
 from btcpay.values.errors import CommandError

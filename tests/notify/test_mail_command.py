@@ -5,8 +5,8 @@ from builders import Clock
 from fake_esplora import Terminal
 from mail_server import PASSWORD, MailServer
 
-from btcpay.health.doctor.finding import Shop
 from btcpay.health.doctor.receivers import mail_server
+from btcpay.health.doctor.shop import Shop
 from btcpay.settings import settings
 
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while")

@@ -9,7 +9,7 @@ from fake_esplora import FakeEsplora, say
 from payer import Page, press
 
 from btcpay.health.doctor import prices
-from btcpay.health.doctor.finding import Shop as Examined
+from btcpay.health.doctor.shop import Shop as Examined
 from btcpay.http.clock_skew import agreed_ahead
 
 MINUTE = timedelta(minutes=1)

@@ -6,7 +6,7 @@ import pytest
 from builders import REGTEST, dump
 from fake_esplora import tx_of
 
-from btcpay.merchants.account import script_of
+from btcpay.bitcoin.address import script_of
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.payer.misbehave import double_spends, replace
 from btcpay.values.errors import ExplorerError

@@ -18,7 +18,7 @@ from fake_esplora import LiedTo, block_view, dripping, say, silent, slow, tx_of
 from rival import Rival
 from serving import Reply
 
-from btcpay.merchants.account import script_of
+from btcpay.bitcoin.address import script_of
 
 Bad = Callable[[LiedTo, threading.Event, float], None]
 

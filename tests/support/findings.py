@@ -2,9 +2,9 @@
 
 from fake_esplora import Till
 
-from btcpay.health.doctor.finding import Finding
 from btcpay.health.doctor.run import examine
 from btcpay.settings import settings
+from btcpay.values.finding import Finding
 
 PLENTY = 10**12
 

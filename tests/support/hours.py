@@ -15,7 +15,8 @@ from btcpay.chain.progress import KEPT_PART
 from btcpay.chain.sources import Allowance
 from btcpay.check.plan import CLOSED_LATELY, Reason, Watched, due, is_waiting, plan
 from btcpay.check.read import MOST_S
-from btcpay.health.state import RED, state_of
+from btcpay.health.state import state_of
+from btcpay.values.finding import RED
 from btcpay.values.networks import NETWORKS
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)

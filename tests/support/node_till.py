@@ -1,6 +1,7 @@
 """A shop before a full node's chain, and a merchant whose wallet can spend."""
 
 import contextlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,10 @@ from node_esplora import NodeEsplora
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.merchants.account import derive, parse_account
 from btcpay.merchants.merchants import add_merchant
+from btcpay.proofs.document import Proven, check_document
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.key import Key
+from storage.queries import payments
 
 Chain = tuple[BitcoinNode, NodeEsplora, Clock]
 ACCOUNT = "m/84'/1'/0'"
@@ -43,6 +46,12 @@ class NodeTill(Till):
         """What the checkout page is told: status, satoshis received and unconfirmed."""
         body = self.shop.client.get(f"/pay/{invoice['id']}/status").json
         return body["status"], body["received_sats"], body["unconfirmed_sats"]
+
+    def proof(self, invoice: Json) -> Proven:
+        """What the proof of the invoice's only payment shows, offline."""
+        rows = self.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
+        (proven,) = (check_document(json.loads(row.document)) for row in rows)
+        return proven
 
     def sweep(self, invoice: Json, txid: str) -> str:
         """The merchant's wallet moves what `txid` paid to the invoice; the sweep's txid."""

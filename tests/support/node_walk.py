@@ -1,6 +1,7 @@
 """A random walk of payers, a merchant and miners on a full node: its own index is always right.
 
-Over peers nothing that waits is seen before its block: the shop has what blocks had and have.
+Without an explorer nothing that waits is seen before its block: the shop has what blocks had and
+have. `WALK_SEEDS="1 2 3" WALK_STEPS=100` makes the night's walks others.
 
 As a script this file is what killed checks come from (see forge.py).
 """
@@ -12,13 +13,14 @@ import random
 import signal
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from bitcoin_node import NOBODY, Coin, NodeError, Refused, sign
+from bitcoin_node import NOBODY, BitcoinNode, Coin, NodeError, Refused, sign
 from builders import TickerServer, at_once
 from databases import ON_POSTGRES, raw, tables
 from dying import die_before
@@ -28,7 +30,7 @@ from node_till import NodeTill, open_chain, open_node_till
 
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
 from btcpay.chain.explorers.pool import open_explorers
-from btcpay.chain.peers.pool import open_peers
+from btcpay.chain.kinds import kind_of
 from btcpay.check.run import Checker
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.prices.price import new_prices
@@ -36,6 +38,10 @@ from btcpay.proofs.document import check_document
 from btcpay.sandbox.node.script import script_of
 from btcpay.settings import settings
 from storage.database import Database, open_database
+
+STEPS = int(os.environ.get("WALK_STEPS", "15" if ON_POSTGRES else "30"))
+SEEDS = [int(seed) for seed in os.environ.get("WALK_SEEDS", "2").split()]
+Over = Callable[[BitcoinNode], dict[str, str]]
 
 MOST_INVOICES = 14
 CONFIRMATIONS = {25: 1, 150: 3}  # by amount in USD
@@ -55,8 +61,9 @@ def live(order: dict[str, Any]) -> None:
     die_before(order["moment"])
     read, at = settings.read(os.environ), datetime.fromisoformat(order["at"])
     db = open_database(read.database_url)
-    explorers, peers = open_explorers(read, None), open_peers(read, db, at)
-    Checker(db, read, explorers, new_prices(read), lambda: at, peers=peers).run(order["words"])
+    explorers, kind = open_explorers(read, None), kind_of(read, db, lambda: at)
+    sources = kind.open() if kind else None
+    Checker(db, read, explorers, new_prices(read), lambda: at, sources=sources).run(order["words"])
 
 
 def print_connections(event: str, args: tuple[Any, ...]) -> None:
@@ -118,7 +125,7 @@ class Walk:
         self.forge, self.seed, self.dice = forge, seed, random.Random(seed)
         self.orders: list[Order] = []
         self.did: Counter[str] = Counter()
-        self.over_peers = bool(till.settings.peers)
+        self.by_blocks = not till.settings.explorers
         self.ticker = urlsplit(till.shop.environ["BTCPAY_PRICE_SOURCES"]).netloc
 
     @property
@@ -258,13 +265,13 @@ class Walk:
     # What the shop does about it
 
     def kill(self) -> None:
-        """A check dies before one of its commits; over peers it has asked nobody else."""
+        """A check dies before one of its commits; without an explorer it has asked none."""
         moment = self.dice.randint(1, 20)
         order = {"moment": moment, "at": self.now.isoformat()}
         ended = self.forge.run(self.till.shop.environ, self._ids(), **order)
         assert ended.status in (0, -signal.SIGKILL), ended.errors
         self.did["killed" if ended.status else "survived"] += 1
-        if self.over_peers:
+        if self.by_blocks:
             connected = set(ended.output.split())
             assert connected <= {self.node.place, self.ticker}
             self.did["traced"] += len(connected)
@@ -287,10 +294,12 @@ class Walk:
 
     def checker(self, db: Database) -> Checker:
         checker = self.till.checker(db, in_flight=1)
-        peers = open_peers(checker.settings, db, self.now)
-        if peers:
-            peers.clock_skew = ClockSkew()  # bcoin greets by the machine's clock, not by `set_time`
-        return replace(checker, peers=peers)
+        kind = kind_of(checker.settings, db, lambda: self.now)
+        if not kind:
+            return checker
+        sources = kind.open()
+        sources.clock_skew = ClockSkew()  # bcoin greets by the machine's clock, not by `set_time`
+        return replace(checker, sources=sources)
 
     def _ids(self) -> list[str]:
         return [order.invoice["id"] for order in self.orders]
@@ -330,7 +339,7 @@ class Walk:
                     if order.expires_at is None or mined_at < order.expires_at.timestamp():
                         order.in_time.add(outpoint)
             if order.expires_at is None or self.now < order.expires_at:
-                seen = set() if self.over_peers else found.waiting.keys()
+                seen = set() if self.by_blocks else found.waiting.keys()
                 order.in_time |= seen | found.confirmed.keys()
             order.mined |= found.confirmed.keys()
             return found
@@ -369,7 +378,7 @@ class Walk:
         for invoice_id, order, index in zip(self._ids(), self.orders, found, strict=True):
             outputs = [row for row in rows["output"] if row["invoice_id"] == invoice_id]
             assert _confirmed(outputs) == index.confirmed
-            if self.over_peers:
+            if self.by_blocks:
                 index.waiting = _waiting(outputs)
                 assert index.waiting.keys() <= order.mined - index.confirmed.keys()
             assert _waiting(outputs) == index.waiting
@@ -420,7 +429,7 @@ def _sums(deep: dict[Outpoint, Where]) -> dict[str, int]:
 
 
 def _proven(proofs: list[Json]) -> set[tuple[str, str]]:
-    proven = [check_document(json.loads(row["document"])) for row in proofs]
+    proven = [check_document(json.loads(row.document)) for row in proofs]
     return {(one.txid, one.block_hash) for one in proven}
 
 
@@ -438,14 +447,17 @@ HAPPENS = {
 
 
 def run(
-    folder: Path, ticker: TickerServer, seed: int, steps: int, *, over_peers: bool = False
+    folder: Path, ticker: TickerServer, seed: int, steps: int, over: Over | None = None
 ) -> Walk:
-    """A walk of so many steps; after each the shop has what the node's index says."""
+    """A walk of so many steps; after each the shop has what the node's index says.
+
+    `over` has the settings of a shop that asks the node alone, and no explorer.
+    """
     with contextlib.ExitStack() as stack:
         chain = stack.enter_context(open_chain())
         environ = {"BTCPAY_CONFIRMATIONS": "1 3@100"}
-        if over_peers:
-            environ |= {"BTCPAY_PEERS": chain[0].place, "BTCPAY_EXPLORERS": "none"}
+        if over:
+            environ |= {"BTCPAY_EXPLORERS": "none"} | over(chain[0])
         opened = open_node_till(folder, ticker, chain, **environ)
         till = stack.enter_context(opened)
         forge = Forge(__file__)
@@ -455,6 +467,17 @@ def run(
         for step in range(steps):
             go(walk, step, steps // 2)
         print(walk.did)
+    return walk
+
+
+def run_long(folder: Path, ticker: TickerServer, seed: int, over: Over | None = None) -> Walk:
+    """A night's walk; of its usual length it must have happened upon everything."""
+    walk = run(folder, ticker, seed, STEPS, over)
+    if STEPS >= 30 and SEEDS == [2]:
+        assert {event.__name__ for event in HAPPENS} | {"killed"} <= walk.did.keys()
+        assert walk.did["traced"] or not over
+        assert walk.did["blocks of the deepest"] >= 10
+        assert {order.status for order in walk.orders} >= {"paid", "expired"}
     return walk
 
 

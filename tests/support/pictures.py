@@ -154,10 +154,10 @@ def shot(browser: Browser, hosted: Hosted, size: tuple[int, int], path: str) -> 
 
 
 def front(browser: Browser, hosted: Hosted, file: Path) -> None:
-    db, owner = hosted.shop.service.db, {"id": hosted.shop.merchant_id}
-    set_brand(db, owner.id, {"name": "Corner Coffee"})
-    set_currency(db, owner.id, "EUR")
-    set_timezone(db, owner.id, "Europe/Berlin")
+    db, owner = hosted.shop.service.db, hosted.shop.merchant_id
+    set_brand(db, owner, {"name": "Corner Coffee"})
+    set_currency(db, owner, "EUR")
+    set_timezone(db, owner, "Europe/Berlin")
     live_through(hosted)
     order, sale = sell(hosted, "27.90", "Two bags of coffee"), sell(hosted, "12.50", "Cake")
     pages = [

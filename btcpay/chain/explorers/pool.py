@@ -3,17 +3,20 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.pool import Pool
-from btcpay.chain.sources import AddressIndex, Allowance, Mempool
+from btcpay.chain.sources import AddressIndex, Allowance, Explorer, Mempool
 from btcpay.http import http_client
 from btcpay.settings.settings import Settings
 from btcpay.values.networks import Network
+from storage.database import Database
+from storage.queries.totals import tallies
 
 
-class Explorers(Pool[Esplora], AddressIndex):
+class Explorers(Pool[Explorer], AddressIndex):
     def __init__(
         self,
         network: Network,
@@ -52,6 +55,11 @@ class Explorers(Pool[Esplora], AddressIndex):
             for name, total in ("explorer_calls", one.calls), ("explorer_failures", place.failed):
                 yield name, one.host, total - self._told[name, one.name]
                 self._told[name, one.name] = total
+
+    def note(self, db: Database, settings: Settings, now: datetime) -> None:
+        with db.write():
+            for name, label, total in self.tallies():
+                db.run(tallies.ADD, name=name, label=label, total=total)
 
     def allowance(self) -> Allowance:
         if self._quota is None:

@@ -13,9 +13,7 @@ from peewee import PeeweeException
 
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.peers.book import chosen
-from btcpay.chain.peers.listener import Listener
-from btcpay.chain.peers.pool import open_peers
+from btcpay.chain.kinds import Kind, kind_of
 from btcpay.check.listening import Listening
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
@@ -35,7 +33,7 @@ from storage.queries import meta
 MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
 # While somebody waits at a page the mempool is asked again so often, until cron's minute ends.
 LOOKS_EVERY_S, STAYS_S = 5, 50
-HEARS_EVERY_S = 1.0  # while peers are listened to
+HEARS_EVERY_S = 1.0  # while sources are listened to
 
 log = logging.getLogger(__name__)
 
@@ -52,17 +50,18 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
     """
     if watch is not None and invoice_id is not None:
         raise click.UsageError("--watch and --invoice do not go together")
-    reporter = Reporter(shell, quiet)
+    reporter, kind = Reporter(shell, quiet), kind_of(shell.settings, shell.db, utc_now)
+    listener = kind.listener() if kind else None
     if invoice_id is not None:
         find_invoice(shell.db, invoice_id)
         # A look by hand is always made; it counts, but nothing is refused.
         with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
-            reporter.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
+            reporter.end(_checkers(shell, kind, sys.maxsize)().run([invoice_id]))
     outward = Outward(shell)
     if watch is None:
-        if not (shell.settings.explorers or quiet):
+        if listener and not (shell.settings.explorers or quiet):
             say("payments show only once in a block: `btcpay check --watch` would listen to peers")
-        new = _checkers(shell)
+        new = _checkers(shell, kind)
         until_s = time.monotonic() + STAYS_S
         try:
             report = _run_alone(shell, new, outward, until_s, time.sleep)
@@ -71,9 +70,10 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
             outward.wait()
         reporter.end(report)
     stop = Stop(signal.SIGTERM, signal.SIGINT)
-    listening, pause = _listening(shell), stop.wait
-    new = _checkers(shell, listening=listening)
-    if listening:
+    new, pause = _checkers(shell, kind), stop.wait
+    if listener:
+        listening = Listening(shell.db, shell.settings, listener, utc_now)
+        new = _checkers(shell, kind, hear=listening.apply)
         pause = partial(_pause_hearing, shell, listening, outward, stop)
     while not stop.wait():
         until_s = time.monotonic() + watch
@@ -117,18 +117,6 @@ class Outward:
             log.info("notifications: %d delivered, %d not", result.delivered, result.failed)
 
 
-def _listening(shell: Shell) -> Listening | None:
-    settings = shell.settings
-    if not settings.peers:
-        return None
-
-    def choose() -> list[str]:
-        return chosen(shell.db, settings, utc_now())
-
-    listener = Listener(settings.network, choose, utc_now, settings.proxy)
-    return Listening(shell.db, settings, listener, utc_now)
-
-
 def _pause_hearing(
     shell: Shell, listening: Listening, outward: Outward, stop: Stop, seconds: float
 ) -> bool:
@@ -144,13 +132,13 @@ def _pause_hearing(
                         listening.apply(Report())
                 outward.start()
         except PeeweeException as error:
-            log.error("what peers announce could not be looked up: %s", in_one_line(error))
+            log.error("what sources announce could not be looked up: %s", in_one_line(error))
             return stop.wait(max(0.0, end_s - time.monotonic()))
     return True
 
 
 def _checkers(
-    shell: Shell, per_hour: int | None = None, listening: Listening | None = None
+    shell: Shell, kind: Kind | None, per_hour: int = 0, hear: Callable[[Report], None] | None = None
 ) -> Callable[[], Checker]:
     """Makes a checker for each run: explorers in their first order, connections and price kept.
 
@@ -164,10 +152,9 @@ def _checkers(
     def new() -> Checker:
         quota = Quota(shell.db, per_hour, utc_now)
         explorers = open_explorers(settings, quota, session)
-        peers = open_peers(settings, shell.db, utc_now())
-        hear = listening.apply if listening else None
+        sources = kind.open() if kind else None
         return Checker(
-            shell.db, settings, explorers, prices, utc_now, in_flight, peers=peers, hear=hear
+            shell.db, settings, explorers, prices, utc_now, in_flight, sources=sources, hear=hear
         )
 
     return new

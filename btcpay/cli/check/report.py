@@ -12,9 +12,9 @@ from btcpay.check.report import Report
 from btcpay.check.run import MOST_RUN_S
 from btcpay.cli.context import Shell, answer_json, plain, say
 from btcpay.http.clock_skew import REMEDY
+from btcpay.settings.logs import is_json
 from btcpay.values.errors import CommandError
 from btcpay.values.times import boot_mark, elapsed
-from btcpay.web.logs import is_json
 from storage.database import place_of
 from storage.queries import merchants, meta
 from storage.queries.totals import peers

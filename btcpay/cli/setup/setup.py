@@ -18,7 +18,6 @@ from btcpay.cli.migrate import migrated
 from btcpay.cli.setup.answers import Talk, refuse, worth_writing
 from btcpay.cli.setup.owner import show_way_in, with_account
 from btcpay.health.doctor.run import examine
-from btcpay.health.state import GREEN, RED
 from btcpay.merchants import keys
 from btcpay.merchants.account import SCRIPT_TYPES
 from btcpay.merchants.sessions import login_url, sessions_of
@@ -27,6 +26,7 @@ from btcpay.settings.settings import PREFIX, Settings, read
 from btcpay.setup import env_lines, places, units
 from btcpay.setup.questions import QUESTIONS, folder_of
 from btcpay.values.errors import CommandError
+from btcpay.values.finding import GREEN, RED
 from btcpay.values.networks import NETWORKS
 from btcpay.values.times import utc_now
 from storage.queries import merchants

@@ -2,10 +2,9 @@
 
 from peewee import DatabaseError, PeeweeException
 
-from btcpay.health.doctor.finding import Finding
-from btcpay.health.state import GREEN, RED
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import DatabaseNotReady
+from btcpay.values.finding import GREEN, RED, Finding
 from storage import versions
 from storage.database import Database, in_one_line, open_database, place_of, sqlite_path
 from storage.faults import as_peewee_errors

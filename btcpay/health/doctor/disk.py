@@ -5,8 +5,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from btcpay.health.doctor.finding import Finding, Shop
-from btcpay.health.state import GREEN, RED, YELLOW
+from btcpay.health.doctor.shop import Shop
+from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from storage.database import sqlite_path
 
 # Below the first a restore may lack room for two more copies. Below the second SQLite soon cannot

@@ -10,13 +10,13 @@ from btcpay.chain.explorers.esplora import Esplora, OtherNetwork
 from btcpay.chain.explorers.pool import Explorers, open_explorers, open_one
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import MAX_BLOCKS_BEHIND, Spent
-from btcpay.health.doctor.finding import Finding, Shop
-from btcpay.health.state import GREEN, RED, YELLOW
+from btcpay.health.doctor.shop import Shop
 from btcpay.http.clock_skew import CLOCK_OFF, time_sent
 from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.merchants.account import derive
 from btcpay.proofs.block import prove_block
 from btcpay.values.errors import ExplorerError, FetchError, ProofFailed
+from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.networks import SANDBOX_URL, Known, Network
 from btcpay.values.times import from_unix_s
 from storage import models

@@ -7,8 +7,7 @@ from statistics import median
 from urllib.parse import urlsplit
 
 from btcpay.health.doctor.explorers import OF_NETWORK, OF_SANDBOX
-from btcpay.health.doctor.finding import Finding, Shop
-from btcpay.health.state import GREEN, RED, YELLOW
+from btcpay.health.doctor.shop import Shop
 from btcpay.http import http_client
 from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.http.clock_skew import agreed_ahead, time_sent
@@ -16,6 +15,7 @@ from btcpay.prices.price import new_prices
 from btcpay.prices.tickers import MAX_DEVIATION, agree, read_price, timeout_s_of
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import FetchError
+from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.hosts import is_here
 from btcpay.values.networks import SANDBOX_URL
 from storage.database import Database

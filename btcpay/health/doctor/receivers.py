@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from btcpay.health.doctor.finding import Finding, Shop
-from btcpay.health.state import GREEN, YELLOW
+from btcpay.health.doctor.shop import Shop
 from btcpay.notify.mail.smtp import NoSession, open_session
+from btcpay.values.finding import GREEN, YELLOW, Finding
 from btcpay.values.times import from_ms, iso, to_ms
 from storage.database import Database
 from storage.queries import deliveries, receivers

@@ -4,11 +4,12 @@ import shlex
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from btcpay.health.doctor.finding import Finding, Shop
-from btcpay.health.state import GREEN, RED, YELLOW, State, state_in
+from btcpay.health.doctor.shop import Shop
+from btcpay.health.state import State, state_in
 from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.errors import BadRow
+from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.times import iso
 from btcpay.values.zones import zone_of
 from storage.database import Database

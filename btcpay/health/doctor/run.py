@@ -10,14 +10,36 @@ from pathlib import Path
 from peewee import PeeweeException
 
 from btcpay.chain.explorers.quota import Quota
-from btcpay.health.doctor import database, disk, explorers, peers, prices, receivers, records
+from btcpay.health.doctor import database, disk, explorers, prices, receivers, records
 from btcpay.health.doctor import settings as variables
-from btcpay.health.doctor.finding import Finding, Shop
-from btcpay.health.state import GREEN, RED
+from btcpay.health.doctor.shop import Shop
 from btcpay.settings.settings import Settings
+from btcpay.values.finding import GREEN, RED, Finding
 from btcpay.values.networks import Known
+from btcpay.values.parts import brought
 from storage.database import Database, in_one_line
 from storage.queries import blocks
+
+
+def parts(shop: Shop, db: Database) -> Iterator[Finding]:
+    """Each part's own."""
+    for part in brought("findings"):
+        name = part.__name__.split(".")[-2]
+        yield from _guarded(name, part.findings(shop.settings, db, shop.now()))
+
+
+# Read of the database; `totals` only with `integrity`.
+TABLE = (
+    records.merchant_count,
+    records.totals,
+    records.state,
+    records.zones,
+    records.attention,
+    records.gaps,
+    parts,
+    receivers.webhooks,
+    receivers.mail,
+)
 
 
 def examine(
@@ -41,18 +63,9 @@ def examine(
     yield from disk.modes(shop)
     yield from disk.free_space(shop)
     if db:
-        for part in (
-            records.merchant_count,
-            *((records.totals,) if integrity else ()),
-            records.state,
-            records.zones,
-            records.attention,
-            records.gaps,
-            peers.peers,
-            receivers.webhooks,
-            receivers.mail,
-        ):
-            yield from _guarded(part.__name__, part(shop, db))
+        for look in TABLE:
+            if integrity or look is not records.totals:
+                yield from _guarded(look.__name__, look(shop, db))
     answers = _guarded("explorers", _outside(shop, db if found.colour == GREEN else None))
     for finding in chain(answers, prices.findings(shop)):
         yield replace(finding, is_outside=True)

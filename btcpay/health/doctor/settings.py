@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from btcpay.health.doctor.finding import Finding, Shop
-from btcpay.health.state import GREEN, RED, YELLOW
+from btcpay.health.doctor.shop import Shop
 from btcpay.settings import env_file
 from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, is_said, strange_names
+from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.hosts import is_here
 
 OTHER_PROXIES = ("http_proxy", "https_proxy", "all_proxy")  # what curl reads

@@ -9,14 +9,11 @@ from flask import Response, current_app, request
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.values.errors import RateLimited
-from btcpay.values.ids import is_id
 from btcpay.values.money import btc_text
 from btcpay.values.times import iso_ms
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.pages import assets, languages
-from btcpay.web.rate_limits import LOOKS, VISITS
 from btcpay.web.service import Service
-from btcpay.web.visitors import counted_as
 from storage.queries import merchants
 
 STYLE, SCRIPT, ICON = "pages.css", "pages.js", "icon.svg"
@@ -92,23 +89,6 @@ class Pages:
     def icon(self, file: str = ICON) -> str:
         """The service's own, relative to the page that is asked for."""
         return to_root() + assets.address(file)
-
-    def visitor(self) -> str | None:
-        """In whose window the request counts; None where addresses mean nothing."""
-        counts = self._service.settings.visitor_addresses
-        return counted_as(request.remote_addr) if counts else None
-
-    def admit(self) -> None:
-        """Counts a visit, of an invoice and of the visitor; files are free. Raises RateLimited."""
-        looked_at = (request.view_args or {}).get("id")
-        if looked_at is None:
-            return
-        visitor, now = self.visitor(), self._service.now()
-        if is_id("inv", looked_at):
-            key = f"{visitor or ''} {looked_at}"
-            self._service.limiter.hit(LOOKS, key).require_allowed(now)
-        if visitor:
-            self._service.limiter.hit(VISITS, visitor).require_allowed(now)
 
     def failed(self, error: Exception, brand: merchants.Shown | None = None) -> Response:
         """What went wrong: JSON when the script asks, otherwise a page."""

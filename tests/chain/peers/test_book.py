@@ -10,10 +10,9 @@ from tunnels import Socks
 
 from btcpay.chain.peers import book
 from btcpay.chain.peers.connection import Connection
-from btcpay.chain.peers.pool import open_peers
-from btcpay.health.doctor.finding import Shop as Examined
-from btcpay.health.doctor.peers import peers as examined
-from btcpay.health.state import GREEN, RED, YELLOW
+from btcpay.chain.peers.findings import findings
+from btcpay.chain.peers.source import Nodes
+from btcpay.values.finding import GREEN, RED, YELLOW
 from btcpay.values.networks import AUTO, NETWORKS
 from storage.queries.totals import peers
 
@@ -116,15 +115,14 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
     with FakePeer(chain, lambda: till.now) as good, FakePeer(chain, lambda: till.now, lies) as bad:
         places = (bad.place, good.place)
         checker = till.checker(peers=places)
-        now = till.clock()
+        kind = Nodes(checker.settings, db, till.clock)
         for _ in range(2):
-            over = replace(checker, peers=open_peers(checker.settings, db, now))
-            assert over.run().complete
+            assert replace(checker, sources=kind.open()).run().complete
             till.mine()
         found = {row.place: row for row in db.rows(peers.ALL)}
         assert found[good.place].height == len(chain()) - 2
         assert found[good.place].left_until is None
-        assert [one.host for one in open_peers(checker.settings, db, now).all] == [good.place]
+        assert [one.host for one in kind.open().all] == [good.place]
         assert found[bad.place].left_until
 
 
@@ -133,8 +131,7 @@ def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(
 
     def said(*wanted):
         settings = replace(till.settings, peers=wanted or places)
-        shop = Examined(settings, {}, till.clock, lambda _: 0)
-        return [(one.colour, one.sentence) for one in examined(shop, db)]
+        return [(one.colour, one.sentence) for one in findings(settings, db, till.clock())]
 
     silent = (GREEN, "the last check did not listen")
     assert said() == [*[(YELLOW, "has not answered any check")] * 2, silent]

@@ -12,7 +12,7 @@ from fake_peer import Bad, FakePeer, chain_of, false_block, headers_body, honest
 from rival import Rival
 
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.peers.pool import Peers
+from btcpay.chain.peers.source import Peers
 from btcpay.http import http_client
 from btcpay.proofs.document import check_document
 from storage.queries import blocks, payments
@@ -46,10 +46,10 @@ def check(till, *peers):
     db, network = till.shop.service.db, till.settings.network
     places = tuple(peer.place for peer in peers)
     nobody = Explorers(network, (), http_client.Session())
-    checker = till.checker(explorers=nobody, peers=places)
-    settings = replace(checker.settings, explorers=())
-    over = Hasty(network, places, db.close, lambda _: None)
-    checker = replace(checker, settings=settings, peers=over)
+    checker = till.checker(explorers=nobody)
+    settings = replace(checker.settings, explorers=(), peers=places)
+    over = Hasty(settings, db, till.clock, lambda _: None)
+    checker = replace(checker, settings=settings, sources=over)
     report = checker.run()
     checker.finish(report)
     assert till.liar.asked == []

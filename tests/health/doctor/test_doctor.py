@@ -17,9 +17,9 @@ from findings import PLENTY, found
 from btcpay.health.doctor.disk import free_space, is_its_own, modes
 from btcpay.health.doctor.explorers import Probe, judge_tip
 from btcpay.health.doctor.explorers import clock as clock_findings
-from btcpay.health.doctor.finding import Shop
 from btcpay.health.doctor.records import gaps, totals
 from btcpay.health.doctor.settings import findings, masked
+from btcpay.health.doctor.shop import Shop
 from btcpay.merchants.account import derive
 from btcpay.settings import settings
 from btcpay.values.networks import NETWORKS

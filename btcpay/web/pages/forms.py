@@ -1,4 +1,4 @@
-"""The amount that somebody typed, in a currency: what it says, or a sentence about what to type."""
+"""Forms: a random text of their own each, the amount that somebody typed, why nothing was made."""
 
 import re
 import unicodedata
@@ -6,9 +6,11 @@ from decimal import Decimal
 
 from btcpay.languages import formats
 from btcpay.values.currencies import places_of, rounded
-from btcpay.values.errors import InvalidRequest
+from btcpay.values.errors import InvalidRequest, PriceUnavailable, TooLittle, TooMuch
+from btcpay.values.ids import ID_CHARACTERS, random_base62
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
+from schemas.requests import MAX_USD
 
 # Three decimals only after a zero: `1.000` and `1,000` are a dollar to some, a thousand to others.
 # Where there are three, they stand after a point.
@@ -30,6 +32,29 @@ _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 class AmountRefused(InvalidRequest):
     """Why, in the language of the request."""
+
+
+def new_form() -> str:
+    """A random text: each time that a form is shown has its own."""
+    return random_base62(ID_CHARACTERS)
+
+
+def said(refused: Exception) -> str:
+    """What a form says of what it could not make, in the language of the request."""
+    if isinstance(refused, PriceUnavailable):
+        return gettext(
+            "The exchange rate is not available right now, so nothing was created."
+            " Please try again in a minute."
+        )
+    if isinstance(refused, TooMuch):
+        high = formats.money(Decimal(MAX_USD), "USD", languages.current())
+        return gettext("Enter an amount above 0 and up to %(high)s.", high=high)
+    if isinstance(refused, TooLittle):
+        least = formats.money(refused.least, refused.currency, languages.current())
+        return gettext(
+            "Wallets cannot send such a small amount. Enter at least %(least)s.", least=least
+        )
+    return str(refused)
 
 
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:

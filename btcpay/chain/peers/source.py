@@ -1,34 +1,38 @@
-"""The peers of a run, opened here alone: asked all at once, or one after another."""
+"""Nodes of the network as a kind of source: asked all at once or in turn, and listened to."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 
+from btcpay.chain.kinds import Kind
 from btcpay.chain.peers import book
+from btcpay.chain.peers.listener import Listener
 from btcpay.chain.peers.peer import Peer
 from btcpay.chain.pool import Place, Pool
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ProofFailed
-from btcpay.values.networks import AUTO, Network
+from btcpay.values.networks import AUTO
 from storage.database import Database
 
 
 class Peers(Pool[Peer]):
-    """`after` is called at the end of each question's thread; `liars` have shown what is not so."""
+    """`liars` have shown what is not so."""
 
     most_at_once = 4  # blocks of 4 MB are held, each with what is read from it
+    announces = True
 
     def __init__(
         self,
-        network: Network,
-        places: Sequence[str],
-        after: Callable[[], None],
+        settings: Settings,
+        db: Database,
+        now: Callable[[], datetime],
         pause: Callable[[float], None] = time.sleep,
-        proxy: str = "",
     ) -> None:
+        network, proxy = settings.network, settings.proxy
+        places = book.chosen(db, settings, now())
         super().__init__(
             lambda skew: [Peer(network, place, skew.on_time, proxy) for place in places],
-            after,
+            db.close,
             pause,
         )
         self.liars: set[Peer] = set()
@@ -43,7 +47,7 @@ class Peers(Pool[Peer]):
             peer.close()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """At the end of a run: who was good, and who is left for a day."""
+        """Who was good, and who is left for a day."""
         is_online = any(peer.has_answered for peer in self.all)
         is_auto = settings.peers == (AUTO,)
         for peer in self.all:
@@ -54,9 +58,16 @@ class Peers(Pool[Peer]):
                 book.note_good(db, peer.host, peer.shown_height, now)
 
 
-def open_peers(settings: Settings, db: Database, now: datetime) -> Peers | None:
-    """None where no peer is set."""
-    if not settings.peers:
-        return None
-    places = book.chosen(db, settings, now)
-    return Peers(settings.network, places, db.close, proxy=settings.proxy)
+class Nodes(Kind):
+    def open(self) -> Peers:
+        return Peers(self.settings, self.db, self.now)
+
+    def listener(self) -> Listener:
+        def choose() -> list[str]:
+            return book.chosen(self.db, self.settings, self.now())
+
+        return Listener(self.settings.network, choose, self.now, self.settings.proxy)
+
+
+def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Kind | None:
+    return Nodes(settings, db, now) if settings.peers else None

@@ -1,10 +1,10 @@
 """Nodes of the network: when each last answered in a check, how far it was; who listens to them."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from btcpay.health.doctor.finding import Finding, Shop
-from btcpay.health.state import GREEN, RED, YELLOW
+from btcpay.settings.settings import Settings
+from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.networks import AUTO
 from btcpay.values.times import iso_ms, to_ms
 from storage.database import Database
@@ -18,9 +18,9 @@ REMEDY = "check that it runs and can be reached, or name another one in BTCPAY_P
 KNOWN = timedelta(days=1)  # with `auto`: who was good before is none of ours any more
 
 
-def peers(shop: Shop, db: Database) -> Iterator[Finding]:
+def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
     """What the last checks noted: nobody is asked. Red: none answers any more, nothing is paid."""
-    wanted, now = shop.settings.peers, shop.now()
+    wanted = settings.peers
     if not wanted:
         return
     rows = {row.place: row for row in db.rows(ALL)}
@@ -51,7 +51,7 @@ def peers(shop: Shop, db: Database) -> Iterator[Finding]:
     if meta.get(db, meta.Key.LISTENS):
         yield Finding("listening", GREEN, "the check stays, and listens while a page is open")
     else:
-        colour = GREEN if shop.settings.explorers else YELLOW  # which show what waits
+        colour = GREEN if settings.explorers else YELLOW  # which show what waits
         yield Finding(
             "listening", colour, "the last check did not listen", "`btcpay check --watch`"
         )

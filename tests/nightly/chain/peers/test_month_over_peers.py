@@ -7,7 +7,7 @@ from fake_peer import FakePeer, chain_of
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.peers import peer as peers_own
-from btcpay.chain.peers.pool import Peers
+from btcpay.chain.peers.source import Peers
 from btcpay.check import read, run
 from btcpay.http import http_client
 from storage.queries import blocks
@@ -26,8 +26,8 @@ def test_a_month_of_blocks_is_read_in_one_run(till, monkeypatch):
         def check():
             checker = till.checker(explorers=Explorers(network, (), http_client.Session()))
             settings = replace(checker.settings, explorers=(), peers=(peer.place,))
-            peers = Peers(network, [peer.place], db.close)
-            return replace(checker, settings=settings, peers=peers).run()
+            peers = Peers(settings, db, till.clock)
+            return replace(checker, settings=settings, sources=peers).run()
 
         invoice = till.shop.invoice()
         assert check().complete

@@ -1,12 +1,18 @@
 """A finding: what was examined, its colour, one line about it, and what helps."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
+from enum import StrEnum
 
-from btcpay.health.state import Colour
-from btcpay.settings.settings import Settings
+
+class Colour(StrEnum):
+    """How well a part is: red when a sale or its payment suffers, yellow when it soon may."""
+
+    GREEN = "green"
+    YELLOW = "yellow"
+    RED = "red"
+
+
+GREEN, YELLOW, RED = Colour
 
 
 @dataclass(frozen=True)
@@ -23,13 +29,3 @@ class Finding:
     remedy: str = ""
     brief: str = field(default="", compare=False)
     is_outside: bool = field(default=False, compare=False)
-
-
-@dataclass(frozen=True)
-class Shop:
-    """The shop to examine; `now` reads the clock, `free_bytes` the disk of a folder."""
-
-    settings: Settings
-    environ: Mapping[str, str]
-    now: Callable[[], datetime]
-    free_bytes: Callable[[Path], int]

@@ -1,0 +1,50 @@
+"""The interface under /api/v1: its operations, its description, how it lets in and answers."""
+
+import functools
+from collections.abc import Callable, Mapping
+
+from flask import Blueprint, Response, g, request
+
+from btcpay.api import openapi
+from btcpay.api.bearer import key_of
+from btcpay.api.call import Call
+from btcpay.api.operation import ROOT, Operation
+from btcpay.values.errors import Forbidden
+from btcpay.web import ignored_fields
+from btcpay.web.admission import door, of_caller, show_window
+from btcpay.web.application import add_path, refuse_others
+from btcpay.web.errors import as_api_error, error_response
+from btcpay.web.rate_limits import READS, WRITES
+from btcpay.web.service import Service
+
+
+def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprint:
+    """The key comes first on every path below the root but the description's."""
+    interface = Blueprint("api", __name__, url_prefix=ROOT)
+    interface.after_request(lambda response: show_window(service, ignored_fields.show(response)))
+    interface.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
+    document = functools.cache(lambda: openapi.document(service.settings, operations))
+    add_path(interface, "/openapi.json", document, "openapi")
+    refuse_others(interface, "/openapi.json")
+    keyed = Blueprint("operations", __name__)
+    keyed.before_request(door(service, of_caller(READS, WRITES), lambda: key_of(service)))
+    for name, operation in operations.items():
+        add_path(keyed, operation.path, _view(service, name, operation), name, operation.method)
+    paths = {operation.path: None for operation in operations.values()}
+    refuse_others(keyed, *paths, "", "/<rest:rest>")
+    interface.register_blueprint(keyed)
+    return interface
+
+
+def _view(service: Service, name: str, operation: Operation) -> Callable[..., Response]:
+    """The operation's own view gets a Call, then the path's values."""
+    reads = operation.accepts().fields if operation.accepts and operation.method == "GET" else ()
+
+    def view(**path_values: str) -> Response:
+        if operation.scope == "write" and not g.caller.may_write:
+            raise Forbidden("this API key is read-only; the operation needs a write key")
+        if request.query_string:
+            ignored_fields.note(request.args, reads)
+        return operation.view(Call(service, g.caller, name), **path_values)
+
+    return view

@@ -1,0 +1,77 @@
+"""A full node as a peer: payments found, reorganised, proven and announced by its own protocol."""
+
+from dataclasses import replace
+
+import pytest
+from builders import until
+from node_till import open_chain, open_node_till
+from node_walk import run
+
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.peers.listener import Listener
+from btcpay.chain.peers.source import Nodes
+from btcpay.check.listening import Listening
+from btcpay.check.report import Report
+from btcpay.http import http_client
+
+
+@pytest.fixture(scope="module")
+def chain():
+    with open_chain() as opened:
+        yield opened
+
+
+@pytest.fixture
+def till(tmp_path, ticker, chain):
+    with open_node_till(tmp_path, ticker, chain) as opened:
+        yield opened
+
+
+def check_over_peers(till):
+    """A run that asks the node by Bitcoin's own protocol, and no explorer."""
+    db, network = till.shop.service.db, till.settings.network
+    nobody = Explorers(network, (), http_client.Session())
+    checker = till.checker(explorers=nobody)
+    settings = replace(checker.settings, explorers=(), peers=(till.node.place,))
+    sources = Nodes(settings, db, till.clock).open()
+    return replace(checker, settings=settings, sources=sources).run()
+
+
+def test_a_payment_is_found_reorganised_and_proven_by_the_nodes_own_protocol(till):
+    till.mine()  # bcoin shows no headers before its tip is one of the day
+    invoice = till.shop.invoice()
+    assert check_over_peers(till).complete
+    txid = till.pay(invoice)
+    till.mine()
+    assert check_over_peers(till).changed == {invoice["id"]: "paid"}
+    assert till.proof(invoice).txid == txid
+    raw = till.node.transaction(txid).raw
+    till.mine()
+    block_hash = till.node.reorganise(2, instead=[raw])[0]
+    assert check_over_peers(till).changed == {invoice["id"]: "paid"}
+    assert till.proof(invoice).block_hash == block_hash
+    assert till.balance() == (invoice["amount_sats"],) * 2
+
+
+def test_a_payment_is_seen_as_the_node_announces_it(till):
+    till.mine()
+    invoice, part_sats = till.shop.invoice(), 5_000
+    till.open_page(invoice)
+    listener = Listener(till.settings.network, lambda: [till.node.place], till.clock)
+    listening = Listening(till.shop.service.db, till.settings, listener, till.clock)
+    assert not listening.has_news()
+    # What is sent before the node has greeted is announced to nobody.
+    until(lambda: till.pay(invoice, part_sats) and listening.has_news(), "a part", every_s=1)
+    listening.apply(Report())
+    listener.listen(False)
+    status, received_sats, unconfirmed_sats = till.state(invoice)
+    assert (status, received_sats) == ("open", unconfirmed_sats)
+    assert received_sats and received_sats % part_sats == 0
+    till.mine()
+    till.check()
+    assert till.kinds(invoice)[0] == "seen"
+
+
+def test_after_every_step_of_a_walk_the_shop_has_what_the_nodes_index_says(tmp_path, ticker):
+    over = run(tmp_path, ticker, 2, 6, lambda node: {"BTCPAY_PEERS": node.place})
+    assert over.orders
