@@ -15,7 +15,7 @@ from storage.postgres import open_pool
 from storage.sqlite import Sqlite, refuse_old_library
 from storage.statement import Statement, Typed
 from storage.turns import Places, Turn
-from storage.values import Values
+from storage.values import Values as Values
 
 # WAL: readers go on beside the one writer. FULL: a commit that is lost after its answer went out
 # would hand out an address twice. 10 s: a check may hold the lock.

@@ -10,8 +10,8 @@ import orjson
 from btcpay.values.errors import Conflict, InvalidRequest
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from storage import models
 from storage.database import Database
+from storage.models import IdempotencyKey
 from storage.queries import idempotency
 
 HOLD = timedelta(seconds=60)  # a live request has ended by then: a price takes 3 s, a lock 10 s
@@ -97,13 +97,13 @@ def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | N
     raise Conflict(_STILL)  # another one was faster
 
 
-def _is_free(held: models.IdempotencyKey, now: datetime) -> bool:
+def _is_free(held: IdempotencyKey, now: datetime) -> bool:
     """Whether the holder is gone; also when the clock stepped back."""
     age_ms = abs(to_ms(now) - held.locked_at)
     return held.response is None and age_ms >= HOLD // timedelta(milliseconds=1)
 
 
-def _answer_of(held: models.IdempotencyKey, subject: Subject) -> str:
+def _answer_of(held: IdempotencyKey, subject: Subject) -> str:
     if held.body_sha256 != subject.body_sha256:
         raise Conflict("this Idempotency-Key was used with a different body")
     if held.response is None:

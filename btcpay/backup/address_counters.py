@@ -20,8 +20,8 @@ from btcpay.merchants.sessions import end_every
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, ExplorerError
 from btcpay.values.networks import SANDBOX_PORT, SANDBOX_URL, Network
-from storage import models
 from storage.database import Database
+from storage.models import Merchant
 from storage.queries import blocks, merchants
 
 # Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
@@ -88,7 +88,7 @@ def plan(
 
 
 def _used_ahead(
-    explorers: AddressIndex, merchant: models.Merchant, network: Network, run: int
+    explorers: AddressIndex, merchant: Merchant, network: Network, run: int
 ) -> list[int]:
     """Used indexes from the counter on, up to `run` unused ones in a row. Raises ExplorerError."""
     used: list[int] = []
@@ -102,9 +102,7 @@ def _used_ahead(
     return used
 
 
-def _move(
-    db: Database, row: models.Merchant, network: Network, used: list[int], after: int
-) -> Move:
+def _move(db: Database, row: Merchant, network: Network, used: list[int], after: int) -> Move:
     parse_account(row.descriptor, network)  # refuses what is no account of this network
     first = tuple(derive(row.descriptor, n, network) for n in range(SHOWN))
     gap = gap_of_merchant(db, row, used, after)

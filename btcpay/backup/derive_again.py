@@ -9,8 +9,8 @@ from btcpay.settlement.decide import BLOCK_TIME_SLACK
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from btcpay.values.times import from_ms, to_ms
-from storage import models
 from storage.database import Database
+from storage.models import Invoice, Merchant
 from storage.queries import blocks, invoices, merchants, payments
 from storage.queries.lists import exports, keyset
 from storage.statement import changed
@@ -42,7 +42,7 @@ def derive_again(db: Database, network: Network) -> int:
     return len(wrong)
 
 
-def _derived(db: Database, network: Network) -> Iterator[tuple[models.Invoice, str]]:
+def _derived(db: Database, network: Network) -> Iterator[tuple[Invoice, str]]:
     """The invoices whose script is wrong, each with the right one, in hex."""
     for merchant in db.rows(merchants.ALL):
         for rows in keyset.pages(db, exports.INVOICES, AT_ONCE, merchant_id=merchant.id):
@@ -51,7 +51,7 @@ def _derived(db: Database, network: Network) -> Iterator[tuple[models.Invoice, s
                     yield row, script
 
 
-def _script(merchant: models.Merchant, invoice: models.Invoice, network: Network) -> str:
+def _script(merchant: Merchant, invoice: Invoice, network: Network) -> str:
     index, address = invoice.address_index, invoice.deposit_address
     where = f"nothing was changed: invoice {invoice.id} of {merchant.name}"
     try:

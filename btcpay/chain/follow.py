@@ -10,8 +10,8 @@ from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, LeftA
 from btcpay.values.errors import FetchError, Unreachable
 from btcpay.values.networks import Known, Network
 from btcpay.values.times import from_unix_s, to_ms
-from storage import models
 from storage.database import Database
+from storage.models import Block
 from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> 
     )
 
 
-def _header_of(row: models.Block) -> Header:
+def _header_of(row: Block) -> Header:
     return parse_header(bytes(row.header))
 
 
@@ -94,7 +94,7 @@ class Follower:
                 return f"{one.host} shows {ahead} blocks more, which cannot be read: {error}"
         return ""
 
-    def _top(self) -> models.Block:
+    def _top(self) -> Block:
         return self._db.only(blocks.TOP)
 
     def _locator(self) -> list[Known]:
@@ -135,14 +135,14 @@ class Follower:
             raise FetchError(f"is {top - newest} blocks behind what was proven to us")
         return newest
 
-    def _ours(self, hash: str) -> models.Block | None:
+    def _ours(self, hash: str) -> Block | None:
         return self._db.row(blocks.OF_HASH, hash=hash)
 
     def _is_heavier(self, fork: int, branch: Sequence[bytes]) -> bool:
         ours = [_header_of(row) for row in self._db.rows(blocks.ABOVE, height=fork)]
         return work_of([parse_header(raw) for raw in branch]) > work_of(ours)
 
-    def _check(self, one: BlockSource, below: models.Block, branch: Sequence[bytes]) -> None:
+    def _check(self, one: BlockSource, below: Block, branch: Sequence[bytes]) -> None:
         """Raises ProofFailed unless each header may follow the one before, or `below`."""
 
         def period_first(height: int) -> Header:

@@ -20,12 +20,11 @@ from btcpay.settlement.values import Output, Receipt, Scan
 from btcpay.values.errors import BeyondMoney
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from storage import models
-from storage.database import Database
+from storage.database import Database, Values
+from storage.models import Invoice, Payment
 from storage.queries import blocks, events, invoices, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances, days, gaps
-from storage.values import Values
 
 Proofs = Mapping[str, str]
 LONG_HISTORY = 1000  # lines of one invoice; who is sent events would be sent them all
@@ -105,10 +104,10 @@ def apply(
 def _end(
     db: Database,
     settings: Settings,
-    row: models.Invoice,
+    row: Invoice,
     outcome: Outcome,
     noted: Sequence[Change],
-    made: Sequence[models.Payment],
+    made: Sequence[Payment],
     scan: Scan,
     now: datetime,
 ) -> None:
@@ -138,11 +137,11 @@ def _noted(db: Database, invoice_id: str, changes: Sequence[Change]) -> list[Cha
     return [one for one in changes if one.after.block or not is_long]
 
 
-def _key(output: Output, row: models.Invoice) -> Values:
+def _key(output: Output, row: Invoice) -> Values:
     return {"txid": output.txid, "vout": output.vout, "invoice_id": row.id}
 
 
-def _columns(output: Output, row: models.Invoice) -> Values:
+def _columns(output: Output, row: Invoice) -> Values:
     block = output.block
     return _key(output, row) | {
         "merchant_id": row.merchant_id,
@@ -178,13 +177,8 @@ def _detail(change: Change, scan: Scan) -> dict[str, Any]:
 
 
 def _add_payment(
-    db: Database,
-    row: models.Invoice,
-    receipt: Receipt,
-    scan: Scan,
-    confirmations: int,
-    now: datetime,
-) -> models.Payment:
+    db: Database, row: Invoice, receipt: Receipt, scan: Scan, confirmations: int, now: datetime
+) -> Payment:
     payment_id, block = new_id("pay"), receipt.block
     new: Values = {
         "id": payment_id,

@@ -15,8 +15,8 @@ from btcpay.settlement.values import Verdict
 from btcpay.values.currencies import asked_of, money_text, price_of
 from btcpay.values.money import btc_shown
 from btcpay.values.times import iso_ms
-from storage import models
 from storage.database import Database
+from storage.models import Invoice, Output
 
 Lines = Iterator[tuple[str, str]]
 
@@ -64,7 +64,7 @@ def explanation(story: Story, next_look: str) -> Lines:
         yield "", f"{iso_ms(event.happened_at)} {event.kind}{facts}"
 
 
-def _asked_for(row: models.Invoice) -> Lines:
+def _asked_for(row: Invoice) -> Lines:
     amount, currency = asked_of(row)
     yield (
         "asked for",
@@ -89,7 +89,7 @@ def _part(verdict: Verdict, needed: int) -> str:
     )
 
 
-def _output(output: models.Output) -> str:
+def _output(output: Output) -> str:
     where = "waits in the mempool"
     if output.vanished_at:
         where = f"gone since {iso_ms(output.vanished_at)}: replaced or dropped"

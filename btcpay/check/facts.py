@@ -12,8 +12,8 @@ from btcpay.proofs.block import ProvenBlock
 from btcpay.proofs.document import to_document
 from btcpay.settlement.values import Block, SeenOutput
 from btcpay.values.errors import BadRow
-from storage import models
 from storage.database import Database
+from storage.models import Invoice, Output
 from storage.queries import blocks
 from storage.queries.lists import mempool_watch
 
@@ -49,7 +49,7 @@ def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dic
     return found
 
 
-def paid_by(db: Database, block: ProvenBlock) -> list[models.Invoice]:
+def paid_by(db: Database, block: ProvenBlock) -> list[Invoice]:
     """The invoices to whose addresses it pays, each with its `script`."""
     return blocks.of_scripts(db, [script.hex() for script in block.parts.paid])
 
@@ -71,13 +71,13 @@ def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, net
             facts.proofs[txid] = json.dumps(document)
 
 
-def _spent_coins(db: Database, block: ProvenBlock) -> list[models.Output]:
+def _spent_coins(db: Database, block: ProvenBlock) -> list[Output]:
     txids = {outpoint[:32] for outpoint in block.parts.spent}
     coins = blocks.coins_of(db, [txid_hex(txid) for txid in txids])
     return [coin for coin in coins if _outpoint(coin.txid, coin.vout) in block.parts.spent]
 
 
-def conflicting(db: Database, spent: Set[bytes], txids: Collection[bytes]) -> list[models.Output]:
+def conflicting(db: Database, spent: Set[bytes], txids: Collection[bytes]) -> list[Output]:
     """What waited, and an input of which is `spent` by others; `txids` are of these."""
     return [
         row
@@ -87,7 +87,7 @@ def conflicting(db: Database, spent: Set[bytes], txids: Collection[bytes]) -> li
     ]
 
 
-def _spends_what_is_spent(row: models.Output, spent: Set[bytes]) -> bool:
+def _spends_what_is_spent(row: Output, spent: Set[bytes]) -> bool:
     try:
         return is_any_spent(inputs_of(row), spent)
     except BadRow:  # a spoiled row must not keep the block from all others

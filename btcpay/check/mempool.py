@@ -15,11 +15,10 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow, ExplorerError
 from btcpay.values.networks import Network
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
-from storage import models
-from storage.database import Database, grouped
+from storage.database import Database, Values, grouped
+from storage.models import Invoice, Output
 from storage.queries import invoices
 from storage.queries.lists import mempool_watch
-from storage.values import Values
 
 AHEAD_MS = 60_000  # so much may the clocks of two machines differ
 
@@ -80,7 +79,7 @@ def asked_lately(db: Database, settings: Settings, now: datetime) -> list[Watche
     return watched_of(db, settings, now, ids)
 
 
-def _watched(row: models.Invoice, outputs: Sequence[models.Output], now: datetime) -> Watched:
+def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> Watched:
     waiting = [one for one in outputs if one.vanished_at is None and one.block_height is None]
     alive_sats = sum(one.amount_sats for one in outputs if one.vanished_at is None)
     vanished = [one.vanished_at for one in outputs if one.vanished_at is not None]
@@ -124,7 +123,7 @@ def gather(
         )
 
 
-def misses(db: Database, look: Look) -> list[models.Output]:
+def misses(db: Database, look: Look) -> list[Output]:
     """Money that waited and is not shown: is it in a block, or gone?"""
     shown = {output.outpoint for output in look.mempool.outputs}
     waiting = db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)

@@ -5,13 +5,12 @@ from collections.abc import Iterable, Sequence
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settlement.settle import Change, Outcome
-from storage import models
 from storage.models import Payment
 
 _SEEN, _VANISHED = ("seen", "seen again"), ("vanished",)
 
 
-def news_of(outcome: Outcome, made: Sequence[models.Payment], status: str) -> list[News]:
+def news_of(outcome: Outcome, made: Sequence[Payment], status: str) -> list[News]:
     """What follows from a scan, and the payments that were `made`, of an invoice of that status.
 
     What counts at once was never on its way.
@@ -28,7 +27,7 @@ def news_of(outcome: Outcome, made: Sequence[models.Payment], status: str) -> li
     return news + ([News(EventKind(f"invoice.{ended}"))] if ended != status else [])
 
 
-def undone(rows: Iterable[models.Payment], reopened: bool) -> list[News]:
+def undone(rows: Iterable[Payment], reopened: bool) -> list[News]:
     news = [_of_payment(EventKind.PAYMENT_UNDONE, row) for row in rows]
     return news + ([News(EventKind.INVOICE_REOPENED)] if reopened else [])
 
@@ -48,5 +47,5 @@ def _of_transactions(
     ]
 
 
-def _of_payment(kind: EventKind, row: models.Payment) -> News:
+def _of_payment(kind: EventKind, row: Payment) -> News:
     return News(kind, {"payment": {one.name: getattr(row, one.name) for one in Payment.PUBLIC}})

@@ -21,8 +21,8 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.times import from_ms, to_ms
-from storage import models
 from storage.database import Database
+from storage.models import Block
 from storage.queries import blocks, meta
 from storage.statement import Typed
 
@@ -91,14 +91,12 @@ class Reader:
         if errors:
             raise errors[0]
 
-    def _due(
-        self, order: Typed[models.Block], passed: Collection[str], most: int
-    ) -> list[models.Block]:
+    def _due(self, order: Typed[Block], passed: Collection[str], most: int) -> list[Block]:
         """The first ones in this order but those that this run has passed over."""
         rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + most)
         return [row for row in rows if row.hash not in passed][:most]
 
-    def _fetch(self, row: models.Block, by_turns: bool = False) -> Future[Fetched]:
+    def _fetch(self, row: Block, by_turns: bool = False) -> Future[Fetched]:
         """The block, proven, and the host that showed it."""
         hash = row.hash
 
@@ -107,22 +105,20 @@ class Reader:
 
         return in_thread(lambda: self.sources.ask(shown, by_turns))
 
-    def _pass_over(self, row: models.Block) -> None:
+    def _pass_over(self, row: Block) -> None:
         now = self.now()
         age = now - from_ms(row.mined_at)
         if age > NEW:
             pause = FIRST_PAUSE if row.not_before is None else min(age, LONGEST_PAUSE)
             self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + pause))
 
-    def _may_read(self, row: models.Block) -> bool:
+    def _may_read(self, row: Block) -> bool:
         """The newest block of all always; then while each minute has its part of the calls."""
         allowance = self.sources.allowance()
         is_newest = row.height == blocks.tip_height(self.db)
         return is_newest or allowance.minutely > allowance.per_hour / 60 / KEPT_PART
 
-    def _read(
-        self, row: models.Block, report: Report, fetched: Future[Fetched] | None = None
-    ) -> bool:
+    def _read(self, row: Block, report: Report, fetched: Future[Fetched] | None = None) -> bool:
         """Whether nothing of it has to be read again; it is asked for now unless it was."""
         block, host = (fetched or self._fetch(row)).result()
         now = self.now()
@@ -159,9 +155,7 @@ class Reader:
         report.blocks_read += 1
         return not failed
 
-    def _mark_read(
-        self, row: models.Block, block: ProvenBlock, first: int | None, now: datetime
-    ) -> bool:
+    def _mark_read(self, row: Block, block: ProvenBlock, first: int | None, now: datetime) -> bool:
         """Whether this run is the one that reads it; `first` of all is not read."""
         is_early = first is not None and first < row.height
         spends = spends_of(block) if is_early else None

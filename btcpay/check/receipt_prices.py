@@ -7,9 +7,8 @@ from decimal import Decimal
 from btcpay.prices.price import Prices
 from btcpay.settlement.values import Receipt, Scan
 from btcpay.values.currencies import value_of
-from storage.database import Database
+from storage.database import Database, Values
 from storage.queries import merchants
-from storage.values import Values
 
 # Found later than this, a receipt would get the price of another hour; none is better than that.
 RECEIPT_PRICE_AGE = timedelta(hours=1)

@@ -9,8 +9,8 @@ from btcpay.invoices.events import record
 from btcpay.invoices.update_attention import try_update
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
-from storage import models
 from storage.database import Database, Row, grouped
+from storage.models import Output, Payment
 from storage.queries import blocks, invoices, meta, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances, days, tallies
@@ -46,7 +46,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     db.run(blocks.UNREPLACE, height=height)
     paid = grouped(db.rows(blocks.PAID_ABOVE, height=height), _invoice_id)
     spent = grouped(db.rows(blocks.SPENT_ABOVE, height=height), _invoice_id)
-    taken: list[models.Payment] = []
+    taken: list[Payment] = []
     for invoice_id in paid | spent:
         merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0].merchant_id
         news: list[News] = []
@@ -61,17 +61,17 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     days.take(db, taken)
 
 
-def _invoice_id(output: models.Output) -> str:
+def _invoice_id(output: Output) -> str:
     return output.invoice_id
 
 
 def _undo_outputs(
     db: Database,
     invoice_id: str,
-    outputs: Sequence[models.Output],
+    outputs: Sequence[Output],
     height: int,
     now: datetime,
-    taken: list[models.Payment],
+    taken: list[Payment],
 ) -> list[News]:
     """Adds to `taken` the payments that were."""
     ids = dict.fromkeys(output.payment_id for output in outputs if output.payment_id)
@@ -92,11 +92,11 @@ def _undo_outputs(
     return undone(rows, any(reopened))
 
 
-def _block(output: models.Output) -> Row:
+def _block(output: Output) -> Row:
     return {"block": {"height": output.block_height, "hash": output.block_hash}}
 
 
-def _undo_payment(db: Database, payment: models.Payment, block: Row, now: datetime) -> bool:
+def _undo_payment(db: Database, payment: Payment, block: Row, now: datetime) -> bool:
     """Whether its invoice is open again."""
     invoice_id = payment.address_invoice_id
     db.run(payments.DELETE, payment_id=payment.id)

@@ -9,7 +9,7 @@ from btcpay.merchants.branding import INVOICE
 from btcpay.values.currencies import Money, asked_of, price_of, rounded, value_of
 from btcpay.values.times import to_ms
 from btcpay.web.pages.qr import qr_svg
-from storage import models
+from storage.models import Invoice
 from storage.queries import merchants
 
 BLOCK_MINUTES = 10  # on average, on every public network
@@ -94,7 +94,7 @@ def _times(snapshot: Snapshot, payable: bool) -> dict[str, Any]:
     }
 
 
-def _beside(row: models.Invoice, due: Decimal) -> Money | None:
+def _beside(row: Invoice, due: Decimal) -> Money | None:
     """What dollars were worth in the merchant's own currency when the invoice was made."""
     if row.amount is not None or row.currency == "USD":
         return None

@@ -17,7 +17,7 @@ from btcpay.web.pages.languages import gettext
 from btcpay.web.rate_limits import link_invoices
 from btcpay.web.rate_limits_memory import Window
 from btcpay.web.service import Service
-from storage import models
+from storage.models import Invoice, PaymentLink
 from storage.queries import invoices, links
 from storage.values import Values
 
@@ -43,7 +43,7 @@ class Visitor:
     next_id: str | None = None
 
 
-def pay(service: Service, link: models.PaymentLink, visitor: Visitor) -> str:
+def pay(service: Service, link: PaymentLink, visitor: Visitor) -> str:
     """The id of the invoice to pay: a new one, or what the same press has made already.
 
     The price is asked for outside the transaction. Under the link's lock it looks for the invoice
@@ -70,7 +70,7 @@ def pay(service: Service, link: models.PaymentLink, visitor: Visitor) -> str:
     return pay(service, link, visitor)
 
 
-def _asked_for(service: Service, link: models.PaymentLink, text: str) -> create.Order:
+def _asked_for(service: Service, link: PaymentLink, text: str) -> create.Order:
     """An invoice of the link's price, or of the amount in this text. Raises AmountRefused."""
     high = None
     if link.amount is not None:
@@ -89,7 +89,7 @@ def _asked_for(service: Service, link: models.PaymentLink, text: str) -> create.
 
 
 @contextmanager
-def _admitted(service: Service, link: models.PaymentLink, visitor: Visitor) -> Iterator[str | None]:
+def _admitted(service: Service, link: PaymentLink, visitor: Visitor) -> Iterator[str | None]:
     """Counts a visitor when what is inside has not failed; yields the id to give the invoice.
 
     Whoever has paid makes one more without being counted, so that a tablet on a counter serves one
@@ -107,7 +107,7 @@ def _admitted(service: Service, link: models.PaymentLink, visitor: Visitor) -> I
     _refuse_full(service, service.limiter.hit(item, visitor.address))
 
 
-def _has_paid(service: Service, link: models.PaymentLink, visitor: Visitor) -> bool:
+def _has_paid(service: Service, link: PaymentLink, visitor: Visitor) -> bool:
     """Whether money has come to this browser's last invoice, and none was made after it."""
     if visitor.last_id is None or _is_made(service, visitor.next_id):
         return False
@@ -120,7 +120,7 @@ def _is_made(service: Service, invoice_id: str | None) -> bool:
 
 
 def _made_before(
-    service: Service, link: models.PaymentLink, amount: Decimal, visitor: Visitor
+    service: Service, link: PaymentLink, amount: Decimal, visitor: Visitor
 ) -> str | None:
     """What this press has made already, of that amount and still to be paid."""
     for invoice_id in filter(None, (visitor.form_id, visitor.next_id)):
@@ -130,9 +130,7 @@ def _made_before(
     return None
 
 
-def still_to_pay(
-    service: Service, link: models.PaymentLink, invoice_id: str
-) -> models.Invoice | None:
+def still_to_pay(service: Service, link: PaymentLink, invoice_id: str) -> Invoice | None:
     """The id and the amount of an invoice of this link, if nothing has come to it yet."""
     of: Values = {"id": invoice_id, "payment_link_id": link.id, "now": to_ms(service.now())}
     return service.db.row(invoices.UNTOUCHED_OF_LINK, **of)
@@ -148,12 +146,12 @@ def _refuse_full(service: Service, window: Window) -> None:
         )
 
 
-def _refuse_inactive(link: models.PaymentLink) -> None:
+def _refuse_inactive(link: PaymentLink) -> None:
     if link.status != "active":
         raise LinkRefused(GONE, gettext("This payment link is no longer active."))
 
 
-def _refuse_crowded(service: Service, link: models.PaymentLink) -> None:
+def _refuse_crowded(service: Service, link: PaymentLink) -> None:
     """Keeps many visitors from it; called in the invoice's transaction, so that it holds."""
     now = service.now()
     of_link: Values = {

@@ -7,7 +7,7 @@ from btcpay.invoices.create import least_sats_of
 from btcpay.values.currencies import asked_of
 from btcpay.values.money import sats_for
 from btcpay.web.service import Service
-from storage import models
+from storage.models import Invoice, PaymentLink
 
 TYPED_CHARACTERS = 40  # of a wrong amount, when the form shows it again
 GONE = 410
@@ -29,11 +29,11 @@ class LinkRefused(Exception):
 
 
 def link_values(
-    link: models.PaymentLink,
+    link: PaymentLink,
     refused: LinkRefused | None,
     typed: str,
     least_sats: int | None,
-    unpaid: models.Invoice | None,
+    unpaid: Invoice | None,
 ) -> dict[str, Any]:
     """`least_sats`: what can be sent, when the price is less. `unpaid`: this browser's invoice."""
     low, high = link.min_amount, link.max_amount
@@ -53,7 +53,7 @@ def link_values(
     }
 
 
-def dust_of(service: Service, link: models.PaymentLink) -> int | None:
+def dust_of(service: Service, link: PaymentLink) -> int | None:
     """The least that can be sent, when a fixed price is less and there is a BTC price."""
     if link.amount is None:
         return None
@@ -67,7 +67,7 @@ def dust_of(service: Service, link: models.PaymentLink) -> int | None:
     return least_sats if amount_sats and amount_sats < least_sats else None
 
 
-def rate_of(service: Service, link: models.PaymentLink) -> dict[str, Any]:
+def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
     """The `price` of a bitcoin in the link's currency as text, or null.
 
     After `good_for_ms` there is no price any more.

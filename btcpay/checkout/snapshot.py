@@ -14,7 +14,7 @@ from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.values.times import iso, iso_ms, to_ms
 from btcpay.web.service import Service
-from storage import models
+from storage.models import Invoice
 from storage.queries import attentions, invoices, links
 from storage.statement import changed
 
@@ -91,13 +91,13 @@ def snapshot_of(
     )
 
 
-def is_taken_back(settings: Settings, row: models.Invoice) -> bool:
+def is_taken_back(settings: Settings, row: Invoice) -> bool:
     """Whether the whole sum was seen, and is not there any more."""
     was_covered = row.status != "canceled" and row.covered_at
     return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
 
 
-def _missing_sats(row: models.Invoice, rules: Rules) -> int:
+def _missing_sats(row: Invoice, rules: Rules) -> int:
     sums = row.status, row.amount_sats, row.received_sats
     return missing_sats(*sums, rules.tolerance_percent)
 

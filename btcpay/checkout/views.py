@@ -27,7 +27,7 @@ from btcpay.web.pages.render import Pages, kept, to_root
 from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
 from btcpay.web.visitors import is_from_another_site
-from storage import models
+from storage.models import PaymentLink
 from storage.queries import links, merchants, stores
 
 
@@ -191,14 +191,14 @@ class Checkout:
         if is_from_another_site(request.headers, self.service.settings.base_url):
             raise LinkRefused(403, message)
 
-    def _link(self, id: str) -> models.PaymentLink:
+    def _link(self, id: str) -> PaymentLink:
         row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None
         if row is None:
             raise NotFound("there is no such payment link")
         return row
 
     def _link_page(
-        self, link: models.PaymentLink, refused: LinkRefused | None = None, typed: str = ""
+        self, link: PaymentLink, refused: LinkRefused | None = None, typed: str = ""
     ) -> Response:
         brand = self.pages.brand(link.merchant_id)
         last_id = self._cookie.last(link.id)

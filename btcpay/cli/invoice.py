@@ -27,7 +27,6 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from schemas.requests import NEW_INVOICE, NEW_PRICED_INVOICE, STATUSES
 from schemas.resources import Resources
-from storage import models
 from storage.models import Payment
 from storage.queries import payments
 from storage.queries.lists import listings
@@ -140,7 +139,7 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
         click.echo(f"{heading:<11} {printable(sentence)}")
 
 
-def _all_facts(story: Story, received: list[models.Payment], next_look: str) -> dict[str, Any]:
+def _all_facts(story: Story, received: list[Payment], next_look: str) -> dict[str, Any]:
     row = story.row
     attention = {"reason": row.attention, "since_at": row.attention_since_at}
     return {

@@ -17,7 +17,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from schemas.requests import NEW_PRICED_LINK
 from schemas.resources import Resources
-from storage import models
+from storage.models import PaymentLink
 from storage.queries import links as stored_links
 from storage.queries.lists import listings
 from storage.statement import as_dict
@@ -33,7 +33,7 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
         raise click.UsageError(str(error)) from None
 
 
-def _show(shell: Shell, rows: list[models.PaymentLink], columns: str) -> None:
+def _show(shell: Shell, rows: list[PaymentLink], columns: str) -> None:
     """Suggested amounts are a list in JSON, else as they are given to the command."""
     shown = []
     for row in rows:

@@ -5,15 +5,14 @@ from collections.abc import Container, Iterator
 import orjson
 
 from btcpay.exports.payments import PAGE
-from storage import models
-from storage.database import Database, Row, grouped
+from storage.database import Database, Row, Values, grouped
+from storage.models import Invoice, Merchant, Output
 from storage.queries.lists import exports, keyset
-from storage.values import Values
 
 MAX_LENGTH = 255  # BIP329 advises wallets to keep this much
 
 
-def labels(db: Database, merchant: models.Merchant, page: int = PAGE) -> Iterator[Row]:
+def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
     """A merchant's records: for each invoice its address, then what was paid to it.
 
     A transaction that pays several invoices comes last, once, with all their labels. There is no
@@ -31,14 +30,12 @@ def labels(db: Database, merchant: models.Merchant, page: int = PAGE) -> Iterato
         yield _label("tx", txid, "; ".join(map(_text_of, invoices)))
 
 
-def label_lines(db: Database, merchant: models.Merchant) -> Iterator[str]:
+def label_lines(db: Database, merchant: Merchant) -> Iterator[str]:
     for label in labels(db, merchant):
         yield orjson.dumps(label).decode() + "\n"
 
 
-def _of_invoice(
-    row: models.Invoice, outputs: list[models.Output], shared: Container[str]
-) -> Iterator[Row]:
+def _of_invoice(row: Invoice, outputs: list[Output], shared: Container[str]) -> Iterator[Row]:
     text = _text_of(row)
     yield _label("addr", row.deposit_address, text)
     for txid in dict.fromkeys(output.txid for output in outputs):
@@ -48,7 +45,7 @@ def _of_invoice(
         yield _label("output", f"{output.txid}:{output.vout}", text)
 
 
-def _text_of(row: models.Invoice | exports.SharedTransaction) -> str:
+def _text_of(row: Invoice | exports.SharedTransaction) -> str:
     """Reference and description in one line, or the id: a label must say something."""
     return " ".join(f"{row.reference or ''} {row.description or ''}".split()) or row.id
 

@@ -12,11 +12,10 @@ from btcpay.values.currencies import value_of
 from btcpay.values.money import SATS_PER_BTC
 from btcpay.values.times import iso_ms
 from btcpay.values.zones import date_of, day_of, zone_of
-from storage import models
-from storage.database import Database, Row, grouped
+from storage.database import Database, Row, Values, grouped
+from storage.models import Merchant, Output
 from storage.queries.lists import exports, keyset
 from storage.statement import blank
-from storage.values import Values
 
 COLUMNS = (
     "day received_at recorded_at merchant invoice_id invoice_status settled reference description"
@@ -38,11 +37,7 @@ def defused(text: str) -> str:
 
 
 def received(
-    db: Database,
-    merchant: models.Merchant,
-    from_ms: int = 0,
-    before_ms: int = END,
-    page: int = PAGE,
+    db: Database, merchant: Merchant, from_ms: int = 0, before_ms: int = END, page: int = PAGE
 ) -> Iterator[Row]:
     """The merchant's payments with from_ms <= received < before_ms, oldest first, by COLUMNS."""
     of: Values = {"merchant_id": merchant.id, "before": before_ms}
@@ -57,12 +52,9 @@ def received(
 
 
 def _record(
-    merchant: models.Merchant,
-    row: exports.Received,
-    outputs: list[models.Output],
-    recorded_at: int | None,
+    merchant: Merchant, row: exports.Received, outputs: list[Output], recorded_at: int | None
 ) -> Row:
-    block = outputs[0] if outputs else blank(models.Output)
+    block = outputs[0] if outputs else blank(Output)
     # With the payment that completed the invoice alone: a sum has each tip once.
     has_tip = Decimal(row.tip or 0) and row.tx_hash == row.completed_by
     return {

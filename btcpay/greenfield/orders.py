@@ -16,7 +16,7 @@ from btcpay.values.currencies import price_of
 from btcpay.values.money import btc_shown
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
-from storage import models
+from storage.models import Invoice
 from storage.queries import invoices, payments, stores
 from storage.statement import changed
 from storage.values import Values
@@ -57,7 +57,7 @@ def list_orders(service: Service, store: stores.OfMerchant) -> list[Json]:
     return found
 
 
-def get_order(service: Service, store: stores.OfMerchant, order: models.Invoice) -> Json:
+def get_order(service: Service, store: stores.OfMerchant, order: Invoice) -> Json:
     rules, sent = rules_for(service.settings, order), json.loads(order.shop_order or "{}")
     status, additional = meaning_of(order, rules)
     expires_at = order.expires_at or 0  # a shop's order always has one
@@ -91,7 +91,7 @@ def get_order(service: Service, store: stores.OfMerchant, order: models.Invoice)
     }
 
 
-def set_metadata(service: Service, store: stores.OfMerchant, order: models.Invoice) -> Json:
+def set_metadata(service: Service, store: stores.OfMerchant, order: Invoice) -> Json:
     """Its metadata anew, and its number with them."""
     said, metadata = asked.body_of(asked.NewMetadata())
     anew: Values = {"metadata": metadata, "order_id": asked.order_id_of(said["metadata"])}
@@ -99,14 +99,14 @@ def set_metadata(service: Service, store: stores.OfMerchant, order: models.Invoi
     return get_order(service, store, changed(order, **anew))
 
 
-def archive_order(service: Service, store: stores.OfMerchant, order: models.Invoice) -> Json:
+def archive_order(service: Service, store: stores.OfMerchant, order: Invoice) -> Json:
     """Hidden from the list; its address is watched for ever all the same."""
     at = to_ms(service.now())
     service.db.run(stores.ARCHIVE, store_id=store.id, id=order.id, archived_at=at)
     return {}
 
 
-def mark_order(service: Service, store: stores.OfMerchant, order: models.Invoice) -> Json:
+def mark_order(service: Service, store: stores.OfMerchant, order: Invoice) -> Json:
     """Invalid cancels, by the rules of a cancellation. What came is a human's word: not Settled."""
     db = service.db
     said, _ = asked.body_of(asked.Mark())
@@ -118,7 +118,7 @@ def mark_order(service: Service, store: stores.OfMerchant, order: models.Invoice
     return get_order(service, store, db.only(invoices.WHOLE, id=order.id))
 
 
-def order_methods(service: Service, store: stores.OfMerchant, order: models.Invoice) -> list[Json]:
+def order_methods(service: Service, store: stores.OfMerchant, order: Invoice) -> list[Json]:
     """How it is paid, and what came."""
     percent = rules_for(service.settings, order).tolerance_percent
     outputs = service.db.rows(payments.ALIVE, invoice_id=order.id)

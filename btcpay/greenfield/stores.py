@@ -21,7 +21,7 @@ from btcpay.values.finding import GREEN
 from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
-from storage import models
+from storage.models import Receiver
 from storage.queries import merchants, receivers, stores
 
 # PrestaShop refuses what is older than 1.7.0.
@@ -107,7 +107,7 @@ def list_webhooks(service: Service, store: stores.OfMerchant) -> list[Json]:
     return [get_webhook(service, store, row) for row in rows]
 
 
-def get_webhook(service: Service, store: stores.OfMerchant, hook: models.Receiver) -> Json:
+def get_webhook(service: Service, store: stores.OfMerchant, hook: Receiver) -> Json:
     """Without its secret, which is shown once. What fails is always sent again."""
     types = json.loads(hook.kinds) if hook.kinds else []
     return {
@@ -125,19 +125,17 @@ def add_webhook(service: Service, store: stores.OfMerchant) -> Json:
     return get_webhook(service, store, row) | {"secret": row.secret}
 
 
-def change_webhook(service: Service, store: stores.OfMerchant, hook: models.Receiver) -> Json:
+def change_webhook(service: Service, store: stores.OfMerchant, hook: Receiver) -> Json:
     return get_webhook(service, store, _put(service, store, hook))
 
 
-def remove_webhook(service: Service, store: stores.OfMerchant, hook: models.Receiver) -> Json:
+def remove_webhook(service: Service, store: stores.OfMerchant, hook: Receiver) -> Json:
     """What waits for it is forgotten."""
     service.db.run(receivers.REMOVE, id=hook.id)
     return {}
 
 
-def _put(
-    service: Service, store: stores.OfMerchant, hook: models.Receiver | None
-) -> models.Receiver:
+def _put(service: Service, store: stores.OfMerchant, hook: Receiver | None) -> Receiver:
     """Stores what is asked for: as that one, else as the one of that URL, else as a new one."""
     sent, _ = asked.body_of(asked.NewWebhook())
     url, events = sent["url"], sent["authorizedEvents"]

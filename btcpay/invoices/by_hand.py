@@ -15,8 +15,8 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
-from storage import models
 from storage.database import Database
+from storage.models import Invoice
 from storage.queries import attentions, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances
@@ -104,7 +104,7 @@ def dismiss(
 @contextmanager
 def _locked(
     db: Database, settings: Settings, invoice_id: str, now: datetime, kind: EventKind | None = None
-) -> Iterator[models.Invoice]:
+) -> Iterator[Invoice]:
     """The row as it is behind the lock; afterwards attention is decided anew, and published."""
     with db.write():
         balances.lock(db, find_invoice(db, invoice_id).merchant_id)

@@ -24,8 +24,8 @@ from btcpay.values.money import CENT, SATS_PER_BTC, sats_for
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_USD
-from storage import models
 from storage.database import Database
+from storage.models import Invoice
 from storage.queries import invoices, merchants
 
 MS_PER_HOUR = 3_600_000
@@ -164,7 +164,7 @@ def worth_usd(amount: Decimal, price: Price | None) -> Decimal:
 
 def new_invoice(
     db: Database, network: Network, now: datetime, quote: Quote, id: str | None = None
-) -> models.Invoice:
+) -> Invoice:
     """Stores an invoice, publishes its event, and returns its public row.
 
     Call it inside `db.write()`: the index is taken in the transaction that stores the invoice.

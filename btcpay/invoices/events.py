@@ -6,16 +6,15 @@ from typing import Any
 
 from btcpay.values.errors import Refused
 from btcpay.values.times import to_ms
-from storage import models
-from storage.database import Database
+from storage.database import Database, Values
+from storage.models import Invoice
 from storage.queries import events, invoices
 from storage.queries.events import Kind
-from storage.values import Values
 
 
 def finish(
     db: Database,
-    row: models.Invoice,
+    row: Invoice,
     now: datetime,
     status: str,
     reason: str,

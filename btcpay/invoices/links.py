@@ -14,8 +14,8 @@ from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_AMOUNT, MAX_USD
-from storage import models
 from storage.database import Database
+from storage.models import PaymentLink
 from storage.queries import links
 from storage.statement import as_dict, blank, changed
 
@@ -29,7 +29,7 @@ def new_link(
     merchant_id: int,
     wanted: Mapping[str, Any],
     price: Price | None = None,
-) -> models.PaymentLink:
+) -> PaymentLink:
     """Stores an active link, publishes its event, and returns its row. Call it in `db.write()`.
 
     `wanted`: what the schema of create-payment-link loads, and perhaps amounts that are
@@ -48,7 +48,7 @@ def new_link(
     }
     texts: Any = {name: None if value is None else str(value) for name, value in fields.items()}
     new = blank(
-        models.PaymentLink,
+        PaymentLink,
         **texts,
         id=wanted.get("id") or new_id("lnk"),  # a form has promised one
         merchant_id=merchant_id,
@@ -61,7 +61,7 @@ def new_link(
     return row
 
 
-def bounds(link: models.PaymentLink) -> tuple[Decimal, Decimal]:
+def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:
     """The least and the greatest amount of a flexible link; 0 means anything above 0."""
     return Decimal(link.min_amount or 0), Decimal(link.max_amount or most(link.currency))
 
@@ -79,7 +79,7 @@ def read_suggested(text: str) -> list[Decimal]:
     return [Decimal(word) for word in words]
 
 
-def suggest(db: Database, link_id: str, amounts: Sequence[Decimal]) -> models.PaymentLink:
+def suggest(db: Database, link_id: str, amounts: Sequence[Decimal]) -> PaymentLink:
     """Sets the amounts that a link suggests; the link's row. Raises CommandError."""
     with db.write():
         row = _locked(db, link_id)
@@ -88,7 +88,7 @@ def suggest(db: Database, link_id: str, amounts: Sequence[Decimal]) -> models.Pa
     return row
 
 
-def _checked(amounts: Sequence[Decimal], link: models.PaymentLink) -> str | None:
+def _checked(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
     """The amounts as they are stored; None for none."""
     if not amounts:
         return None
@@ -113,7 +113,7 @@ def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
             publish_link(db, row, EventKind.PAYMENT_LINK_DEACTIVATED, now)
 
 
-def _locked(db: Database, link_id: str) -> models.PaymentLink:
+def _locked(db: Database, link_id: str) -> PaymentLink:
     row = db.row(links.LOCKED, id=link_id)
     if row is None:
         raise CommandError(f"there is no payment link {link_id!r}")

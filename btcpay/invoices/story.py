@@ -7,8 +7,8 @@ from btcpay.invoices.status import checked_ms, rules_for, verdict_on
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Verdict
 from btcpay.values.errors import CommandError
-from storage import models
 from storage.database import Database
+from storage.models import Event
 from storage.queries import attentions, events, payments
 
 
@@ -23,7 +23,7 @@ class Story:
     verdict: Verdict
     needed: int  # confirmations
     outputs: list[payments.Seen]  # vanished ones too
-    events: list[models.Event]  # the oldest first
+    events: list[Event]  # the oldest first
     checked_at: int | None  # when it was last known to be up to date
 
 

@@ -15,11 +15,10 @@ from btcpay.values.currencies import to_minor, value_of
 from btcpay.values.errors import BadRow
 from btcpay.values.money import stored_amount
 from btcpay.values.times import to_ms
-from storage import models
-from storage.database import Database
+from storage.database import Database, Values
+from storage.models import Event, Invoice
 from storage.queries import attentions, events, invoices
 from storage.queries.events import Kind
-from storage.values import Values
 
 log = logging.getLogger(__name__)
 
@@ -68,9 +67,7 @@ def try_update(
         log.exception("where invoice %s stands cannot be said: a row is spoiled", invoice_id)
 
 
-def _is_new(
-    db: Database, row: models.Invoice, reason: str, at_stake_sats: int, now: datetime
-) -> bool:
+def _is_new(db: Database, row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> bool:
     """Stores the reason and what is at stake; whether it is another reason than before."""
     before = db.row(attentions.OF_INVOICE, invoice_id=row.id)
     value = value_of(at_stake_sats, stored_amount(row.price), row.currency)
@@ -85,7 +82,7 @@ def _is_new(
     return before is None or before.reason != reason
 
 
-def _happening(event: models.Event) -> Happening | None:
+def _happening(event: Event) -> Happening | None:
     """None when a reorganisation took back an output that was no payment yet."""
     try:
         kind, detail = event.kind, json.loads(event.detail)

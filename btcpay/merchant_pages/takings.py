@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from btcpay.values.currencies import of_minor, places_of
-from storage import models
+from storage.models import MerchantDay
 
 MOST_PERCENT = 1000  # beyond that a comparison says nothing
 
@@ -48,9 +48,7 @@ class Takings:
         return of_minor(took.value_minor, self.currency)
 
 
-def takings(
-    rows: Sequence[models.MerchantDay], first: int, last: int, currency: str
-) -> list[Takings]:
+def takings(rows: Sequence[MerchantDay], first: int, last: int, currency: str) -> list[Takings]:
     """The takings of these days, and of rows before them; a day without a row took nothing.
 
     First those in the currency that the shop counts in, then those of the days in any other

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from storage import models
 from storage.database import Database
+from storage.models import Merchant
 from storage.queries.totals import gaps
 
 # A merchant is warned when so much of the wallet's limit is used: with 20, five more may go unpaid.
@@ -45,7 +45,7 @@ def gap_of(paid: Sequence[int], next_index: int, widest: int = 0) -> Gap:
 
 
 def gap_of_merchant(
-    db: Database, merchant: models.Merchant, used: Sequence[int] = (), next_index: int | None = None
+    db: Database, merchant: Merchant, used: Sequence[int] = (), next_index: int | None = None
 ) -> Gap:
     """A merchant's gap, by the payments that the service has seen, unconfirmed ones too.
 

@@ -8,8 +8,8 @@ from btcpay.values.errors import CommandError
 from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
-from storage import models
 from storage.database import Database
+from storage.models import ApiKey
 from storage.queries import keys
 
 
@@ -98,7 +98,7 @@ def has_write_key(db: Database, merchant_id: int) -> bool:
     )
 
 
-def _find(db: Database, key_id: str) -> models.ApiKey:
+def _find(db: Database, key_id: str) -> ApiKey:
     row = db.row(keys.BY_ID, id=key_id)
     if row is None:
         raise CommandError(f"there is no key {key_id!r}")

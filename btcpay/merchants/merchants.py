@@ -7,15 +7,14 @@ from peewee import IntegrityError
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.values.errors import CommandError
 from btcpay.values.times import to_ms
-from storage import models
-from storage.database import Database
+from storage.database import Database, Values
+from storage.models import Brand, Merchant, MerchantMail
 from storage.queries import merchants, receivers
 from storage.queries.totals import balances, days
 from storage.statement import as_dict, changed
-from storage.values import Values
 
 
-def find_merchant(db: Database, name: str) -> models.Merchant:
+def find_merchant(db: Database, name: str) -> Merchant:
     """The merchant of that name. Raises CommandError when there is none."""
     row = db.row(merchants.BY_NAME, name=name)
     if row is None:
@@ -38,7 +37,7 @@ def refuse_taken(db: Database, account: Descriptor) -> None:
         )
 
 
-def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) -> models.Merchant:
+def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) -> Merchant:
     """Stores a merchant with its empty balance; returns the whole row.
 
     Raises CommandError for a name or a key that another one has.
@@ -62,7 +61,7 @@ def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) ->
     return row
 
 
-def set_brand(db: Database, merchant_id: int, change: Values, clear: bool = False) -> models.Brand:
+def set_brand(db: Database, merchant_id: int, change: Values, clear: bool = False) -> Brand:
     """Changes columns of a merchant's brand, such as `branding.checked` made; the whole row.
 
     `clear` forgets how its pages looked before. With neither, nothing is written.
@@ -89,7 +88,7 @@ def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
         db.run(merchants.SET_TIMEZONE, id=merchant_id, timezone=timezone)
 
 
-def set_mail(db: Database, merchant_id: int, change: Values, now: datetime) -> models.MerchantMail:
+def set_mail(db: Database, merchant_id: int, change: Values, now: datetime) -> MerchantMail:
     """Changes where a merchant gets mail; the whole row. Without a change nothing is written."""
     with db.write():
         row = db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL

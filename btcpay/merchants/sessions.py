@@ -11,8 +11,8 @@ from btcpay.merchants.keys import sha256_of
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, is_id, new_id, random_base62
 from btcpay.values.times import to_ms
-from storage import models
 from storage.database import Database
+from storage.models import MerchantSession
 from storage.queries import sessions
 
 LINK_LIFE = timedelta(minutes=10)
@@ -97,7 +97,7 @@ def session_of(db: Database, secret: str, now: datetime) -> Session | None:
     return Session(**{name: getattr(row, name) for name in Session._fields}) if row else None
 
 
-def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[models.MerchantSession]:
+def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantSession]:
     """The merchant's sessions, the newest first: id, browser, created_at, last_used_at."""
     return db.rows(sessions.OF_MERCHANT, merchant_id=merchant_id, used_after=to_ms(now - LIFE))
 

@@ -7,9 +7,8 @@ from btcpay.merchants.branding import checked_url
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from storage.database import Database
+from storage.database import Database, Values
 from storage.queries import stores
-from storage.values import Values
 
 _PORTS = {"http": 80, "https": 443}
 _READ = "canviewinvoices cancreateinvoice"

@@ -10,11 +10,11 @@ from datetime import datetime
 from btcpay.http.http_client import Session
 from btcpay.notify.read import Event
 from btcpay.notify.retries import Answer
-from storage import models
+from storage.models import Receiver
 
 
 def send(
-    _session: Session, receiver: models.Receiver, event: Event, _at: datetime, timeout_s: float
+    _session: Session, receiver: Receiver, event: Event, _at: datetime, timeout_s: float
 ) -> Answer:
     """Status 0 takes the event. The program gets nothing of our environment, and no shell."""
     environ = {

@@ -19,8 +19,8 @@ from btcpay.notify.retries import Answer
 from btcpay.notify.standard_webhook import post
 from btcpay.settlement.decide import missing_sats
 from btcpay.settlement.values import Rules
-from storage import models
 from storage.database import Database
+from storage.models import Invoice, Receiver
 from storage.queries import deliveries, stores
 
 # Each status, and that of ours which an invoice has that is called so.
@@ -38,7 +38,7 @@ WEBHOOKS = (
 Said = list[tuple[str, dict[str, Any]]]
 
 
-def meaning_of(row: models.Invoice, rules: Rules) -> tuple[str, str]:
+def meaning_of(row: Invoice, rules: Rules) -> tuple[str, str]:
     """Status and additional status.
 
     It is paid late when all that confirmed is enough: OpenCart completes such an order by itself.
@@ -59,7 +59,7 @@ def meaning_of(row: models.Invoice, rules: Rules) -> tuple[str, str]:
     return "Processing", "PaidOver" if received_sats > amount_sats else "None"
 
 
-def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: models.Invoice | None) -> Said:
+def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: Invoice | None) -> Said:
     """The webhooks of an event, in order, each with what it says beside its names.
 
     Which ones follows from `state` alone, what publish() stores of it; `invoice`: its row now.
@@ -88,9 +88,7 @@ def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: models.Invoi
     return said.get(kind, [])
 
 
-def in_greenfield(
-    db: Database, receiver: models.Receiver, row: deliveries.Due, event: Event
-) -> Event:
+def in_greenfield(db: Database, receiver: Receiver, row: deliveries.Due, event: Event) -> Event:
     """The event of a delivery with what a plug-in is sent as its data. Raises BadRow.
 
     Of the metadata what is still kept.
@@ -119,7 +117,7 @@ def signature(secret: str, body: bytes) -> str:
 
 
 def send(
-    session: Session, receiver: models.Receiver, event: Event, _at: datetime, timeout_s: float
+    session: Session, receiver: Receiver, event: Event, _at: datetime, timeout_s: float
 ) -> Answer:
     """One attempt; what goes wrong is an answer too. 2xx takes it."""
     body = orjson.dumps(event.data)

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from btcpay.notify.retries import Answer
-from storage import models
+from storage.models import Receiver
 from storage.queries import deliveries
 
 # In a run, of a receiver that takes others: an event that it never takes stops none behind it.
@@ -19,9 +19,9 @@ class Lane:
     and no other lane.
     """
 
-    receivers: list[models.Receiver]
+    receivers: list[Receiver]
     at_once: int
-    rows: deque[tuple[models.Receiver, deliveries.Due]] = field(default_factory=deque)
+    rows: deque[tuple[Receiver, deliveries.Due]] = field(default_factory=deque)
     tried: set[tuple[str, str]] = field(default_factory=set)
     failures: int = 0
     has_taken: bool = False

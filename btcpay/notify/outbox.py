@@ -19,8 +19,8 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from schemas.resources import Resources
-from storage import models
 from storage.database import Database
+from storage.models import Receiver
 from storage.queries import deliveries, events, receivers
 
 log = logging.getLogger(__name__)
@@ -39,14 +39,14 @@ SENDS = {
 }
 
 # Makes one attempt to send a receiver an event, at that time.
-Send = Callable[[models.Receiver, Event, datetime], Answer]
+Send = Callable[[Receiver, Event, datetime], Answer]
 
 
 def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
     """What sends over the network or to a program, with connections that are kept."""
     session = Session(MOST_OF_ONE, settings.proxy)
 
-    def send(receiver: models.Receiver, event: Event, at: datetime) -> Answer:
+    def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
         return SENDS[receiver.transport](session, receiver, event, at, timeout_s)
 
     return send
@@ -58,7 +58,7 @@ class Delivered:
     failed: int = 0
 
 
-_Answers = queue.SimpleQueue[tuple[Lane, models.Receiver, deliveries.Due, Answer]]
+_Answers = queue.SimpleQueue[tuple[Lane, Receiver, deliveries.Due, Answer]]
 
 
 class Outbox:
@@ -81,7 +81,7 @@ class Outbox:
         server, sender = self._settings.smtp_url, self._settings.mail_from
         url = self._settings.base_url
         self._mail = Mail(self._db, url, server, sender) if server and sender else None
-        self._in_flight: list[tuple[Lane, models.Receiver, deliveries.Due]] = []
+        self._in_flight: list[tuple[Lane, Receiver, deliveries.Due]] = []
         events.number_new(self._db)
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
         if self._mail:
@@ -125,7 +125,7 @@ class Outbox:
             return False
         return busy.count(lane) < lane.allowed and len(busy) < MOST_AT_ONCE
 
-    def _next(self, lane: Lane) -> tuple[models.Receiver, deliveries.Due] | None:
+    def _next(self, lane: Lane) -> tuple[Receiver, deliveries.Due] | None:
         """What is due; once a receiver that failed takes something, all that waits, oldest first.
 
         From one that fails one attempt each half hour, whether one is due or not.
@@ -137,12 +137,12 @@ class Outbox:
             lane.rows.extend((receiver, row) for row in found if _key(row) not in lane.tried)
         return lane.rows.popleft() if lane.rows else None
 
-    def _until_ms(self, receiver: models.Receiver) -> int:
+    def _until_ms(self, receiver: Receiver) -> int:
         now, failed_at = self._now(), receiver.failed_at
         is_probed = failed_at is not None and now - from_ms(failed_at) >= PROBE_AFTER
         return FOR_EVER_MS if is_probed else to_ms(now)
 
-    def _attempt(self, lane: Lane, receiver: models.Receiver, row: deliveries.Due) -> None:
+    def _attempt(self, lane: Lane, receiver: Receiver, row: deliveries.Due) -> None:
         lane.tried.add(_key(row))
         try:
             send = self._prepared(receiver, row)
@@ -163,9 +163,7 @@ class Outbox:
 
         threading.Thread(target=attempt, daemon=True).start()
 
-    def _prepared(
-        self, receiver: models.Receiver, row: deliveries.Due
-    ) -> Callable[[], Answer] | None:
+    def _prepared(self, receiver: Receiver, row: deliveries.Due) -> Callable[[], Answer] | None:
         now = self._now()
         if self._mail and receiver.transport in receivers.MAILS:
             return self._mail.prepare(receiver, row, now)
@@ -190,7 +188,7 @@ class Outbox:
         return held == 1
 
     def _on_answer(
-        self, lane: Lane, receiver: models.Receiver, row: deliveries.Due, answer: Answer
+        self, lane: Lane, receiver: Receiver, row: deliveries.Due, answer: Answer
     ) -> None:
         self._in_flight.remove((lane, receiver, row))
         lane.learn(answer, note(self._db, receiver, row, answer, self._now()))

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from btcpay.notify.retries import PROBE_AFTER, Answer, next_try, why_disabled
 from btcpay.values.times import from_ms, to_ms
-from storage import models
 from storage.database import Database
+from storage.models import Receiver
 from storage.queries import deliveries, receivers
 from storage.queries.totals import tallies
 
@@ -17,7 +17,7 @@ HELD_MS = 60_000
 
 
 def note(
-    db: Database, receiver: models.Receiver, row: deliveries.Due, answer: Answer, now: datetime
+    db: Database, receiver: Receiver, row: deliveries.Due, answer: Answer, now: datetime
 ) -> bool:
     """Writes it, unless somebody else has tried meanwhile; whether the receiver is disabled."""
     first_at = from_ms(row.first_at) if row.first_at is not None else now
@@ -51,7 +51,7 @@ def note(
     return False
 
 
-def _is_dead(receiver: models.Receiver, first_at: datetime) -> bool:
+def _is_dead(receiver: Receiver, first_at: datetime) -> bool:
     """Whether nothing else was taken either since that attempt."""
     since_ms = receiver.failing_since
     return since_ms is not None and since_ms <= to_ms(first_at)

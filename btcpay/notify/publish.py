@@ -12,10 +12,9 @@ from btcpay.notify.greenfield import webhooks_of
 from btcpay.notify.kinds import EventKind
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from storage import models
-from storage.database import Database
+from storage.database import Database, Values
+from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
 from storage.queries import deliveries, events, receivers
-from storage.values import Values
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,7 @@ class News:
 
 
 def publish(
-    db: Database,
-    row: models.Invoice,
-    news: News,
-    now: datetime,
-    state: Mapping[str, Any] | None = None,
+    db: Database, row: Invoice, news: News, now: datetime, state: Mapping[str, Any] | None = None
 ) -> None:
     """An event of an invoice. Call it within `db.write()`.
 
@@ -46,7 +41,7 @@ def publish(
     _add(db, news.kind, now, row.merchant_id, shop, state=stored, invoice_id=row.id)
 
 
-def publish_link(db: Database, link: models.PaymentLink, kind: EventKind, now: datetime) -> None:
+def publish_link(db: Database, link: PaymentLink, kind: EventKind, now: datetime) -> None:
     """An event of a payment link; the kind says its status. Call it within `db.write()`."""
     _add(db, kind, now, link.merchant_id, payment_link_id=link.id)
 
@@ -75,12 +70,12 @@ def _add(
                     db.run(deliveries.ADD, **delivery(receiver, event, now) | in_line)
 
 
-def wants(receiver: models.Receiver, kind: str) -> bool:
+def wants(receiver: Receiver, kind: str) -> bool:
     """Whether it is sent events of a kind; a plug-in's are called as its webhooks are."""
     return receiver.kinds is None or kind in json.loads(receiver.kinds)
 
 
-def delivery(receiver: models.Receiver, event: models.PublicEvent, now: datetime) -> Values:
+def delivery(receiver: Receiver, event: PublicEvent, now: datetime) -> Values:
     """What brings the event to the receiver from now on.
 
     A customer gets one receipt of an invoice, whatever a reorganisation does to it.

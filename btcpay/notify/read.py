@@ -11,8 +11,8 @@ from btcpay.notify.kinds import EventKind
 from btcpay.values.errors import BadRow
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
-from storage import models
 from storage.database import Database
+from storage.models import Invoice, PaymentLink, PublicEvent
 from storage.queries import deliveries, events, invoices, links
 from storage.statement import changed
 
@@ -63,7 +63,7 @@ def last_number(db: Database) -> int:
     return db.only(events.LAST)[0]
 
 
-def event_of(db: Database, resources: Resources, row: models.PublicEvent) -> Event:
+def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     """The event of a row, in the words of the interface. Raises BadRow."""
     try:
         kind = EventKind(row.kind)
@@ -78,13 +78,13 @@ def event_of(db: Database, resources: Resources, row: models.PublicEvent) -> Eve
     return Event(row.number or 0, row.id, row.merchant_id, kind, at, data)
 
 
-def of_link(resources: Resources, kind: EventKind, link: models.PaymentLink) -> dict[str, Any]:
+def of_link(resources: Resources, kind: EventKind, link: PaymentLink) -> dict[str, Any]:
     status = "active" if kind == EventKind.PAYMENT_LINK_CREATED else "inactive"
     return {"payment_link": resources.payment_link.dump(changed(link, status=status))}
 
 
 def of_invoice(
-    resources: Resources, invoice: models.Invoice, state: dict[str, Any] | None
+    resources: Resources, invoice: Invoice, state: dict[str, Any] | None
 ) -> dict[str, Any]:
     """Of the e-mail address what is still kept, of everything else what was true then.
 
@@ -102,7 +102,7 @@ def of_invoice(
     return data | {name: state[name] for name in _BESIDE if name in state}
 
 
-def state_of(row: models.PublicEvent) -> dict[str, Any]:
+def state_of(row: PublicEvent) -> dict[str, Any]:
     """What was true when the event happened. Raises BadRow."""
     try:
         state = orjson.loads(row.state or "")

@@ -18,10 +18,9 @@ from btcpay.values.hosts import is_here
 from btcpay.values.ids import new_id
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
-from storage import models
-from storage.database import Database
+from storage.database import Database, Values
+from storage.models import PublicEvent, Receiver
 from storage.queries import deliveries, events, receivers
-from storage.values import Values
 
 GRACE = timedelta(days=1)
 
@@ -33,7 +32,7 @@ class Added(NamedTuple):
     secret: str | None
 
 
-def find(db: Database, receiver_id: str) -> models.Receiver:
+def find(db: Database, receiver_id: str) -> Receiver:
     """The whole row, with its secret. Raises CommandError when there is none."""
     row = db.row(receivers.BY_ID, id=receiver_id)
     if row is None or row.transport in receivers.MAILS:
@@ -41,7 +40,7 @@ def find(db: Database, receiver_id: str) -> models.Receiver:
     return row
 
 
-def find_own(db: Database, receiver_id: str) -> models.Receiver:
+def find_own(db: Database, receiver_id: str) -> Receiver:
     """As above, but of no plug-in: those are sent each event once and in order, by their secret."""
     row = find(db, receiver_id)
     if row.transport == receivers.GREENFIELD:
@@ -172,9 +171,7 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
     return count
 
 
-def _again(
-    db: Database, receiver: models.Receiver, event: models.PublicEvent, now: datetime
-) -> None:
+def _again(db: Database, receiver: Receiver, event: PublicEvent, now: datetime) -> None:
     row = delivery(receiver, event, now)
     key: Values = {"receiver_id": receiver.id, "about": row["about"]}
     if not db.run(deliveries.AGAIN, **key | {"at": to_ms(now)}):

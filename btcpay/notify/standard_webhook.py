@@ -15,7 +15,7 @@ from btcpay.notify.read import Event
 from btcpay.notify.retries import Answer
 from btcpay.values.errors import FetchError, TimedOut
 from btcpay.values.times import to_ms
-from storage import models
+from storage.models import Receiver
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32  # the specification asks for 24 to 64
@@ -46,7 +46,7 @@ def headers(keys: Iterable[str], id: str, at: datetime, body: bytes) -> dict[str
 
 
 def send(
-    session: Session, receiver: models.Receiver, event: Event, at: datetime, timeout_s: float
+    session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
 ) -> Answer:
     """One attempt; what goes wrong is an answer too. 2xx takes the event."""
     keys = [receiver.secret]

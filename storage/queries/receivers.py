@@ -4,10 +4,9 @@ import json
 
 from peewee import fn
 
-from storage.database import Database
+from storage.database import Database, Values
 from storage.models import Delivery, Merchant, MerchantMail, Receiver
 from storage.statement import as_dict, blank, every, needed, shaped, slot, slots
-from storage.values import Values
 
 WEBHOOK, COMMAND, MAIL, RECEIPT = "webhook", "command", "mail", "receipt"
 GREENFIELD = "greenfield"

@@ -14,7 +14,7 @@ from btcpay.values.times import to_ms
 from storage.models import Delivery
 from storage.queries import deliveries, invoices
 from storage.queries import receivers as stored
-from storage.statement import slot
+from storage.statement import as_dict, slot
 
 SEEN, RECEIVED, PAID = (
     EventKind.INVOICE_PAYMENT_SEEN,
@@ -72,7 +72,7 @@ def store(till, receiver):
 
 def order(till, store, **fields):
     made = store.order(metadata={"orderId": "27"}, **fields)
-    return till.shop.service.db.only(invoices.WHOLE, id=made["id"])
+    return as_dict(till.shop.service.db.only(invoices.WHOLE, id=made["id"]))
 
 
 def listen(store, url, *types, **more):
@@ -91,7 +91,7 @@ def deliver(till, timeout_s=5):
 
 def of(receiver, invoice):
     found = [one.json for one in receiver.messages]
-    return [one["type"] for one in found if one["invoiceId"] == invoice.id]
+    return [one["type"] for one in found if one["invoiceId"] == invoice["id"]]
 
 
 WHOLE = [
@@ -126,7 +126,7 @@ def test_a_shop_is_told_of_its_own_orders_in_order_and_of_nothing_else(till, sto
         "type": "InvoiceSettled",
         "timestamp": 0,
         "storeId": store.store,
-        "invoiceId": invoice.id,
+        "invoiceId": invoice["id"],
         "metadata": {"orderId": "27"},
         "overPaid": False,
         "manuallyMarked": False,
@@ -170,7 +170,7 @@ def test_one_that_is_refused_holds_its_own_order_alone(till, store, receiver):
     till.look_for(one, other)
     till.mine()
     till.check()
-    refused = (one.id, "InvoiceProcessing")
+    refused = (one["id"], "InvoiceProcessing")
     receiver.instead = lambda message: say(
         b"", 500 if (message.json["invoiceId"], message.json["type"]) == refused else 200
     )
@@ -222,17 +222,17 @@ def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiv
     till.mine()
     till.check()
     till.confirm(late)
-    Terminal(till).run("invoice", "settle", late.id, "--reason", "good enough")
+    Terminal(till).run("invoice", "settle", late["id"], "--reason", "good enough")
     canceled = order(till, store)
-    Terminal(till).run("invoice", "cancel", canceled.id)
+    Terminal(till).run("invoice", "cancel", canceled["id"])
     much = order(till, store)
-    till.confirm(much, much.amount_sats * 2)
+    till.confirm(much, much["amount_sats"] * 2)
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     till.check()
     deliver(till)
 
     def said(invoice, flag):
-        found = [one.json for one in receiver.messages if one.json["invoiceId"] == invoice.id]
+        found = [one.json for one in receiver.messages if one.json["invoiceId"] == invoice["id"]]
         return [(one["type"], one[flag]) for one in found if flag in one]
 
     assert said(late, "afterExpiration") == [

@@ -90,7 +90,7 @@ def open_node_till(
     environ = {"BTCPAY_EXPLORERS": esplora.root} | OWN_EXPLORER | environ
     with open_shop(folder, ticker.url, clock, **environ) as shop:
         account = parse_account(wallet.at(ACCOUNT).xpub(), REGTEST)
-        shop.merchant_id = add_merchant(shop.service.db, "spender", account, clock())["id"]
+        shop.merchant_id = add_merchant(shop.service.db, "spender", account, clock()).id
         shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
         try:
             yield NodeTill(shop, None, clock, node, wallet)

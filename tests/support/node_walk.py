@@ -429,7 +429,7 @@ def _sums(deep: dict[Outpoint, Where]) -> dict[str, int]:
 
 
 def _proven(proofs: list[Json]) -> set[tuple[str, str]]:
-    proven = [check_document(json.loads(row.document)) for row in proofs]
+    proven = [check_document(json.loads(row["document"])) for row in proofs]
     return {(one.txid, one.block_hash) for one in proven}
 
 

@@ -10,11 +10,10 @@ from urllib.parse import urlsplit
 
 from btcpay.chain.sources import Allowance, Spent
 from btcpay.values.times import from_ms, to_ms
-from storage import models
-from storage.database import Database
+from storage.database import Database, Values
+from storage.models import Explorer
 from storage.queries import meta
 from storage.queries.totals import explorers
-from storage.values import Values
 
 HOUR = timedelta(hours=1)
 MINUTE_MS = 60_000
@@ -93,7 +92,7 @@ class Quota:
         row = self._refusal(name)
         return row.refusals if row else 0
 
-    def _refusal(self, name: str) -> models.Explorer | None:
+    def _refusal(self, name: str) -> Explorer | None:
         return self.db.row(explorers.REFUSAL, root=name)
 
     def refused(self, name: str, retry_after_s: int) -> None:

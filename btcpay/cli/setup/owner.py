@@ -10,8 +10,8 @@ from btcpay.merchants.account import stored_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
-from storage import models
 from storage.database import Database
+from storage.models import Merchant
 from storage.queries import merchants
 
 
@@ -23,7 +23,7 @@ def show_way_in(url: str) -> None:
         segno.make_qr(url).terminal(sys.stderr, compact=True)
 
 
-def with_account(db: Database, name: str, account: Descriptor) -> models.Merchant:
+def with_account(db: Database, name: str, account: Descriptor) -> Merchant:
     """The merchant of that name and key, added where there is none. Raises CommandError."""
     row = db.row(merchants.BY_NAME, name=name)
     if row is None:

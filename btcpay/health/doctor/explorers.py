@@ -19,8 +19,8 @@ from btcpay.values.errors import ExplorerError, FetchError, ProofFailed
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.networks import SANDBOX_URL, Known, Network
 from btcpay.values.times import from_unix_s
-from storage import models
 from storage.database import Database
+from storage.models import Merchant
 from storage.queries import merchants
 
 OF_SANDBOX = "is `btcpay sandbox` running, nothing down? For other ports use the line it prints"
@@ -170,7 +170,7 @@ def addresses_ahead(
         yield Finding("addresses", GREEN, sentence)
 
 
-def _ahead_of(merchant: models.Merchant, explorers: Explorers, shop: Shop) -> Finding:
+def _ahead_of(merchant: Merchant, explorers: Explorers, shop: Shop) -> Finding:
     name, start = f"addresses of {merchant.name}", merchant.next_index
     try:
         used = [

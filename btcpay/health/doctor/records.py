@@ -12,10 +12,9 @@ from btcpay.values.errors import BadRow
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.times import iso
 from btcpay.values.zones import zone_of
-from storage.database import Database
+from storage.database import Database, Values
 from storage.queries import attentions, merchants, meta
 from storage.queries.totals import balances
-from storage.values import Values
 
 
 def totals(shop: Shop, db: Database) -> Iterator[Finding]:

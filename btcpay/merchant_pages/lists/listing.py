@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from btcpay.values.ids import is_id
-from storage.database import Database
+from storage.database import Database, Values
 from storage.queries.lists import keyset
 from storage.queries.lists.keyset import FIRST
 from storage.statement import Typed
-from storage.values import Values
 
 SIZE = 25  # rows of a page
 MORE = SIZE + 1  # one more says whether there is another page

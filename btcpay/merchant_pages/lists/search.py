@@ -9,12 +9,11 @@ from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing, Named
 from btcpay.values.currencies import CODES
 from btcpay.values.ids import is_id
 from btcpay.values.money import SATS_PER_BTC
-from storage.database import Database
+from storage.database import Database, Values
 from storage.queries.blocks import given
 from storage.queries.lists import merchant_lists
 from storage.queries.lists.keyset import FIRST
 from storage.statement import Typed
-from storage.values import Values
 
 PIECE = 1_000  # rows whose texts one request goes through: some milliseconds
 MOST_CHARACTERS = 200  # of what is typed; the longest that names something has 90

@@ -9,7 +9,7 @@ from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.message import MailText
 from btcpay.values.currencies import asked_of
-from storage import models
+from storage.models import Invoice
 from storage.queries import merchants
 
 
@@ -20,7 +20,7 @@ class About:
     `zone`: the seller's, in which times are written.
     """
 
-    invoice: models.Invoice
+    invoice: Invoice
     state: Mapping[str, Any]
     page_url: str
     zone: tzinfo

@@ -16,8 +16,8 @@ from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from btcpay.values.zones import zone_of
-from storage import models
 from storage.database import Database
+from storage.models import Receiver
 from storage.queries import deliveries, invoices, merchants, meta, receivers
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Mail:
         self._session: smtp.Session | None = None
 
     def prepare(
-        self, receiver: models.Receiver, row: deliveries.Due, now: datetime
+        self, receiver: Receiver, row: deliveries.Due, now: datetime
     ) -> Callable[[], Answer] | None:
         """What sends a mail; None when there is nothing to say any more. Raises BadRow.
 
@@ -74,7 +74,7 @@ class Mail:
             self._session = None
 
     def _compose(
-        self, receiver: models.Receiver, row: deliveries.Due, now: datetime
+        self, receiver: Receiver, row: deliveries.Due, now: datetime
     ) -> tuple[str, MailText] | None:
         merchant_id = receiver.merchant_id
         wanted = self._db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL

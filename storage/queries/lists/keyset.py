@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
 
 from peewee import ColumnBase, Select
 
-from storage.database import Database
+from storage.database import Database, Values
 from storage.statement import Shaped, Typed, shaped, slot
-from storage.values import Values
 
 Q = TypeVar("Q", bound=Select)
 

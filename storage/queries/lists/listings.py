@@ -5,13 +5,12 @@ from typing import Unpack
 
 from peewee import Case
 
-from storage.database import Database
+from storage.database import Database, Values
 from storage.models import Attention, Invoice, Merchant, Payment
 from storage.queries import merchants
 from storage.queries.invoices import CAME_SATS
 from storage.queries.lists.keyset import P
 from storage.statement import Typed, shaped, slot
-from storage.values import Values
 
 _MISSING_SATS = Case(
     None,

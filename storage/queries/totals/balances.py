@@ -8,10 +8,9 @@ from peewee import Case, ColumnBase, fn
 
 from btcpay.values.errors import BeyondMoney
 from btcpay.values.money import MAX_MONEY_SATS
-from storage.database import Database
+from storage.database import Database, Values
 from storage.models import Balance, Output
 from storage.statement import shaped, slot
-from storage.values import Values
 
 OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
     Balance.merchant_id == slot("merchant_id")

@@ -2,10 +2,9 @@
 
 from peewee import fn
 
-from storage.database import Database
+from storage.database import Database, Values
 from storage.models import Invoice, Output
 from storage.statement import shaped, slot
-from storage.values import Values
 
 _PAID = (Invoice.merchant_id == slot("merchant_id")) & Invoice.gap_before.is_null(False)
 _INDEX = Invoice.select(Invoice.id, Invoice.address_index).where(_PAID)
