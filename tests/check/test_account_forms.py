@@ -7,7 +7,6 @@ from accounts import FORMS, Owner
 from bitcoin_node import NOBODY
 
 from btcpay.proofs.document import check_document
-from btcpay.sandbox.node.script import script_of
 from storage.queries import payments
 
 pytestmark = pytest.mark.both_databases
@@ -35,7 +34,7 @@ def test_an_invoice_of_every_form_is_seen_paid_proven_spent_and_taken_back(till)
         (proven,) = (check_document(json.loads(row["document"])) for row in rows)
         assert (proven.txid, sum(proven.amounts_sats.values())) == (paid_by, sats)
     for vout, (owner, invoice) in enumerate(zip(owners, invoices, strict=True)):
-        spend = owner.spend(invoice, paid_by, vout, script_of(NOBODY))
+        spend = owner.spend(invoice, paid_by, vout, NOBODY)
         till.sandbox.chain.accept(spend.raw, till.now)
     till.mine()
     assert till.check().failed == [] and states() == {("paid", (0, 0))}

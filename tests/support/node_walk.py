@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from bitcoin_node import NOBODY, Coin, NodeError, Refused, sign
+from bitcoin_node import NOBODY, NodeError, Refused
 from builders import TickerServer, at_once
 from databases import ON_POSTGRES, raw, tables
 from dying import die_before
 from fake_esplora import Json
 from forge import Forge, fork_for_each_order
 from node_till import NodeTill, open_chain, open_node_till
+from spending import Coin, spend_p2wpkh
 
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
 from btcpay.chain.explorers.pool import open_explorers
@@ -160,7 +161,7 @@ class Walk:
         to = self.dice.choice([NOBODY, NOBODY, self.dice.choice(self.orders).address])
         sats = sum(coin.output.value_sats for coin in moved) - FEE_SATS
         key = self.till.key_of(order.invoice)
-        self.node.send(sign(key, moved, [TxOut(sats, script_of(to))]).raw)
+        self.node.send(spend_p2wpkh(key, moved, [TxOut(sats, script_of(to))]).raw)
         return True
 
     def pay_and_spend_in_one_block(self) -> bool:
@@ -235,8 +236,8 @@ class Walk:
             return parse_tx(self.node.wallet.build([], coins))
         order = self.dice.choice(self.orders)
         most_sats = sum(coin.output.value_sats for coin in coins) - FEE_SATS
-        output = TxOut(min(order.amount_sats, most_sats), order.script)
-        return parse_tx(self.node.wallet.build([output], coins))
+        part = (order.address, min(order.amount_sats, most_sats))
+        return parse_tx(self.node.wallet.build([part], coins))
 
     def drop(self) -> bool:
         waiting = self.node.mempool()
