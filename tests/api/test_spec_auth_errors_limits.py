@@ -1,27 +1,13 @@
 """Specification, sections 5 to 9: keys, errors, rolling windows, the version."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from builders import Shop
-from werkzeug.test import TestResponse
 
 from app import create_app
 from btcpay.settings import settings
 
-CODES = {
-    "invalid_request",
-    "unauthorized",
-    "forbidden",
-    "not_found",
-    "conflict",
-    "payload_too_large",
-    "rate_limited",
-    "price_unavailable",
-    "server_error",
-}
 NOBODY = "sk_test_" + "0" * 43
 
 
@@ -121,12 +107,9 @@ SUCCESSES = [
     pytest.param(lambda s: s.post("/invoices", {"amount_usd": 5}), id="a new invoice"),
     pytest.param(lambda s: s.post("/payment-links"), id="a new link"),
 ]
-Ask = Callable[[Shop], TestResponse]
 
 
 # 5
-
-
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_a_key_is_sent_as_a_bearer_credential(shop, scheme):
     headers = {"Authorization": f"{scheme} {shop.read_key}"}
@@ -168,21 +151,16 @@ def test_a_key_in_the_query_string_is_no_credential(shop):
 
 
 # 6
-
-
 def test_payment_confirmation_is_observed_by_polling_alone(shop):
     rules = [rule.rule for rule in shop.app.url_map.iter_rules()]
     assert not [rule for rule in rules if "hook" in rule or "event" in rule]
 
 
 # 7
-
-
 @pytest.mark.parametrize(("ask", "status", "code"), ERRORS)
 def test_every_error_has_its_status_its_code_and_the_one_envelope(shop, ask, status, code):
     response = ask(shop)
     assert status_and_code(response) == (status, code)
-    assert code in CODES
     assert response.mimetype == "application/json"
     assert set(response.json) == {"error"}
     assert set(response.json["error"]) == {"code", "message"}
@@ -205,8 +183,6 @@ def test_a_wrong_method_says_which_are_allowed(shop):
 
 
 # 8: headers
-
-
 @pytest.mark.parametrize("ask", SUCCESSES)
 def test_rate_limit_headers_are_on_every_success(shop, ask):
     response = ask(shop)
@@ -228,7 +204,6 @@ def test_the_document_needs_no_key_and_carries_the_headers_too(shop):
 
 
 # 8: buckets
-
 READ, WRITE, FAILED = 120, 30, 20
 
 
@@ -380,8 +355,6 @@ def test_a_missing_credential_is_unauthorized_even_from_an_exhausted_address(sho
 
 
 # 9
-
-
 def test_the_version_is_carried_in_the_path_and_the_description(shop):
     assert shop.get("/openapi.json").json["info"]["version"] == "1.0.0"
     headers = {"Authorization": f"Bearer {shop.read_key}"}

@@ -31,8 +31,6 @@ def assert_refused(response, status, code, *named):
 
 
 # 4: the table
-
-
 @pytest.mark.parametrize(("method", "path"), OPERATIONS.values(), ids=OPERATIONS)
 def test_a_write_key_may_do_all_a_read_key_what_is_read_and_without_a_key_nobody_anything(
     shop, method, path
@@ -49,8 +47,6 @@ def test_a_write_key_may_do_all_a_read_key_what_is_read_and_without_a_key_nobody
 
 
 # 4.2, 4.5: bodies
-
-
 def test_requests_with_a_body_are_of_content_type_json(shop):
     for content_type in ("application/json", "application/json; charset=utf-8"):
         response = shop.post("/invoices", data=b'{"amount_usd":5}', content_type=content_type)

@@ -4,7 +4,6 @@ The rules of settlement are tried on the chain of the sandbox (tests/check). One
 all, which only ever goes forward; a new shop for each test.
 """
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -17,8 +16,6 @@ from btcpay.chain.peers.pool import Peers
 from btcpay.check.listening import Listening
 from btcpay.check.report import Report
 from btcpay.http import http_client
-from btcpay.proofs.document import check_document
-from storage.queries import payments
 
 
 @pytest.fixture(scope="module")
@@ -79,26 +76,19 @@ def test_a_waiting_payment_that_is_gone_is_history_and_no_money(till, lose):
     assert [p["tx_hash"] for p in till.payments()] == [again]
 
 
-def proof(till, invoice):
-    """What the proof of the invoice's only payment shows, offline."""
-    rows = till.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
-    (proven,) = (check_document(json.loads(row["document"])) for row in rows)
-    return proven
-
-
 @pytest.mark.parametrize("depth", [1, 3])
 def test_a_payment_that_the_other_chain_has_in_another_block_is_paid_by_that_one(till, depth):
     invoice = till.shop.invoice()
     txid = till.pay(invoice)
     till.mine()
     assert till.check().changed == {invoice["id"]: "paid"}
-    lost = proof(till, invoice).block_hash
+    lost = till.proof(invoice).block_hash
     raw = till.node.transaction(txid).raw
     till.mine(depth - 1)
     block_hash = till.node.reorganise(depth, instead=[raw])[0]
     assert till.check().changed == {invoice["id"]: "paid"}  # opened and paid again in one run
     assert till.kinds(invoice).count("reorganised") == 1
-    assert proof(till, invoice).block_hash == block_hash != lost
+    assert till.proof(invoice).block_hash == block_hash != lost
     assert [(p["tx_hash"], p["invoice_id"]) for p in till.payments()] == [(txid, invoice["id"])]
     assert till.balance() == (invoice["amount_sats"],) * 2
 
@@ -111,7 +101,7 @@ def test_a_payment_in_a_nodes_block_is_proven_and_its_proof_holds_offline(till, 
         till.node.pay(till.node.wallet.addresses[0], 20_000)
     till.mine()
     till.check()
-    proven = proof(till, invoice)
+    proven = till.proof(invoice)
     assert (proven.txid, proven.block_hash) == (txid, till.node.tip()[1])
     assert list(proven.amounts_sats.values()) == [invoice["amount_sats"]]
 
@@ -133,12 +123,12 @@ def test_a_payment_is_found_reorganised_and_proven_by_the_nodes_own_protocol(til
     txid = till.pay(invoice)
     till.mine()
     assert check_over_peers(till).changed == {invoice["id"]: "paid"}
-    assert proof(till, invoice).txid == txid
+    assert till.proof(invoice).txid == txid
     raw = till.node.transaction(txid).raw
     till.mine()
     block_hash = till.node.reorganise(2, instead=[raw])[0]
     assert check_over_peers(till).changed == {invoice["id"]: "paid"}
-    assert proof(till, invoice).block_hash == block_hash
+    assert till.proof(invoice).block_hash == block_hash
     assert till.balance() == (invoice["amount_sats"],) * 2
 
 

@@ -143,8 +143,6 @@ def test_roots_shop_lies_in_the_machine_and_others_in_their_home_or_where_they_h
         assert (str(found.env_file), str(found.state)) == (env_file, state)
 
 
-# Answers
-
 GOOD = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_BASE_URL": "https://pay.shop.net"}
 
 
@@ -182,9 +180,6 @@ def test_another_network_gets_another_file_and_what_is_there_stays_otherwise():
     assert database(present, "mainnet") == "sqlite:////d/mainnet.db"
     on_server = present | {"BTCPAY_DATABASE_URL": "postgresql://h/n"}
     assert database(on_server, "mainnet") == "postgresql://h/n"
-
-
-# Units
 
 
 def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):

@@ -157,8 +157,6 @@ class BitcoinNode:
             raise NodeError(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
-    # Time and money
-
     @property
     def now(self) -> int:
         """The node's clock, in unix seconds: the real one until `set_time`."""
@@ -181,8 +179,6 @@ class BitcoinNode:
         self.mine()
         self.set_time(self.now + DAY_S)
         return self
-
-    # Transactions
 
     def send(self, raw: bytes) -> str:
         """Puts a transaction into the mempool; its txid. Raises Refused."""
@@ -241,8 +237,6 @@ class BitcoinNode:
             for c in self.rpc("getcoins", script.hex())
             if c["coinbase"] == coinbases
         ]
-
-    # Blocks
 
     def tip(self) -> tuple[int, str]:
         with self.lock:

@@ -126,8 +126,7 @@ class Walk:
     def now(self) -> datetime:
         return self.till.clock()
 
-    # What may happen. Each says whether it could.
-
+    # Each event says whether it could happen.
     def invoice(self) -> bool:
         if len(self.orders) >= MOST_INVOICES:
             return False
@@ -256,8 +255,6 @@ class Walk:
                     return True
         return False
 
-    # What the shop does about it
-
     def kill(self) -> None:
         """A check dies before one of its commits; over peers it has asked nobody else."""
         moment = self.dice.randint(1, 20)
@@ -295,8 +292,6 @@ class Walk:
 
     def _ids(self) -> list[str]:
         return [order.invoice["id"] for order in self.orders]
-
-    # What is right
 
     def index(self) -> list[Index]:
         """For each invoice what the node's index says of its address."""
