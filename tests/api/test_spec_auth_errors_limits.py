@@ -81,15 +81,10 @@ ERRORS = [
     pytest.param(lambda s: s.get("/balance", ""), 401, "unauthorized", id="no key"),
     pytest.param(lambda s: s.get("/balance", NOBODY), 401, "unauthorized", id="an invalid key"),
     pytest.param(lambda s: s.get("/nothing", ""), 401, "unauthorized", id="no key, no such path"),
-    pytest.param(
-        lambda s: s.post("/invoices", {"amount_usd": 5}, s.read_key),
-        403,
-        "forbidden",
-        id="a read-only key",
-    ),
-    pytest.param(
-        lambda s: s.get("/invoices/inv_" + "0" * 24), 404, "not_found", id="an unknown invoice"
-    ),
+    pytest.param(lambda s: s.post("/invoices", {"amount_usd": 5}, s.read_key), 403, "forbidden",
+        id="a read-only key"),
+    pytest.param(lambda s: s.get("/invoices/inv_" + "0" * 24), 404, "not_found",
+        id="an unknown invoice"),
     pytest.param(lambda s: s.get("/nothing"), 404, "not_found", id="an unknown path"),
     pytest.param(lambda s: s.get(""), 404, "not_found", id="the bare root"),
     pytest.param(lambda s: s.post("/balance"), 405, "invalid_request", id="a wrong method"),
@@ -100,7 +95,7 @@ ERRORS = [
     pytest.param(broken, 500, "server_error", id="a broken database"),
     pytest.param(keyless, 500, "server_error", id="keys that cannot be looked up"),
     pytest.param(unpriced, 503, "price_unavailable", id="no price"),
-]
+]  # fmt: skip
 SUCCESSES = [
     pytest.param(lambda s: s.get("/balance"), id="a balance"),
     pytest.param(lambda s: s.get("/invoices"), id="a list"),
@@ -126,19 +121,15 @@ def test_a_key_is_sent_as_a_bearer_credential(shop, scheme):
         pytest.param(lambda shop: {"Authorization": f"Bearer {NOBODY}"}, id="an unknown key"),
         pytest.param(lambda shop: {"Authorization": shop.read_key}, id="a key without a scheme"),
         pytest.param(lambda shop: {"Authorization": f"Basic {shop.read_key}"}, id="another scheme"),
-        pytest.param(
-            lambda shop: {"Authorization": f"Bearer {shop.read_key[:-1]}"}, id="a key cut short"
-        ),
-        pytest.param(
-            lambda shop: {"Authorization": f"Bearer {shop.read_key.upper()}"}, id="in upper case"
-        ),
-        pytest.param(
-            lambda shop: {"Authorization": f"Bearer {shop.read_key}, Bearer {shop.read_key}"},
-            id="two keys",
-        ),
+        pytest.param(lambda shop: {"Authorization": f"Bearer {shop.read_key[:-1]}"},
+            id="a key cut short"),
+        pytest.param(lambda shop: {"Authorization": f"Bearer {shop.read_key.upper()}"},
+            id="in upper case"),
+        pytest.param(lambda shop: {"Authorization":
+            f"Bearer {shop.read_key}, Bearer {shop.read_key}"}, id="two keys"),
         pytest.param(lambda shop: {"X-Api-Key": shop.read_key}, id="a key in another header"),
     ],
-)
+)  # fmt: skip
 def test_a_missing_or_invalid_key_is_unauthorized(shop, credential):
     for path in ("/balance", "/nothing"):
         response = shop.get(path, "", headers=credential(shop))

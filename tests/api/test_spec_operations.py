@@ -103,11 +103,8 @@ BEYOND: dict[str, Any] = {
     "no email text": (INVOICES, "customer_email", INVOICE | {"customer_email": False}),
     "0 hours": (INVOICES, "expires_in_hours", INVOICE | {"expires_in_hours": 0}),
     "-1 hour": (INVOICES, "expires_in_hours", INVOICE | {"expires_in_hours": -1}),
-    "a little more than 8,760 hours": (
-        INVOICES,
-        "expires_in_hours",
-        INVOICE | {"expires_in_hours": 8760.001},
-    ),
+    "a little more than 8,760 hours": (INVOICES, "expires_in_hours", INVOICE | {"expires_in_hours":
+        8760.001}),
     "hours as text": (INVOICES, "expires_in_hours", INVOICE | {"expires_in_hours": "1"}),
     "no such mode": (LINKS, "amount_mode", {"amount_mode": "open"}),
     "a number as mode": (LINKS, "amount_mode", {"amount_mode": 1}),
@@ -119,15 +116,12 @@ BEYOND: dict[str, Any] = {
     "fixed with a maximum": (LINKS, "max_amount_usd", {"amount_usd": 5, "max_amount_usd": 9}),
     "minimum 0": (LINKS, "min_amount_usd", {"min_amount_usd": 0}),
     "maximum high": (LINKS, "max_amount_usd", {"max_amount_usd": 1_000_000.01}),
-    "a minimum above the maximum": (
-        LINKS,
-        "min_amount_usd",
-        {"min_amount_usd": 5.01, "max_amount_usd": 5},
-    ),
+    "a minimum above the maximum": (LINKS, "min_amount_usd", {"min_amount_usd": 5.01,
+        "max_amount_usd": 5}),
     "a title of 201": (LINKS, "title", {"title": "x" * 201}),
     "a number as title": (LINKS, "title", {"title": 1}),
     "a link in 501": (LINKS, "description", {"description": "x" * 501}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "field", "body"), BEYOND.values(), ids=BEYOND)

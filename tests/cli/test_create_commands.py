@@ -74,27 +74,20 @@ REFUSED = {
     "a number with a comma": ("invoice create shop --usd 1,000", "--usd must be a number"),
     "an exponent beyond numbers": (f"invoice create shop --usd 1e{'9' * 19}", "must be a number"),
     "digits of another script": ("invoice create shop --usd ٢٥", "--usd must be a number"),
-    "a long address, and no time": (
-        f"invoice create shop --usd 1 --expires-in-hours 0 --email {'a' * 321}",
-        f"--email must be at most 320 characters; --expires-in-hours {MOST} 8,760",
-    ),
+    "a long address, and no time":
+        (f"invoice create shop --usd 1 --expires-in-hours 0 --email {'a' * 321}",
+        f"--email must be at most 320 characters; --expires-in-hours {MOST} 8,760"),
     "no amount": ("invoice create shop", "say --usd or --amount"),
-    "a price and a bound": (
-        "link create shop --usd 5 --min-usd 1",
-        "--usd makes the price fixed: leave it or --min-usd out",
-    ),
-    "bounds the wrong way round": (
-        "link create shop --min-usd 2 --max-usd 1",
-        "--min-usd must not exceed --max-usd",
-    ),
-    "two ways to choose payments": (
-        "payment list --invoice inv_x --merchant shop",
-        "--merchant and --invoice do not go together",
-    ),
+    "a price and a bound": ("link create shop --usd 5 --min-usd 1",
+        "--usd makes the price fixed: leave it or --min-usd out"),
+    "bounds the wrong way round": ("link create shop --min-usd 2 --max-usd 1",
+        "--min-usd must not exceed --max-usd"),
+    "two ways to choose payments": ("payment list --invoice inv_x --merchant shop",
+        "--merchant and --invoice do not go together"),
     "no list of amounts": ("link create shop --suggest five", "such as 5,10,19.90"),
     "an exponent in one": ("link create shop --suggest 1e3", "such as 5,10,19.90"),
     "a long title": (f"link create shop --title {'a' * 201}", "must be at most 200 characters"),
-}
+}  # fmt: skip
 
 
 def counters(till):

@@ -421,16 +421,9 @@ def _proven(proofs: list[Json]) -> set[tuple[str, str]]:
 
 
 HAPPENS = {
-    Walk.invoice: 3,
-    Walk.pay: 10,
-    Walk.spend: 4,
-    Walk.pay_and_spend_in_one_block: 2,
-    Walk.mine: 8,
-    Walk.coinbase: 1,
-    Walk.reorganise: 5,
-    Walk.drop: 2,
-    Walk.replace: 3,
-}
+    Walk.invoice: 3, Walk.pay: 10, Walk.spend: 4, Walk.pay_and_spend_in_one_block: 2, Walk.mine: 8,
+    Walk.coinbase: 1, Walk.reorganise: 5, Walk.drop: 2, Walk.replace: 3,
+}  # fmt: skip
 
 
 def run(
