@@ -2,10 +2,10 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from peewee import PeeweeException, Query, Select, SqliteDatabase, fn
@@ -31,7 +31,6 @@ LOCK_WAIT_S = 10
 _AS_IT_IS = nullcontext()
 
 Row = dict[str, Any]
-T = TypeVar("T")
 
 
 # By a query's id, for SQLite and for servers: a process compiles each query once.
@@ -99,17 +98,6 @@ class Database:
         except PeeweeException:
             self.is_doubtful = True
             raise
-
-    def written(self, do: Callable[[], T]) -> T:
-        """What `do` returns, once what it has written is kept; with SQLite by a shared commit.
-
-        So it may run in another thread, and again when that failed: it only uses the database.
-        Within `write` it is a part of that, alone: a failure here undoes no other thread's order.
-        """
-        if not self.is_server and not self.connection.in_transaction():
-            return self._turn.shared(self.write, do)
-        with self.write():
-            return do()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -56,14 +56,17 @@ def once(
     """
     if subject is None:
         prepared = prepare()
-        return db.written(lambda: make(prepared)), False
+        with db.write():
+            return make(prepared), False
     owner = new_id("own")
-    kept = db.written(lambda: _claim(db, subject, owner, now))
+    with db.write():
+        kept = _claim(db, subject, owner, now)
     if kept is not None:
         return kept, True
     try:
         prepared = prepare()
-        return db.written(lambda: _kept(db, subject, owner, make(prepared))), False
+        with db.write():
+            return _kept(db, subject, owner, make(prepared)), False
     except BaseException:
         with db.write():
             db.run(idempotency.RELEASE, **vars(subject), owner=owner)

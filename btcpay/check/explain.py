@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from btcpay.check.mempool import watched_of
-from btcpay.check.urgency import pace_of, urgency
+from btcpay.check.plan import due
 from btcpay.invoices.story import Story
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import REASONS, WAYS_OUT
@@ -26,11 +26,11 @@ ANYWAY = "; a block shows it in any case"
 def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
     """When the mempool is asked next for an invoice, and what else finds a payment."""
     (watched,) = watched_of(db, settings, now, [invoice_id])
-    pace = pace_of(settings.network.gone_after, settings.explorer_calls_per_hour)
-    if found := urgency(watched, pace, now):
+    known = watched, settings.network.gone_after, settings.explorer_calls_per_hour
+    if found := due(*known, now):
         return f"the next check: {found.reason}"
     for minutes in range(1, AHEAD_MIN):
-        if found := urgency(watched, pace, now + timedelta(minutes=minutes)):
+        if found := due(*known, now + timedelta(minutes=minutes)):
             return f"in {minutes} minute{'s'[: minutes > 1]}: {found.reason}"
     if watched.status != "open":
         return f"no more, unless money comes{ANYWAY}"

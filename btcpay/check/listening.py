@@ -12,8 +12,8 @@ from btcpay.chain.sources import MAX_INPUTS
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import conflicting, is_any_spent
 from btcpay.check.mempool import Look, misses
+from btcpay.check.plan import CLOSED_LATELY
 from btcpay.check.report import Report
-from btcpay.check.urgency import CLOSED_LATELY
 from btcpay.invoices.status import inputs_of
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan, SeenOutput

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.sources import Mempool
-from btcpay.check.urgency import BEFORE_DEADLINE, CLOSED_LATELY, Watched
+from btcpay.check.plan import BEFORE_DEADLINE, CLOSED_LATELY, Watched
 from btcpay.merchants.account import script_of
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ExplorerError

@@ -15,9 +15,8 @@ from btcpay.check.by_blocks import end_by_blocks, settle_deep
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.listening import is_ahead
 from btcpay.check.mempool import Address, Look, address_of, asked_lately, gather, misses, watched_of
-from btcpay.check.plan import plan
+from btcpay.check.plan import is_waiting, plan
 from btcpay.check.report import Report
-from btcpay.check.urgency import is_waiting
 from btcpay.http.clock_skew import REMEDY
 from btcpay.invoices.retention import erase_emails
 from btcpay.notify.read import forget_old

@@ -1,6 +1,7 @@
 """Every error that the service raises on purpose."""
 
 import re
+from decimal import Decimal
 from typing import ClassVar
 
 
@@ -24,6 +25,14 @@ class InvalidRequest(ApiError):
 
 class TooMuch(InvalidRequest):
     """An amount that is worth more than may be asked for."""
+
+
+class TooLittle(InvalidRequest):
+    """An amount that no wallet can send; `least` of the currency is the least that one can."""
+
+    def __init__(self, least: Decimal, currency: str) -> None:
+        super().__init__(f"wallets cannot send less than {least} {currency}")
+        self.least, self.currency = least, currency
 
 
 class Unauthorized(ApiError):
@@ -71,7 +80,7 @@ class CommandError(BtcpayError):
 
 
 class Refused(CommandError):
-    """What the owner wants of an invoice cannot be; `code` says why, where the words are others."""
+    """The owner's wish for an invoice is refused; `code` lets a page say why in its own words."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

