@@ -22,12 +22,10 @@ def assert_same(made, asked):
 INVOICES = {
     "an amount alone": ("--usd 25", {"amount_usd": 25}),
     "an amount with cents, as they were written": ("--usd 25.50", {"amount_usd": 25.5}),
-    "all options": (
-        "--usd 1e3 --description Tea --email a@b.example --expires-in-hours 0.5",
-        {"amount_usd": 1000, "description": "Tea", "customer_email": "a@b.example"}
-        | {"expires_in_hours": 0.5},
-    ),
-}
+    "all options": ("--usd 1e3 --description Tea --email a@b.example --expires-in-hours 0.5",
+        {"amount_usd": 1000, "description": "Tea", "customer_email":
+        "a@b.example"} | {"expires_in_hours": 0.5}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", INVOICES)
@@ -44,11 +42,9 @@ def test_an_invoice_is_the_one_that_the_operation_makes(case, btcpay, till):
 LINKS = {
     "nothing said": ("", {}),
     "a price": ("--amount 12.5 --title Mug", {"amount_usd": 12.5, "title": "Mug"}),
-    "bounds": (
-        "--min 1 --max 9.99 --description Tips",
-        {"min_amount_usd": 1, "max_amount_usd": 9.99, "description": "Tips"},
-    ),
-}
+    "bounds": ("--min 1 --max 9.99 --description Tips", {"min_amount_usd": 1, "max_amount_usd":
+        9.99, "description": "Tips"}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", LINKS)

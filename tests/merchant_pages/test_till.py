@@ -170,14 +170,12 @@ def its_time_is_over(shop, found):
 
 
 TAKEN_BACK = {
-    "the whole sum": (
-        lambda shop, found: (pay(shop, found, confirmed=False), vanish(shop, found)),
-        True,
-    ),
+    "the whole sum": (lambda shop, found: (pay(shop, found, confirmed=False), vanish(shop, found)),
+        True),
     "the whole sum, replaced by less": (by_less, True),
     "a part": (a_part, True),
     "the whole sum, and its time is over": (its_time_is_over, False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", TAKEN_BACK)
