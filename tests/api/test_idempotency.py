@@ -62,9 +62,6 @@ def claim_and_die(shop):
     )
 
 
-# repeats
-
-
 @pytest.mark.parametrize("path", ["/invoices", "/payment-links"])
 def test_a_repeat_gets_the_first_answer_again_and_makes_nothing(shop, path):
     first = shop.post(path, ORDER, headers=RETRY)
@@ -126,9 +123,6 @@ def test_no_body_and_an_empty_object_make_the_same_link(shop):
     assert second.data == first.data
 
 
-# scope
-
-
 def test_a_key_belongs_to_an_operation_of_a_merchant_whichever_api_key_it_uses(shop):
     first = order(shop)
     assert shop.post("/invoices", ORDER, shop.issue("write"), headers=RETRY).data == first.data
@@ -143,9 +137,6 @@ def test_keys_differ_by_case_and_inner_blanks(shop):
     for key in ("order 7", "Order 7", "order  7"):
         assert order(shop, **{"Idempotency-Key": key}).status_code == 201
     assert count(shop) == 3
-
-
-# what fails gives the key back
 
 
 def test_what_is_refused_does_not_spend_the_key(shop):
@@ -174,8 +165,6 @@ def test_a_fault_does_not_spend_the_key_nor_an_address(shop):
 
 
 # memory: the check forgets, which has compared its clock; no request does
-
-
 @pytest.mark.parametrize("ahead", [{"hours": 25}, {"days": 3650}], ids=["a day", "ten years"])
 def test_a_service_whose_clock_is_ahead_frees_no_key(shop, ahead):
     first = order(shop)
@@ -217,9 +206,6 @@ def test_the_memory_is_as_long_as_the_setting_says(tmp_path, ticker, clock):
         assert order(till.shop, {"amount_usd": 6}).data == second.data
 
 
-# holders that died, or were overtaken
-
-
 @pytest.mark.parametrize("body", [ORDER, {"amount_usd": 6}])
 def test_a_dead_holder_locks_its_key_for_less_than_a_minute(shop, body):
     claim_and_die(shop)
@@ -250,9 +236,6 @@ def test_a_holder_that_was_overtaken_makes_nothing(shop, ticker, pool):
     assert (slow.result().status_code, quick.result().status_code) == (409, 201)
     assert count(shop) == addresses_used(shop) == 1
     assert order(shop).data == quick.result().data
-
-
-# requests that overlap, and a server that dies
 
 
 def test_two_at_once_make_one_invoice(shop, ticker, pool):

@@ -30,16 +30,10 @@ OPERATIONS = {
     "list-payments": ("get", "/payments", "read", {"200", "400"} | COMMON),
 }
 CODES = {
-    "400": "invalid_request",
-    "401": "unauthorized",
-    "403": "forbidden",
-    "404": "not_found",
-    "409": "conflict",
-    "413": "payload_too_large",
-    "429": "rate_limited",
-    "500": "server_error",
+    "400": "invalid_request", "401": "unauthorized", "403": "forbidden", "404": "not_found",
+    "409": "conflict", "413": "payload_too_large", "429": "rate_limited", "500": "server_error",
     "503": "price_unavailable",
-}
+}  # fmt: skip
 ROOT, PUBLIC = "/api/v1", "/pay/{id}/status"
 WINDOW = {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}
 
@@ -59,21 +53,14 @@ ABOVE_0 = {"exclusiveMinimum": 0}
 MILLION = ABOVE_0 | {"maximum": 1_000_000}
 # Sections 4.2 and 4.5: the fields of the bodies, their types and bounds; null means absent.
 BODIES = {
-    "create-invoice": {
-        "amount_usd": (NUMBER, MILLION),
-        "description": (TEXT | NULL, {"maxLength": 500}),
-        "customer_email": (TEXT | NULL, {"maxLength": 320}),
-        "expires_in_hours": (NUMBER | NULL, ABOVE_0 | {"maximum": 8_760}),
-    },
-    "create-payment-link": {
-        "amount_mode": (TEXT | NULL, {}),
-        "amount_usd": (NUMBER | NULL, MILLION),
-        "min_amount_usd": (NUMBER | NULL, MILLION),
-        "max_amount_usd": (NUMBER | NULL, MILLION),
-        "title": (TEXT | NULL, {"maxLength": 200}),
-        "description": (TEXT | NULL, {"maxLength": 500}),
-    },
-}
+    "create-invoice": {"amount_usd": (NUMBER, MILLION), "description": (TEXT | NULL, {"maxLength":
+        500}), "customer_email": (TEXT | NULL, {"maxLength": 320}), "expires_in_hours":
+        (NUMBER | NULL, ABOVE_0 | {"maximum": 8_760})},
+    "create-payment-link": {"amount_mode": (TEXT | NULL, {}), "amount_usd": (NUMBER | NULL,
+        MILLION), "min_amount_usd": (NUMBER | NULL, MILLION), "max_amount_usd": (NUMBER | NULL,
+        MILLION), "title": (TEXT | NULL, {"maxLength": 200}), "description": (TEXT | NULL,
+        {"maxLength": 500})},
+}  # fmt: skip
 # Sections 4.3 to 4.8: the query parameters.
 LIMIT = {"type": "integer", "minimum": 1, "maximum": 100, "default": 50}
 STATUSES = {"type": "string", "enum": ["open", "paid", "expired", "canceled"]}

@@ -1,27 +1,13 @@
 """Specification, sections 5 to 9: keys, errors, rolling windows, the version."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from builders import Shop
-from werkzeug.test import TestResponse
 
 from app import create_app
 from btcpay.settings import settings
 
-CODES = {
-    "invalid_request",
-    "unauthorized",
-    "forbidden",
-    "not_found",
-    "conflict",
-    "payload_too_large",
-    "rate_limited",
-    "price_unavailable",
-    "server_error",
-}
 NOBODY = "sk_test_" + "0" * 43
 
 
@@ -95,15 +81,10 @@ ERRORS = [
     pytest.param(lambda s: s.get("/balance", ""), 401, "unauthorized", id="no key"),
     pytest.param(lambda s: s.get("/balance", NOBODY), 401, "unauthorized", id="an invalid key"),
     pytest.param(lambda s: s.get("/nothing", ""), 401, "unauthorized", id="no key, no such path"),
-    pytest.param(
-        lambda s: s.post("/invoices", {"amount_usd": 5}, s.read_key),
-        403,
-        "forbidden",
-        id="a read-only key",
-    ),
-    pytest.param(
-        lambda s: s.get("/invoices/inv_" + "0" * 24), 404, "not_found", id="an unknown invoice"
-    ),
+    pytest.param(lambda s: s.post("/invoices", {"amount_usd": 5}, s.read_key), 403, "forbidden",
+        id="a read-only key"),
+    pytest.param(lambda s: s.get("/invoices/inv_" + "0" * 24), 404, "not_found",
+        id="an unknown invoice"),
     pytest.param(lambda s: s.get("/nothing"), 404, "not_found", id="an unknown path"),
     pytest.param(lambda s: s.get(""), 404, "not_found", id="the bare root"),
     pytest.param(lambda s: s.post("/balance"), 405, "invalid_request", id="a wrong method"),
@@ -114,19 +95,16 @@ ERRORS = [
     pytest.param(broken, 500, "server_error", id="a broken database"),
     pytest.param(keyless, 500, "server_error", id="keys that cannot be looked up"),
     pytest.param(unpriced, 503, "price_unavailable", id="no price"),
-]
+]  # fmt: skip
 SUCCESSES = [
     pytest.param(lambda s: s.get("/balance"), id="a balance"),
     pytest.param(lambda s: s.get("/invoices"), id="a list"),
     pytest.param(lambda s: s.post("/invoices", {"amount_usd": 5}), id="a new invoice"),
     pytest.param(lambda s: s.post("/payment-links"), id="a new link"),
 ]
-Ask = Callable[[Shop], TestResponse]
 
 
 # 5
-
-
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_a_key_is_sent_as_a_bearer_credential(shop, scheme):
     headers = {"Authorization": f"{scheme} {shop.read_key}"}
@@ -143,19 +121,15 @@ def test_a_key_is_sent_as_a_bearer_credential(shop, scheme):
         pytest.param(lambda shop: {"Authorization": f"Bearer {NOBODY}"}, id="an unknown key"),
         pytest.param(lambda shop: {"Authorization": shop.read_key}, id="a key without a scheme"),
         pytest.param(lambda shop: {"Authorization": f"Basic {shop.read_key}"}, id="another scheme"),
-        pytest.param(
-            lambda shop: {"Authorization": f"Bearer {shop.read_key[:-1]}"}, id="a key cut short"
-        ),
-        pytest.param(
-            lambda shop: {"Authorization": f"Bearer {shop.read_key.upper()}"}, id="in upper case"
-        ),
-        pytest.param(
-            lambda shop: {"Authorization": f"Bearer {shop.read_key}, Bearer {shop.read_key}"},
-            id="two keys",
-        ),
+        pytest.param(lambda shop: {"Authorization": f"Bearer {shop.read_key[:-1]}"},
+            id="a key cut short"),
+        pytest.param(lambda shop: {"Authorization": f"Bearer {shop.read_key.upper()}"},
+            id="in upper case"),
+        pytest.param(lambda shop: {"Authorization":
+            f"Bearer {shop.read_key}, Bearer {shop.read_key}"}, id="two keys"),
         pytest.param(lambda shop: {"X-Api-Key": shop.read_key}, id="a key in another header"),
     ],
-)
+)  # fmt: skip
 def test_a_missing_or_invalid_key_is_unauthorized(shop, credential):
     for path in ("/balance", "/nothing"):
         response = shop.get(path, "", headers=credential(shop))
@@ -168,21 +142,16 @@ def test_a_key_in_the_query_string_is_no_credential(shop):
 
 
 # 6
-
-
 def test_payment_confirmation_is_observed_by_polling_alone(shop):
     rules = [rule.rule for rule in shop.app.url_map.iter_rules()]
     assert not [rule for rule in rules if "hook" in rule or "event" in rule]
 
 
 # 7
-
-
 @pytest.mark.parametrize(("ask", "status", "code"), ERRORS)
 def test_every_error_has_its_status_its_code_and_the_one_envelope(shop, ask, status, code):
     response = ask(shop)
     assert status_and_code(response) == (status, code)
-    assert code in CODES
     assert response.mimetype == "application/json"
     assert set(response.json) == {"error"}
     assert set(response.json["error"]) == {"code", "message"}
@@ -205,8 +174,6 @@ def test_a_wrong_method_says_which_are_allowed(shop):
 
 
 # 8: headers
-
-
 @pytest.mark.parametrize("ask", SUCCESSES)
 def test_rate_limit_headers_are_on_every_success(shop, ask):
     response = ask(shop)
@@ -228,7 +195,6 @@ def test_the_document_needs_no_key_and_carries_the_headers_too(shop):
 
 
 # 8: buckets
-
 READ, WRITE, FAILED = 120, 30, 20
 
 
@@ -380,8 +346,6 @@ def test_a_missing_credential_is_unauthorized_even_from_an_exhausted_address(sho
 
 
 # 9
-
-
 def test_the_version_is_carried_in_the_path_and_the_description(shop):
     assert shop.get("/openapi.json").json["info"]["version"] == "1.0.0"
     headers = {"Authorization": f"Bearer {shop.read_key}"}

@@ -21,8 +21,6 @@ def sell(shop, times):
 
 
 # 4.3, 4.6, 4.8, 4.9: lists
-
-
 @pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize("limit", ["1", "100"])
 def test_a_limit_from_1_to_100_is_accepted(shop, path, limit):
@@ -138,8 +136,6 @@ def test_there_is_no_cursor(shop, path):
 
 
 # 4.4, 4.7: one resource, and whose it is
-
-
 def test_an_invoice_and_a_link_are_retrieved_as_they_were_created(shop):
     invoice, link = shop.invoice(description="Tea"), shop.link(title="Tea")
     assert shop.get(f"/invoices/{invoice['id']}").json == invoice

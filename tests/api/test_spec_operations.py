@@ -31,8 +31,6 @@ def assert_refused(response, status, code, *named):
 
 
 # 4: the table
-
-
 @pytest.mark.parametrize(("method", "path"), OPERATIONS.values(), ids=OPERATIONS)
 def test_a_write_key_may_do_all_a_read_key_what_is_read_and_without_a_key_nobody_anything(
     shop, method, path
@@ -49,8 +47,6 @@ def test_a_write_key_may_do_all_a_read_key_what_is_read_and_without_a_key_nobody
 
 
 # 4.2, 4.5: bodies
-
-
 def test_requests_with_a_body_are_of_content_type_json(shop):
     for content_type in ("application/json", "application/json; charset=utf-8"):
         response = shop.post("/invoices", data=b'{"amount_usd":5}', content_type=content_type)
@@ -107,11 +103,8 @@ BEYOND: dict[str, Any] = {
     "no email text": (INVOICES, "customer_email", INVOICE | {"customer_email": False}),
     "0 hours": (INVOICES, "expires_in_hours", INVOICE | {"expires_in_hours": 0}),
     "-1 hour": (INVOICES, "expires_in_hours", INVOICE | {"expires_in_hours": -1}),
-    "a little more than 8,760 hours": (
-        INVOICES,
-        "expires_in_hours",
-        INVOICE | {"expires_in_hours": 8760.001},
-    ),
+    "a little more than 8,760 hours": (INVOICES, "expires_in_hours", INVOICE | {"expires_in_hours":
+        8760.001}),
     "hours as text": (INVOICES, "expires_in_hours", INVOICE | {"expires_in_hours": "1"}),
     "no such mode": (LINKS, "amount_mode", {"amount_mode": "open"}),
     "a number as mode": (LINKS, "amount_mode", {"amount_mode": 1}),
@@ -123,15 +116,12 @@ BEYOND: dict[str, Any] = {
     "fixed with a maximum": (LINKS, "max_amount_usd", {"amount_usd": 5, "max_amount_usd": 9}),
     "minimum 0": (LINKS, "min_amount_usd", {"min_amount_usd": 0}),
     "maximum high": (LINKS, "max_amount_usd", {"max_amount_usd": 1_000_000.01}),
-    "a minimum above the maximum": (
-        LINKS,
-        "min_amount_usd",
-        {"min_amount_usd": 5.01, "max_amount_usd": 5},
-    ),
+    "a minimum above the maximum": (LINKS, "min_amount_usd", {"min_amount_usd": 5.01,
+        "max_amount_usd": 5}),
     "a title of 201": (LINKS, "title", {"title": "x" * 201}),
     "a number as title": (LINKS, "title", {"title": 1}),
     "a link in 501": (LINKS, "description", {"description": "x" * 501}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "field", "body"), BEYOND.values(), ids=BEYOND)

@@ -121,19 +121,15 @@ def test_a_backup_beside_writers_is_one_moment(till, tmp_path):
 OTHER_NETWORK = "UPDATE meta SET value = 'signet' WHERE name = 'network'"
 REFUSED = {
     "no database at all": (lambda path: path.write_bytes(b"hello" * 1000), "or not a database"),
-    "of another program": (
-        lambda path: (path.unlink(), change(path, "CREATE TABLE note (text TEXT)")),
-        "not a database of this program",
-    ),
+    "of another program": (lambda path: (path.unlink(), change(path,
+        "CREATE TABLE note (text TEXT)")), "not a database of this program"),
     "empty": (lambda path: path.write_bytes(b""), "not a database of this program"),
     "damaged": (spoil, "damaged"),
     "cut short": (lambda path: os.truncate(path, path.stat().st_size // 2), "damaged"),
     "of another network": (lambda path: change(path, OTHER_NETWORK), "belongs to signet"),
-    "of a newer program": (
-        lambda path: change(path, "UPDATE schema_step SET number = 9999"),
-        "newer",
-    ),
-}
+    "of a newer program": (lambda path: change(path, "UPDATE schema_step SET number = 9999"),
+        "newer"),
+}  # fmt: skip
 
 
 def test_files_are_refused_that_are_no_whole_backups_of_this_shop(till, tmp_path):

@@ -1,11 +1,14 @@
 """Descriptors by the vectors of BIP380 to 383, 386 and 389; each refused one says why."""
 
+import json
 import secrets
 from hashlib import sha256
+from operator import itemgetter
 
 import pytest
 from builders import REGTEST
 from hd_wallet import HdWallet
+from paths import VECTORS
 
 from btcpay.bitcoin.address import b58check_decode, b58check_encode, p2sh, witness_script
 from btcpay.bitcoin.descriptor import parse, taproot_output_key
@@ -18,74 +21,24 @@ from btcpay.merchants.account import derive, parse_account
 from btcpay.merchants.wallet_export import receiving
 from btcpay.sandbox.payer.ecdsa import public_point
 
-A = (
-    "xpub6ERApfZwUNrhLCkDtcHTcxd75RbzS1ed54G1LkBUHQVHQKqhMkhgbmJbZRkrgZw4koxb5JaHWkY4ALHY2grBGRjaDM"
-    "zQLcgJvLJuZZvRcEL"
-)
-B = (
-    "xpub68NZiKmJWnxxS6aaHmn81bvJeTESw724CRDs6HbuccFQN9Ku14VQrADWgqbhhTHBaohPX4CjNLf9fq9MYo6oDaPPLP"
-    "xSb7gwQN3ih19Zm4Y"
-)
-C = (
-    "xpub69H7F5d8KSRgmmdJg2KhpAK8SR3DjMwAdkxj3ZuxV27CprR9LgpeyGmXUbC6wb7ERfvrnKZjXoUmmDznezpbZb7ap6"
-    "r1D3tgFxHmwMkQTPH"
-)
-PRIVATE = (
-    "xprvA1RpRA33e1JQ7ifknakTFpgNXPmW2YvmhqLQYMmrj4xJXXWYpDPS3xz7iAxn8L39njGVyuoseXzU6rcxFLJ8HFsTjS"
-    "yQbLYnMpCqE2VbFWc"
-)
-WIF = "L4rK1yDtCWekvXuE6oXD9jCYfFNV2cWRpVuPLBcCU2z8TrisoyY1"
+PUBLISHED = json.loads((VECTORS / "descriptors.json").read_text(encoding="utf-8"))
+A, B, C, PRIVATE, WIF, POINT, _BIP86 = PUBLISHED["keys"].values()
 ZPRV = b58check_encode(bytes.fromhex("04b2430c") + b58check_decode(PRIVATE)[4:])
-POINT = "03a34b99f22c790c4e36b2b3c2c35a36db06226e41c692fc82b8b56ac1c540c5bd"
-BIP86 = (
-    "xpub6BgBgsespWvERF3LHQu6CnqdvfEvtMcQjYrcRzx53QJjSxarj2afYWcLteoGVky7D3UKDP9QyrLprQ3VCECoY49yfd"
-    "DEHGCtMMj92pReUsQ"
-)
 TPUB = HdWallet.from_seed(b"a wallet of the tests").at("m/84'/1'/0'")
 
-SCRIPTS = [
-    pytest.param(
-        f"wpkh([ffffffff/13']{C}/1/2/*)",
-        "0014326b2249e3a25d5dc60935f044ee835d090ba859"
-        " 0014af0bd98abc2f2cae66e36896a39ffe2d32984fb7"
-        " 00141fa798efd1cbf95cebf912c031b8a4a6e9fb9f27",
-        id="BIP382, wpkh",
-    ),
-    pytest.param(
-        f"tr({BIP86}/<0;1>/*)",
-        "5120a60869f0dbcf1dc659c9cecbaf8050135ea9e8cdc487053f1dc6880949dc684c"
-        " 5120a82f29944d65b86ae6b5e5cc75e294ead6c59391a1edc5e016e3498c67fc7bbb",
-        id="BIP86, the receiving branch",
-    ),
-    pytest.param(
-        f"tr([73c5da0a/86h/0'/0h]{BIP86}/1/*)",
-        "5120882d74e5d0572d5a816cef0041a96b6c1de832f6f9676d9605c44d5e9a97d3dc",
-        id="BIP86, the change branch",
-    ),
-]
 
-
-@pytest.mark.parametrize(("text", "scripts"), SCRIPTS)
-def test_a_published_descriptor_has_the_published_scripts(text, scripts):
-    wanted = scripts.split()
+@pytest.mark.parametrize("vector", PUBLISHED["scripts"], ids=itemgetter("name"))
+def test_a_published_descriptor_has_the_published_scripts(vector):
+    text, wanted = vector["descriptor"].format(**PUBLISHED["keys"]), vector["scripts"]
     descriptor = parse(f"{text}#{checksum(text)}")
     assert [descriptor.script(index).hex() for index in range(len(wanted))] == wanted
     assert str(parse(str(descriptor))) == str(descriptor)
 
 
-# BIP383 has it bare, so what stands in wsh is compared: the script itself.
-SORTED = [
-    "5221025d5fc65ebb8d44a5274b53bac21ff8307fec2334a32df05553459f8b1f7fe1b62102fbd47cc8034098f0e6a9"
-    "4c6aeee8528abf0a2153a5d8e46d325b7284c046784652ae",
-    "52210264fd4d1f5dea8ded94c61e9641309349b62f27fbffe807291f664e286bfbe6472103f4ece6dfccfa37b211eb"
-    "3d0af4d0c61dba9ef698622dc17eecdf764beeb005a652ae",
-    "5221022ccabda84c30bad578b13c89eb3b9544ce149787e5b538175b1d1ba259cbb83321024d902e1a2fc7a8755ab5"
-    "b694c575fce742c48d9ff192e63df5193e4c7afe1f9c52ae",
-]
-
-
 @pytest.mark.parametrize("outer", ["wsh", "sh", "sh(wsh"])
 def test_sorted_keys_make_the_published_script_whatever_their_order(outer):
+    """BIP383 has it bare, so what stands in wsh is compared: the script itself."""
+
     def behind(inner):
         inner = witness_script(0, sha256(inner).digest()) if "wsh" in outer else inner
         return p2sh(hash160(inner)) if outer.startswith("sh") else inner
@@ -93,7 +46,7 @@ def test_sorted_keys_make_the_published_script_whatever_their_order(outer):
     for keys in (f"{A}/*,{B}/0/0/*", f"{B}/0/0/*,{A}/*"):
         descriptor = parse(f"{outer}(sortedmulti(2,{keys})){')' * outer.count('(')}")
         scripts = [descriptor.script(index) for index in range(3)]
-        assert scripts == [behind(bytes.fromhex(script)) for script in SORTED]
+        assert scripts == [behind(bytes.fromhex(script)) for script in PUBLISHED["sorted"]]
 
 
 def test_what_is_not_sorted_depends_on_the_order_of_the_keys():
@@ -125,18 +78,7 @@ def test_whoever_has_the_wallet_has_the_key_of_its_taproot_output():
         assert descriptor.script(index) == witness_script(1, output_key)
 
 
-CHECKSUMS = [  # BIP380
-    ("raw(deadbeef)#89f8spxm", True),
-    ("raw(deadbeef)#", False),
-    ("raw(deadbeef)#89f8spxmx", False),
-    ("raw(deadbeef)#89f8spx", False),
-    ("raw(deedbeef)#89f8spxm", False),
-    ("raw(deedbeef)##9f8spxm", False),
-    ("raw(Ü)#00000000", False),
-]
-
-
-@pytest.mark.parametrize(("text", "is_right"), CHECKSUMS)
+@pytest.mark.parametrize(("text", "is_right"), PUBLISHED["checksums"])
 def test_a_published_checksum(text, is_right):
     assert is_checked(text) == is_right
 
@@ -187,81 +129,60 @@ def test_a_multisig_has_as_many_keys_as_its_script_may(form):
         parse(refused)
 
 
+NAMED = PUBLISHED["keys"] | {
+    "ZPRV": ZPRV,
+    "X": POINT[2:],
+    "CUT": A[:-1],
+    "SHORT": A[:20],
+    "TEN": "/0" * 10,
+}
+NAMED |= {
+    "TPUB": TPUB.xpub(bytes.fromhex("043587cf")),
+    "ZPUB": TPUB.xpub(bytes.fromhex("04b24746")),
+}
+REFUSED_FOR = {
+    "private key":
+        ("wpkh({PRIVATE}/0/*) wsh(multi(1,{A}/0/*,{PRIVATE}/0/*)) wpkh({ZPRV}/0/*) wpkh({WIF}) "
+        "wpkh({WIF}/0/*)"),
+    "single public key": "wpkh({POINT}) tr({X})",
+    "hardened step": "wpkh({A}/0h/*) wpkh({A}/0'/*) wpkh({A}/0/*h) wpkh({A}/<0h;1h>/*)",
+    "range is missing": "wpkh({A}) wpkh({A}/0) wsh(multi(1,{A}/0/*,{B}/0))",
+    "a step":
+        ("wpkh({A}/0/*/*) wpkh({A}//*) wpkh({A}/0H/*) wpkh({A}/1aa/*) wpkh({A}/2147483648/*) "
+        "wpkh({A}/<0;2147483648>/*) wpkh({A}/<>/*) wpkh({A}/0>/*) wpkh({A}/<0/*) "
+        "wpkh({A}/<0;>/*) wpkh({A}/<0>/*) wpkh({A}/<1;1>/*)"),
+    "branches once": "wpkh({A}/<0;1>/<2;3>/*)",
+    "ten steps": "wpkh({A}{TEN}/*)",
+    "different numbers of branches": "sh(multi(2,{A}/<1;2;3>/0/*,{B}/0/*,{C}/0/0/<3;4>/*))",
+    "of mainnet, others": "wsh(multi(1,{A}/0/*,{TPUB}/0/*))",
+    "the same key appears twice":
+        ("wsh(multi(1,{A}/0/*,{A}/0/*)) wsh(multi(1,{A}/0/*,[deadbeef]{A}/<0;1>/*))"),
+    "xpub or tpub": "wpkh({ZPUB}/0/*)",
+    "not an xpub or tpub":
+        ("wpkh({CUT}/0/*) wpkh() wpkh([deadbeef]{SHORT}/0/*) wpkh([aaaaaaaa][aaaaaaaa]{A}/0/*) "
+        "wpkh(aaaaaaaa]{A}/0/*) wpkh([deadbeef])"),
+    "origin": ("wpkh([deadbeef/0h/0h/0h/*]{A}/0/*) wpkh([deadbeef/0h/0h/0h/]{A}/0/*) "
+        "wpkh([deadbef/0h/0h/0h]{A}/0/*) wpkh([deadbeeef/0h/0h/0h]{A}/0/*) "
+        "wpkh([deadbeef/0f/0f/0f]{A}/0/*) wpkh([deadbeef/-0/-0/-0]{A}/0/*) "
+        "wpkh([deadbeef/0H/0H/0H]{A}/0/*) wpkh([deadbeef/2147483648h]{A}/0/*) "
+        "wpkh([gaaaaaaa]{A}/0/*) wpkh([deadbeef/<0;1>]{A}/0/*)"),
+    "taproot with a key alone|script tree": "tr({A}/0/*,pk({B}/0/*))",
+    "script tree": "tr({A}/0/*,{{pk({B}/0/*),pk({C}/0/*)}})",
+    "one key alone": "tr(multi_a(1,{A}/0/*))",
+    "not supported":
+        ("wsh(tr({A}/0/*)) sh(tr({A}/0/*)) pk({A}/0/*) combo({A}/0/*) sh(pkh({A}/0/*)) "
+        "sh(sh(pkh({A}/0/*))) sh({A}/0/*) wsh({A}/0/*) wsh(wpkh({A}/0/*)) "
+        "wsh(wsh(multi(1,{A}/0/*))) multi(1,{A}/0/*) raw(deadbeef) "
+        "addr(bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4)"),
+    "miniscript": "wsh(and_v(v:pk({A}/0/*),older(9)))",
+    "keys that must sign is":
+        ("wsh(multi(a,{A}/0/*)) wsh(multi(0,{A}/0/*)) wsh(multi(2,{A}/0/*)) wsh(multi(1)) "
+        "wsh(multi(٢,{A}/0/*,{B}/0/*))"),
+    "checksum": "wpkh({A}/0/*)#00000000 wpkh({A}/0/*)#",
+    "not a descriptor": "{A}",
+}  # fmt: skip
 REFUSED = [
-    (f"wpkh({PRIVATE}/0/*)", "private key"),
-    (f"wsh(multi(1,{A}/0/*,{PRIVATE}/0/*))", "private key"),
-    (f"wpkh({ZPRV}/0/*)", "private key"),
-    (f"wpkh({WIF})", "private key"),
-    (f"wpkh({WIF}/0/*)", "private key"),
-    (f"wpkh({POINT})", "single public key"),
-    (f"tr({POINT[2:]})", "single public key"),
-    (f"wpkh({A}/0h/*)", "hardened step"),
-    (f"wpkh({A}/0'/*)", "hardened step"),
-    (f"wpkh({A}/0/*h)", "hardened step"),
-    (f"wpkh({A}/<0h;1h>/*)", "hardened step"),
-    (f"wpkh({A})", "range is missing"),
-    (f"wpkh({A}/0)", "range is missing"),
-    (f"wsh(multi(1,{A}/0/*,{B}/0))", "range is missing"),
-    (f"wpkh({A}/0/*/*)", "a step"),
-    (f"wpkh({A}//*)", "a step"),
-    (f"wpkh({A}/0H/*)", "a step"),
-    (f"wpkh({A}/1aa/*)", "a step"),
-    (f"wpkh({A}/2147483648/*)", "a step"),
-    (f"wpkh({A}/<0;2147483648>/*)", "a step"),
-    (f"wpkh({A}/<>/*)", "a step"),
-    (f"wpkh({A}/0>/*)", "a step"),
-    (f"wpkh({A}/<0/*)", "a step"),
-    (f"wpkh({A}/<0;>/*)", "a step"),
-    (f"wpkh({A}/<0>/*)", "a step"),
-    (f"wpkh({A}/<1;1>/*)", "a step"),
-    (f"wpkh({A}/<0;1>/<2;3>/*)", "branches once"),
-    (f"wpkh({A}{'/0' * 10}/*)", "ten steps"),
-    (f"sh(multi(2,{A}/<1;2;3>/0/*,{B}/0/*,{C}/0/0/<3;4>/*))", "different numbers of branches"),
-    (f"wsh(multi(1,{A}/0/*,{TPUB.xpub(bytes.fromhex('043587cf'))}/0/*))", "of mainnet, others"),
-    (f"wsh(multi(1,{A}/0/*,{A}/0/*))", "the same key appears twice"),
-    (f"wsh(multi(1,{A}/0/*,[deadbeef]{A}/<0;1>/*))", "the same key appears twice"),
-    (f"wpkh({TPUB.xpub(bytes.fromhex('04b24746'))}/0/*)", "xpub or tpub"),
-    (f"wpkh({A[:-1]}/0/*)", "not an xpub or tpub"),
-    ("wpkh()", "not an xpub or tpub"),
-    (f"wpkh([deadbeef]{A[:20]}/0/*)", "not an xpub or tpub"),
-    (f"wpkh([deadbeef/0h/0h/0h/*]{A}/0/*)", "origin"),
-    (f"wpkh([deadbeef/0h/0h/0h/]{A}/0/*)", "origin"),
-    (f"wpkh([deadbef/0h/0h/0h]{A}/0/*)", "origin"),
-    (f"wpkh([deadbeeef/0h/0h/0h]{A}/0/*)", "origin"),
-    (f"wpkh([deadbeef/0f/0f/0f]{A}/0/*)", "origin"),
-    (f"wpkh([deadbeef/-0/-0/-0]{A}/0/*)", "origin"),
-    (f"wpkh([deadbeef/0H/0H/0H]{A}/0/*)", "origin"),
-    (f"wpkh([deadbeef/2147483648h]{A}/0/*)", "origin"),
-    (f"wpkh([gaaaaaaa]{A}/0/*)", "origin"),
-    (f"wpkh([deadbeef/<0;1>]{A}/0/*)", "origin"),
-    (f"wpkh([aaaaaaaa][aaaaaaaa]{A}/0/*)", "not an xpub or tpub"),
-    (f"wpkh(aaaaaaaa]{A}/0/*)", "not an xpub or tpub"),
-    ("wpkh([deadbeef])", "not an xpub or tpub"),
-    (f"tr({A}/0/*,pk({B}/0/*))", "taproot with a key alone|script tree"),
-    (f"tr({A}/0/*,{{pk({B}/0/*),pk({C}/0/*)}})", "script tree"),
-    (f"tr(multi_a(1,{A}/0/*))", "one key alone"),
-    (f"wsh(tr({A}/0/*))", "not supported"),
-    (f"sh(tr({A}/0/*))", "not supported"),
-    (f"pk({A}/0/*)", "not supported"),
-    (f"combo({A}/0/*)", "not supported"),
-    (f"sh(pkh({A}/0/*))", "not supported"),
-    (f"sh(sh(pkh({A}/0/*)))", "not supported"),
-    (f"sh({A}/0/*)", "not supported"),
-    (f"wsh({A}/0/*)", "not supported"),
-    (f"wsh(wpkh({A}/0/*))", "not supported"),
-    (f"wsh(wsh(multi(1,{A}/0/*)))", "not supported"),
-    (f"multi(1,{A}/0/*)", "not supported"),
-    (f"wsh(and_v(v:pk({A}/0/*),older(9)))", "miniscript"),
-    ("raw(deadbeef)", "not supported"),
-    ("addr(bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4)", "not supported"),
-    (f"wsh(multi(a,{A}/0/*))", "keys that must sign is"),
-    (f"wsh(multi(0,{A}/0/*))", "keys that must sign is"),
-    (f"wsh(multi(2,{A}/0/*))", "keys that must sign is"),
-    ("wsh(multi(1))", "keys that must sign is"),
-    (f"wsh(multi(٢,{A}/0/*,{B}/0/*))", "keys that must sign is"),
-    (f"wpkh({A}/0/*)#00000000", "checksum"),
-    (f"wpkh({A}/0/*)#", "checksum"),
-    (A, "not a descriptor"),
+    *((text.format(**NAMED), why) for why, texts in REFUSED_FOR.items() for text in texts.split()),
     ("", "not a descriptor"),
     ("w" * 8_001, "at most 8000 characters"),
 ]

@@ -36,9 +36,6 @@ def require_the_same_by_objects(raw):
     return parts
 
 
-# What agrees
-
-
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_block_is_read_as_by_objects(name):
     require_the_same_by_objects(real_block(name))
@@ -117,9 +114,6 @@ def test_the_worst_block_takes_no_more_room_than_its_payments(make):
     tracemalloc.stop()
     assert len(parts.txids) >= 2
     assert peak < 16_000_000
-
-
-# What is refused
 
 
 SMALL = block_of([coinbase(), payment(1, witness=(b"\x30" * 71, b"")), payment(2)])
@@ -213,9 +207,6 @@ def test_a_block_has_at_most_four_million_bytes():
 def test_bytes_of_any_kind_are_malformed_and_never_an_error_of_another_kind(raw):
     with pytest.raises(Malformed):
         scan_block(SMALL[:80] + raw + b"\xff")
-
-
-# What is ours
 
 
 def test_two_payments_to_a_script_are_both_shown_in_the_blocks_order():

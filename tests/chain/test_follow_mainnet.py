@@ -44,15 +44,11 @@ class RealHeaders:
 def view(height):
     raw, header = HEADERS[height], parse_header(HEADERS[height])
     return {
-        "id": header.hash,
-        "height": height,
-        "version": int.from_bytes(raw[:4], "little"),
-        "timestamp": header.time,
-        "merkle_root": header.merkle_root,
-        "previousblockhash": header.previous,
-        "nonce": int.from_bytes(raw[76:], "little"),
+        "id": header.hash, "height": height, "version": int.from_bytes(raw[:4], "little"),
+        "timestamp": header.time, "merkle_root": header.merkle_root,
+        "previousblockhash": header.previous, "nonce": int.from_bytes(raw[76:], "little"),
         "bits": header.bits,
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture

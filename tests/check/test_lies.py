@@ -52,13 +52,11 @@ LIES: dict[str, tuple[Callable[[Block], bytes | Reply], str]] = {
     "a transaction less": (lambda block: raw_of(block, block.txs[:-1]), NO_ROOT),
     "half of it": (lambda block: block.raw[: len(block.raw) // 2], DECODES_NOT),
     "nothing": (lambda block: b"", OTHER),
-    "too many bytes": (
-        lambda block: block.raw.ljust(4_000_001, b"\0"),
-        "answered more than 4000000 bytes",
-    ),
+    "too many bytes": (lambda block: block.raw.ljust(4_000_001, b"\0"),
+        "answered more than 4000000 bytes"),
     "down": (lambda block: say(block.raw, 503), "answered HTTP 503"),
     "hung up": (lambda block: dropped, "could not be asked"),
-}
+}  # fmt: skip
 
 
 def nothing_is_stored(till, reply, caplog):
@@ -123,12 +121,10 @@ def no_work(block):
 
 HEADER_LIES: dict[str, tuple[Callable[[Block], Block], str]] = {
     "no work": (no_work, "lacks the work that it claims"),
-    "too easy": (
-        lambda block: replace(block, bits=bits_of(target_of(BITS) + (1 << 240))),
-        "claims too little difficulty",
-    ),
+    "too easy": (lambda block: replace(block, bits=bits_of(target_of(BITS) + (1 << 240))),
+        "claims too little difficulty"),
     "no target": (lambda block: replace(block, bits=0x20800001), "lacks the work that it claims"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("lie", "why"), HEADER_LIES.values(), ids=HEADER_LIES)

@@ -10,15 +10,12 @@ from storage.queries import invoices
 CASES = {
     "nothing": [],
     "a part that waits": [{"amount_sats": 300, "confirmed": False}],
-    "parts in several blocks, and one that waits": [
-        {"amount_sats": 300},
-        {"amount_sats": 400},
-        {"amount_sats": 500, "confirmed": False},
-    ],
+    "parts in several blocks, and one that waits": [{"amount_sats": 300}, {"amount_sats": 400},
+        {"amount_sats": 500, "confirmed": False}],
     "all of it": [{}],
     "twice": [{}, {}],
     "all of it, and dust behind it": [{}, {"amount_sats": 300, "confirmed": False}],
-}
+}  # fmt: skip
 SHOWN = ("status", "received_sats", "unconfirmed_sats", "missing_sats", "confirmations")
 
 

@@ -22,12 +22,10 @@ def assert_same(made, asked):
 INVOICES = {
     "an amount alone": ("--usd 25", {"amount_usd": 25}),
     "an amount with cents, as they were written": ("--usd 25.50", {"amount_usd": 25.5}),
-    "all options": (
-        "--usd 1e3 --description Tea --email a@b.example --expires-in-hours 0.5",
-        {"amount_usd": 1000, "description": "Tea", "customer_email": "a@b.example"}
-        | {"expires_in_hours": 0.5},
-    ),
-}
+    "all options": ("--usd 1e3 --description Tea --email a@b.example --expires-in-hours 0.5",
+        {"amount_usd": 1000, "description": "Tea", "customer_email":
+        "a@b.example"} | {"expires_in_hours": 0.5}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", INVOICES)
@@ -44,11 +42,9 @@ def test_an_invoice_is_the_one_that_the_operation_makes(case, btcpay, till):
 LINKS = {
     "nothing said": ("", {}),
     "a price": ("--amount 12.5 --title Mug", {"amount_usd": 12.5, "title": "Mug"}),
-    "bounds": (
-        "--min 1 --max 9.99 --description Tips",
-        {"min_amount_usd": 1, "max_amount_usd": 9.99, "description": "Tips"},
-    ),
-}
+    "bounds": ("--min 1 --max 9.99 --description Tips", {"min_amount_usd": 1, "max_amount_usd":
+        9.99, "description": "Tips"}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", LINKS)
@@ -74,27 +70,20 @@ REFUSED = {
     "a number with a comma": ("invoice create shop --usd 1,000", "--usd must be a number"),
     "an exponent beyond numbers": (f"invoice create shop --usd 1e{'9' * 19}", "must be a number"),
     "digits of another script": ("invoice create shop --usd ٢٥", "--usd must be a number"),
-    "a long address, and no time": (
-        f"invoice create shop --usd 1 --expires-in-hours 0 --email {'a' * 321}",
-        f"--email must be at most 320 characters; --expires-in-hours {MOST} 8,760",
-    ),
+    "a long address, and no time":
+        (f"invoice create shop --usd 1 --expires-in-hours 0 --email {'a' * 321}",
+        f"--email must be at most 320 characters; --expires-in-hours {MOST} 8,760"),
     "no amount": ("invoice create shop", "say --usd or --amount"),
-    "a price and a bound": (
-        "link create shop --amount 5 --min 1",
-        "--amount makes the price fixed: leave it or --min out",
-    ),
-    "bounds the wrong way round": (
-        "link create shop --min 2 --max 1",
-        "--min must not exceed --max",
-    ),
-    "two ways to choose payments": (
-        "payment list --invoice inv_x --merchant shop",
-        "--merchant and --invoice do not go together",
-    ),
+    "a price and a bound": ("link create shop --amount 5 --min 1",
+        "--amount makes the price fixed: leave it or --min out"),
+    "bounds the wrong way round": ("link create shop --min 2 --max 1",
+        "--min must not exceed --max"),
+    "two ways to choose payments": ("payment list --invoice inv_x --merchant shop",
+        "--merchant and --invoice do not go together"),
     "no list of amounts": ("link create shop --suggest five", "such as 5,10,19.90"),
     "an exponent in one": ("link create shop --suggest 1e3", "such as 5,10,19.90"),
     "a long title": (f"link create shop --title {'a' * 201}", "must be at most 200 characters"),
-}
+}  # fmt: skip
 
 
 def counters(till):

@@ -110,17 +110,15 @@ def no_merchant(cron):
 
 WRONG = {
     "no explorer can be asked": (no_explorer, "127.0.0.1"),
-    "there is no database": (
-        lambda cron: cron.write(BTCPAY_DATABASE_URL="sqlite:///lost.db"),
-        "there is no database at",
-    ),
+    "there is no database": (lambda cron: cron.write(BTCPAY_DATABASE_URL="sqlite:///lost.db"),
+        "there is no database at"),
     "there is no merchant": (no_merchant, "no merchant"),
     "the file is gone": (lambda cron: cron.file.unlink(), "cannot be read"),
     "the file has a mistake": (lambda cron: cron.file.write_text("A = b\n"), "line 1"),
     "a setting is wrong": (lambda cron: cron.write(BTCPAY_NETWORK="main"), "BTCPAY_NETWORK"),
     "the network is another": (lambda cron: cron.write(BTCPAY_NETWORK="signet"), "belongs to"),
     "the network is not said": (lambda cron: cron.write(BTCPAY_NETWORK=""), "not set: this is"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)

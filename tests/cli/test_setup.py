@@ -41,14 +41,10 @@ def folder():
 def options(folder, user=ME, **more):
     """All that a shop on regtest needs; None leaves one out."""
     values = {
-        "network": "regtest",
-        "base-url": "http://127.0.0.1:8000",
-        "database-url": f"sqlite:///{folder}/data/shop.db",
-        "merchant": "My shop",
-        "xpub": new_xpub(),
-        "env-file": f"{folder}/shop.env",
-        "user": user,
-    } | {name.replace("_", "-"): text for name, text in more.items()}
+        "network": "regtest", "base-url": "http://127.0.0.1:8000",
+        "database-url": f"sqlite:///{folder}/data/shop.db", "merchant": "My shop",
+        "xpub": new_xpub(), "env-file": f"{folder}/shop.env", "user": user,
+    } | {name.replace("_", "-"): text for name, text in more.items()}  # fmt: skip
     given = [word for name, text in values.items() if text for word in (f"--{name}", text)]
     return [*given, "--no-units"]
 
@@ -127,28 +123,16 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
 
 SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 WRONG = {
-    "seed words without quotes": (
-        {"xpub": None},
-        ["--xpub", *SEED.split()],
-        1,
-        "look like the seed words",
-    ),
-    "network and address missing": (
-        {"network": None, "base_url": None},
-        [],
-        2,
-        "--network and --base-url must be given",
-    ),
-    "merchant and key missing": (
-        {"merchant": None, "xpub": None},
-        [],
-        2,
-        "--merchant and --xpub must be given",
-    ),
+    "seed words without quotes": ({"xpub": None}, ["--xpub", *SEED.split()], 1,
+        "look like the seed words"),
+    "network and address missing": ({"network": None, "base_url": None}, [], 2,
+        "--network and --base-url must be given"),
+    "merchant and key missing": ({"merchant": None, "xpub": None}, [], 2,
+        "--merchant and --xpub must be given"),
     "a network that is none": ({"network": "bitcoin"}, [], 2, "--network: BTCPAY_NETWORK accepts"),
     "a key of another network": ({"network": "mainnet"}, [], 1, "this tpub is for a test network"),
     "a name that is none": ({"merchant": " "}, [], 2, "name must be printable"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WRONG)

@@ -91,29 +91,15 @@ def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock
     (payment,) = shop.get("/payments").json["data"]
     assert line == {
         "day": f"{mined_at + timedelta(minutes=7):%Y-%m-%d}",
-        "received_at": iso(mined_at + timedelta(minutes=7)),
-        "recorded_at": iso(clock()),
-        "merchant": "shop",
-        "invoice_id": invoice["id"],
-        "invoice_status": "paid",
-        "settled": "yes",
-        "reference": "",
-        "description": "Coffee, \u201ctwo\u201d\nbags",
-        "address": invoice["deposit_address"],
-        "amount_sats": "41667",
-        "amount_btc": "0.00041667",
-        "currency": "USD",
-        "value_at_receipt": "25.00",
-        "usd_at_receipt": "25.00",
-        "usd_at_quote": "25.00",
-        "invoice_usd_quote": "25",
-        "tip": "",
-        "tip_currency": "",
-        "outputs": f"{txid}:0",
-        "block_height": "100",
-        "block_hash": "0b" * 32,
+        "received_at": iso(mined_at + timedelta(minutes=7)), "recorded_at": iso(clock()),
+        "merchant": "shop", "invoice_id": invoice["id"], "invoice_status": "paid", "settled": "yes",
+        "reference": "", "description": "Coffee, \u201ctwo\u201d\nbags",
+        "address": invoice["deposit_address"], "amount_sats": "41667", "amount_btc": "0.00041667",
+        "currency": "USD", "value_at_receipt": "25.00", "usd_at_receipt": "25.00",
+        "usd_at_quote": "25.00", "invoice_usd_quote": "25", "tip": "", "tip_currency": "",
+        "outputs": f"{txid}:0", "block_height": "100", "block_hash": "0b" * 32,
         "payment_id": payment["id"],
-    }
+    }  # fmt: skip
 
 
 def test_the_file_is_what_rfc_4180_says_whatever_the_terminal_speaks(shop, btcpay):

@@ -107,13 +107,9 @@ def test_what_public_clients_read_while_orders_are_paid(till, plugin):
     till.mine()
     till.confirm(ours["lost"])
     settled = {
-        "paid": "Settled None",
-        "over": "Settled PaidOver",
-        "part": "New PaidPartial",
-        "late": "New None",
-        "canceled": "Invalid Marked",
-        "lost": "Settled None",
-    }
+        "paid": "Settled None", "over": "Settled PaidOver", "part": "New PaidPartial",
+        "late": "New None", "canceled": "Invalid Marked", "lost": "Settled None",
+    }  # fmt: skip
     assert read() == settled
     assert came("over") == ("0.00012000", "0.00000000", [("0.00012000", "Settled")])
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))

@@ -41,19 +41,12 @@ def test_what_a_plug_in_registers_it_reads_changes_and_removes(greenfield):
 
 def test_what_cannot_be_taken_is_refused_with_its_field(greenfield):
     elsewhere = (
-        "https://elsewhere.example/",
-        "https://shop.example.elsewhere.example/",
-        "https://shop.example:8443/",
-        "http://shop.example/",
-        "https://shop.example@127.0.0.1/",
-        "https://127.0.0.1/",
-        "http://127.0.0.1:9464/metrics",
-        "https://shop.example\\@elsewhere.example/",
-        "https://shop.example|.elsewhere.example/",
-        "file:///etc/passwd",
-        "",
-        1,
-    )
+        "https://elsewhere.example/", "https://shop.example.elsewhere.example/",
+        "https://shop.example:8443/", "http://shop.example/", "https://shop.example@127.0.0.1/",
+        "https://127.0.0.1/", "http://127.0.0.1:9464/metrics",
+        "https://shop.example\\@elsewhere.example/", "https://shop.example|.elsewhere.example/",
+        "file:///etc/passwd", "", 1,
+    )  # fmt: skip
     events = [{"url": URL, "authorizedEvents": one} for one in (1, {"specificEvents": "x"})]
     wrong = {
         "": [[]],

@@ -34,15 +34,11 @@ def test_a_shop_with_a_fresh_check_is_ready(checked):
         "ok": True,
         "database": {"ok": True, "version": versions.VERSION},
         "check": {
-            "ok": True,
-            "checked_at": iso(checked.clock()),
-            "height": None,
-            "blocks_behind": 0,
-            "tip_at": None,
-            "previews_late": 0,
+            "ok": True, "checked_at": iso(checked.clock()), "height": None, "blocks_behind": 0,
+            "tip_at": None, "previews_late": 0,
         },
         "rate_limits": {"ok": True},
-    }
+    }  # fmt: skip
 
 
 def test_an_old_check_is_not_ready(open_shops):

@@ -84,27 +84,18 @@ CASES = {
     "no check was ever complete": ({CHECK: "_", OPEN: "1x99"}, 15, {"BtcpayNeverChecked"}),
     "no check was complete, and nobody waits": ({CHECK: "_", OPEN: "0x99"}, 60, set()),
     "an open invoice is no news": ({OPEN: "1x99"}, 60, set()),
-    "four blocks are to be read for half an hour": (
-        {"btcpay_blocks_behind": "4x99"},
-        30,
-        {"BtcpayBehindTheChain"},
-    ),
+    "four blocks are to be read for half an hour": ({"btcpay_blocks_behind": "4x99"}, 30,
+        {"BtcpayBehindTheChain"}),
     "four blocks are to be read for less": ({"btcpay_blocks_behind": "4x99"}, 29, set()),
     "three blocks are to be read": ({"btcpay_blocks_behind": "3x99"}, 60, set()),
     "a payment was undone": ({UNDONE: "0x20 1x99"}, 25, {"BtcpayPaymentUndone"}),
     "a payment was undone long ago": ({UNDONE: "0x20 1x99"}, 90, set()),
     "an invoice was paid late": ({LATE: "1x9"}, 5, {"BtcpayAttention"}),
-    "an explorer fails always": (
-        {FAILED: "0+1x99", CALLED: "0+1x99"},
-        45,
-        {"BtcpayExplorerFailing"},
-    ),
+    "an explorer fails always": ({FAILED: "0+1x99", CALLED: "0+1x99"}, 45,
+        {"BtcpayExplorerFailing"}),
     "an explorer fails one time in three": ({FAILED: "0+1x99", CALLED: "0+3x99"}, 45, set()),
-    "an explorer that is hardly asked failed": (
-        {FAILED: "0x30 1x99", CALLED: "0x30 1x99"},
-        45,
-        set(),
-    ),
+    "an explorer that is hardly asked failed": ({FAILED: "0x30 1x99", CALLED: "0x30 1x99"}, 45,
+        set()),
     "no source has given a price": ({NONE: "0+1x30", GOOD: "5x30"}, 12, {"BtcpayPriceOld"}),
     "no source has ever given a price": ({NONE: "0+1x30"}, 12, {"BtcpayPriceOld"}),
     "some rounds had no price": ({NONE: "0+1x30", GOOD: "0+1x30"}, 12, set()),
@@ -112,11 +103,8 @@ CASES = {
     "less than a gigabyte is free": ({FREE: "999999999x20"}, 10, {"BtcpayDiskLow"}),
     "a gigabyte is free": ({FREE: "1000000000x20"}, 15, set()),
     "less than 100 MB are free": ({FREE: "1000000000 99999999x20"}, 1, {"BtcpayDiskFull"}),
-    "more than three quarters of a gap limit are used": (
-        {NEEDED: "16x20", LIMIT: "20x20"},
-        5,
-        {"BtcpayGapLimit"},
-    ),
+    "more than three quarters of a gap limit are used": ({NEEDED: "16x20", LIMIT: "20x20"}, 5,
+        {"BtcpayGapLimit"}),
     "three quarters of a gap limit are used": ({NEEDED: "15x20", LIMIT: "20x20"}, 15, set()),
     "an endpoint has taken nothing for an hour": ({WAITS: "3540+60x20"}, 7, {"BtcpayWebhooksLate"}),
     "an endpoint has taken nothing for less": ({WAITS: "0+60x60"}, 60, set()),
@@ -125,12 +113,9 @@ CASES = {
     "a webhook will be tried again": ({AGAIN: "0 0 1x20"}, 5, set()),
     "a request failed": ({FAULT: "0 0 1x20"}, 5, {"BtcpayServerErrors"}),
     "a request found no price": ({WELL: "0 0 1x20"}, 5, set()),
-    "each process counts by itself": (
-        {"btcpay_rate_limit_store_up": "0x9"},
-        5,
-        {"BtcpayRateLimitsApart"},
-    ),
-}
+    "each process counts by itself": ({"btcpay_rate_limit_store_up": "0x9"}, 5,
+        {"BtcpayRateLimitsApart"}),
+}  # fmt: skip
 
 
 def test_every_alert_rings_in_a_case():

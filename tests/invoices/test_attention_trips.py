@@ -90,9 +90,6 @@ def test_what_has_waited_longest_is_listed_first_and_the_limit_holds(till, btcpa
         assert [row["id"] for row in rows] == [one["id"] for one in listed]
 
 
-# until it is settled
-
-
 @pytest.mark.parametrize("way", [late, short, after_cancellation, dust_missing])
 def test_a_settlement_by_hand_ends_it_and_what_comes_later_wants_attention_again(till, btcpay, way):
     invoice = way(till)
@@ -101,9 +98,6 @@ def test_a_settlement_by_hand_ends_it_and_what_comes_later_wants_attention_again
     assert till.look(invoice)["status"] == "paid" and reason_of(till, invoice) is None
     till.confirm(invoice, 1_000)
     assert reason_of(till, invoice) == "too_much"
-
-
-# something new after a dismissal, or after a look
 
 
 def test_another_reorganisation_after_a_dismissal_wants_attention_again(till, btcpay):
@@ -128,9 +122,6 @@ def test_the_rest_that_vanishes_leaves_less_missing_than_can_be_sent(till):
     assert reason_of(till, invoice) == "dust_missing"
 
 
-# what is refused, and what holds when two come at once
-
-
 def test_of_two_dismissals_at_once_one_is_refused_and_so_is_one_without_a_reason(till, btcpay):
     invoice = late(till)
     assert "--reason" in btcpay.run("invoice", "dismiss", invoice["id"], status=2)[1]
@@ -152,9 +143,6 @@ def test_a_process_that_dies_within_leaves_neither_the_payment_nor_the_attention
     till.shop.sql("ALTER TABLE gone RENAME TO attention")
     till.check()
     assert till.look(invoice)["status"] == "paid" and reason_of(till, invoice) == "too_much"
-
-
-# what it costs
 
 
 def test_counting_reads_an_index_of_what_wants_attention_and_nothing_else(till):

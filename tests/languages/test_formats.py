@@ -134,14 +134,10 @@ def test_no_two_currencies_look_alike():
         ("de", "25,00\u00a0$", "25,00\u00a0\u20ac", "25\u00a0\u00a5"),
         ("pt", "US$\u00a025,00", "\u20ac\u00a025,00", "JP\u00a5\u00a025"),
         ("ja", "$25.00", "\u20ac25.00", "\uffe525"),
-        (
-            "ar",
-            "\u2068\u200f25.00\u00a0US$\u200e\u2069",
-            "\u2068\u200f25.00\u00a0\u20ac\u2069",
-            "\u2068\u200f25\u00a0JP\u00a5\u200e\u2069",
-        ),
+        ("ar", "\u2068\u200f25.00\u00a0US$\u200e\u2069", "\u2068\u200f25.00\u00a0\u20ac\u2069",
+            "\u2068\u200f25\u00a0JP\u00a5\u200e\u2069"),
     ],
-)
+)  # fmt: skip
 def test_an_amount_as_a_reader_knows_it(language, dollars, euros, yen):
     shown = [formats.money(Decimal(25), code, language) for code in ("USD", "EUR", "JPY")]
     assert shown == [dollars, euros, yen]

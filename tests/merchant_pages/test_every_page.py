@@ -78,18 +78,8 @@ def test_odd_texts_break_no_page_and_no_form(browser):
     """Whatever stands in a parameter or a field is answered, and by no failure of ours."""
     shop, token, shown = browser.shop, browser.token(), paths(browser)
     names = [
-        "q",
-        "status",
-        "kind",
-        "after",
-        "older",
-        "newer",
-        "last",
-        "from",
-        "to",
-        "done",
-        "lang",
-        "month",
+        *("q", "status", "kind", "after", "older", "newer", "last", "from", "to"),
+        *("done", "lang", "month"),
     ]
     fields = ["press", "reason", "note", "amount_usd", "min_amount_usd", "description", "title"]
     ids = [path.rpartition("/")[2] for path in shown if path.count("/") > 1]

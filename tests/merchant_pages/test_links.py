@@ -27,19 +27,13 @@ def public(shop, id):
 
 MADE = {
     "a title alone: any amount": ({"title": "Tip jar"}, {"amount_mode": "flexible"}),
-    "a price": (
-        {"title": "Membership", "amount": "120"},
-        {"amount_mode": "fixed", "title": "Membership", "amount_usd": 120},
-    ),
-    "bounds": (
-        {"min_amount": "5", "max_amount": "5,50"},
-        {"amount_mode": "flexible", "min_amount_usd": 5, "max_amount_usd": 5.5},
-    ),
-    "lines as browsers send": (
-        {"title": "Tea", "description": "One\r\nTwo"},
-        {"title": "Tea", "description": "One\nTwo"},
-    ),
-}
+    "a price": ({"title": "Membership", "amount": "120"}, {"amount_mode": "fixed", "title":
+        "Membership", "amount_usd": 120}),
+    "bounds": ({"min_amount": "5", "max_amount": "5,50"}, {"amount_mode": "flexible",
+        "min_amount_usd": 5, "max_amount_usd": 5.5}),
+    "lines as browsers send": ({"title": "Tea", "description": "One\r\nTwo"}, {"title": "Tea",
+        "description": "One\nTwo"}),
+}  # fmt: skip
 
 
 def test_a_press_makes_a_link_and_shows_it(browser):
@@ -53,20 +47,14 @@ def test_a_press_makes_a_link_and_shows_it(browser):
 
 
 WRONG = {
-    "nothing: it would be published without a name": (
-        {"title": ""},
-        "title",
-        "a title or an amount",
-    ),
+    "nothing: it would be published without a name": ({"title": ""}, "title",
+        "a title or an amount"),
     "no amount": ({"amount": "x"}, "amount", "such as 25"),
     "nothing at most": ({"max_amount": "0"}, "max_amount", "above 0"),
-    "bounds the wrong way round": (
-        {"min_amount": "6", "max_amount": "5"},
-        "max_amount",
-        "less than the smallest",
-    ),
+    "bounds the wrong way round": ({"min_amount": "6", "max_amount": "5"}, "max_amount",
+        "less than the smallest"),
     "a price and a bound": ({"amount": "6", "min_amount": "5"}, "min_amount", "price is fixed"),
-}
+}  # fmt: skip
 
 
 def test_what_does_not_fit_makes_nothing_and_says_why(browser):

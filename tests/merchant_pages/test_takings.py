@@ -22,14 +22,11 @@ def thirty_days(rows, currency):
 NOTHING = Sum()
 SUMS = {
     "a shop that took nothing": ([], NOTHING, NOTHING),
-    "today is one of the thirty days": (
-        [day(TODAY, 250), day(TODAY - 1, 100, payments=2, unpriced=1)],
-        Sum(1, 0, 5, 250),
-        Sum(3, 1, 10, 350),
-    ),
+    "today is one of the thirty days": ([day(TODAY, 250), day(TODAY - 1, 100, payments=2,
+        unpriced=1)], Sum(1, 0, 5, 250), Sum(3, 1, 10, 350)),
     "the first of them is one too": ([day(TODAY - DAYS + 1, 7)], NOTHING, Sum(1, 0, 5, 7)),
     "the day before it is none": ([day(TODAY - DAYS, 7)], NOTHING, NOTHING),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", SUMS)

@@ -120,17 +120,14 @@ def expired_and_paid_late(shop, found):
 
 
 STANDS = {
-    "a part asks for the rest": (
-        partial(pay, amount_sats=20_000, confirmed=False),
-        True,
-        "0.00020000 of 0.00041667",
-    ),
+    "a part asks for the rest": (partial(pay, amount_sats=20_000, confirmed=False), True,
+        "0.00020000 of 0.00041667"),
     "a payment that waits for its block": (partial(pay, confirmed=False), False, "on its way"),
     "a payment in a block": (pay, False, "is confirmed"),
     "the time is over": (overdue, False, "Nobody should pay"),
     "an end without a payment": (expired, False, "Nobody should pay"),
     "a payment after the end": (expired_and_paid_late, False, "came too late"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", STANDS)
@@ -173,14 +170,12 @@ def its_time_is_over(shop, found):
 
 
 TAKEN_BACK = {
-    "the whole sum": (
-        lambda shop, found: (pay(shop, found, confirmed=False), vanish(shop, found)),
-        True,
-    ),
+    "the whole sum": (lambda shop, found: (pay(shop, found, confirmed=False), vanish(shop, found)),
+        True),
     "the whole sum, replaced by less": (by_less, True),
     "a part": (a_part, True),
     "the whole sum, and its time is over": (its_time_is_over, False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", TAKEN_BACK)

@@ -35,9 +35,6 @@ def test_a_session_ends_here_and_in_the_database(browser):
     assert browser.get().status_code == 401
 
 
-# Devices: which browsers are logged in, which one this is, and the end of any of them
-
-
 FIREFOX = "Mozilla/5.0 (Android 14; Mobile; rv:132.0) Gecko/132.0 Firefox/132.0"
 
 

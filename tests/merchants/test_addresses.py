@@ -44,13 +44,9 @@ PREFIXES = [
 ]
 by_prefix = pytest.mark.parametrize(("prefix", "version", "main", "promised"), PREFIXES)
 PRIVATE = {
-    "xprv": "0488ade4",
-    "yprv": "049d7878",
-    "zprv": "04b2430c",
-    "tprv": "04358394",
-    "uprv": "044a4e28",
-    "vprv": "045f18bc",
-}
+    "xprv": "0488ade4", "yprv": "049d7878", "zprv": "04b2430c", "tprv": "04358394",
+    "uprv": "044a4e28", "vprv": "045f18bc",
+}  # fmt: skip
 SOME_WALLET = HdWallet.from_seed(b"a wallet of the tests").at("m/49'/1'/0'")
 SCRIPTS = ["p2wpkh", "p2sh-p2wpkh", "p2pkh", "p2tr"]
 
@@ -161,15 +157,12 @@ def test_the_same_keys_are_known_in_every_spelling_order_and_form():
 
 
 NO_DESCRIPTORS = {
-    "of another network": (
-        f"wpkh({BIP44_XPUB}/0/*)",
-        None,
-        "for mainnet, but BTCPAY_NETWORK is regtest",
-    ),
+    "of another network": (f"wpkh({BIP44_XPUB}/0/*)", None,
+        "for mainnet, but BTCPAY_NETWORK is regtest"),
     "with --script": (THE_SAME[2], "p2wpkh", "leave out --script"),
     "with a private key": (f"wpkh({SOME_WALLET.xprv()}/0/*)", None, "private key"),
     "with a wrong checksum": (f"{THE_SAME[2]}#00000000", None, "checksum"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", NO_DESCRIPTORS)

@@ -88,7 +88,7 @@ def test_a_payment_in_a_nodes_block_is_proven_and_its_proof_holds_offline(till, 
     invoice = till.shop.invoice()
     txid = till.pay(invoice)
     for _ in range(others):
-        till.node.pay(till.node.wallet.address, 20_000)
+        till.node.pay(till.node.wallet.addresses[0], 20_000)
     till.mine()
     till.check()
     proven = till.proof(invoice)

@@ -162,15 +162,11 @@ def test_mail_that_is_switched_on_again_sends_what_is_not_older_than_four_days(
 # While two mails wait: what happens, and who still gets one.
 MEANWHILE = {
     "the merchant wants no mail any more": (lambda office, _: office.want(address=None), ADA),
-    "the invoice is open again": (
-        lambda office, id: office.shop.service.db.run(invoices.REOPEN, id=id),
-        SHOP,
-    ),
-    "the customer's address is erased": (
-        lambda office, _: office.shop.sql("UPDATE invoice SET customer_email = NULL"),
-        SHOP,
-    ),
-}
+    "the invoice is open again": (lambda office, id: office.shop.service.db.run(invoices.REOPEN,
+        id=id), SHOP),
+    "the customer's address is erased": (lambda office, _:
+        office.shop.sql("UPDATE invoice SET customer_email = NULL"), SHOP),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", MEANWHILE)

@@ -76,12 +76,10 @@ DOCTOR = {
     "a server that lets us in": ({}, "green", "127.0.0.1 takes mail from pay@shop.example"),
     "nobody there": ({"BTCPAY_SMTP_URL": "smtp://127.0.0.1:1"}, "yellow", "Connection refused"),
     "no sender": ({"BTCPAY_MAIL_FROM": ""}, "yellow", "only one of BTCPAY_SMTP_URL and"),
-    "a wrong password": (
-        {"BTCPAY_SMTP_URL": "smtp://shop%40example.com:wrong-word@127.0.0.1:PORT"},
-        "yellow",
-        "does not let us in: 535",
-    ),
-}
+    "a wrong password": ({"BTCPAY_SMTP_URL":
+        "smtp://shop%40example.com:wrong-word@127.0.0.1:PORT"}, "yellow",
+        "does not let us in: 535"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("environ", "colour", "sentence"), DOCTOR.values(), ids=DOCTOR)

@@ -103,13 +103,9 @@ def test_the_same_mail_has_the_same_id_whenever_it_is_sent():
 
 
 INVOICE = blank(
-    Invoice,
-    id="inv_1",
-    amount_sats=41_667,
-    amount_usd_quote="1234.5",
-    description="Two mugs",
-    reference="10442",
-)
+    Invoice, id="inv_1", amount_sats=41_667, amount_usd_quote="1234.5",
+    description="Two mugs", reference="10442",
+)  # fmt: skip
 PAGE, BERLIN = "https://pay.example.com/pay/inv_1", ZoneInfo("Europe/Berlin")
 BRAND = SimpleNamespace(seller="My shop", contact=None)
 STATE = {"received_sats": 50_000, "paid_at": 1_700_000_000_000, "tx_hash": "ab" * 32}

@@ -112,28 +112,18 @@ STORIES = {
     "two outputs of one transaction": (by_two_outputs, [CREATED, SEEN, RECEIVED, PAID]),
     "three confirmations": (deep, [CREATED, SEEN, RECEIVED, PAID]),
     "too late, and accepted": (late, [CREATED, "invoice.expired", RECEIVED, ATTENTION, PAID]),
-    "after it was canceled": (
-        after_cancellation,
-        [CREATED, "invoice.canceled", RECEIVED, ATTENTION],
-    ),
+    "after it was canceled": (after_cancellation, [CREATED, "invoice.canceled", RECEIVED,
+        ATTENTION]),
     "replaced": (replaced, [CREATED, SEEN, VANISHED]),
-    "replaced, and its time is up": (
-        replaced_for_good,
-        [CREATED, CREATED, SEEN, SEEN, VANISHED, VANISHED, EXPIRED, ATTENTION, EXPIRED],
-    ),
-    "in a block that was lost, then in another": (
-        taken_back_and_paid_again,
-        [CREATED, RECEIVED, PAID, *UNDONE, RECEIVED, PAID],
-    ),
-    "in a block that was lost for good": (
-        taken_back_for_good,
-        [CREATED, RECEIVED, PAID, *UNDONE, "invoice.payment_vanished"],
-    ),
-    "a link that is turned off twice": (
-        a_link,
-        ["payment_link.created", "payment_link.deactivated", "payment_link.deactivated"],
-    ),
-}
+    "replaced, and its time is up": (replaced_for_good, [CREATED, CREATED, SEEN, SEEN, VANISHED,
+        VANISHED, EXPIRED, ATTENTION, EXPIRED]),
+    "in a block that was lost, then in another": (taken_back_and_paid_again, [CREATED, RECEIVED,
+        PAID, *UNDONE, RECEIVED, PAID]),
+    "in a block that was lost for good": (taken_back_for_good, [CREATED, RECEIVED, PAID, *UNDONE,
+        "invoice.payment_vanished"]),
+    "a link that is turned off twice": (a_link, ["payment_link.created",
+        "payment_link.deactivated", "payment_link.deactivated"]),
+}  # fmt: skip
 
 
 def sent(event):

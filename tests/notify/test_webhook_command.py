@@ -94,16 +94,13 @@ REFUSALS = {
     "no URL": (["add", "shop", "shop.example/hooks"], 1, "https://"),
     "no program": (["add", "shop", "--exec", "/nowhere/program -x"], 1, "/nowhere/program"),
     "an open quote": (["add", "shop", "--exec", "sh -c 'x"], 1, "cannot be read"),
-    "a kind that there is not": (
-        ["add", "shop", "http://a/", "--kinds", "invoice.lost"],
-        2,
-        "lost",
-    ),
+    "a kind that there is not": (["add", "shop", "http://a/", "--kinds", "invoice.lost"], 2,
+        "lost"),
     "no such endpoint": (["deliveries", "whk_1"], 1, "whk_1"),
     "to rotate none": (["rotate", "whk_1"], 1, "whk_1"),
     "to send nothing again": (["resend", "whk_1"], 2, "--failed"),
     "to remove none": (["remove", "whk_1"], 1, "whk_1"),
-}
+}  # fmt: skip
 
 
 def test_what_cannot_be_is_refused_with_what_would_be(btcpay):

@@ -137,21 +137,18 @@ FAR, NEAR = "1000", "105.2"
         pytest.param(usd("99", "100", FAR), None, id="one liar, two silent: no price"),
         pytest.param(usd("100", "100", "103"), "100", id="one liar, two silent: an honest price"),
         pytest.param(usd("99", "100", "101", FAR, FAR), "100", id="two liars: both dropped"),
-        pytest.param(
-            usd("99", "100", "101", NEAR, NEAR), "101", id="two liars: the highest honest price"
-        ),
-        pytest.param(
-            usd("99", "100", "101", "95.95", "95.95"), "99", id="two liars: or the lowest one"
-        ),
+        pytest.param(usd("99", "100", "101", NEAR, NEAR), "101",
+            id="two liars: the highest honest price"),
+        pytest.param(usd("99", "100", "101", "95.95", "95.95"), "99",
+            id="two liars: or the lowest one"),
         pytest.param(usd("100", "100", FAR, FAR), None, id="two liars, one silent: no price"),
         pytest.param(usd("100", FAR, FAR), None, id="two liars, two silent: no price of their own"),
-        pytest.param(
-            usd("100", NEAR, NEAR), NEAR, id="two liars, two silent: up to 5.3 % beside the honest"
-        ),
+        pytest.param(usd("100", NEAR, NEAR), NEAR,
+            id="two liars, two silent: up to 5.3 % beside the honest"),
         pytest.param(usd(FAR, FAR), None, id="two liars, three silent: no price of their own"),
         pytest.param(usd("99", "100", FAR, FAR, FAR), FAR, id="three liars: whatever they say"),
     ],
-)
+)  # fmt: skip
 def test_what_liars_among_five_can_do(answers, agreed):
     assert agree(answers, 3) == (None if agreed is None else Decimal(agreed))
 

@@ -44,9 +44,6 @@ def require_evidence(block, position):
             assert {v: sats for v, sats in proven.amounts_sats.items() if sats} == shown
 
 
-# What proves
-
-
 @pytest.mark.parametrize(
     ("name", "mined_at", "count"),
     [
@@ -85,9 +82,6 @@ def test_the_worst_block_is_proven(make):
     block = prove_block(raw, hash_of(raw))
     require_evidence(block, 0)
     require_evidence(block, len(block.parts.txids) - 1)
-
-
-# What does not
 
 
 def refused(raw, reason, hash=None):
@@ -164,8 +158,6 @@ def test_a_doubled_tail_is_refused_though_it_leads_to_the_root(count, tail):
 
 
 # 64 bytes: what is a transaction, and what a node of the tree (CVE-2017-12842)
-
-
 SOMETHING = Outpoint("ab" * 32, 1)
 
 
@@ -226,9 +218,6 @@ def test_no_transaction_of_64_bytes_pays_an_address_of_ours():
     p2pkh = b"\x76\xa9\x14" + bytes(20) + b"\x88\xac"
     sizes = [len(payment(1, TxOut(1, script)).stripped) for script in (p2wpkh, p2sh, p2pkh)]
     assert sizes == [82, 83, 85]
-
-
-# Coinbases
 
 
 NO_COINBASE: dict[str, list[Tx]] = {

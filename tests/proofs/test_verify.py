@@ -27,9 +27,6 @@ HARD = 0x1F00FFFF  # every 65,536th: changed headers that meet it do not happen 
 HARDER = 0x1E7FFFFF
 
 
-# A block's evidence, built from nothing
-
-
 def payment(script=SCRIPT, sats=SATS, number=1):
     spent = TxIn(Outpoint(f"{number:064x}", 0), b"", 0xFFFFFFFD, (b"\x30" * 71, b"\x02" * 33))
     return Tx(2, (spent,), (TxOut(7_000, OTHER_SCRIPT), TxOut(sats, script)), 0)
@@ -80,9 +77,6 @@ def check(evidence, txid=PAID.txid, script=SCRIPT, bits=EASY, confirmations=1):
     return prove(evidence, txid, script, bits, confirmations)
 
 
-# What proves
-
-
 def test_what_is_proven_is_what_the_block_and_the_transaction_say():
     first = parse_header(VALID.headers[0])
     expected = Proven(PAID.txid, first.hash, from_unix_s(NOW), {1: SATS})
@@ -100,9 +94,6 @@ def test_the_last_of_an_odd_row_is_its_own_sibling_on_either_side_with_one_resul
     evidence = evidence_of(TXS, 6)
     mirrored = replace(evidence, payment=replace(evidence.payment, position=7))
     assert check(mirrored, TXS[6].txid) == check(evidence, TXS[6].txid)
-
-
-# What does not
 
 
 def with_payment(**changes):
@@ -226,8 +217,6 @@ def test_as_many_headers_as_confirmations_are_enough_and_one_less_is_not(followi
 
 
 # CVE-2017-12842: what is a leaf and what is a node
-
-
 def of_64_bytes(witness=()):
     spent = TxIn(Outpoint("ff" * 32, 0), b"", 0xFFFFFFFF, witness)
     return Tx(2, (spent,), (TxOut(SATS, b"\x51\x52\x53\x54"),), 0)
@@ -290,9 +279,6 @@ def test_a_branch_shorter_than_the_coinbases_is_refused_whatever_leads_there():
         check(forged)
 
 
-# Targets and floors
-
-
 def test_a_hash_that_equals_the_target_has_work_and_one_more_has_not():
     least = replace(parse_header(FIRST), bits=0x1D00FFFF, hash=f"{0xFFFF << 208:064x}")
     assert least.has_work
@@ -331,12 +317,7 @@ def test_a_header_at_the_floor_or_harder_is_enough_and_an_easier_one_is_not():
             check(WORKED, bits=floor)
 
 
-# Nothing near it proves anything else
-
 WORKED = evidence_of(TXS, 4, following=1, bits=HARD)
-
-
-Parts = dict[str, bytes]
 
 
 def parts_of(evidence):

@@ -16,31 +16,18 @@ from btcpay.sandbox.payer.key import Key, open_key
 # RFC 6979 has no vectors of secp256k1. These are those that trezor-crypto, python-ecdsa and
 # bitcoinjs share, with a nonce by HMAC-SHA256 over SHA-256: secret, message, r and lower s.
 RFC6979 = [
-    (
-        1,
-        b"Satoshi Nakamoto",
-        "934b1ea10a4b3c1757e2b0c017d0b6143ce3c9a7e6a4a49860d7a6ab210ee3d8"
-        "2442ce9d2b916064108014783e923ec36b49743e2ffa1c4496f01a512aafd9e5",
-    ),
-    (
-        1,
-        b"All those moments will be lost in time, like tears in rain. Time to die...",
+    (1, b"Satoshi Nakamoto", "934b1ea10a4b3c1757e2b0c017d0b6143ce3c9a7e6a4a49860d7a6ab210ee3d8"
+        "2442ce9d2b916064108014783e923ec36b49743e2ffa1c4496f01a512aafd9e5"),
+    (1, b"All those moments will be lost in time, like tears in rain. Time to die...",
         "8600dbd41e348fe5c9465ab92d23e3db8b98b873beecd930736488696438cb6b"
-        "547fe64427496db33bf66019dacbf0039c04199abb0122918601db38a72cfc21",
-    ),
-    (
-        ORDER - 1,
-        b"Satoshi Nakamoto",
+        "547fe64427496db33bf66019dacbf0039c04199abb0122918601db38a72cfc21"),
+    (ORDER - 1, b"Satoshi Nakamoto",
         "fd567d121db66e382991534ada77a6bd3106f0a1098c231e47993447cd6af2d0"
-        "6b39cd0eb1bc8603e159ef5c20a5c8ad685a45b06ce9bebed3f153d10d93bed5",
-    ),
-    (
-        0xF8B8AF8CE3C7CCA5E300D33939540C10D45CE001B8F252BFBC57BA0342904181,
-        b"Alan Turing",
+        "6b39cd0eb1bc8603e159ef5c20a5c8ad685a45b06ce9bebed3f153d10d93bed5"),
+    (0xF8B8AF8CE3C7CCA5E300D33939540C10D45CE001B8F252BFBC57BA0342904181, b"Alan Turing",
         "7063ae83e7f62bbb171798131b4a0564b956930092b33b07b395615d9ec7e15c"
-        "58dfcc1e00a35e1572f366ffe34ba0fc47db1e7189759b9fb233c5b05ab388ea",
-    ),
-]
+        "58dfcc1e00a35e1572f366ffe34ba0fc47db1e7189759b9fb233c5b05ab388ea"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -13,19 +13,11 @@ ROOT = "https://pay.example.com"
 MS = 1_700_000_000_123
 
 INVOICE = dict.fromkeys(field.name for field in models.Invoice.PUBLIC) | {
-    "id": "inv_" + "A" * 24,
-    "status": "paid",
-    "amount_sats": 41_667,
-    "amount_usd_quote": "25.00",
-    "description": "Two pounds of tea \U0001f375",
-    "customer_email": "",
-    "deposit_address": "bcrt1q" + "0" * 38,
-    "tx_hash": "ab" * 32,
-    "payment_link_id": "lnk_" + "B" * 24,
-    "expires_at": MS,
-    "paid_at": MS + 877,
-    "created_at": 0,
-}
+    "id": "inv_" + "A" * 24, "status": "paid", "amount_sats": 41_667, "amount_usd_quote": "25.00",
+    "description": "Two pounds of tea \U0001f375", "customer_email": "",
+    "deposit_address": "bcrt1q" + "0" * 38, "tx_hash": "ab" * 32,
+    "payment_link_id": "lnk_" + "B" * 24, "expires_at": MS, "paid_at": MS + 877, "created_at": 0,
+}  # fmt: skip
 LINK = {
     "seq": 7,  # a column that clients are not shown
     "id": "lnk_" + "B" * 24,
@@ -40,13 +32,9 @@ LINK = {
     "created_at": MS,
 }
 PAYMENT = {
-    "id": "pay_" + "C" * 24,
-    "invoice_id": None,
-    "amount_sats": 2_100_000_000_000_000,
-    "amount_usd_at_receipt": "1234567.89",
-    "tx_hash": "cd" * 32,
-    "created_at": 4_102_444_799_999,
-}
+    "id": "pay_" + "C" * 24, "invoice_id": None, "amount_sats": 2_100_000_000_000_000,
+    "amount_usd_at_receipt": "1234567.89", "tx_hash": "cd" * 32, "created_at": 4_102_444_799_999,
+}  # fmt: skip
 BALANCE = {"confirmed_sats": 0, "total_sats": 5, "confirmed_usd": Decimal("0.00")}
 
 NULLS = dict.fromkeys(

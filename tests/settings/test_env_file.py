@@ -155,9 +155,6 @@ def test_of_random_lines_those_that_are_taken_are_read_alike(tmp_path_factory, t
     assert found == by_systemd(folder, f"A={text}")
 
 
-# Which value holds, and who reads it
-
-
 def test_the_environment_stands_before_the_file(tmp_path):
     file = tmp_path / "env"
     file.write_text("A=file\nB=file\nC=file\nBTCPAY_METRICS_BIND=file\n")
@@ -243,9 +240,6 @@ def test_gunicorn_without_the_command_line_reads_the_file_too(file, tmp_path):
         folder=str(tmp_path),
     )
     assert ended.status == 1 and f"there is no database at {tmp_path}/x.db" in ended.errors
-
-
-# What a command works on is told when nobody said it
 
 
 @pytest.mark.parametrize("missing", ["BTCPAY_NETWORK", "BTCPAY_DATABASE_URL"])

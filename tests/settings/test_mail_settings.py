@@ -5,26 +5,18 @@ import pytest
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address, sender, smtp_url
 
 SERVERS = {
-    "TLS from the start, at its port": (
-        "smtps://me:secret@mail.example.com",
-        MailServer("mail.example.com", 465, True, "me", "secret"),
-    ),
-    "STARTTLS, at its port": (
-        "smtp://me:secret@mail.example.com",
-        MailServer("mail.example.com", 587, False, "me", "secret"),
-    ),
+    "TLS from the start, at its port": ("smtps://me:secret@mail.example.com",
+        MailServer("mail.example.com", 465, True, "me", "secret")),
+    "STARTTLS, at its port": ("smtp://me:secret@mail.example.com", MailServer("mail.example.com",
+        587, False, "me", "secret")),
     "a port of its own": ("smtp://mail.example.com:25", MailServer("mail.example.com", 25, False)),
     "this machine by its number": ("smtp://[::1]:2525/", MailServer("::1", 2525, False)),
-    "an address as the user": (
-        "smtps://me@example.com:secret@mail.example.com",
-        MailServer("mail.example.com", 465, True, "me@example.com", "secret"),
-    ),
-    "signs in the password": (
-        "smtps://me:a%2Fb%3Ac%40d%25@mail.example.com",
-        MailServer("mail.example.com", 465, True, "me", "a/b:c@d%"),
-    ),
+    "an address as the user": ("smtps://me@example.com:secret@mail.example.com",
+        MailServer("mail.example.com", 465, True, "me@example.com", "secret")),
+    "signs in the password": ("smtps://me:a%2Fb%3Ac%40d%25@mail.example.com",
+        MailServer("mail.example.com", 465, True, "me", "a/b:c@d%")),
     "nothing at all": ("", None),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), SERVERS.values(), ids=SERVERS)

@@ -35,17 +35,12 @@ def test_blanks_are_no_value_and_other_names_are_nobodys_mistake():
 
 
 WHOLE = {
-    "PRICE_MAX_AGE_S": (1, 3600),
-    "EXPLORER_CALLS_PER_HOUR": (1, 10_000_000),
-    "CHECK_MAX_AGE_MIN": (1, 10_080),
-    "TRUSTED_PROXIES": (0, 10),
-    "MAX_BODY_BYTES": (1024, 16_777_216),
-    "IDEMPOTENCY_TTL_H": (1, 8760),
-    "EMAIL_RETENTION_DAYS": (0, 36_500),
-    "LINK_INVOICE_EXPIRY_MIN": (1, 525_600),
-    "LINK_INVOICES_PER_VISITOR": (1, 100_000),
-    "LINK_OPEN_INVOICES": (1, 1_000_000),
-}
+    "PRICE_MAX_AGE_S": (1, 3600), "EXPLORER_CALLS_PER_HOUR": (1, 10_000_000),
+    "CHECK_MAX_AGE_MIN": (1, 10_080), "TRUSTED_PROXIES": (0, 10),
+    "MAX_BODY_BYTES": (1024, 16_777_216), "IDEMPOTENCY_TTL_H": (1, 8760),
+    "EMAIL_RETENTION_DAYS": (0, 36_500), "LINK_INVOICE_EXPIRY_MIN": (1, 525_600),
+    "LINK_INVOICES_PER_VISITOR": (1, 100_000), "LINK_OPEN_INVOICES": (1, 1_000_000),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WHOLE)

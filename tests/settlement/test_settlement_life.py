@@ -7,7 +7,6 @@ database keeps from one scan to the next, Life keeps.
 """
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -73,7 +72,6 @@ class Life:
         return sorted((txid, sats, settles) for (txid, settles), sats in sums.items())
 
 
-Step = Callable[[Life], str]
 DAY = 24 * 60
 COIN, OTHER_COIN = ("ff:0",), ("ee:0",)
 

@@ -22,11 +22,8 @@ BY_NAME = {question.name: question for question in QUESTIONS}
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
 
 CHANGES = {
-    "a value stands in the place of the old one": (
-        "#x\nA=1\n\nB=2\n",
-        {"A": "3"},
-        "#x\nA=3\n\nB=2\n",
-    ),
+    "a value stands in the place of the old one": ("#x\nA=1\n\nB=2\n", {"A": "3"},
+        "#x\nA=3\n\nB=2\n"),
     "the last of several is changed": ("A=1\nA=2\n", {"A": "3"}, "A=1\nA=3\n"),
     "a new one comes last": ("# x\nA=1", {"B": "2"}, "# x\nA=1\nB=2\n"),
     "one with export is found": ("export A=1\n", {"A": "2"}, "A=2\n"),
@@ -35,13 +32,10 @@ CHANGES = {
     "a longer name is another": ("AB=1\n", {"A": "2"}, "AB=1\nA=2\n"),
     "nothing said changes nothing": ("A=1 \n", {}, "A=1 \n"),
     "blanks want quotes": ("", {"A": "1 3@1000"}, 'A="1 3@1000"\n'),
-    "no line ends where a file's line does not": (
-        "# x\u2028A=1\nB='\x85C=2'\n",
-        {"A": "3", "D": "4\u20285"},
-        "# x\u2028A=1\nB='\x85C=2'\nA=3\nD=\"4\u20285\"\n",
-    ),
+    "no line ends where a file's line does not": ("# x\u2028A=1\nB='\x85C=2'\n", {"A": "3", "D":
+        "4\u20285"}, "# x\u2028A=1\nB='\x85C=2'\nA=3\nD=\"4\u20285\"\n"),
     "a dollar wants single quotes": ("", {"A": "p$w"}, "A='p$w'\n"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CHANGES)
@@ -143,8 +137,6 @@ def test_roots_shop_lies_in_the_machine_and_others_in_their_home_or_where_they_h
         assert (str(found.env_file), str(found.state)) == (env_file, state)
 
 
-# Answers
-
 GOOD = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_BASE_URL": "https://pay.shop.net"}
 
 
@@ -182,9 +174,6 @@ def test_another_network_gets_another_file_and_what_is_there_stays_otherwise():
     assert database(present, "mainnet") == "sqlite:////d/mainnet.db"
     on_server = present | {"BTCPAY_DATABASE_URL": "postgresql://h/n"}
     assert database(on_server, "mainnet") == "postgresql://h/n"
-
-
-# Units
 
 
 def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):

@@ -57,9 +57,6 @@ def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till, seed):
     assert till.balance()[1] > 0
 
 
-# More than can exist
-
-
 def show(till, invoice, sats):
     """From now on the explorer shows so much, waiting, at this invoice's address."""
     address = invoice["deposit_address"]

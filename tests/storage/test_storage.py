@@ -39,78 +39,25 @@ def db(url):
 
 # One row for each table that everything else allows; a test names what differs.
 ROWS: dict[str, dict[str, Any]] = {
-    "merchant": {
-        "id": 1,
-        "name": "shop",
-        "descriptor": "wpkh(x)",
-        "account_key": "k",
-        "created_at": 0,
-    },
-    "api_key": {
-        "id": "key_1",
-        "merchant_id": 1,
-        "name": "",
-        "scope": "read",
-        "secret_sha256": "s",
-        "last_four": "four",
-        "created_at": 0,
-    },
-    "payment_link": {
-        "id": "lnk_1",
-        "merchant_id": 1,
-        "status": "active",
-        "amount_mode": "fixed",
-        "currency": "USD",
-        "amount": "5",
-        "amount_usd": "5",
-        "created_at": 0,
-    },
-    "invoice": {
-        "id": "inv_1",
-        "merchant_id": 1,
-        "status": "open",
-        "amount_sats": 1_000,
-        "amount_usd_quote": "1",
-        "price_usd": "60000",
-        "currency": "USD",
-        "price": "60000",
-        "deposit_address": "addr1",
-        "script": "0014aa",
-        "address_index": 0,
-        "created_at": 0,
-    },
-    "payment": {
-        "id": "pay_1",
-        "merchant_id": 1,
-        "address_invoice_id": "inv_1",
-        "amount_sats": 1_000,
-        "tx_hash": "aa",
-        "created_at": 0,
-        "currency": "EUR",
-    },
-    "output": {
-        "txid": "aa",
-        "vout": 0,
-        "invoice_id": "inv_1",
-        "merchant_id": 1,
-        "amount_sats": 1_000,
-        "coinbase": 0,
-        "first_seen_at": 0,
-        "seen_waiting": 0,
-    },
+    "merchant": {"id": 1, "name": "shop", "descriptor": "wpkh(x)", "account_key": "k",
+        "created_at": 0},
+    "api_key": {"id": "key_1", "merchant_id": 1, "name": "", "scope": "read", "secret_sha256": "s",
+        "last_four": "four", "created_at": 0},
+    "payment_link": {"id": "lnk_1", "merchant_id": 1, "status": "active", "amount_mode": "fixed",
+        "currency": "USD", "amount": "5", "amount_usd": "5", "created_at": 0},
+    "invoice": {"id": "inv_1", "merchant_id": 1, "status": "open", "amount_sats": 1_000,
+        "amount_usd_quote": "1", "price_usd": "60000", "currency": "USD", "price": "60000",
+        "deposit_address": "addr1", "script": "0014aa", "address_index": 0, "created_at": 0},
+    "payment": {"id": "pay_1", "merchant_id": 1, "address_invoice_id": "inv_1",
+        "amount_sats": 1_000, "tx_hash": "aa", "created_at": 0, "currency": "EUR"},
+    "output": {"txid": "aa", "vout": 0, "invoice_id": "inv_1", "merchant_id": 1,
+        "amount_sats": 1_000, "coinbase": 0, "first_seen_at": 0, "seen_waiting": 0},
     "block": {"height": 7, "hash": "00", "header": b"raw", "mined_at": 0},
     "proof": {"invoice_id": "inv_1", "txid": "aa", "document": "{}"},
     "event": {"invoice_id": "inv_1", "happened_at": 0, "kind": "seen", "detail": "{}"},
-    "idempotency_key": {
-        "merchant_id": 1,
-        "operation": "create-invoice",
-        "idempotency_key": "k",
-        "body_sha256": "b",
-        "owner": "o",
-        "locked_at": 0,
-        "created_at": 0,
-    },
-}
+    "idempotency_key": {"merchant_id": 1, "operation": "create-invoice", "idempotency_key": "k",
+        "body_sha256": "b", "owner": "o", "locked_at": 0, "created_at": 0},
+}  # fmt: skip
 BLOCK = {"block_height": 1, "block_hash": "00", "block_time_at": 0}
 PAID = {"status": "paid", "paid_at": 1, "tx_hash": "aa", "finished_at": 1}
 SECOND = {"id": "inv_2", "deposit_address": "addr2", "script": "0014bb", "address_index": 1}
@@ -272,13 +219,11 @@ def test_the_file_is_its_owners_alone(url):
 
 
 VERSIONS = {
-    "of another make": (
-        "ALTER TABLE schema_step RENAME TO schema_version",
-        "is not a database of this program: let BTCPAY_DATABASE_URL name a new one",
-    ),
+    "of another make": ("ALTER TABLE schema_step RENAME TO schema_version",
+        "is not a database of this program: let BTCPAY_DATABASE_URL name a new one"),
     "of no version": ("DELETE FROM schema_step", "is not a database of this program"),
     "a newer one": ("UPDATE schema_step SET number = 9999", "install the newer program"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", VERSIONS)

@@ -1,18 +1,18 @@
 """Accounts of every form on regtest, whose private keys the tests have."""
 
-import hashlib
+from dataclasses import replace
 from typing import Any
 
-from bitcoin_node import Coin, legacy_preimage
-from bitcoin_node import sign as sign_by_one
 from builders import REGTEST, Shop
 from hd_wallet import HdWallet
+from spending import Coin, bit_key, bit_multisig, spend_by_bit, spend_p2wpkh
 
-from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
+from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import prefixed
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
-from btcpay.sandbox.payer.coins import SIGHASH_ALL, witness_preimage
+from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.coins import RBF_SEQUENCE, SIGHASH_ALL, witness_preimage
 from btcpay.sandbox.payer.key import Key
 
 WALLETS = [HdWallet.from_seed(f"signer {n} of the tests".encode()) for n in range(3)]
@@ -25,6 +25,7 @@ FORMS = {
     "p2sh-p2wsh": "sh(wsh(multi(2,{},{},{})))",
     "p2sh": "sh(sortedmulti(2,{},{},{}))",
 }
+FEE_SATS = 1_000
 LEAST_SATS = dict(zip(FORMS, (546, 294, 540, 330, 330, 540, 540), strict=True))  # that can be sent
 
 
@@ -62,37 +63,36 @@ class Owner:
         body = self._shop.get("/balance", self.key).json
         return body["confirmed_sats"], body["total_sats"]
 
-    def spend(self, invoice: dict[str, Any], txid: str, vout: int, to: bytes) -> Tx:
+    def spend(self, invoice: dict[str, Any], txid: str, vout: int, to: str) -> Tx:
         """Moves what paid the invoice in full, less a fee; of p2tr the signature is none."""
         sats, index = invoice["amount_sats"], self._indexes[invoice["id"]]
         script = parse_account(descriptor_of(self._name), REGTEST).script(index)
-        coin = Coin(Outpoint(txid, vout), TxOut(sats, script), 0)
-        path, outputs = f"{path_of(self._name)}/0/{index}", [TxOut(sats - 1000, to)]
-        keys = [Key(wallet.at(path).secret) for wallet in WALLETS]
-        if "multi" in FORMS[self._name]:
-            return _sign_by_two(self._name, keys, coin, outputs)
-        if self._name == "p2tr":
-            return Tx(2, (TxIn(coin.outpoint, b"", 0xFFFFFFFD, (bytes(64),)),), tuple(outputs), 0)
-        return sign_by_one(keys[0], [coin], outputs)
+        coin, path = Coin(Outpoint(txid, vout), TxOut(sats, script), 0), path_of(self._name)
+        keys = [Key(wallet.at(f"{path}/0/{index}").secret) for wallet in WALLETS]
+        if "sortedmulti" in FORMS[self._name]:
+            keys = sorted(keys, key=lambda key: key.public_key)
+        part = (to, sats - FEE_SATS)
+        outputs = (TxOut(part[1], script_of(to)),)
+        match self._name:
+            case "p2tr":
+                return Tx(2, (TxIn(coin.outpoint, b"", RBF_SEQUENCE, (bytes(64),)),), outputs, 0)
+            case "p2wpkh":
+                return spend_p2wpkh(keys[0], [coin], outputs)
+            case "p2wsh":
+                return _spend_p2wsh(keys, coin, outputs)
+            case "p2sh" | "p2sh-p2wsh":
+                two = [keys[0].secret, keys[2].secret]
+                signers = bit_multisig(two, [key.public_key for key in keys])
+            case _:
+                signers = [bit_key(keys[0].secret)]
+        return parse_tx(spend_by_bit(signers, [coin], [part], fee=FEE_SATS, absolute_fee=True))
 
 
-def _sign_by_two(name: str, keys: list[Key], coin: Coin, outputs: list[TxOut]) -> Tx:
-    """The first and the last in the script."""
-    if "sortedmulti" in FORMS[name]:
-        keys = sorted(keys, key=lambda key: key.public_key)
+def _spend_p2wsh(keys: list[Key], coin: Coin, outputs: tuple[TxOut, ...]) -> Tx:
+    """Signed by the first and the last in the script."""
     script = b"\x52" + b"".join(prefixed(key.public_key) for key in keys) + b"\x53\xae"
-    unsigned = Tx(2, (TxIn(coin.outpoint, b"", 0xFFFFFFFD),), tuple(outputs), 0)
-    if name == "p2sh":
-        preimage = legacy_preimage(unsigned, 0, script)
-    else:
-        preimage = witness_preimage(unsigned, 0, script, coin.output.value_sats)
+    unsigned = Tx(2, (TxIn(coin.outpoint, b"", RBF_SEQUENCE),), outputs, 0)
+    preimage = witness_preimage(unsigned, 0, script, coin.output.value_sats)
     signatures = [key.sign(preimage) + bytes([SIGHASH_ALL]) for key in (keys[0], keys[2])]
-    if name == "p2sh":
-        pushes = b"\x00" + b"".join(map(prefixed, signatures)) + b"\x4c" + prefixed(script)
-        return Tx(2, (unsigned.inputs[0]._replace(script_sig=pushes),), unsigned.outputs, 0)
-    program = b"\x00\x20" + hashlib.sha256(script).digest()
-    signed = unsigned.inputs[0]._replace(
-        script_sig=prefixed(program) if name == "p2sh-p2wsh" else b"",
-        witness=(b"", *signatures, script),
-    )
-    return Tx(2, (signed,), unsigned.outputs, 0)
+    signed = unsigned.inputs[0]._replace(witness=(b"", *signatures, script))
+    return replace(unsigned, inputs=(signed,))

@@ -12,20 +12,18 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import requests
 from paths import TESTS
+from spending import Coin, bit_key, spend_by_bit
 
-from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
-from btcpay.bitcoin.wire import compact_size, prefixed, u32
+from btcpay.bitcoin.tx import Outpoint, Tx, TxOut, parse_tx
 from btcpay.sandbox.node.block import Block, build_block, build_coinbase, parse_block
-from btcpay.sandbox.node.script import address_of, kind, script_of
-from btcpay.sandbox.payer.coins import RBF_SEQUENCE, SIGHASH_ALL, witness_preimage
-from btcpay.sandbox.payer.key import Key
+from btcpay.sandbox.node.script import address_of, script_of
 
 FOLDER = TESTS / "node"
 INSTALL_TIMEOUT_S = 180
@@ -34,7 +32,7 @@ DAY_S = 86_400
 COINS = 100  # that many payments need not wait for one another
 SPLIT_FEE_SATS = 100_000
 SATS_PER_VB = 2
-CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
+MOST_FEE_SATS = 20_000  # of a payment
 NOBODY = address_of(b"\x00\x14" + bytes(20))  # earns what is mined for no one
 
 
@@ -44,14 +42,6 @@ class NodeError(Exception):
 
 class Refused(Exception):
     """The mempool or the chain did not take it, in the node's words."""
-
-
-class Coin(NamedTuple):
-    """An unspent output; `height` is -1 while its transaction waits."""
-
-    outpoint: Outpoint
-    output: TxOut
-    height: int
 
 
 @cache
@@ -84,44 +74,13 @@ def _install(lock: Path, stamp: Path) -> str:
     return ""
 
 
-def legacy_preimage(tx: Tx, index: int, script_code: bytes) -> bytes:
-    """What SIGHASH_ALL commits to in an input of a script without witness."""
-    inputs = b"".join(
-        i.outpoint.raw + prefixed(script_code if n == index else b"") + u32(i.sequence)
-        for n, i in enumerate(tx.inputs)
-    )
-    counted_inputs = compact_size(len(tx.inputs)) + inputs
-    counted_outputs = compact_size(len(tx.outputs)) + b"".join(o.raw for o in tx.outputs)
-    return u32(tx.version) + counted_inputs + counted_outputs + u32(tx.locktime) + u32(SIGHASH_ALL)
-
-
-def sign(key: Key, coins: Sequence[Coin], outputs: Iterable[TxOut]) -> Tx:
-    """Spends P2WPKH, P2SH-P2WPKH and P2PKH coins of one key, each with SIGHASH_ALL."""
-    inputs = tuple(TxIn(coin.outpoint, b"", RBF_SEQUENCE) for coin in coins)
-    unsigned = Tx(2, inputs, tuple(outputs), 0)
-
-    def signed(index: int, spent: TxIn, output: TxOut) -> TxIn:
-        if kind(output.script) == "p2pkh":
-            preimage = legacy_preimage(unsigned, index, key.script_code)
-        else:
-            preimage = witness_preimage(unsigned, index, key.script_code, output.value_sats)
-        proof = (key.sign(preimage) + bytes([SIGHASH_ALL]), key.public_key)
-        if kind(output.script) == "p2pkh":
-            return spent._replace(script_sig=b"".join(map(prefixed, proof)))
-        nested = prefixed(key.program_script) if kind(output.script) == "p2sh" else b""
-        return spent._replace(script_sig=nested, witness=proof)
-
-    proven = [signed(i, inputs[i], coin.output) for i, coin in enumerate(coins)]
-    return Tx(2, tuple(proven), tuple(outputs), 0)
-
-
 class Wallet:
-    """Ordinary coins, by turns P2WPKH and P2SH-P2WPKH; none is ever a coinbase."""
+    """A key of `bit`, with coins by turns P2PKH and P2SH-P2WPKH; none is ever a coinbase."""
 
     def __init__(self, node: "BitcoinNode") -> None:
-        self._node, self.key = node, Key.new()
-        self.scripts = (self.key.program_script, self.key.script)
-        self.address = address_of(self.scripts[0])
+        self._node, self._key = node, bit_key()
+        self.addresses = (self._key.address, self._key.segwit_address)
+        self.scripts = tuple(map(script_of, self.addresses))
 
     def coins(self, coinbases: bool = False) -> list[Coin]:
         """What could be spent now: confirmed coins by rising value, then waiting ones."""
@@ -129,28 +88,15 @@ class Wallet:
         return sorted(coins, key=lambda c: (c.height < 0, c.output.value_sats, c.outpoint))
 
     def build(
-        self,
-        outputs: Sequence[TxOut],
-        coins: Sequence[Coin] | None = None,
-        fee_sats: int | None = None,
+        self, parts: Sequence[tuple[str, int]], coins: Sequence[Coin] = (), **fee: Any
     ) -> bytes:
-        """The signed transaction, raw: these outputs, then change unless it is dust.
+        """The signed transaction, raw: (address, satoshis) in this order, then change.
 
-        Without `coins` the first one that suffices is spent; without `fee_sats` it is 2 per vB.
+        Without `coins` the first one that suffices is spent.
         """
-        wanted_sats = sum(output.value_sats for output in outputs)
-        coins = coins or [self._coin_over(wanted_sats + (fee_sats or 20_000))]
-        total_sats = sum(coin.output.value_sats for coin in coins)
-
-        def with_fee(fee_sats: int) -> Tx:
-            rest_sats = total_sats - wanted_sats - fee_sats
-            change = [TxOut(rest_sats, self.scripts[0])] if rest_sats >= CHANGE_FLOOR_SATS else []
-            return sign(self.key, coins, [*outputs, *change])
-
-        return with_fee(with_fee(0).vsize * SATS_PER_VB if fee_sats is None else fee_sats).raw
-
-    def _coin_over(self, sats: int) -> Coin:
-        return next(coin for coin in self.coins() if coin.output.value_sats >= sats)
+        wanted_sats = sum(sats for _, sats in parts) + MOST_FEE_SATS
+        coins = coins or [next(c for c in self.coins() if c.output.value_sats >= wanted_sats)]
+        return spend_by_bit([self._key], coins, parts, **fee or {"fee": SATS_PER_VB})
 
 
 class BitcoinNode:
@@ -180,7 +126,10 @@ class BitcoinNode:
             raise NodeError(f"the node ended with {self._process.returncode}")
         places = json.loads(ready)
         self.url, self.place = places["url"], places["peer"]
-        self.wallet = Wallet(self)
+
+    @cached_property
+    def wallet(self) -> Wallet:
+        return Wallet(self)
 
     def __enter__(self) -> "BitcoinNode":
         return self
@@ -208,8 +157,6 @@ class BitcoinNode:
             raise NodeError(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
-    # Time and money
-
     @property
     def now(self) -> int:
         """The node's clock, in unix seconds: the real one until `set_time`."""
@@ -223,17 +170,15 @@ class BitcoinNode:
     def fund(self) -> "BitcoinNode":
         """Mines 102 blocks, a day ago, that leave the wallet 100 coins of half a bitcoin."""
         self.set_time(self.now - DAY_S)
-        self.mine(1, self.wallet.address)
+        self.mine(1, self.wallet.addresses[0])
         self.mine(100)
         reward = self.wallet.coins(coinbases=True)
         each_sats = (reward[0].output.value_sats - SPLIT_FEE_SATS) // COINS
-        outputs = [TxOut(each_sats, self.wallet.scripts[n % 2]) for n in range(COINS)]
-        self.send(self.wallet.build(outputs, reward, SPLIT_FEE_SATS))
+        parts = [(self.wallet.addresses[n % 2], each_sats) for n in range(COINS)]
+        self.send(self.wallet.build(parts, reward, fee=SPLIT_FEE_SATS, absolute_fee=True))
         self.mine()
         self.set_time(self.now + DAY_S)
         return self
-
-    # Transactions
 
     def send(self, raw: bytes) -> str:
         """Puts a transaction into the mempool; its txid. Raises Refused."""
@@ -245,11 +190,10 @@ class BitcoinNode:
     def pay(self, address: str, sats: int) -> str:
         return self.pay_many([(address, sats)])
 
-    def pay_many(self, parts: Iterable[tuple[str, int]]) -> str:
+    def pay_many(self, parts: Sequence[tuple[str, int]]) -> str:
         """One transaction with one output for each (address, sats), in this order; the txid."""
         with self.lock:
-            outputs = [TxOut(sats, script_of(address)) for address, sats in parts]
-            return self.send(self.wallet.build(outputs))
+            return self.send(self.wallet.build(parts))
 
     def take_back(self, txid: str) -> bytes:
         """The double spend, raw: the wallet's coins that `txid` spends, back to the wallet."""
@@ -293,8 +237,6 @@ class BitcoinNode:
             for c in self.rpc("getcoins", script.hex())
             if c["coinbase"] == coinbases
         ]
-
-    # Blocks
 
     def tip(self) -> tuple[int, str]:
         with self.lock:

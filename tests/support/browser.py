@@ -240,8 +240,6 @@ class Tab:
     def polls(self) -> int:
         return sum(url.endswith("/status") for url in self.requests)
 
-    # Surroundings
-
     def emulate(
         self,
         size: tuple[int, int] = PHONE,
@@ -294,8 +292,6 @@ class Tab:
         while not self._time_is_up:
             self._browser.hear(f"the passing of {seconds} s")
 
-    # What a visitor does
-
     def go(self, url: str) -> int:
         failed = self.call("Page.navigate", url=url).get("errorText")
         assert failed in (None, "net::ERR_HTTP_RESPONSE_CODE_FAILURE"), f"{url}: {failed}"
@@ -337,8 +333,6 @@ class Tab:
         for command in ("selectAll", "paste"):
             self.call("Input.dispatchKeyEvent", type="keyDown", commands=[command])
         return self.ask("document.activeElement.value")
-
-    # What a visitor sees
 
     def ask(self, expression: str) -> Any:
         """The value of a JavaScript expression, awaited. Raises Moving between two pages."""

@@ -15,23 +15,11 @@ from btcpay.values.currencies import CODES
 
 # CLDR's fields of a pattern (UTS 35) as Python formats them; others are a KeyError.
 FIELDS = {
-    ("y", 1): "{at.year}",
-    ("M", 1): "{at.month}",
-    ("M", 2): "{at.month:02}",
-    ("M", 3): "{month}",
-    ("L", 3): "{month}",
-    ("M", 4): "{month_name}",
-    ("E", 1): "{weekday}",
-    ("E", 3): "{weekday}",
-    ("d", 1): "{at.day}",
-    ("d", 2): "{at.day:02}",
-    ("H", 1): "{at.hour}",
-    ("H", 2): "{at.hour:02}",
-    ("h", 1): "{hour}",
-    ("m", 2): "{at.minute:02}",
-    ("s", 2): "{at.second:02}",
-    ("a", 1): "{half}",
-}
+    ("y", 1): "{at.year}", ("M", 1): "{at.month}", ("M", 2): "{at.month:02}", ("M", 3): "{month}",
+    ("L", 3): "{month}", ("M", 4): "{month_name}", ("E", 1): "{weekday}", ("E", 3): "{weekday}",
+    ("d", 1): "{at.day}", ("d", 2): "{at.day:02}", ("H", 1): "{at.hour}", ("H", 2): "{at.hour:02}",
+    ("h", 1): "{hour}", ("m", 2): "{at.minute:02}", ("s", 2): "{at.second:02}", ("a", 1): "{half}",
+}  # fmt: skip
 
 
 def moment(locale: Locale) -> str:

@@ -33,6 +33,8 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.http import http_client
 from btcpay.prices.price import new_prices
+from btcpay.proofs.document import check_document
+from btcpay.proofs.verify import Proven
 from btcpay.sandbox.node.block import GENESIS_RAW, Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.coins import choose
@@ -42,7 +44,7 @@ from btcpay.sandbox.state import EXTENSION, Sandbox, open_sandbox
 from btcpay.settings.settings import Settings
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.queries import events
+from storage.queries import events, payments
 from storage.queries import invoices as pages
 
 Json = dict[str, Any]
@@ -126,20 +128,11 @@ def endless_head(handler: BaseHTTPRequestHandler) -> None:
 
 def block_view(block: Block, height: int) -> Json:
     return {
-        "id": block.hash,
-        "height": height,
-        "version": block.version,
-        "timestamp": block.time,
-        "tx_count": len(block.txs),
-        "size": len(block.raw),
-        "weight": block.weight,
-        "merkle_root": block.merkle_root,
-        "previousblockhash": block.previous if height else None,
-        "mediantime": block.time,
-        "nonce": block.nonce,
-        "bits": block.bits,
-        "difficulty": 0.0,
-    }
+        "id": block.hash, "height": height, "version": block.version, "timestamp": block.time,
+        "tx_count": len(block.txs), "size": len(block.raw), "weight": block.weight,
+        "merkle_root": block.merkle_root, "previousblockhash": block.previous if height else None,
+        "mediantime": block.time, "nonce": block.nonce, "bits": block.bits, "difficulty": 0.0,
+    }  # fmt: skip
 
 
 NOT_FOUND = say("there is no such thing", 404)
@@ -388,6 +381,12 @@ class Till:
     def balance(self) -> tuple[int, int]:
         body = self.shop.get("/balance").json
         return body["confirmed_sats"], body["total_sats"]
+
+    def proof(self, invoice: Json) -> Proven:
+        """Shown offline by the proof of the invoice's only payment."""
+        rows = self.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
+        (proven,) = (check_document(json.loads(row["document"])) for row in rows)
+        return proven
 
     def kinds(self, invoice: Json) -> list[str]:
         found = self.shop.service.db.rows(events.OF_INVOICE, invoice_id=invoice["id"])

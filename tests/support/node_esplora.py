@@ -80,20 +80,12 @@ class NodeEsplora(Serving):
         header = self._header(block_hash)
         block = self.node.block(block_hash)
         return {
-            "id": block_hash,
-            "height": header["height"],
-            "version": header["version"],
-            "timestamp": header["time"],
-            "tx_count": len(block.txs),
-            "size": len(block.raw),
-            "weight": block.weight,
-            "merkle_root": header["merkleroot"],
-            "previousblockhash": header["previousblockhash"],
-            "mediantime": header["mediantime"],
-            "nonce": block.nonce,
-            "bits": header["bits"],
-            "difficulty": header["difficulty"],
-        }
+            "id": block_hash, "height": header["height"], "version": header["version"],
+            "timestamp": header["time"], "tx_count": len(block.txs), "size": len(block.raw),
+            "weight": block.weight, "merkle_root": header["merkleroot"],
+            "previousblockhash": header["previousblockhash"], "mediantime": header["mediantime"],
+            "nonce": block.nonce, "bits": header["bits"], "difficulty": header["difficulty"],
+        }  # fmt: skip
 
     def _tx(self, txid: str) -> Tx:
         """A transaction that was on the best branch or waiting when it was first asked for."""

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bitcoin_node import NOBODY, BitcoinNode, Coin, sign
+from bitcoin_node import NOBODY, BitcoinNode
 from builders import REGTEST, Clock, TickerServer, open_shop
 from fake_esplora import OWN_EXPLORER, Json, Till
 from hd_wallet import HdWallet
 from node_esplora import NodeEsplora
+from spending import Coin, spend_p2wpkh
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.merchants.account import derive, parse_account
@@ -59,7 +60,7 @@ class NodeTill(Till):
         outputs = enumerate(self.node.transaction(txid).outputs)
         coins = [Coin(Outpoint(txid, n), out, 0) for n, out in outputs if out.script == script]
         total_sats = sum(coin.output.value_sats for coin in coins)
-        tx = sign(self.key_of(invoice), coins, [TxOut(total_sats - 500, script_of(NOBODY))])
+        tx = spend_p2wpkh(self.key_of(invoice), coins, [TxOut(total_sats - 500, script_of(NOBODY))])
         return self.node.send(tx.raw)
 
     def key_of(self, invoice: Json) -> Key:

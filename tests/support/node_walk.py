@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from bitcoin_node import NOBODY, BitcoinNode, Coin, NodeError, Refused, sign
+from bitcoin_node import NOBODY, BitcoinNode, NodeError, Refused
 from builders import TickerServer, at_once
 from databases import ON_POSTGRES, raw, tables
 from dying import die_before
 from fake_esplora import Json
 from forge import Forge, fork_for_each_order
 from node_till import NodeTill, open_chain, open_node_till
+from spending import Coin, spend_p2wpkh
 
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
 from btcpay.chain.explorers.pool import open_explorers
@@ -132,8 +133,7 @@ class Walk:
     def now(self) -> datetime:
         return self.till.clock()
 
-    # What may happen. Each says whether it could.
-
+    # Each event says whether it could happen.
     def invoice(self) -> bool:
         if len(self.orders) >= MOST_INVOICES:
             return False
@@ -167,7 +167,7 @@ class Walk:
         to = self.dice.choice([NOBODY, NOBODY, self.dice.choice(self.orders).address])
         sats = sum(coin.output.value_sats for coin in moved) - FEE_SATS
         key = self.till.key_of(order.invoice)
-        self.node.send(sign(key, moved, [TxOut(sats, script_of(to))]).raw)
+        self.node.send(spend_p2wpkh(key, moved, [TxOut(sats, script_of(to))]).raw)
         return True
 
     def pay_and_spend_in_one_block(self) -> bool:
@@ -242,8 +242,8 @@ class Walk:
             return parse_tx(self.node.wallet.build([], coins))
         order = self.dice.choice(self.orders)
         most_sats = sum(coin.output.value_sats for coin in coins) - FEE_SATS
-        output = TxOut(min(order.amount_sats, most_sats), order.script)
-        return parse_tx(self.node.wallet.build([output], coins))
+        part = (order.address, min(order.amount_sats, most_sats))
+        return parse_tx(self.node.wallet.build([part], coins))
 
     def drop(self) -> bool:
         waiting = self.node.mempool()
@@ -261,8 +261,6 @@ class Walk:
                     self.node.mine_conflict(self._otherwise(txid, self.dice.choice(FATES)).raw)
                     return True
         return False
-
-    # What the shop does about it
 
     def kill(self) -> None:
         """A check dies before one of its commits; without an explorer it has asked none."""
@@ -303,8 +301,6 @@ class Walk:
 
     def _ids(self) -> list[str]:
         return [order.invoice["id"] for order in self.orders]
-
-    # What is right
 
     def index(self) -> list[Index]:
         """For each invoice what the node's index says of its address."""
@@ -434,16 +430,9 @@ def _proven(proofs: list[Json]) -> set[tuple[str, str]]:
 
 
 HAPPENS = {
-    Walk.invoice: 3,
-    Walk.pay: 10,
-    Walk.spend: 4,
-    Walk.pay_and_spend_in_one_block: 2,
-    Walk.mine: 8,
-    Walk.coinbase: 1,
-    Walk.reorganise: 5,
-    Walk.drop: 2,
-    Walk.replace: 3,
-}
+    Walk.invoice: 3, Walk.pay: 10, Walk.spend: 4, Walk.pay_and_spend_in_one_block: 2, Walk.mine: 8,
+    Walk.coinbase: 1, Walk.reorganise: 5, Walk.drop: 2, Walk.replace: 3,
+}  # fmt: skip
 
 
 def run(

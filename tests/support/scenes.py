@@ -142,9 +142,6 @@ def open_scene(
             yield Scene(till, relay, folder, before)
 
 
-# The scenes
-
-
 def in_full_and_in_parts(till: Till) -> None:
     """One invoice is paid at once, one in two parts, of which the first is known already."""
     parts, full = till.shop.invoice(25), till.shop.invoice(40)
@@ -232,9 +229,6 @@ SCENES = (
     if ON_POSTGRES
     else (*_RICHEST, in_full_and_in_parts, one_transaction_for_two, deep_or_canceled, swept)
 )
-
-
-# What became of a world
 
 
 def state(url: str, without: frozenset[str] = NOISE) -> Rows:

@@ -8,7 +8,7 @@ class Sweeper(Owner):
     """Adds itself to a till's shop; `keep_shop` leaves the shop's keys with its first merchant."""
 
     def __init__(self, till: Till, keep_shop: bool = False) -> None:
-        super().__init__(till.shop, "p2sh-p2wpkh")
+        super().__init__(till.shop, "p2wpkh")
         self._till = till
         if not keep_shop:
             till.shop.write_key = till.shop.read_key = self.key
@@ -21,5 +21,5 @@ class Sweeper(Owner):
     def sweep(self, invoice: Json, txid: str) -> None:
         """Moves the first output of `txid`, which paid this invoice in full; waits to be mined."""
         sandbox = self._till.sandbox
-        tx = self.spend(invoice, txid, 0, sandbox.wallet.script)
+        tx = self.spend(invoice, txid, 0, sandbox.wallet.address)
         sandbox.chain.accept(tx.raw, self._till.now)

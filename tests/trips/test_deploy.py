@@ -31,9 +31,6 @@ def settings_of(unit):
     return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
 
 
-# systemd
-
-
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """The units as they would be installed, but for where the program lies."""
@@ -95,9 +92,6 @@ def test_the_backup_of_every_night_says_nothing_while_all_is_well_and_why_when_i
     assert (tmp_path / "copy.db").stat().st_size > 4096
     refused = forge().run(shop.environ, ["backup", *options, str(tmp_path / "no" / "copy.db")])
     assert refused.status == 1 and "there is no folder" in refused.errors
-
-
-# Docker
 
 
 def test_hadolint_has_nothing_to_say_about_the_dockerfile():
@@ -201,8 +195,6 @@ def test_the_settings_of_the_compose_file_are_settings(name, part, tmp_path):
 
 
 # Proxies: tests/nightly/trips/test_proxies.py runs them
-
-
 def test_nginx_understands_the_example(tmp_path):
     assert "test is successful" in done([*proxies.nginx(tmp_path, 8000).words, "-t"])
     assert "[warn]" not in (tmp_path / "error.log").read_text()

@@ -9,15 +9,11 @@ from btcpay.values.networks import NETWORKS
 GENESIS = {  # merkle root, time, bits, nonce of Bitcoin Core's kernel/chainparams.cpp
     "mainnet": (None, 1231006505, 0x1D00FFFF, 2083236893),
     "testnet": (None, 1296688602, 0x1D00FFFF, 414098458),
-    "testnet4": (
-        "7aa0a7ae1e223414cb807e40cd57e667b718e42aaf9306db9102fe28912b7b4e",
-        1714777860,
-        0x1D00FFFF,
-        393743547,
-    ),
+    "testnet4": ("7aa0a7ae1e223414cb807e40cd57e667b718e42aaf9306db9102fe28912b7b4e", 1714777860,
+        0x1D00FFFF, 393743547),
     "signet": (None, 1598918400, 0x1E0377AE, 52613770),
     "regtest": (None, 1296688602, 0x207FFFFF, 2),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NETWORKS)

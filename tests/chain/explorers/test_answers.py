@@ -275,17 +275,15 @@ BROKEN_OFF: dict[str, Reply] = {
     "one byte short": truncated(b"a" * 300_000),
     "half of it": say(b"a" * 150_000, **{"Content-Length": "300000", "Connection": "close"}),
     "nothing of it": say(b"", **{"Content-Length": "300000", "Connection": "close"}),
-    "4 GB announced, and little sent": say(
-        b"a" * 1000, **{"Content-Length": str(2**32), "Connection": "close"}
-    ),
-    "4 GB announced, and more than a block sent": say(
-        b"a" * 4_000_001, **{"Content-Length": str(2**32), "Connection": "close"}
-    ),
+    "4 GB announced, and little sent": say(b"a" * 1000, **{"Content-Length": str(2**32),
+        "Connection": "close"}),
+    "4 GB announced, and more than a block sent": say(b"a" * 4_000_001, **{"Content-Length":
+        str(2**32), "Connection": "close"}),
     "chunks without the last": sent(chunked(b"a" * 1000, b"b" * 1000)),
     "a chunk that is cut": sent(chunked(b"a" * 1000, b"b" * 1000)[:-500]),
     "a length that is none": sent(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"),
     "compressed": say(b"a", **{"Content-Encoding": "gzip"}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BROKEN_OFF)

@@ -128,7 +128,7 @@ def test_a_file_that_is_no_database_is_red_and_the_rest_is_still_looked_into(cas
         ),
     ],
     ids=["of no version", "a newer one", "of another network"],
-)
+)  # fmt: skip
 def test_another_programs_or_networks_database_is_red(change, sentence, remedy, till):
     till.shop.sql(change)
     finding = found(till)["database"]
@@ -559,19 +559,15 @@ def test_a_proxy_of_the_environment_that_nobody_reads_is_told(proxy):
     ("text", "shown"),
     [
         ("postgresql://u:p@w:1/x", "postgresql://***@w:1/x"),
-        (
-            "https://a/b?pair=X&key=K#/c https://d@e/",
-            "https://a/b?pair=***&key=***#/c https://***@e/",
-        ),
-        (
-            "https://a/v1/0a1b2c3d4e5f6071/btcusd#/c https://b.example/api/v3/simple/price#/c",
-            "https://a/v1/***/btcusd#/c https://b.example/api/v3/simple/price#/c",
-        ),
+        ("https://a/b?pair=X&key=K#/c https://d@e/",
+            "https://a/b?pair=***&key=***#/c https://***@e/"),
+        ("https://a/v1/0a1b2c3d4e5f6071/btcusd#/c https://b.example/api/v3/simple/price#/c",
+            "https://a/v1/***/btcusd#/c https://b.example/api/v3/simple/price#/c"),
         ("sqlite:////var/lib/btcpay/btcpay.db", "sqlite:////var/lib/btcpay/btcpay.db"),
         ("redis://:secret@host:1/0", "redis://***@host:1/0"),
         ("1 3@1000", "1 3@1000"),
     ],
-)
+)  # fmt: skip
 def test_what_may_be_secret_is_masked(text, shown):
     assert masked(text) == shown
 

@@ -60,13 +60,10 @@ class Machine:
             (tools / name).write_text(f"#!/bin/sh\n{does}\n")
             (tools / name).chmod(0o755)
         self._environ = environ | {
-            "PATH": f"{tools}:{postgres.PROGRAMS}:{os.environ['PATH']}",
-            "PYTHONPATH": str(PROJECT),
-            "PGHOST": "127.0.0.1",
-            "PGPORT": str(self.port),
-            "PGUSER": postgres.USER,
+            "PATH": f"{tools}:{postgres.PROGRAMS}:{os.environ['PATH']}", "PYTHONPATH": str(PROJECT),
+            "PGHOST": "127.0.0.1", "PGPORT": str(self.port), "PGUSER": postgres.USER,
             "PGDATABASE": "postgres",
-        }
+        }  # fmt: skip
 
     def run(self, script, status=0, **environ):
         """All that it said; it stops at the first command that fails."""

@@ -11,13 +11,9 @@ from btcpay.merchants.account import derive
 
 # SLIP-132: what Electrum calls the kind of account by. It sorts the keys of several.
 VERSIONS = {
-    "p2pkh": "043587cf",
-    "p2wpkh": "045f1cf6",
-    "p2sh-p2wpkh": "044a5262",
-    "p2wsh": "02575483",
-    "p2sh-p2wsh": "024289ef",
-    "p2sh": "043587cf",
-}
+    "p2pkh": "043587cf", "p2wpkh": "045f1cf6", "p2sh-p2wpkh": "044a5262", "p2wsh": "02575483",
+    "p2sh-p2wsh": "024289ef", "p2sh": "043587cf",
+}  # fmt: skip
 # Debian's package belongs to Debian's Python.
 ELECTRUM = """
 import json, sys

@@ -43,8 +43,6 @@ pytestmark = pytest.mark.both_databases
 CREATED = 2  # the first digit of 201
 PROCESSES = 2  # that die at the same time, each in a world of its own
 
-# The processes that die
-
 
 def live(order):
     """Does what is ordered, until it is killed."""

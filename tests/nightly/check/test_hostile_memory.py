@@ -46,16 +46,11 @@ LIES: dict[str, tuple[str, Any]] = {
     "a page of numbers": (ADDRESS, filled(b"1.5", 15.9)),
     "a page of letters beyond 16 bits": (ADDRESS, filled(b'"\xf0\x9f\x98\x80"', 15.9)),
     "a page of short texts": (ADDRESS, filled(b'"0123456789"', 15.9)),
-    "a page of broken outputs": (
-        ADDRESS,
-        filled(b'{"value":-1}', 2.9, b'[{"txid":"%s","vin":[],"vout":[' % (b"ab" * 32), b"]}]"),
-    ),
-    "a page as long as is taken in": (
-        ADDRESS,
-        filled(
-            b'{"scriptpubkey":"%s","value":1}' % (b"00" * 60), 2.9, b'[{"vin":[],"vout":[', b"]}]"
-        ),
-    ),
+    "a page of broken outputs": (ADDRESS, filled(b'{"value":-1}', 2.9,
+        b'[{"txid":"%s","vin":[],"vout":[' % (b"ab" * 32), b"]}]")),
+    "a page as long as is taken in": (ADDRESS,
+        filled(b'{"scriptpubkey":"%s","value":1}' % (b"00" * 60), 2.9, b'[{"vin":[],"vout":[',
+        b"]}]")),
     "a page without end": (ADDRESS, streaming(b"[", b"[]," * 20_000)),
     "a page in chunks without end": (ADDRESS, streaming(b"", b" " * 65_536, chunked=True)),
     "nesting": (ADDRESS, say("[" * 8_000_000 + "]" * 7_900_000)),
@@ -69,16 +64,12 @@ LIES: dict[str, tuple[str, Any]] = {
     "as many empty arrays as a page can hold": (ADDRESS, filled(b"[]", 0.4)),
     "headers without a field": (HEADERS, filled(b'{"id":0}', 0.99)),
     "headers that are empty arrays": (HEADERS, filled(b"[]", 0.99)),
-    "4 GB announced": (
-        ADDRESS,
-        say(b"[" + b" " * 5_000_000, **{"Content-Length": str(2**32), "Connection": "close"}),
-    ),
+    "4 GB announced": (ADDRESS, say(b"[" + b" " * 5_000_000, **{"Content-Length": str(2**32),
+        "Connection": "close"})),
     "a head without end": (ADDRESS, endless_head),
-    "a page of differing names": (
-        ADDRESS,
-        say("[{" + ",".join(f'"{n:x}":0' for n in range(1_500_000)) + "}]"),
-    ),
-}
+    "a page of differing names": (ADDRESS,
+        say("[{" + ",".join(f'"{n:x}":0' for n in range(1_500_000)) + "}]")),
+}  # fmt: skip
 
 
 @pytest.fixture

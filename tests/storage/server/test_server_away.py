@@ -48,9 +48,6 @@ def read_only(url):
         tell_server(leave, name)
 
 
-# Orders
-
-
 TROUBLES = {
     "a server that was stopped": lambda _: away("fast"),
     "a server that crashed": lambda _: away("immediate"),
@@ -83,9 +80,6 @@ def test_orders_are_refused_calmly_meanwhile_and_taken_again_without_a_restart(
     assert counts(shop) == (before[0] + 1, before[1], before[2] + 1)
 
 
-# Probes
-
-
 def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
     till.check()
     port = free_port()
@@ -109,9 +103,6 @@ def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
             assert probed() == (200, 200, 1)
         answer = requests.get(f"{live.url}/readyz", timeout=60)
         assert answer.json()["database"] == {"ok": True, "version": versions.VERSION}
-
-
-# The command line
 
 
 @pytest.mark.parametrize("words", ["check", "invoice list", "merchant list", "migrate", "serve"])
@@ -142,9 +133,6 @@ def test_a_watch_goes_on_when_it_is_back(till):
         watch.send_signal(signal.SIGTERM)
         watch.communicate(timeout=60)
     assert watch.returncode == 0
-
-
-# The doctor
 
 
 def found(till, url=None):
