@@ -1,7 +1,7 @@
 """The resources of the specification's section 2, field by field."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -29,12 +29,12 @@ class Resource(Schema):
     def __init__(self, base_url: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         shown = self.dump_fields.items()
-        self._blank = {name: getattr(field, "constant", None) for name, field in shown}
-        self._columns = {
-            name: None
-            for name, field in shown
-            if not isinstance(field, (fields.Constant, HostedUrl))
+        self._blank: dict[str, Any] = {
+            name: getattr(field, "constant", None) for name, field in shown
         }
+        self._columns = [
+            name for name, field in shown if not isinstance(field, (fields.Constant, HostedUrl))
+        ]
         self._read = attrgetter(*self._columns)
         self._made = [
             (name, field.shown) for name, field in shown if isinstance(field, (Number, Timestamp))
@@ -46,13 +46,15 @@ class Resource(Schema):
 
     def dump(self, obj: Any, **_: Any) -> dict[str, Any]:
         """Of a row; its other columns are nobody's outside."""
-        return self.shown(dict(zip(self._columns, self._read(obj), strict=True)))
+        return self._made_of(zip(self._columns, self._read(obj), strict=True))
 
     def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Of the columns by name."""
-        if values.keys() != self._columns.keys():
-            values = {name: values[name] for name in self._columns}
-        shown = {**self._blank, **values}
+        return self._made_of((name, values[name]) for name in self._columns)
+
+    def _made_of(self, columns: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        shown = self._blank.copy()
+        shown.update(columns)
         for name, make in self._made:
             if shown[name] is not None:
                 shown[name] = make(shown[name])

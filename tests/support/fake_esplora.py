@@ -385,7 +385,7 @@ class Till:
     def proof(self, invoice: Json) -> Proven:
         """Shown offline by the proof of the invoice's only payment."""
         rows = self.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
-        (proven,) = (check_document(json.loads(row["document"])) for row in rows)
+        (proven,) = (check_document(json.loads(row.document)) for row in rows)
         return proven
 
     def kinds(self, invoice: Json) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from peewee import Case, ColumnBase, fn
 
@@ -22,13 +22,8 @@ def _sum(sats: ColumnBase) -> Any:
     return fn.COALESCE(fn.SUM(sats), 0).cast("BIGINT")
 
 
-class Sums(NamedTuple):
-    confirmed_sats: int
-    total_sats: int
-
-
 _SUMS = shaped(
-    Sums,
+    tuple[int, int],
     Output.select(
         _sum(Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)).alias(
             "confirmed_sats"
