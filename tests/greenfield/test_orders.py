@@ -15,6 +15,7 @@ from btcpay.merchants import keys
 from btcpay.merchants.shops import own_url
 from btcpay.values.errors import CommandError
 from storage.queries import invoices
+from storage.statement import as_dict
 
 pytestmark = pytest.mark.both_databases
 RECORDED = json.loads((TESTS / "vectors" / "greenfield_requests.json").read_text())
@@ -174,11 +175,11 @@ def test_a_state_is_shown_and_listed_by_its_name(greenfield):
     paid, part, over, new, late = (
         greenfield.order(metadata={"orderId": number}) for number in (1, "2", "3", "3", "5")
     )
-    pay(greenfield.shop, row_of(greenfield, paid))
-    pay(greenfield.shop, row_of(greenfield, part), 400)
-    pay(greenfield.shop, row_of(greenfield, over), 90_000, confirmed=False)
+    pay(greenfield.shop, as_dict(row_of(greenfield, paid)))
+    pay(greenfield.shop, as_dict(row_of(greenfield, part)), 400)
+    pay(greenfield.shop, as_dict(row_of(greenfield, over)), 90_000, confirmed=False)
     greenfield.shop.clock.at += timedelta(hours=2)
-    pay(greenfield.shop, row_of(greenfield, late))
+    pay(greenfield.shop, as_dict(row_of(greenfield, late)))
 
     def listed(**query):
         found = greenfield.ask("GET", INVOICES, query_string=query).json
@@ -216,7 +217,7 @@ def test_metadata_anew_archived_and_marked(greenfield):
     assert (marked["status"], marked["additionalStatus"]) == ("Invalid", "Marked")
     again = greenfield.ask("POST", f"{path}/status", {"status": "Invalid"})
     assert again.status_code == 422
-    pay(greenfield.shop, row_of(greenfield, other), confirmed=False)
+    pay(greenfield.shop, as_dict(row_of(greenfield, other)), confirmed=False)
     on_its_way = greenfield.ask("POST", f"{INVOICES}/{other['id']}/status", {"status": "Invalid"})
     assert on_its_way.status_code == 422 and greenfield.seen(other)["status"] == "Processing"
 
@@ -299,7 +300,7 @@ def test_metadata_is_erased_with_the_address(greenfield):
         metadata={"buyerEmail": "ada@example.com", "buyerName": "Ada", "orderId": 5}
     )
     assert row_of(greenfield, order).customer_email == "ada@example.com"
-    pay(greenfield.shop, row_of(greenfield, order))
+    pay(greenfield.shop, as_dict(row_of(greenfield, order)))
     greenfield.shop.clock.at += timedelta(days=8)
     erase_emails(greenfield.shop.service.db, 30, greenfield.shop.clock())
     assert greenfield.seen(order)["metadata"]["buyerName"] == "Ada"
