@@ -12,7 +12,6 @@ from btcpay.api import admission, openapi
 from btcpay.api.call import Call
 from btcpay.api.operation import Operation
 from btcpay.checkout import views
-from btcpay.greenfield.blueprint import plug_ins
 from btcpay.health import metrics_server
 from btcpay.health.database_metrics import Figures
 from btcpay.invoices import create
@@ -21,6 +20,7 @@ from btcpay.merchant_pages.blueprint import merchant_pages
 from btcpay.settings.settings import Settings
 from btcpay.values.currencies import value_of
 from btcpay.values.ids import is_id
+from btcpay.values.parts import brought
 from btcpay.values.times import utc_now
 from btcpay.web import readyz, request_log
 from btcpay.web.application import Application, add_path, answer
@@ -152,8 +152,9 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.register_blueprint(views.pages(service))
     if settings.merchant_pages:
         app.register_blueprint(merchant_pages(service))
-    if settings.greenfield:
-        app.register_blueprint(plug_ins(service))
+    for part in brought("blueprint"):
+        for blueprint in part.blueprints(service):
+            app.register_blueprint(blueprint)
     readyz.add(app, service)
     admission.guard(app, service)
     return app

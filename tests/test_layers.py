@@ -18,11 +18,11 @@ ROOMS = {
     room: set(below.split())
     for room, below in {
         "wsgi": "app settings web",
-        "app": (
-            "api checkout greenfield health invoices merchant_pages schemas settings storage "
-            "values web"
+        "app": ("api checkout health invoices merchant_pages schemas settings storage values web"),
+        "greenfield": (
+            "api health http invoices merchants notify schemas settings settlement storage values "
+            "web"
         ),
-        "greenfield": "api health invoices merchants notify schemas settlement storage values web",
         "merchant_pages": (
             "chain checkout exports health invoices languages merchants notify schemas settings "
             "storage values web"
@@ -46,7 +46,7 @@ ROOMS = {
         "chain": "bitcoin http proofs schemas settings settlement storage values",
         "exports": "storage values",
         "merchants": "bitcoin storage values",
-        "notify": "http languages schemas settings settlement storage values",
+        "notify": "http languages schemas settings storage values",
         "prices": "http settings values",
         "setup": "settings values",
         "http": "values",

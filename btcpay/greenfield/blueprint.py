@@ -7,8 +7,9 @@ from flask import Blueprint, Response, g, request
 from marshmallow import ValidationError
 
 from btcpay.api import admission
-from btcpay.greenfield import orders, stores
-from btcpay.merchants.shops import named
+from btcpay.greenfield import orders, queries, stores
+from btcpay.greenfield.pages import shop_pages
+from btcpay.greenfield.shops import named
 from btcpay.values.errors import Forbidden, NotFound
 from btcpay.values.ids import is_id
 from btcpay.web import rate_limits
@@ -16,8 +17,6 @@ from btcpay.web.application import add_path, answer
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.service import Service
 from storage.database import Query
-from storage.queries import receivers
-from storage.queries import stores as stored
 
 View = Callable[..., Any]
 STORE = "/stores/<store>"
@@ -49,8 +48,13 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("DELETE", HOOK): (OF_WEBHOOKS, stores.remove_webhook),
 }
 # What a path names below a store, by the prefix of its id.
-NAMED: dict[str, Query] = {"inv": stored.ORDER, "whk": receivers.ONE_OF_STORE}
+NAMED: dict[str, Query] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+def blueprints(service: Service) -> list[Blueprint]:
+    """The interface and its pages, where the settings have it on."""
+    return [plug_ins(service), shop_pages(service)] if service.settings.greenfield else []
 
 
 def plug_ins(service: Service) -> Blueprint:
@@ -85,7 +89,7 @@ def _admitted(service: Service, permission: str, view: View) -> View:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
             raise Forbidden(f"this needs a key with the permission {named(permission)}")
-        rows = [service.db.only(stored.BY_ID, id=g.caller.store_id)]
+        rows = [service.db.only(queries.BY_ID, id=g.caller.store_id)]
         for prefix, id in ids.items():
             key = {"store_id": g.caller.store_id, "id": id}
             row = service.db.row(NAMED[prefix], **key) if is_id(prefix, id) else None

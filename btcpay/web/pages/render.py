@@ -58,6 +58,11 @@ class Pages:
         """What a merchant has set, each None when not; `seller` is what to call it in any case."""
         return self._service.db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
+    def only_brand(self) -> Row | None:
+        """Of the merchant whose service it is; None where several share it."""
+        known = self._service.db.rows(merchants.ALL)
+        return self.brand(known[0]["id"]) if len(known) == 1 else None
+
     def page(
         self, template: str, status: int = 200, brand: Row | None = None, **values: Any
     ) -> Response:

@@ -1,19 +1,36 @@
 """Connects a shop: its plug-in asks for a key, the merchant allows it, a button brings it there."""
 
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from flask import Response, request
 
-from btcpay.merchant_pages.visit import Visit
+from btcpay.greenfield.shops import HONOURED, named, origin_of, store_of
 from btcpay.merchants import keys
-from btcpay.merchants.shops import HONOURED, named, origin_of, store_of
 from btcpay.notify.receivers import refuse_url
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.hosts import is_near
+from btcpay.web.pages.render import Pages
+from btcpay.web.service import Service
 
 PATH = "/api-keys/authorize"
 MAX_NAME_CHARACTERS = 100
+
+
+class Visit(Protocol):
+    """What the merchant's pages give a view: who is logged in, and how a page is made."""
+
+    @property
+    def service(self) -> Service: ...
+    @property
+    def pages(self) -> Pages: ...
+    @property
+    def now(self) -> datetime: ...
+    @property
+    def merchant_id(self) -> int: ...
+    def secret_of_press(self) -> str: ...
+    def page(self, template: str, **values: Any) -> Response: ...
 
 
 def ask(visit: Visit) -> Response:
@@ -55,3 +72,11 @@ def _asked(visit: Visit) -> dict[str, Any]:
         raise InvalidRequest("the shop is on this machine's own network: `btcpay key issue --for`")
     asked = {"redirect": redirect, "origin": origin, "permissions": permissions}
     return asked | {"application": application or origin}
+
+
+def views(service: Service) -> list[tuple[str, str, Any]]:
+    """Method, path and view of each page, for whoever is logged in."""
+    if not service.settings.greenfield:
+        return []
+    paths = (PATH, f"{PATH}/")  # Shopware's link ends so
+    return [one for path in paths for one in (("GET", path, ask), ("POST", path, allow))]
