@@ -153,7 +153,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     if settings.merchant_pages:
         app.register_blueprint(merchant_pages(service))
     for part in brought("blueprint"):
-        for blueprint in part.blueprints(service):
+        if blueprint := part.blueprint(service):
             app.register_blueprint(blueprint)
     readyz.add(app, service)
     admission.guard(app, service)

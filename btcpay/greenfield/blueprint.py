@@ -52,14 +52,19 @@ NAMED: dict[str, Query] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
-def blueprints(service: Service) -> list[Blueprint]:
-    """The interface and its pages, where the settings have it on."""
-    return [plug_ins(service), shop_pages(service)] if service.settings.greenfield else []
+def blueprint(service: Service) -> Blueprint | None:
+    """The interface and its pages, unless the settings have it off."""
+    if not service.settings.greenfield:
+        return None
+    whole = Blueprint("greenfield", __name__, template_folder="templates")
+    whole.register_blueprint(plug_ins(service))
+    whole.register_blueprint(shop_pages(service))
+    return whole
 
 
 def plug_ins(service: Service) -> Blueprint:
     """All of it, and below its roots whatever else is asked for, in its own words."""
-    blueprint = Blueprint("greenfield", __name__, url_prefix=admission.ROOT)
+    blueprint = Blueprint("interface", __name__, url_prefix=admission.ROOT)
     blueprint.before_request(lambda: _let_in(service))
     blueprint.register_error_handler(Exception, refusal)
     for (method, path), (permission, view) in OPERATIONS.items():

@@ -17,7 +17,7 @@ MODAL = Path(__file__).with_name("static") / "modal.js"
 def shop_pages(service: Service) -> Blueprint:
     pages = Pages(service, ())
     script = MODAL.read_text("utf-8")
-    blueprint = Blueprint("greenfield_pages", __name__, template_folder="templates")
+    blueprint = Blueprint("pages", __name__)
     add_path(blueprint, "/modal/btcpay.js", lambda: kept(script, "text/javascript", False), "modal")
     for path in ("/invoice", "/i/<invoice_id>"):
         add_path(blueprint, path, lead_to_invoice, path)
