@@ -12,7 +12,7 @@ from btcpay.settings import env_file
 from btcpay.settings.settings import read
 from btcpay.web.logs import to_json
 
-# What no line of ours shows, no record has to find out (Logging HOWTO, "Optimization").
+# None of our lines shows these, so no record has to find them out (Logging HOWTO, "Optimization").
 logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 logging._srcfile = None
 logging.basicConfig(level=logging.getLogger("gunicorn.error").level or logging.INFO)

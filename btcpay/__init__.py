@@ -3,4 +3,4 @@
 __version__ = "0.3.0"
 
 # The parts that a shop can do without. Deleting one takes its folder and its line here.
-PARTS = ("btcpay.greenfield",)
+PARTS: tuple[str, ...] = ("btcpay.greenfield",)

@@ -1,1 +1,1 @@
-"""What comes in and what goes out, as marshmallow schemas."""
+"""Requests and answers, as marshmallow schemas."""

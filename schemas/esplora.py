@@ -1,4 +1,4 @@
-"""What an explorer may answer, in the parts that are used; anything else is not believed.
+"""The answers of an explorer, in the parts that are used; anything else is not believed.
 
 Source: the HTTP API of Esplora (Blockstream/esplora, API.md), which mempool.space shares.
 """
@@ -23,7 +23,7 @@ class _Answer(Schema):
 
 
 class Status(_Answer):
-    """Where a transaction is; in which block is not asked: blocks prove that themselves."""
+    """A transaction's state; its block is not asked for, since blocks prove that themselves."""
 
     confirmed = fields.Boolean(required=True, truthy={True}, falsy={False})
 
@@ -66,7 +66,7 @@ class Outputs(fields.Field[list[tuple[str, int]]]):
 
 
 class Inputs(fields.Field[list[str]]):
-    """What a transaction spends: "txid:vout" of each input; see Outputs."""
+    """The coins that a transaction spends: "txid:vout" of each input; see Outputs."""
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> list[str]:
         inputs = [(one.get("txid"), one.get("vout")) for one in _objects(value)]

@@ -1,4 +1,4 @@
-"""What clients send: bodies and query strings."""
+"""Bodies and query strings that clients send."""
 
 import re
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ class NewInvoice(Body):
 
 
 class NewPricedInvoice(NewInvoice):
-    """What commands and pages make, in any currency: its decimals are judged by who knows it."""
+    """An invoice by command or page, in any currency; who knows the currency judges decimals."""
 
     class Meta(Body.Meta):
         exclude = ("amount_usd",)
@@ -139,7 +139,7 @@ def _mode_of(link: Mapping[str, Any]) -> str:
 
 
 class NewPricedLink(NewPaymentLink):
-    """What commands and pages make: its amounts are in the link's own currency."""
+    """A link by command or page; its amounts are in the link's own currency."""
 
     amount_usd, min_amount_usd, max_amount_usd = (Number(MAX_AMOUNT) for _ in range(3))
 

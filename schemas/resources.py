@@ -1,4 +1,4 @@
-"""What clients get: the resources of the specification's section 2, field by field."""
+"""The resources of the specification's section 2, field by field."""
 
 import functools
 from typing import Any
@@ -172,7 +172,7 @@ class Balance(Resource):
 
 
 class CheckoutStatus(Resource):
-    """What an invoice's page polls: public, for whoever knows the invoice's id."""
+    """The status that an invoice's page polls: public, for whoever knows the invoice's id."""
 
     status = Text(
         validate=validate.OneOf(STATUSES),

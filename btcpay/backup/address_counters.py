@@ -59,7 +59,7 @@ Clock = Callable[[], datetime]
 def plan(
     db: Database, settings: Settings, skip: int, clock: Clock, counters: Mapping[str, int]
 ) -> list[Move]:
-    """Where every counter goes: past all addresses that the chain has seen, and `skip` further.
+    """The new place of every counter: `skip` past the last address that the chain has seen.
 
     `counters` are those of another database, by account key: none falls behind them. Changes
     nothing. Raises CommandError, also when the chain could not be asked about an address.

@@ -1,4 +1,4 @@
-"""What a backup says of addresses is derived again: a wrong one would take or hide payments."""
+"""A backup's addresses are derived again: a wrong one would take or hide payments."""
 
 from collections.abc import Iterator
 

@@ -105,7 +105,7 @@ def _polymod(hrp: str, values: list[int]) -> int:
 
 
 def _remainder(top: int) -> int:
-    """What the five bits that leave at the top add: the generator of each that is set."""
+    """The XOR of the generators of the five bits that leave at the top (BIP173)."""
     found = 0
     for bit, generator in enumerate(_GENERATOR):
         found ^= generator * (top >> bit & 1)

@@ -24,7 +24,7 @@ _Paid = dict[bytes, list[tuple[int, int, int]]]
 
 @dataclass(frozen=True)
 class BlockParts:
-    """What a block's bytes say; nothing of it is proven.
+    """A block as its bytes have it; nothing of it is proven.
 
     `txids` in internal byte order, by position. `paid`: script -> (position, vout, satoshis) in the
     block's order, for outputs of more than 0 to a script that is as long as one that we issue, and
@@ -92,7 +92,7 @@ def _scan(raw: bytes) -> BlockParts:
 
 
 def _scan_inputs(raw: bytes, at: int, count: int, spent: set[bytes]) -> int:
-    """Where they end."""
+    """The index behind the inputs."""
     for _ in range(count):
         spent.add(raw[at : at + 36])
         size = raw[at + 36]
@@ -105,7 +105,7 @@ def _scan_inputs(raw: bytes, at: int, count: int, spent: set[bytes]) -> int:
 
 
 def _scan_outputs(raw: bytes, at: int, position: int, paid: _Paid) -> int:
-    """Where they end."""
+    """The index behind the outputs."""
     count, at = _some(raw, at, "outputs")
     for vout in range(count):
         size, end = raw[at + 8], at + 9
@@ -124,7 +124,7 @@ def _scan_outputs(raw: bytes, at: int, position: int, paid: _Paid) -> int:
 
 
 def _skip_witness(raw: bytes, at: int, inputs: int) -> int:
-    """Where it ends. Raises Malformed when it has no items."""
+    """The index behind the witness. Raises Malformed when it has no items."""
     items = 0
     for _ in range(inputs):
         count, at = raw[at], at + 1

@@ -38,7 +38,6 @@ class Descriptor:
 
     @property
     def is_main(self) -> bool:
-        """Whether its keys are of the main network."""
         return self.keys[0].is_main
 
     @property

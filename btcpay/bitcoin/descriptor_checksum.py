@@ -44,7 +44,7 @@ def _step(remainder: int, symbol: int) -> int:
 
 
 def is_checked(text: str) -> bool:
-    """Whether what follows the first `#` is the checksum of what stands before it."""
+    """True where the text behind the first `#` is the checksum of the text before it."""
     script, _, given = text.partition("#")
     try:
         return checksum(script) == given

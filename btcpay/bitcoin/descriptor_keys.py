@@ -17,7 +17,7 @@ _ORIGIN = re.compile(r"\[([0-9a-fA-F]{8})((?:/[0-9]{1,10}['h]?)*)\](.*)", re.DOT
 
 
 class DescriptorRefused(ValueError):
-    """Why a text is no descriptor of an account; it never repeats a key."""
+    """The text is no descriptor of an account; the message says why, and never repeats a key."""
 
 
 @dataclass(frozen=True)

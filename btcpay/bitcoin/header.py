@@ -21,7 +21,7 @@ class Header:
 
     @property
     def target(self) -> int:
-        """What the hash must not exceed."""
+        """The number that the hash must not exceed."""
         return target_of(self.bits)
 
     @property
@@ -32,7 +32,7 @@ class Header:
 
     @property
     def has_work(self) -> bool:
-        """Whether the hash meets the header's own target."""
+        """True where the hash meets the header's own target."""
         return int(self.hash, 16) <= self.target
 
 

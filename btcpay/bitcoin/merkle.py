@@ -27,7 +27,7 @@ def merkle_branch(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]
 
 
 def has_twins(rows: Sequence[Sequence[bytes]]) -> bool:
-    """Whether two neighbours that are paired are equal, in any row.
+    """True where two neighbours that are hashed together are equal, in any row.
 
     So looks a tree whose tail was doubled, with the root that it had before (CVE-2012-2459).
     """

@@ -79,7 +79,7 @@ class Reader:
         return self.take(self.compact())
 
     def starts_with(self, prefix: bytes) -> bool:
-        """Whether the bytes not yet read begin so; reads nothing."""
+        """Looks at the bytes ahead without reading them."""
         return self._data.startswith(prefix, self.at)
 
     def finish(self) -> None:

@@ -49,7 +49,7 @@ def pages(service: Service) -> Blueprint:
     blueprint.add_app_template_filter(without_turns)
     blueprint.before_request(checkout.pages.admit)
     blueprint.after_request(checkout.pages.guard)
-    blueprint.register_error_handler(Exception, checkout.failed)
+    blueprint.register_error_handler(Exception, checkout.pages.failed_for_payer)
     blueprint.record_once(lambda state: languages.install(state.app))
     return blueprint
 
@@ -66,11 +66,6 @@ class Checkout:
         if "text/html" not in request.headers.get("Accept", ""):
             return error_response(NotFound("there is nothing at this path"))
         return self.pages.page("root.html", brand=self.pages.only_brand())
-
-    def failed(self, error: Exception) -> Response:
-        """As a page; who opened a wrong address is told how to reach the seller."""
-        is_lost = isinstance(error, NotFound)
-        return self.pages.failed(error, self.pages.only_brand() if is_lost else None)
 
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""

@@ -1,4 +1,4 @@
-"""What was received, for bookkeepers: one record for each payment, read page by page."""
+"""Payments received, for bookkeepers: a record for each, read page by page."""
 
 import csv
 import io

@@ -15,16 +15,14 @@ MODAL = Path(__file__).with_name("static") / "modal.js"
 
 
 def shop_pages(service: Service) -> Blueprint:
-    pages = Pages(service, ())
+    pages = Pages(service, service.settings.frame_ancestors)
     script = MODAL.read_text("utf-8")
     blueprint = Blueprint("pages", __name__)
     add_path(blueprint, "/modal/btcpay.js", lambda: kept(script, "text/javascript", False), "modal")
     for path in ("/invoice", "/i/<invoice_id>"):
         add_path(blueprint, path, lead_to_invoice, path)
     blueprint.after_request(pages.guard)
-    blueprint.register_error_handler(
-        Exception, lambda error: pages.failed(error, pages.only_brand())
-    )
+    blueprint.register_error_handler(Exception, pages.failed_for_payer)
     return blueprint
 
 

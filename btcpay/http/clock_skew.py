@@ -1,4 +1,4 @@
-"""How far our clock is off, by the Date of answers that are asked for anyway."""
+"""The error of our clock, by the Date of answers that are asked for anyway."""
 
 import re
 import threading
@@ -15,7 +15,7 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def time_sent(headers: Mapping[str, str]) -> datetime | None:
-    """When an answer was sent: its Date and its Age in caches (RFC 9110, RFC 9111).
+    """The time when an answer was sent: its Date and its Age in caches (RFC 9110, RFC 9111).
 
     None when the answer does not say, or when its Age is above CLOCK_OFF: some caches put the
     present into Date and the Age with it, and their sum would be in the future.
@@ -31,7 +31,7 @@ def time_sent(headers: Mapping[str, str]) -> datetime | None:
 
 
 def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
-    """How far our clock is ahead, if more than half of the `asked` servers say so.
+    """The time by which our clock is ahead, if more than half of the `asked` servers agree.
 
     `aheads` is our time minus theirs, for each server that sent its time. The answer is zero up to
     CLOCK_OFF, and when too few sent theirs. So a minority cannot claim that we are ahead, nor
@@ -70,7 +70,7 @@ class ClockSkew:
             self._began = max(began, self._began or began)
 
     def ahead(self, now: datetime, read_s: float) -> timedelta:
-        """How far our clock was ahead when it said `now`; `time.monotonic()` then said `read_s`.
+        """The time by which our clock was ahead at `now`, when `time.monotonic()` said `read_s`.
 
         Zero up to CLOCK_OFF, and when nobody has sent a time.
         """

@@ -40,7 +40,7 @@ _LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _
 
 @dataclass(frozen=True)
 class Response(Generic[T]):
-    """How much of an answer is taken in, and how it is read.
+    """The size to which an answer is read, and the function that parses it.
 
     `max_bytes` may come. With `max_kept`, values that are longer than any that is looked for
     (scripts, witnesses and their texts) are cut as they come, and so many bytes may be left.
@@ -74,7 +74,7 @@ class Session:
         turn: "threading.Lock | None" = None,  # a type from Python 3.13 on
         count: Callable[[int], None] = lambda _size: None,
     ) -> T:
-        """What a 200 answer says, which is complete and parsed within `timeout_s`.
+        """The parsed body of a 200 answer that is complete within `timeout_s`.
 
         `on_headers` gets the headers of any answer, `count` the size of each piece of its body.
         Long answers with one `turn` are held one at a time, from their first bytes until they are
@@ -157,7 +157,7 @@ class Session:
 
 
 def _cause(error: BaseException) -> str:
-    """What the system said, such as "Connection refused"; else a name: texts may hold the URL."""
+    """The system's words, such as "Connection refused"; else a name: texts may hold the URL."""
     deepest = error
     while below := deepest.__cause__ or deepest.__context__:
         deepest = below

@@ -28,7 +28,7 @@ def _of(language: str) -> dict[str, Any]:
 
 
 def direction(language: str) -> str:
-    """How its lines run: `ltr` or `rtl`."""
+    """The direction of its lines: `ltr` or `rtl`."""
     return "rtl" if _of(language)["rtl"] else "ltr"
 
 
@@ -146,7 +146,7 @@ def _written(at: datetime, language: str, pattern: str) -> str:
 
 
 def ago(elapsed_ms: int, language: str) -> str:
-    """How long ago something was, at least a second: `12 seconds ago`."""
+    """A time in the past, at least a second ago: `12 seconds ago`."""
     elapsed_s = max(1, elapsed_ms // 1000)
     units = _of(language)["ago"]  # the longest first, the last a second
     unit_s, forms = next(unit for unit in units if elapsed_s >= unit[0])
@@ -155,7 +155,7 @@ def ago(elapsed_ms: int, language: str) -> str:
 
 
 def plural(number: int, language: str) -> int:
-    """Which of the language's forms goes with a number: one of CLDR's order, zero to other."""
+    """The plural form that goes with a number, as its place in CLDR's order, zero to other."""
     return int(_of(language)["plural"][number if number < 100 else 100 + number % 100])
 
 

@@ -101,7 +101,7 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
 
 
 def are_seed_words(text: str) -> bool:
-    """Whether the text looks like a wallet's mnemonic (BIP39), numbered or not, in any language."""
+    """True for what looks like a wallet's mnemonic (BIP39), numbered or not, in any language."""
     words = re.split(r"[\s,;]+", unicodedata.normalize("NFC", text).strip())
     words = [word for word in words if not re.fullmatch(r"[0-9]{1,2}[.):]?", word)]
     letters = (re.fullmatch(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}", word) for word in words)

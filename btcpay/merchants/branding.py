@@ -1,4 +1,4 @@
-"""What a merchant may put on the pages: name, logo, accent, reference, a way back. Pure checks.
+"""Pure checks of a merchant's own on the pages: name, logo, accent, reference, a way back.
 
 An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1 to 21.
 """
@@ -50,7 +50,7 @@ def button_text(accent: str) -> str:
 
 
 def too_low(accent: str) -> list[str]:
-    """Which contrasts are too low for `#rrggbb` (in lower case) to be the button's colour."""
+    """The contrasts that are too low for `#rrggbb` (in lower case) to be the button's colour."""
     needed = [
         ("the button's text", button_text(accent), TEXT_CONTRAST),
         ("the light page", LIGHT_PAGE, SHAPE_CONTRAST),
@@ -116,7 +116,7 @@ def checked_url(text: str) -> str:
 
 
 def is_half_a_way_back(paid: str | None, unpaid: str | None) -> bool:
-    """Whether unpaid invoices would lead back and paid ones not."""
+    """True where unpaid invoices would lead back and paid ones not."""
     return bool(unpaid) and not paid
 
 

@@ -28,7 +28,7 @@ class Gap:
     limit: int
 
     def is_well_within(self, wallet_gap_limit: int) -> bool:
-        """Whether a wallet with this limit sees everything, and will for a while yet."""
+        """True where a wallet with this limit sees everything, and will for a while yet."""
         return self.limit <= wallet_gap_limit * EARLY
 
 

@@ -13,7 +13,7 @@ from storage.queries import keys
 
 
 class Caller(NamedTuple):
-    """Whose key a request carries; a plug-in's has a store, and what it may do there."""
+    """The owner of a request's key; a plug-in's key has a store and permissions there."""
 
     key_id: str
     merchant_id: int
@@ -32,7 +32,7 @@ class Issued(NamedTuple):
 
 
 def sha256_of(secret: str) -> str:
-    """What is stored of a secret. No salt: 256 random bits cannot be guessed from a table."""
+    """The hash that is stored. No salt: 256 random bits cannot be guessed from a table."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -105,7 +105,7 @@ def _find(db: Database, key_id: str) -> Row:
 
 
 def caller_of(db: Database, secret: str, now: datetime) -> Caller | None:
-    """Who presents this secret; None for an unknown or revoked one."""
+    """The owner of this secret; None for an unknown or revoked one."""
     row = db.row(keys.BY_SECRET, secret_sha256=sha256_of(secret))
     if row is None or row["revoked_at"] is not None:
         return None

@@ -20,7 +20,7 @@ BROWSER_CHARACTERS = 200  # of what a browser says of itself
 
 
 class Session(NamedTuple):
-    """Whose browser it is; `merchant` is the name on the command line, `seller` the one that
+    """A browser's merchant: `merchant` is the name on the command line, `seller` the one that
     customers see, `wanting` how many invoices need its attention (at most MOST_COUNTED are
     counted), the rest what it has set.
     """
@@ -86,7 +86,7 @@ def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) 
 
 
 def session_of(db: Database, secret: str, now: datetime) -> Session | None:
-    """Whose session this secret is; None for an unknown, ended or old one."""
+    """The session of this secret; None for an unknown, ended or old one."""
     row = db.row(sessions.BY_SECRET, secret_sha256=sha256_of(secret), used_after=to_ms(now - LIFE))
     return Session(**{name: row[name] for name in Session._fields}) if row else None
 

@@ -1,1 +1,1 @@
-"""What a bitcoin is worth."""
+"""The price of a bitcoin."""

@@ -64,7 +64,7 @@ class Rate:
         self._began: Mapping[PriceSource, timedelta] = {}
 
     def current(self) -> Decimal:
-        """What one bitcoin costs. Raises PriceUnavailable; never waits longer than one refresh."""
+        """The price of one bitcoin. Raises PriceUnavailable; waits for one refresh at most."""
         called_s = self.monotonic()
         price = self._known(FRESH_S)
         if price is not None:
@@ -106,12 +106,12 @@ class Rate:
         return self._known()
 
     def good_for_s(self) -> float:
-        """How much longer the price that is known is one; 0 without any."""
+        """Seconds until the known price is too old to be used; 0 without one."""
         good = self._good
         return 0 if good is None else max(0, good.at_s + self.max_age_s - self.monotonic())
 
     def clock_ahead(self, now: datetime) -> timedelta:
-        """How far `now` is ahead, if more than half of the sources say so; else zero.
+        """The time by which `now` is ahead, if more than half of the sources agree; else zero.
 
         Their time is carried on by the monotonic clock, so that a step since then is noticed.
         """
@@ -128,9 +128,9 @@ class Rate:
         return good.price
 
     def _may_refresh(self) -> bool:
-        """Whether this thread holds `_refreshing`; for another's it waits where there is no price.
+        """Tries to take `_refreshing`. Without a price it waits while another thread holds it.
 
-        Beyond so many nobody waits: dead sources must not hold all threads of a service.
+        Only so many threads wait: dead sources must not hold all threads of a service.
         """
         if self._refreshing.acquire(blocking=False):
             return True

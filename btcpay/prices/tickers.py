@@ -49,7 +49,7 @@ def to_price(value: Any) -> Decimal:
 
 
 def timeout_s_of(proxy: str) -> int:
-    """How long a source has for its answer, through this proxy, or "" for none."""
+    """Seconds that a source has for its answer; `proxy` is the setting."""
     return PROXIED_TIMEOUT_S if proxy else SOURCE_TIMEOUT_S
 
 

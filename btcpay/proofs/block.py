@@ -19,7 +19,7 @@ from btcpay.values.times import from_unix_s
 
 @dataclass(frozen=True)
 class ProvenBlock:
-    """What a block contains; `hash` in reversed hex, `mined_at` as its header says.
+    """A block that its header proves; `hash` in reversed hex, `mined_at` as its header says.
 
     `parts`: the block as it was read; `rows`: its Merkle tree, from the ids up.
     """
@@ -34,7 +34,7 @@ class ProvenBlock:
         return txid_hex(self.parts.txids[position])
 
     def evidence(self, position: int) -> Evidence:
-        """What proves the transaction at `position`, with this block's header alone.
+        """The proof of the transaction at `position`, with this block's header alone.
 
         A block may have transactions of 64 bytes, and `verify.prove` refuses the evidence of one.
         None of them pays us: one with an output of ours has at least 82.

@@ -33,7 +33,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is shown for one transaction; nothing of it is believed.
+    """The data that is to prove one transaction; none of it is believed.
 
     `headers`: the block's, and those that follow it, 80 bytes each.
     """
@@ -45,7 +45,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Proven:
-    """What follows from the evidence: `amounts_sats` by output index, to the script asked for."""
+    """Facts that the evidence proves. `amounts_sats`: by output index, to the script asked for."""
 
     txid: str
     block_hash: str

@@ -1,4 +1,4 @@
-"""What can go wrong in the sandbox."""
+"""The sandbox's errors."""
 
 
 class SandboxError(Exception):
@@ -6,7 +6,7 @@ class SandboxError(Exception):
 
 
 class BadRequest(SandboxError):
-    """What cannot be done: the message says what to do instead, or what a node says of it."""
+    """The message says what to do instead, or what a node would say."""
 
 
 class ShopAway(SandboxError):

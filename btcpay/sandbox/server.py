@@ -17,7 +17,7 @@ from btcpay.sandbox.workbench.page import create_page, show
 
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 1_000_000  # a form, or an event
-# What a dollar costs in play money: near what it was when this was written, and never another.
+# Units of each currency for a dollar, near the rates of 2026; they never change.
 RATES = {"usd": "1", "eur": "0.92", "gbp": "0.79", "chf": "0.88", "cad": "1.37", "aud": "1.52"}
 RATES |= {"brl": "5.4", "mxn": "18.3", "inr": "84", "jpy": "150", "krw": "1380"}
 

@@ -56,7 +56,7 @@ class Shop:
         return _json(answer)
 
     def look(self, invoice: Json) -> Json:
-        """What the invoice's page polls; the shop then asks the mempool, as for a payer."""
+        """The status that the page polls; the shop then asks the mempool, as for a payer."""
         return _json(self._ask("GET", f"{self._root}/pay/{invoice['id']}/status"))
 
     def has_received(self, txid: str) -> bool:

@@ -26,7 +26,7 @@ EXTENSION = "btcpay-sandbox"
 
 @dataclass
 class Switches:
-    """What the buttons set; `notice` is what the page says of the last one."""
+    """Set by the buttons; `notice` is what the page says of the last one."""
 
     price_usd: Decimal = FIRST_PRICE_USD
     explorer_up: bool = True

@@ -50,7 +50,7 @@ def parse(text: str, name: str) -> dict[str, str]:
 
 
 def values_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """What the file says that BTCPAY_ENV_FILE names; {} when it names none.
+    """The variables in the file that BTCPAY_ENV_FILE names; {} when it names none.
 
     Raises SettingsError.
     """
@@ -61,7 +61,7 @@ def values_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def text_of(path: str, name: str) -> str:
-    """What is in a file that mistakes call `name`. Raises SettingsError; it repeats nothing."""
+    """The contents of a file. Raises SettingsError, which calls it `name` and quotes none of it."""
     try:
         return Path(path).read_bytes().decode()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the settings of mail accept, and what an address is that mail may go to."""
+"""The settings of mail, and the form of an address that mail may go to."""
 
 import re
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True)
 class MailServer:
-    """Where mail is handed over. `is_tls`: from the first byte; else by STARTTLS."""
+    """The server that takes mail. `is_tls`: TLS from the first byte; else by STARTTLS."""
 
     host: str
     port: int
@@ -33,7 +33,7 @@ class MailServer:
 
 @dataclass(frozen=True)
 class Sender:
-    """Whom mail is from; the name may be empty."""
+    """The sender of mail; the name may be empty."""
 
     name: str
     address: str

@@ -1,4 +1,4 @@
-"""What each variable accepts, in words, and how its text becomes its value."""
+"""Each variable's text turned into its value, or refused in words that say what is accepted."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ class PriceSource:
 
 @dataclass(frozen=True)
 class Confirmations:
-    """How deep a payment must be, by the invoice's amount: ascending (from_usd, blocks)."""
+    """The confirmations that an invoice needs, by its amount: ascending (from_usd, blocks)."""
 
     steps: tuple[tuple[Decimal, int], ...]
 

@@ -98,7 +98,7 @@ OF_FILES = {
 
 
 def is_said(environ: Mapping[str, str], variable: str) -> bool:
-    """Whether the environment has the variable, or names a file for it."""
+    """True where the environment has the variable, or names a file for it."""
     return any(environ.get(name, "").strip() for name in (variable, OF_FILES.get(variable, "")))
 
 
@@ -172,7 +172,7 @@ def _missing_ways(found: SimpleNamespace) -> Iterator[str]:
 
 
 def _text_of(environ: Mapping[str, str], name: str) -> str:
-    """What is said for a variable, "" for nothing. Raises SettingsError; it repeats no secret."""
+    """A variable's text, "" for none. Raises SettingsError, which repeats no secret."""
     text, by_file = environ.get(name, "").strip(), OF_FILES.get(name, "")
     path = environ.get(by_file, "").strip()
     if not path:

@@ -1,4 +1,4 @@
-"""Why an invoice needs a human: decided from where it stands and what happened to it. Pure.
+"""The reason why an invoice needs a human, from its state and its history. Pure.
 
 docs/developers/settlement.md has the reasons in full.
 """
@@ -21,13 +21,13 @@ REASONS = {
 }
 _SETTLE = "`btcpay invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
-# What is not refused: a paid invoice cannot be settled, nor one to which nothing came.
+# Only commands that are not refused: a paid invoice cannot be settled, nor an unpaid one.
 WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
     "too_much": f"the invoice is paid; {_DISMISS}",
     "vanished": f"nothing came that could be accepted: ask the payer; {_DISMISS}",
 }
-# What a human has decided: it answers everything that happened before.
+# A human's decisions: each answers everything that happened before it.
 LAST_WORDS = ("settled", "dismissed", "canceled")
 
 
@@ -77,7 +77,7 @@ def reason_for(
 def stake_sats(
     reason: str, invoice: Invoice, verdict: Verdict, history: Sequence[Happening]
 ) -> int:
-    """What hangs on a human's decision: what came too much, or is gone; else all that came."""
+    """The satoshis that a human decides about: the excess, or the sum that is gone, or all."""
     if reason == "too_much":
         return _beyond_sats(invoice, verdict, _since(history))
     if reason in ("vanished", "reorganised"):
@@ -86,15 +86,15 @@ def stake_sats(
 
 
 def _since(history: Sequence[Happening]) -> list[Happening]:
-    """What has happened since a human's last word, the oldest first."""
+    """The history since a human's last word, the oldest first."""
     latest_first = takewhile(lambda one: one.kind not in LAST_WORDS, reversed(history))
     return list(latest_first)[::-1]
 
 
 def _came_late(verdict: Verdict) -> bool:
-    """Whether an expired invoice has more than a part that came in time.
+    """False where an expired invoice has only a part that came in time.
 
-    Enough that came in time was not known when it ended: no mempool showed it then.
+    A whole sum that came in time was unknown when it ended: no mempool showed it then.
     """
     came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
     in_time_sats = verdict.received_sats - verdict.unconfirmed_sats
@@ -116,7 +116,7 @@ def _taken_back(since: Sequence[Happening]) -> set[str]:
 
 
 def _beyond_sats(invoice: Invoice, verdict: Verdict, since: Sequence[Happening]) -> int:
-    """What came in the meantime beyond what a paid invoice asked for."""
+    """Satoshis beyond the amount of a paid invoice that came since a human's last word."""
     came = {happening.txid for happening in since if happening.kind == "payment"}
     beside_sats = sum(
         receipt.amount_sats

@@ -1,4 +1,4 @@
-"""Which sightings of an invoice are kept: what is invented has a bound. Pure."""
+"""The sightings of an invoice that are kept: a bound on what a liar can invent. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from btcpay.settlement.values import Output
 
 MOST_KEPT = 100  # that wait, and as many that have vanished lately
-# What has vanished for so long is a line of history: nobody looks whether something replaced it.
+# After so long a vanished output is history alone: nobody looks for its replacement any more.
 HISTORY_AFTER = timedelta(hours=1)
 
 

@@ -1,4 +1,4 @@
-"""Where an invoice stands, from the outputs to its address: paid, expired or still open. Pure.
+"""The state of an invoice, from the outputs to its address: paid, expired or still open. Pure.
 
 1. An output counts if it came in time: seen before `expires_at`, or in a block from before it.
 2. Confirmed outputs, deep enough for this invoice, become payments: in the chain's order they
@@ -31,7 +31,7 @@ def required_sats(amount_sats: int, tolerance_percent: Decimal) -> int:
 def missing_sats(
     status: str, amount_sats: int, received_sats: int, tolerance_percent: Decimal
 ) -> int:
-    """What is still to be sent; 0 as soon as what came is enough."""
+    """Satoshis still to be sent; 0 as soon as enough has come."""
     enough = status == "paid" or received_sats >= required_sats(amount_sats, tolerance_percent)
     return 0 if enough else amount_sats - received_sats
 
@@ -45,7 +45,7 @@ def decide(
     now: datetime,
     credited_only: bool = False,
 ) -> Verdict:
-    """What follows from the facts, by the rules above.
+    """The verdict on the facts, by the rules above.
 
     `tip_height`: of the best block known; `ends_at`: deadlines up to then may have passed; None:
     none may. `credited_only`: what is deep enough is a payment only if one was made of it.
@@ -91,7 +91,7 @@ def _is_over(invoice: Invoice, ends_at: datetime | None) -> bool:
 
 
 def _counts(output: Output, invoice: Invoice) -> bool:
-    """Whether it counts: for a paid invoice what settled it, for any other what came in time.
+    """For a paid invoice only the outputs that settled it count, for any other all in time.
 
     Money from before the invoice does not pay it: its address was used before. What we saw waiting
     does pay it: then only our clock was ahead when the invoice was made.
@@ -102,7 +102,7 @@ def _counts(output: Output, invoice: Invoice) -> bool:
 
 
 def came_in_time(output: Output, invoice: Invoice) -> bool:
-    """Whether we saw it, or a block had it, before the invoice's end; and not before its making."""
+    """True where we saw it, or a block had it, before the end; and not before the making."""
     earliest = invoice.created_at - BLOCK_TIME_SLACK
     if output.block and not output.seen_waiting and output.block.mined_at < earliest:
         return False
@@ -152,7 +152,7 @@ def _depth(output: Output, tip_height: int) -> int:
 
 
 def is_deep(output: Output, tip_height: int, rules: Rules) -> bool:
-    """Whether it has the confirmations that make a payment of it."""
+    """True where it has the confirmations that make a payment of it."""
     needed = max(rules.confirmations, COINBASE_MATURITY) if output.coinbase else rules.confirmations
     return _depth(output, tip_height) >= needed
 

@@ -1,4 +1,4 @@
-"""What we know of an address after news: what was known joined with what is new. Pure."""
+"""The outputs of an address after a scan: the known ones joined with its news. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from btcpay.settlement.values import Output, Scan, SeenOutput
 
 
 def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
-    """What we know of the address after this scan, `now` being when it is written down.
+    """The outputs of the address after this scan; `now` is when they are stored.
 
     1. What a block proves stands: it is in that block, whatever anybody says. Only a chain with
        more work takes it back.
@@ -95,7 +95,7 @@ def _replaces_at(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
 
 
 def _sats(outputs: Sequence[Output | SeenOutput]) -> Counter[str]:
-    """What each transaction pays to the address, by its txid."""
+    """The satoshis that each transaction pays to the address, by its txid."""
     found: Counter[str] = Counter()
     for output in outputs:
         found[output.txid] += output.amount_sats

@@ -1,4 +1,4 @@
-"""Why an invoice stands where it stands, in a sentence for the merchant. Pure."""
+"""The state of an invoice explained to the merchant in a sentence. Pure."""
 
 from collections.abc import Sequence
 

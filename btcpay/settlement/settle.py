@@ -26,7 +26,7 @@ class Change:
 
     @property
     def kind(self) -> str | None:
-        """How the invoice's history names it; None for what it leaves out."""
+        """Its name in the invoice's history; None where that leaves it out."""
         before, after = self.before, self.after
         if before is None:
             return "seen"
@@ -41,7 +41,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What follows from a scan.
+    """The consequences of a scan.
 
     `payments` are to be made; `settling` are the transactions of earlier payments that settle the
     invoice now. `forgotten`: sightings that were known, and are not kept.
@@ -91,7 +91,7 @@ def settle(
 
 
 def _is_held(invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rules) -> bool:
-    """Whether what came in time is enough, with what has vanished and may come again."""
+    """True where enough came in time, outputs included that have vanished and may come back."""
     sum_sats = sum(
         output.amount_sats
         for output in outputs
@@ -102,7 +102,7 @@ def _is_held(invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rul
 
 
 def _may_come_again(output: Output, vanished_at: datetime, scan: Scan, rules: Rules) -> bool:
-    """Whether one look, or looks in too short a time, are all that says that it is gone.
+    """True while only one look, or looks in too short a time, say that it is gone.
 
     An explorer may have dropped from its mempool what others keep, and miners mine.
     """

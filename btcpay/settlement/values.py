@@ -37,7 +37,7 @@ class SeenOutput:
 
 @dataclass(frozen=True)
 class Scan:
-    """What is news of an invoice's address, and when we learned it, by our clock.
+    """News of an invoice's address, and the time by our clock when we learned it.
 
     `confirmed`: what a block pays to it. `spent`: the blocks in which its coins were spent.
     `replaced`: by txid, the blocks that spend the inputs of waiting transactions otherwise.
@@ -64,7 +64,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Rules:
-    """What the merchant asks: blocks of depth, and percent of the amount that may be missing.
+    """The merchant's conditions: confirmations, and percent of the amount that may be missing.
 
     `gone_after`: what was seen in time, is enough and has vanished keeps an invoice open for so
     long, and at least until another look at the mempool.
@@ -77,7 +77,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Invoice:
-    """What is asked for; `covered_at`: when the whole sum was first seen, in a block or in none."""
+    """A request for money; `covered_at`: when the whole sum was first seen, confirmed or not."""
 
     id: str
     status: str
@@ -119,7 +119,7 @@ class Output:
 
     @property
     def coinbase(self) -> bool:
-        """Whether it is an output of its block's first transaction."""
+        """True for an output of its block's first transaction."""
         return self.position == 0
 
     @property
@@ -144,7 +144,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Where the invoice stands. Amounts in satoshis; `reason` is a sentence for the merchant.
+    """The state of an invoice. Amounts in satoshis; `reason` is a sentence for the merchant.
 
     `received_sats` is everything that counts towards the amount, `unconfirmed_sats` the part of
     it that is not deep enough. `confirmations` is the least depth among what counts.

@@ -1,1 +1,1 @@
-"""What `btcpay setup` does: settings, units, folders, user; the program run as that user."""
+"""The work of `btcpay setup`: settings, units, folders, a user, the program run as that user."""

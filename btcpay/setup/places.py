@@ -1,4 +1,4 @@
-"""Where a shop's files are, and whose they are: the machine's own, or in its owner's home."""
+"""The places and owners of a shop's files: the machine's own, or in its owner's home."""
 
 import os
 import pwd
@@ -97,7 +97,7 @@ def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
 
 
 def is_closed(file: Path) -> bool:
-    """Whether the file is there, and others cannot read it: the service's group alone may."""
+    """True where the file is there, and nobody but its owner and the service's group reads it."""
     return file.exists() and not file.stat().st_mode & OPEN_TO_OTHERS
 
 

@@ -1,4 +1,4 @@
-"""What `btcpay setup` asks: each question is a setting, and each answer may be an option."""
+"""The questions of `btcpay setup`: each is a setting, and each answer may be an option."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -30,7 +30,7 @@ def checked_currency(code: str) -> str:
 
 
 def places_of(currency: str) -> int:
-    """How many decimals its amounts have: 2 of EUR, 0 of JPY."""
+    """The number of its decimals: 2 for EUR, 0 for JPY."""
     if currency in _WHOLE.split():
         return 0
     return 3 if currency in _THOUSANDTHS.split() else 2
@@ -57,7 +57,7 @@ def rounded(amount: Decimal, currency: str) -> Decimal:
 
 
 def value_of(amount_sats: int, price: Decimal, currency: str) -> Decimal:
-    """What they are worth at `price` a bitcoin, to the nearest of its smallest units."""
+    """Their worth at `price` a bitcoin, to the nearest of its smallest units."""
     return rounded(_NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC, currency)
 
 
@@ -69,7 +69,7 @@ def money_text(amount: Decimal, currency: str) -> str:
 
 
 class Money(NamedTuple):
-    """What an invoice asks for, as it was typed; dollars where the interface was asked for it."""
+    """An invoice's amount as it was typed; in dollars where the API made it."""
 
     amount: Decimal
     currency: str

@@ -71,7 +71,7 @@ class CommandError(BtcpayError):
 
 
 class Refused(CommandError):
-    """What the owner wants of an invoice cannot be; `code` says why, where the words are others."""
+    """The owner's wish for an invoice is refused; `code` lets a page say why in its own words."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

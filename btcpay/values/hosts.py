@@ -1,10 +1,10 @@
-"""Where a host is, by its text alone: no name is looked up."""
+"""Hosts judged by their text alone: no name is looked up."""
 
 import ipaddress
 
 
 def is_here(host: str | None) -> bool:
-    """Whether a host is this machine: a loopback address, or a localhost name (RFC 6761)."""
+    """True for this machine: a loopback address, or a localhost name (RFC 6761)."""
     try:
         return ipaddress.ip_address(host or "").is_loopback
     except ValueError:
@@ -18,7 +18,7 @@ def host_and_port(place: str) -> tuple[str, int]:
 
 
 def is_near(host: str | None) -> bool:
-    """Whether a host is this machine or has an address of its own network, such as 192.168.1.5."""
+    """True for this machine, or an address of its own network such as 192.168.1.5."""
     try:
         return not ipaddress.ip_address(host or "").is_global
     except ValueError:

@@ -45,5 +45,5 @@ def _base62(number: int, length: int) -> str:
 
 
 def is_id(prefix: str, text: str) -> bool:
-    """Whether the text could have come from `new_id(prefix)`; nothing else is looked up."""
+    """True where `new_id(prefix)` could have made the text; the database is asked for no other."""
     return text.startswith(f"{prefix}_") and _IS_ID(text, len(prefix) + 1) is not None

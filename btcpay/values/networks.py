@@ -1,4 +1,4 @@
-"""What differs between the Bitcoin networks: prefixes, explorers, price sources."""
+"""The differences between the Bitcoin networks: prefixes, explorers, price sources."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -78,7 +78,7 @@ class Network:
     seeds: tuple[str, ...] = ()
 
     def stands_still(self, mined_at: datetime, now: datetime) -> bool:
-        """Whether a newest block from then is too old to be the newest."""
+        """True where a tip of that time is too old to be the newest block."""
         return self.tip_max_age is not None and now - mined_at > self.tip_max_age
 
 

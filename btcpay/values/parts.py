@@ -1,4 +1,4 @@
-"""What the optional parts bring: `btcpay.PARTS` is the one place that names them."""
+"""The modules that optional parts bring: `btcpay.PARTS` is the one place that names them."""
 
 from importlib import import_module
 from importlib.util import find_spec

@@ -17,7 +17,7 @@ from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.times import from_ms, to_ms
 
 _FIRST = date(1970, 1, 1)
-# What these are depends on the machine, or they are none.
+# These depend on the machine, or are no zone at all.
 _IS_CITY = re.compile("(Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/")
 _NO_ZONES = {"localtime", "Factory"}
 

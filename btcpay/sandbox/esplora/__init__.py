@@ -1,1 +1,1 @@
-"""What the sandbox serves as an Esplora explorer."""
+"""The sandbox as an Esplora explorer."""

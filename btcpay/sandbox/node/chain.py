@@ -127,7 +127,7 @@ def _next_block(ledger: Ledger, mempool: Mempool, script: bytes, now: int) -> Bl
 
 
 def _template(mempool: Mempool) -> list[Tx]:
-    """What a block takes, parents before children, as far as the weight limit goes."""
+    """The transactions of the next block, parents before children, up to the weight limit."""
     chosen: dict[str, Tx] = {}
     room = MAX_BLOCK_WEIGHT - COINBASE_ROOM_WEIGHT
     for txid, entry in mempool.entries.items():

@@ -1,4 +1,4 @@
-"""What the best branch has confirmed: its blocks, unspent coins and the history of every script."""
+"""The best branch: its blocks, unspent coins and the history of every script."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -68,7 +68,7 @@ class Mempool:
         return found
 
     def _output(self, ledger: Ledger, outpoint: Outpoint) -> TxOut:
-        """What is to be spent; a waiting transaction may already spend it."""
+        """The output that is to be spent; a waiting transaction may already spend it."""
         if parent := self.entries.get(outpoint.txid):
             return parent.tx.outputs[outpoint.vout]
         if (coin := ledger.coins.get(outpoint)) is None:

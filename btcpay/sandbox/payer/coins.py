@@ -1,4 +1,4 @@
-"""Which coins the payer's wallet spends, and the signed transaction that spends them."""
+"""The choice of coins that the payer's wallet spends, and the signed transaction."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -69,7 +69,7 @@ def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut]) -> byte
 
 
 def witness_preimage(tx: Tx, index: int, script_code: bytes, value_sats: int) -> bytes:
-    """What is hashed twice and signed for input `index`, whose coin has `value_sats` (BIP143)."""
+    """The bytes that are signed for input `index`, whose coin has `value_sats` (BIP143)."""
     spent = tx.inputs[index]
     outpoints = hash256(b"".join(i.outpoint.raw for i in tx.inputs))
     sequences = hash256(b"".join(u32(i.sequence) for i in tx.inputs))

@@ -49,7 +49,7 @@ class Key:
 
     @property
     def script_code(self) -> bytes:
-        """What signatures commit to in the place of either script (BIP143)."""
+        """The script code that signatures commit to for either script (BIP143)."""
         return p2pkh(hash160(self.public_key))
 
     def sign(self, preimage: bytes) -> bytes:

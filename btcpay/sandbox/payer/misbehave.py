@@ -1,4 +1,4 @@
-"""What a payer can do to a payment before it is final: replace it, or take it back."""
+"""Tricks of a payer before a payment is final: replace it, or take it back."""
 
 from collections.abc import Sequence
 
@@ -55,7 +55,7 @@ def _spent_coins(found: Found) -> list[Spendable]:
 
 
 def _fee_sats(wallet: Wallet, entry: Found, outputs: Sequence[TxOut]) -> int:
-    """What BIP125 asks for: above all replaced fees, its own relay, and the old feerate."""
+    """The fee that BIP125 asks for: above all replaced fees, its own relay, and the old feerate."""
     mempool = wallet.chain.mempool
     replaced = mempool.descendants({entry.tx.txid})
     replaced_sats = sum(mempool.entries[txid].fee_sats for txid in replaced)

@@ -25,7 +25,7 @@ class Wallet:
         self.address = address_of(key.script)
 
     def coins(self) -> list[Spendable]:
-        """What could be spent now: confirmed coins by rising value, then waiting ones."""
+        """The coins that could be spent now: confirmed ones by rising value, then waiting ones."""
         with self.chain.lock:
             return spendables(self.chain, self.script)
 

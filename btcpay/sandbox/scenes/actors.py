@@ -1,4 +1,4 @@
-"""What a scene's people do: the shop makes an invoice, a customer pays, a miner mines."""
+"""The people of a scene: the shop makes an invoice, a customer pays, a miner mines."""
 
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Where scenes are played: one at a time, in a thread of its own, shown line by line."""
+"""The stage for scenes: one at a time, in a thread of its own, shown line by line."""
 
 import threading
 import time
@@ -48,7 +48,7 @@ class Stage:
             if self._thread:
                 self._thread.join()
 
-    # What a scene calls.
+    # Called by scenes.
 
     def show(self, invoice: Json) -> None:
         self._change({"invoice": {name: invoice[name] for name in ("id", "pay_url")}})

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from btcpay.sandbox.scenes.actors import Actors
 
-# How long a customer hesitates, and how long when nobody reads along.
+# Seconds that a customer hesitates; the second when nobody reads along.
 SOON_S, SOON_QUICK_S = 20, 4
 
 

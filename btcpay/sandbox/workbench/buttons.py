@@ -134,7 +134,7 @@ def stop(sandbox: Sandbox) -> Answer:
 
 
 PAID = "Paid {amount_sats:,} sat to {address}. It waits: mine a block."
-# What each does, and what the page says of it afterwards: of the answer's fields.
+# Each button's function, and the page's sentence afterwards, made of the answer's fields.
 BUTTONS: dict[str, tuple[Callable[[Sandbox], Answer], str]] = {
     "pay": (pay, PAID),
     "pay-short": (pay_short, PAID),

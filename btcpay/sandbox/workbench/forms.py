@@ -1,4 +1,4 @@
-"""What people type into the page's fields: amounts, addresses, BIP21 URIs, prices, switches.
+"""Texts that people type into the page's fields: amounts, addresses, BIP21 URIs, prices, switches.
 
 Every reader raises BadRequest, naming the field as the page labels it.
 """

@@ -15,7 +15,7 @@ OVER = ("paid", "expired", "canceled")
 
 @dataclass(frozen=True)
 class OnChain:
-    """What has come to an invoice's address, in satoshis: what waits, and what is in blocks."""
+    """Satoshis that have come to an invoice's address: waiting, and in blocks."""
 
     waiting_sats: int
     confirmed_sats: int

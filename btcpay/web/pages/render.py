@@ -8,7 +8,7 @@ from flask import Response, current_app, request
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.values.errors import RateLimited
+from btcpay.values.errors import NotFound, RateLimited
 from btcpay.values.ids import is_id
 from btcpay.values.money import btc_text
 from btcpay.values.times import iso_ms
@@ -127,6 +127,10 @@ class Pages:
         if isinstance(error, RateLimited):
             page.headers["Retry-After"] = str(error.retry_after_s)
         return page
+
+    def failed_for_payer(self, error: Exception) -> Response:
+        """`failed`; who opened a wrong address is told how to reach the seller."""
+        return self.failed(error, self.only_brand() if isinstance(error, NotFound) else None)
 
     def guard(self, response: Response) -> Response:
         """Nothing inline or from other hosts, no frame; no cache unless a view says so."""
