@@ -62,9 +62,7 @@ ROOMS = {
     }.items()
 }
 # A part that was deleted (btcpay.PARTS names the others) leaves its rows here and in the picture.
-GONE = {
-    room for room in ("greenfield", "merchant_pages") if not (PROJECT / "btcpay" / room).is_dir()
-}
+GONE = {"greenfield", "merchant_pages"} - {path.name for path in (PROJECT / "btcpay").iterdir()}
 ROOMS = {room: below - GONE for room, below in ROOMS.items() if room not in GONE}
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/__main__.py"}

@@ -1,7 +1,6 @@
 """Connects a shop: its plug-in asks for a key, the merchant allows it, a button brings it there."""
 
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from flask import Response, request
@@ -11,34 +10,25 @@ from btcpay.merchants import keys
 from btcpay.notify.receivers import refuse_url
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.hosts import is_near
-from btcpay.web.pages.render import Pages
-from btcpay.web.service import Service
 
 PATH = "/api-keys/authorize"
 MAX_NAME_CHARACTERS = 100
 
 
-class Visit(Protocol):
-    """What the merchant's pages give a view: who is logged in, and how a page is made."""
-
-    @property
-    def service(self) -> Service: ...
-    @property
-    def pages(self) -> Pages: ...
-    @property
-    def now(self) -> datetime: ...
-    @property
-    def merchant_id(self) -> int: ...
-    def secret_of_press(self) -> str: ...
-    def page(self, template: str, **values: Any) -> Response: ...
+def add(area: Any) -> None:
+    """Puts it among the merchant's pages: `area` is theirs, and gives each view its `visit`."""
+    if area.service.settings.greenfield:
+        for path in (PATH, f"{PATH}/"):  # Shopware's link ends so
+            area.get(path, ask, root="")
+            area.post(path, allow, root="")
 
 
-def ask(visit: Visit) -> Response:
+def ask(visit: Any) -> Response:
     """Names shop and permissions; nothing is made yet."""
     return visit.page("authorize.html", asked_for=_asked(visit), given=None)
 
 
-def allow(visit: Visit) -> Response:
+def allow(visit: Any) -> Response:
     """Makes the key of this press, and shows the form that brings it to the shop alone."""
     asked, db, owner_id = _asked(visit), visit.service.db, visit.merchant_id
     network, permissions = visit.service.settings.network, asked["permissions"]
@@ -52,7 +42,7 @@ def allow(visit: Visit) -> Response:
     return response
 
 
-def _asked(visit: Visit) -> dict[str, Any]:
+def _asked(visit: Any) -> dict[str, Any]:
     """What a plug-in asks for, and where. Raises InvalidRequest for what no shop asks.
 
     A link sent to a merchant leads to no machine of this network, and nowhere in clear.
@@ -72,11 +62,3 @@ def _asked(visit: Visit) -> dict[str, Any]:
         raise InvalidRequest("the shop is on this machine's own network: `btcpay key issue --for`")
     asked = {"redirect": redirect, "origin": origin, "permissions": permissions}
     return asked | {"application": application or origin}
-
-
-def views(service: Service) -> list[tuple[str, str, Any]]:
-    """Method, path and view of each page, for whoever is logged in."""
-    if not service.settings.greenfield:
-        return []
-    paths = (PATH, f"{PATH}/")  # Shopware's link ends so
-    return [one for path in paths for one in (("GET", path, ask), ("POST", path, allow))]

@@ -14,10 +14,11 @@ import orjson
 from btcpay.greenfield import queries
 from btcpay.greenfield.meanings import webhooks_of
 from btcpay.http.http_client import Session
+from btcpay.notify.kinds import EventKind
 from btcpay.notify.read import Event, state_of
 from btcpay.notify.retries import Answer
 from btcpay.notify.standard_webhook import post
-from btcpay.notify.transport import Happened, Named, Transport
+from btcpay.notify.transport import Named, Transport
 from storage.database import Database, Row
 
 NAME = "greenfield"
@@ -26,12 +27,11 @@ NAME = "greenfield"
 class Greenfield(Transport):
     """A receiver is told of its own store's orders."""
 
-    def names(self, receiver: Row, happened: Happened) -> Iterator[Named]:
-        if happened.row.get("store_id") == receiver["store_id"]:
-            webhooks = webhooks_of(happened.kind, happened.state, {})
+    def names(self, receiver: Row, event: Row, about: Row, state: Row) -> Iterator[Named]:
+        if about.get("store_id") == receiver["store_id"]:
+            webhooks = webhooks_of(EventKind(event["kind"]), state, {})
             for place, (webhook, _) in enumerate(webhooks):
-                about = f"{happened.event_id} {place} {webhook}"
-                yield Named(webhook, about, line=happened.row["id"])
+                yield Named(webhook, f"{event['id']} {place} {webhook}", line=about["id"])
 
     def told(self, db: Database, receiver: Row, row: Row, event: Event) -> Event:
         """With what a plug-in is sent as its data; of the metadata what is still kept."""

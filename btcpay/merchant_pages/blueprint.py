@@ -62,6 +62,5 @@ def merchant_pages(service: Service) -> Blueprint:
     area.post("/sessions/end-others", login.end_others)
     area.post("/logout", login.log_out)
     for part in brought("merchant_views"):
-        for method, path, view in part.views(service):
-            (area.get if method == "GET" else area.post)(path, view, root="")
+        part.add(area)
     return area.blueprint

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.transport import Happened, Named
-from btcpay.notify.transports import told
+from btcpay.notify.transport import Named
+from btcpay.notify.transports import TRANSPORTS
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.database import Database, Row
@@ -37,25 +37,26 @@ def publish(
     """
     known = {**(state or {}), **news.detail}
     stored = None if state is None else orjson.dumps(known).decode()
-    happened = Happened(new_id("evt"), news.kind, row, known)
-    _add(db, happened, now, state=stored, invoice_id=row["id"])
+    _add(db, row, news.kind, now, known, state=stored, invoice_id=row["id"])
 
 
 def publish_link(db: Database, link: Row, kind: EventKind, now: datetime) -> None:
     """An event of a payment link; the kind says its status. Call it within `db.write()`."""
-    _add(db, Happened(new_id("evt"), kind, link, {}), now, payment_link_id=link["id"])
+    _add(db, link, kind, now, {}, payment_link_id=link["id"])
 
 
-def _add(db: Database, happened: Happened, now: datetime, **about: str | None) -> None:
-    merchant_id = happened.row["merchant_id"]
+def _add(
+    db: Database, row: Row, kind: EventKind, now: datetime, known: Row, **about: str | None
+) -> None:
     event: Row = dict.fromkeys(("invoice_id", "payment_link_id", "state")) | about
-    event |= {"id": happened.event_id, "merchant_id": merchant_id, "kind": happened.kind.value}
+    event |= {"id": new_id("evt"), "merchant_id": row["merchant_id"], "kind": kind.value}
     event["happened_at"] = to_ms(now)
     event |= db.only(events.ADD, **event)
-    for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=merchant_id):
-        for named in told(receiver, happened):
+    for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=row["merchant_id"]):
+        transport = TRANSPORTS.get(receiver["transport"])  # None: a part that is gone told it
+        for named in transport.names(receiver, event, row, known) if transport else ():
             if wants(receiver, named.name):
-                db.run(deliveries.ADD, **delivery(receiver, event["seq"], named, now))
+                db.run(deliveries.ADD, **delivery(receiver, event, named, now))
 
 
 def wants(receiver: Row, name: str) -> bool:
@@ -63,12 +64,12 @@ def wants(receiver: Row, name: str) -> bool:
     return receiver["kinds"] is None or name in json.loads(receiver["kinds"])
 
 
-def delivery(receiver: Row, event_seq: int, named: Named, now: datetime) -> Row:
+def delivery(receiver: Row, event: Row, named: Named, now: datetime) -> Row:
     """What brings it to the receiver from now on."""
     return {
         "receiver_id": receiver["id"],
         "about": named.about,
-        "event_seq": event_seq,
+        "event_seq": event["seq"],
         "created_at": to_ms(now),
         "next_at": to_ms(now),
         "line": named.line,

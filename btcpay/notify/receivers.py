@@ -171,7 +171,7 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
 
 
 def _again(db: Database, receiver: Row, event: Row, now: datetime) -> None:
-    row = delivery(receiver, event["seq"], Named(event["kind"], event["id"]), now)
+    row = delivery(receiver, event, Named(event["kind"], event["id"]), now)
     key = {name: row[name] for name in ("receiver_id", "about")}
     if not db.run(deliveries.AGAIN, **key, at=to_ms(now)):
         db.run(deliveries.ADD, **row)

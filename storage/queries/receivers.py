@@ -42,6 +42,7 @@ WAITED_FOR = (
 LIST = (
     Receiver.select(
         Receiver.id,
+        Receiver.transport,
         Merchant.name.alias("merchant"),
         Receiver.url,
         Receiver.command,
@@ -56,9 +57,7 @@ LIST = (
     .where(Receiver.transport.not_in(MAILS))
     .order_by(Receiver.created_at, Receiver.id)
 )
-LIST_OF_MERCHANT = LIST.select_extend(Receiver.transport).where(
-    Receiver.merchant_id == slot("merchant_id")
-)
+LIST_OF_MERCHANT = LIST.where(Receiver.merchant_id == slot("merchant_id"))
 ROTATE = Receiver.update(
     {
         Receiver.old_secret: Receiver.secret,

@@ -12,7 +12,7 @@ from btcpay.notify.mail.message import MailText, message_of
 from btcpay.notify.mail.texts import About
 from btcpay.notify.read import state_of
 from btcpay.notify.retries import Answer
-from btcpay.notify.transport import Happened, Named, Transport
+from btcpay.notify.transport import Named, Transport
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
@@ -30,8 +30,8 @@ STALE = timedelta(days=4)
 class Receipt(Transport):
     """A customer gets one receipt of an invoice, whatever a reorganisation does to it."""
 
-    def names(self, receiver: Row, happened: Happened) -> list[Named]:
-        return [Named(happened.kind, happened.row["id"])]
+    def names(self, receiver: Row, event: Row, about: Row, state: Row) -> list[Named]:
+        return [Named(event["kind"], about["id"])]
 
 
 class Mail:
