@@ -25,7 +25,8 @@ def add(area: Any) -> None:
 
 def ask(visit: Any) -> Response:
     """Names shop and permissions; nothing is made yet."""
-    return visit.page("authorize.html", asked_for=_asked(visit), given=None)
+    page: Response = visit.page("authorize.html", asked_for=_asked(visit), given=None)
+    return page
 
 
 def allow(visit: Any) -> Response:
@@ -37,7 +38,7 @@ def allow(visit: Any) -> Response:
     issued = keys.issue(db, network, owner_id, *key, characters=visit.secret_of_press())
     given = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
     given += [("permissions[]", f"{named(one)}:{store_id}") for one in permissions]
-    response = visit.page("authorize.html", asked_for=asked, given=given)
+    response: Response = visit.page("authorize.html", asked_for=asked, given=given)
     response.headers["Content-Security-Policy"] = visit.pages.policy(posts_to=asked["origin"])
     return response
 
