@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 from flask import Flask, Response
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -44,16 +43,12 @@ def create_invoice(call: Call) -> Response:
     """Converts dollars to satoshis at the live price, with a deposit address of its own."""
     service = call.service
     order = create.order_of(call.merchant_id, call.body(accepts.NEW_INVOICE))
-
-    def price() -> create.Price:
-        return create.live_price(service.db, service.prices, call.merchant_id, service.now())
-
-    def make(price: create.Price) -> dict[str, Any]:
-        network, now = service.settings.network, service.now()
-        row = create.new_invoice(service.db, network, now, order, price)
-        return call.resources.invoice.dump(row)
-
-    return call.once(price, make)
+    return call.once(
+        prepare=lambda: create.quote(service.db, service.prices, service.now(), order),
+        make=lambda quote: call.resources.invoice.dump(
+            create.new_invoice(service.db, service.settings.network, service.now(), quote)
+        ),
+    )
 
 
 def list_invoices(call: Call) -> Response:

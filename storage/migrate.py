@@ -1,6 +1,9 @@
-"""Brings a database to this version: runs the steps that it does not have yet, and only forward."""
+"""Brings a database to this version: runs the steps that it does not have yet, and only forward.
 
-from collections.abc import Callable, Mapping
+A step is SQL. Code that a step may need names its columns itself: `storage/models` have those of
+the last step, and the database may be several steps behind.
+"""
+
 from pathlib import Path
 
 from storage.database import Database, open_database, place_of, sqlite_path
@@ -16,17 +19,11 @@ from storage.versions import (
     version,
 )
 
-Derive = Callable[[Database], None]
-_NOTHING: Mapping[str, Derive] = {}
 
-
-def migrate(
-    url: str, network: str, folder: Path = STEPS, derives: Mapping[str, Derive] = _NOTHING
-) -> list[str]:
+def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
     """Runs the missing steps of `folder` under a lock; returns their names, in order.
 
-    `derives` has by the name of a step what SQL cannot say, done in its transaction. Raises
-    DatabaseNotReady when the database is newer, of another program or of another network.
+    Raises DatabaseNotReady when the database is newer, of another program or of another network.
     """
     path = sqlite_path(url)
     if path:
@@ -41,13 +38,13 @@ def migrate(
             claim_network(db, network)
         missing = wanted[found or 0 :]
         for number, step in enumerate(missing, (found or 0) + 1):
-            _run(db, step, number, derives)
+            _run(db, step, number)
         claim_network(db, network)
     db.close()
     return [step.stem for step in missing]
 
 
-def _run(db: Database, step: Path, number: int, derives: Mapping[str, Derive]) -> None:
+def _run(db: Database, step: Path, number: int) -> None:
     """One transaction: a process that dies here has changed nothing."""
     with db.write():
         if db.is_server and (tables := db.connection.get_tables()):
@@ -56,7 +53,5 @@ def _run(db: Database, step: Path, number: int, derives: Mapping[str, Derive]) -
             db.connection.execute_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
         for statement in statements(step, db.is_server):
             db.connection.execute_sql(statement)
-        db.connection.execute_sql("DELETE FROM schema_version")
-        db.connection.execute_sql(f"INSERT INTO schema_version VALUES ({number:d})")  # noqa: S608
-        if step.stem in derives:
-            derives[step.stem](db)
+        db.connection.execute_sql("DELETE FROM schema_step")
+        db.connection.execute_sql(f"INSERT INTO schema_step (number) VALUES ({number:d})")  # noqa: S608

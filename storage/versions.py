@@ -10,18 +10,14 @@ from storage.postgres import OLDEST
 from storage.queries import meta
 from storage.sqlite import refuse_folder
 
-# The first schema and what changed since: each file is run once, in the order of their numbers.
+# The first schema and what changes later: each file is run once, in the order of their numbers.
 STEPS = Path(__file__).parent / "schema"
 VERSION = len(list(STEPS.glob("*.sql")))  # as many as there are
 REMEDY = (
     "look at BTCPAY_DATABASE_URL; or run `btcpay migrate` to make a new one, or `btcpay restore"
     " FILE` to bring back a backup"
 )
-UNKNOWN = 0  # the version of a database with tables, none of which says a version
-# The mark of a version, and a table of the first one. Checkouts from before the release of 0.3.0
-# made databases of other columns that say version 1, too: its merchant had an xpub, and a block did
-# not wait.
-_FIRST = {"schema_version", "delivery"}
+UNKNOWN = 0  # the version of a database with tables, none of which says how many steps it has
 # How SQLite spells what the files say in PostgreSQL's words. A STRICT table refuses a value of
 # another type, as a server does.
 _FOR_SQLITE = {
@@ -29,7 +25,6 @@ _FOR_SQLITE = {
     r"GENERATED ALWAYS AS IDENTITY PRIMARY KEY": "PRIMARY KEY AUTOINCREMENT",
     r"BYTEA": "BLOB",
     r" text_pattern_ops": "",
-    r" OVERRIDING SYSTEM VALUE": "",
     r"\n\)$": "\n) STRICT",
 }
 _ONLY_SERVERS = "-- PostgreSQL alone\n"
@@ -55,18 +50,13 @@ def statements(step: Path, is_server: bool) -> list[str]:
 
 
 def version(db: Database) -> int | None:
-    """How many steps the database has; None for an empty one, UNKNOWN for one without our mark."""
+    """How many steps the database has; None for an empty one, UNKNOWN where nothing says it."""
     with db.connected(), as_peewee_errors:
         tables = db.connection.get_tables()
-        if not _FIRST.issubset(tables):
+        if "schema_step" not in tables:
             return UNKNOWN if tables else None
-        (found,) = db.connection.execute_sql("SELECT max(version) FROM schema_version").fetchone()
-        return UNKNOWN if found == 1 and not _is_first(db) else found or UNKNOWN
-
-
-def _is_first(db: Database) -> bool:
-    names = {one.name for each in ("merchant", "block") for one in db.connection.get_columns(each)}
-    return "xpub" in names and "not_before" not in names
+        (found,) = db.connection.execute_sql("SELECT max(number) FROM schema_step").fetchone()
+        return found or UNKNOWN
 
 
 def open_ready(url: str, network: str) -> Database:
@@ -108,8 +98,8 @@ def refuse_foreign(found: int, newest: int, place: str) -> None:
     """Raises DatabaseNotReady when no step leads from this version to the newest."""
     if found == UNKNOWN:
         raise DatabaseNotReady(
-            f"{place} is of another program, or of a version before 0.3.0, from which there is no"
-            " upgrade: let BTCPAY_DATABASE_URL name a new database, and run `btcpay migrate`"
+            f"{place} is not a database of this program: let BTCPAY_DATABASE_URL name a new one,"
+            " and run `btcpay migrate`"
         )
     if found > newest:
         raise DatabaseNotReady(

@@ -38,7 +38,7 @@ ROOMS = {
             "storage values"
         ),
         "web": "health languages prices schemas settings storage values",
-        "backup": "bitcoin chain invoices merchants settings settlement storage values",
+        "backup": "bitcoin chain merchants settings settlement storage values",
         "health": (
             "bitcoin chain http merchants notify prices proofs settings settlement storage values"
         ),

@@ -8,13 +8,13 @@ from pathlib import Path
 from btcpay.backup.address_counters import Agree, Clock, Move, apply_moves, plan
 from btcpay.backup.derive_again import derive_again
 from btcpay.backup.write import DOCS, refuse_own
-from btcpay.invoices.upgrade import upgrade
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from storage import locks, versions
 from storage.backup import old_database, sqlite_file, to_postgres
 from storage.backup.old_database import Place
 from storage.database import Database, open_database
+from storage.migrate import migrate
 from storage.queries import idempotency, merchants, meta, receivers
 
 
@@ -89,7 +89,7 @@ def _prepare(
             f"{file} is at version {contents.version}, newer than this program's"
             f" {versions.VERSION}: install the newer program"
         )
-    migrated = upgrade(settings, url, clock())
+    migrated = migrate(url, settings.network.name)
     with closing(open_database(url)) as db:
         mended = derive_again(db, settings.network)
         moves = plan(db, settings, skip, clock, has.counters)
@@ -126,7 +126,7 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[Place]:
         if path.exists():
             with sqlite_file.alone(path) as place:
                 has = old_database.look_into(place)
-            if (has.version or versions.VERSION) < versions.VERSION:  # it has other account keys
+            if (has.version or versions.VERSION) < versions.VERSION:  # with other columns
                 raise CommandError(
                     f"{path} is at version {has.version}: run `btcpay migrate` first"
                 )

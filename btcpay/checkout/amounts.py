@@ -2,17 +2,13 @@
 
 import re
 import unicodedata
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 
 from btcpay.languages import formats
-from btcpay.merchants.account import DUST_SATS, stored_account
-from btcpay.values.currencies import places_of, rounded, unit_of
+from btcpay.values.currencies import places_of, rounded
 from btcpay.values.errors import InvalidRequest
-from btcpay.values.money import SATS_PER_BTC
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
-from btcpay.web.service import Service
-from storage.queries import merchants
 
 # Three decimals only after a zero: `1.000` and `1,000` are a dollar to some, a thousand to others.
 # Where there are three, they stand after a point.
@@ -91,32 +87,3 @@ def _plain(text: str) -> str:
     """Without what may stand around it, its digits and marks in ASCII."""
     plain = unicodedata.normalize("NFKC", text).strip().removeprefix("$").lstrip()
     return "".join(_MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in plain)
-
-
-def refuse_dust(
-    service: Service,
-    merchant_id: int,
-    amount: Decimal,
-    high: Decimal,
-    currency: str,
-    price: Decimal,
-) -> None:
-    """Refuses what a wallet cannot send at this price of a bitcoin. Raises AmountRefused.
-
-    Not where the seller takes no more than that: then the invoice's page asks for what can be sent.
-    """
-    exact = least_sats_of(service, merchant_id) * price / SATS_PER_BTC
-    least = exact.quantize(unit_of(currency), ROUND_CEILING)
-    if amount < least <= high:
-        shown = formats.money(least, currency, languages.current())
-        raise AmountRefused(
-            gettext(
-                "Wallets cannot send such a small amount. Enter at least %(least)s.", least=shown
-            )
-        )
-
-
-def least_sats_of(service: Service, merchant_id: int) -> int:
-    """The least that can be sent to the addresses of a merchant."""
-    merchant = service.db.only(merchants.BY_ID, id=merchant_id)
-    return DUST_SATS[len(stored_account(merchant["descriptor"]).script(0))]

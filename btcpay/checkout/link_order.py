@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
-from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
-from btcpay.checkout.link_page import GONE, LinkRefused, said
+from btcpay.checkout.amounts import read_amount
+from btcpay.checkout.link_page import GONE, LinkRefused
 from btcpay.invoices import create
 from btcpay.invoices.links import bounds
 from btcpay.values.currencies import asked_of
-from btcpay.values.errors import PriceUnavailable, TooMuch
 from btcpay.values.times import to_ms
-from btcpay.web.errors import STATUS
 from btcpay.web.pages.languages import gettext
 from btcpay.web.rate_limits import Window, link_invoices
 from btcpay.web.service import Service
@@ -43,45 +41,49 @@ class Visitor:
     next_id: str | None = None
 
 
-def order(service: Service, link: Row, visitor: Visitor) -> str:
+def pay(service: Service, link: Row, visitor: Visitor) -> str:
     """The id of the invoice to pay: a new one, or what the same press has made already.
 
     The price is asked for outside the transaction. Under the link's lock it looks for the invoice
-    again, since the same form may have been sent twice. Raises LinkRefused.
+    again, since the same form may have been sent twice. Raises LinkRefused, InvalidRequest,
+    PriceUnavailable.
     """
     _refuse_inactive(link)
-    with _worded(link):
-        amount = _chosen(link, visitor.amount_text)
-    if found := _made_before(service, link, amount, visitor):
+    order = _asked_for(service, link, visitor.amount_text)
+    if found := _made_before(service, link, order.amount, visitor):
         return found
-    with _admitted(service, link, visitor) as promised_id, _worded(link):
-        price = create.live_price(
-            service.db, service.prices, link["merchant_id"], service.now(), link["currency"]
-        )
-        _refuse_dust(service, link, amount, price)
+    with _admitted(service, link, visitor) as promised_id:
+        quote = create.quote(service.db, service.prices, service.now(), order)
     with service.db.write():
         _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
-        if found := _made_before(service, link, amount, visitor):
+        if found := _made_before(service, link, order.amount, visitor):
             return found
         _refuse_crowded(service, link)
-        if promised_id != visitor.next_id or not _is_made(service, promised_id):
-            return _created(service, link, amount, price, promised_id)
+        # One that is made has been paid, or its form came with another amount.
+        is_made = _is_made(service, promised_id)
+        if not is_made or promised_id != visitor.next_id:
+            network, new_id = service.settings.network, None if is_made else promised_id
+            return create.new_invoice(service.db, network, service.now(), quote, new_id)["id"]
     # Another press was faster with what the payment freed, so this one is counted.
-    return order(service, link, visitor)
+    return pay(service, link, visitor)
 
 
-def _chosen(link: Row, text: str) -> Decimal:
-    """The price of a link, or the amount in this text. Raises AmountRefused."""
+def _asked_for(service: Service, link: Row, text: str) -> create.Order:
+    """An invoice of the link's price, or of the amount in this text. Raises AmountRefused."""
+    high = None
     if link["amount_mode"] == "fixed":
-        return Decimal(link["amount"])
-    return read_amount(text, link["currency"], *bounds(link))
-
-
-def _refuse_dust(service: Service, link: Row, amount: Decimal, price: create.Price) -> None:
-    """Refuses an amount that was typed and is less than can be sent. Raises AmountRefused."""
-    if link["amount_mode"] == "flexible":
-        merchant_id, high, currency = link["merchant_id"], bounds(link)[1], link["currency"]
-        refuse_dust(service, merchant_id, amount, high, currency, price.in_currency)
+        amount = Decimal(link["amount"])
+    else:
+        low, high = bounds(link)
+        amount = read_amount(text, link["currency"], low, high)
+    return create.Order(
+        link["merchant_id"],
+        amount,
+        timedelta(minutes=service.settings.link_invoice_expiry_min),
+        {"description": link["description"] or link["title"], "payment_link_id": link["id"]},
+        link["currency"],
+        high,
+    )
 
 
 @contextmanager
@@ -113,34 +115,6 @@ def _has_paid(service: Service, link: Row, visitor: Visitor) -> bool:
 
 def _is_made(service: Service, invoice_id: str | None) -> bool:
     return bool(invoice_id) and service.db.row(invoices.WHOLE, id=invoice_id) is not None
-
-
-def _created(
-    service: Service, link: Row, amount: Decimal, price: create.Price, promised_id: str | None
-) -> str:
-    if _is_made(service, promised_id):
-        promised_id = None  # it has been paid, or its form came with another amount
-    order = create.Order(
-        link["merchant_id"],
-        amount,
-        timedelta(minutes=service.settings.link_invoice_expiry_min),
-        {"description": link["description"] or link["title"], "payment_link_id": link["id"]},
-        currency=link["currency"],
-        id=promised_id,
-    )
-    network, now = service.settings.network, service.now()
-    with _worded(link):  # a price may ask for more bitcoin than there can be
-        return create.new_invoice(service.db, network, now, order, price)["id"]
-
-
-@contextmanager
-def _worded(link: Row) -> Iterator[None]:
-    """Raises LinkRefused in place of AmountRefused, TooMuch and PriceUnavailable."""
-    try:
-        yield
-    except (AmountRefused, TooMuch, PriceUnavailable) as error:
-        is_typed = link["amount_mode"] == "flexible" and not isinstance(error, PriceUnavailable)
-        raise LinkRefused(STATUS[error.code], said(error), field=is_typed) from None
 
 
 def _made_before(service: Service, link: Row, amount: Decimal, visitor: Visitor) -> str | None:

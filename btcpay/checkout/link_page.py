@@ -3,11 +3,11 @@
 from decimal import Decimal
 from typing import Any
 
-from btcpay.checkout.amounts import least_sats_of
+from btcpay.invoices.create import least_sats_of
 from btcpay.invoices.links import most
 from btcpay.languages import formats
 from btcpay.values.currencies import asked_of
-from btcpay.values.errors import PriceUnavailable, TooMuch
+from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.money import sats_for
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
@@ -43,6 +43,11 @@ def said(refused: Exception) -> str:
     if isinstance(refused, TooMuch):
         high = formats.money(most("USD"), "USD", languages.current())
         return gettext("Enter an amount above 0 and up to %(high)s.", high=high)
+    if isinstance(refused, TooLittle):
+        least = formats.money(refused.least, refused.currency, languages.current())
+        return gettext(
+            "Wallets cannot send such a small amount. Enter at least %(least)s.", least=least
+        )
     return str(refused)
 
 
@@ -76,7 +81,7 @@ def dust_of(service: Service, link: Row) -> int | None:
     price = service.prices.of(link["currency"]).current_or_none()
     if price is None:
         return None
-    least_sats = least_sats_of(service, link["merchant_id"])
+    least_sats = least_sats_of(service.db, link["merchant_id"])
     amount_sats = sats_for(Decimal(link["amount"]), price)
     return least_sats if amount_sats and amount_sats < least_sats else None
 

@@ -9,16 +9,16 @@ from flask import Blueprint, Response, request
 from btcpay.checkout.cookie import LinkCookie, new_form
 from btcpay.checkout.filters import bitcoin, without_turns
 from btcpay.checkout.invoice_page import page_of
-from btcpay.checkout.link_order import Visitor, order, still_to_pay
-from btcpay.checkout.link_page import GONE, LinkRefused, dust_of, link_values, rate_of
+from btcpay.checkout.link_order import Visitor, pay, still_to_pay
+from btcpay.checkout.link_page import GONE, LinkRefused, dust_of, link_values, rate_of, said
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
-from btcpay.values.errors import NotFound
+from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.parts import brought
 from btcpay.web.application import add_path, answer
 from btcpay.web.body import read_body
-from btcpay.web.errors import error_response
+from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import assets, languages
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, kept
@@ -97,7 +97,11 @@ class Checkout:
         visitor = Visitor(self.pages.visitor(), text, form_id, last_id, next_id)
         try:
             self._refuse_other_sites()
-            invoice_id = order(self.service, link, visitor)
+            invoice_id = pay(self.service, link, visitor)
+        except (InvalidRequest, PriceUnavailable) as error:
+            is_typed = link["amount_mode"] == "flexible" and isinstance(error, InvalidRequest)
+            why = LinkRefused(STATUS[error.code], said(error), is_typed)
+            return self._link_page(link, why, text)
         except LinkRefused as refused:
             return self._link_page(link, refused, text)
         # Relative, so that it stays in the origin that the form's policy allows.

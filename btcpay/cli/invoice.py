@@ -79,17 +79,17 @@ def invoice_create(
     **fields: Any,
 ) -> None:
     """Make an invoice, as create-invoice does; prints its id and its page."""
-    owner, settings = find_merchant(shell.db, merchant), shell.settings
+    owner = find_merchant(shell.db, merchant)
     currency = currency_of(owner, currency, fields)
     wanted = validated(NEW_PRICED_INVOICE if currency else NEW_INVOICE, fields)
     if currency:
         require_units(currency, [wanted["amount"]])
-    order = create.order_of(owner["id"], wanted, currency, reference, return_url)
-    prices = new_prices(settings)
-    price = create.live_price(shell.db, prices, owner["id"], utc_now(), currency)
+    shown = wanted | {"reference": reference, "return_url": return_url}
+    order = create.order_of(owner["id"], shown, currency)
+    quote = create.quote(shell.db, new_prices(shell.settings), utc_now(), order)
     with shell.db.write():
-        row = create.new_invoice(shell.db, settings.network, utc_now(), order, price)
-    made = Resources(settings.base_url).invoice.dump(row)
+        row = create.new_invoice(shell.db, shell.settings.network, utc_now(), quote)
+    made = Resources(shell.settings.base_url).invoice.dump(row)
     shell.answer(made, f"{made['id']}\n{made['pay_url']}")
 
 

@@ -48,13 +48,10 @@ def link() -> None:
 
 @link.command("create")
 @click.argument("merchant")
-@click.option("--amount", metavar="AMOUNT", callback=number, help="A fixed price.")
-@click.option("--min", "min_amount", metavar="AMOUNT", callback=number)
-@click.option("--max", "max_amount", metavar="AMOUNT", callback=number)
+@click.option("--amount", "amount_usd", metavar="AMOUNT", callback=number, help="A fixed price.")
+@click.option("--min", "min_amount_usd", metavar="AMOUNT", callback=number)
+@click.option("--max", "max_amount_usd", metavar="AMOUNT", callback=number)
 @click.option("--currency", metavar="EUR", help="Of all amounts [default: the merchant's].")
-@click.option("--usd", "amount_usd", metavar="AMOUNT", callback=number, help="In US dollars.")
-@click.option("--min-usd", "min_amount_usd", metavar="AMOUNT", callback=number)
-@click.option("--max-usd", "max_amount_usd", metavar="AMOUNT", callback=number)
 @click.option("--title", metavar="TEXT", help="Shown on the page.")
 @click.option("--description", metavar="TEXT", help="Shown on the page and on its invoices.")
 @click.option("--suggest", metavar="5,10,20", callback=_amounts, help="Amounts shown as buttons.")
@@ -64,20 +61,14 @@ def link_create(
 ) -> None:
     """Make a payment link, as create-payment-link does; prints its id and its page.
 
-    Without --amount or --usd the payer chooses the amount.
+    Without --amount the payer chooses the amount.
     """
     owner, price = find_merchant(shell.db, merchant), None
-    own = {f"{name}_usd": fields.pop(name) for name in links.AMOUNTS}
-    if all(fields[name] is None for name in own):
-        currency, fields = checked_currency(currency or owner["currency"]), fields | own
-    elif currency or any(own.values()):
-        raise click.UsageError("amounts are in dollars or in another currency, not in both")
-    else:
-        currency = "USD"
+    currency = checked_currency(currency or owner["currency"])
     wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
-    require_units(currency, map(wanted.get, own))
+    require_units(currency, (wanted.get(f"{name}_usd") for name in links.AMOUNTS))
     if currency != "USD":
-        price = live_price(shell.db, new_prices(shell.settings), owner["id"], utc_now(), currency)
+        price = live_price(new_prices(shell.settings), utc_now(), currency)
     with shell.db.write():
         row = links.new_link(shell.db, utc_now(), owner["id"], wanted, price)
     made = Resources(shell.settings.base_url).payment_link.dump(row)

@@ -3,10 +3,9 @@
 import click
 
 from btcpay.cli.context import Shell, answering
-from btcpay.invoices.upgrade import upgrade
 from btcpay.settings.settings import Settings
-from btcpay.values.times import utc_now
 from storage.database import Row, place_of
+from storage.migrate import migrate as run_steps
 from storage.versions import VERSION, steps
 
 
@@ -20,7 +19,7 @@ def migrate(shell: Shell) -> None:
 def migrated(settings: Settings) -> tuple[Row, str]:
     """Migrates; what was done, for a program and for a person."""
     url, network = settings.database_url, settings.network.name
-    done = upgrade(settings, url, utc_now())
+    done = run_steps(url, network)
     is_new = len(done) == len(steps())
     text = f"at version {VERSION}, applied: {', '.join(done) or 'nothing to do'}"
     if is_new:

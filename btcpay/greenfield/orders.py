@@ -1,6 +1,5 @@
 """A shop's orders: made, listed, shown, marked. Times are unix seconds, amounts texts."""
 
-import functools
 import json
 from typing import Any
 
@@ -10,8 +9,7 @@ from orjson import Fragment
 
 from btcpay.greenfield import asked, queries
 from btcpay.greenfield.meanings import OURS, meaning_of
-from btcpay.invoices import by_hand
-from btcpay.invoices.create import BTC, live_price, new_invoice
+from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import rules_for
 from btcpay.settlement.decide import missing_sats
 from btcpay.values.currencies import price_of
@@ -31,9 +29,9 @@ def create_order(service: Service, store: Row) -> Json:
     db, settings = service.db, service.settings
     wanted, metadata = asked.body_of(asked.NewOrder())
     order = asked.order_of(store, wanted, metadata, settings.link_invoice_expiry_min)
-    price = live_price(db, service.prices, store["merchant_id"], service.now(), order.currency)
-    make = functools.partial(new_invoice, db, settings.network, service.now(), order, price)
-    made = asked.checked("amount", db.written, make)
+    quote = asked.checked("amount", create.quote, db, service.prices, service.now(), order)
+    with db.write():
+        made = create.new_invoice(db, settings.network, service.now(), quote)
     return get_order(service, store, db.only(invoices.WHOLE, id=made["id"]))
 
 
@@ -124,7 +122,7 @@ def order_methods(service: Service, store: Row, order: Row) -> list[Json]:
     due = btc_shown(
         missing_sats(order["status"], order["amount_sats"], order["received_sats"], percent)
     )
-    is_in_btc = json.loads(order["shop_order"])["currency"] in (BTC, asked.SATS)
+    is_in_btc = json.loads(order["shop_order"])["currency"] in (create.BTC, asked.SATS)
     address = order["deposit_address"]
     method = {
         "paymentMethod": "BTC",

@@ -96,9 +96,7 @@ def _rate(service: Service, store: Row, pair: str) -> Json:
         if coin != "BTC":
             raise CommandError(f"{pair!a} does not begin with BTC_")
         code = checked_currency(currency)
-        price = live_price(
-            service.db, service.prices, store["merchant_id"], service.now(), code
-        ).in_currency
+        price = live_price(service.prices, service.now(), code).in_currency
     except (CommandError, PriceUnavailable) as error:
         return {"currencyPair": pair, "rate": None, "errors": [str(error)]}
     return {"currencyPair": f"BTC_{code}", "rate": str(price), "errors": []}

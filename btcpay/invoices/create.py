@@ -1,21 +1,25 @@
-"""Makes an invoice: satoshis at the live price, and an address that nobody was ever given."""
+"""Makes an invoice: satoshis at the live price, and an address that nobody was ever given.
+
+Every order goes this way: `quote` asks for the price, with no transaction open; within one, which
+also sees to it that the order is made once, `new_invoice` stores it.
+"""
 
 import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from typing import Any, NamedTuple
 
 from btcpay.http.clock_skew import REMEDY
-from btcpay.merchants.account import address_of, stored_account
+from btcpay.merchants.account import DUST_SATS, address_of, stored_account
 from btcpay.merchants.branding import checked_line, checked_url
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
 from btcpay.prices.price import Prices
-from btcpay.values.currencies import rounded
-from btcpay.values.errors import PriceUnavailable, TooMuch
+from btcpay.values.currencies import rounded, unit_of
+from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.ids import new_id
-from btcpay.values.money import CENT, sats_for
+from btcpay.values.money import CENT, SATS_PER_BTC, sats_for
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_USD
@@ -35,45 +39,13 @@ class Price(NamedTuple):
     currency: str
     in_currency: Decimal
 
-    def worth_usd(self, amount: Decimal) -> Decimal:
-        """What an amount in `currency` is worth, to the cent, at least one."""
-        if self.currency == "USD":
-            return amount
-        return max(rounded(amount * self.usd / self.in_currency, "USD"), CENT)
-
-
-def live_price(
-    db: Database, prices: Prices, merchant_id: int, now: datetime, currency: str | None = None
-) -> Price:
-    """What one bitcoin costs, to make an invoice in this currency at. Raises PriceUnavailable.
-
-    Without a currency it is made in dollars: then that of the merchant is only shown beside them,
-    and need not have a price. There is no price either while most sources say that our clock is
-    ahead: a payment in a block before the invoice's date would look older than the invoice.
-    """
-    asked = currency or db.only(merchants.CURRENCY, id=merchant_id)["currency"]
-    if currency is None and asked != "USD":
-        prices.of(asked).ask()
-    price_usd = prices.usd.current()
-    if ahead := prices.usd.clock_ahead(now):
-        message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
-        log.error("%s of most price sources, so no invoice is made; %s", message, REMEDY)
-        raise PriceUnavailable(f"{message}: no invoice is made until it is corrected")
-    if asked == "USD":
-        return Price(price_usd, "USD", price_usd)
-    if asked == BTC:
-        return Price(price_usd, BTC, Decimal(1))
-    if currency is not None:  # not asked for above: meanwhile an older one would be the answer
-        return Price(price_usd, asked, prices.of(asked).current())
-    beside = prices.of(asked).known(PATIENCE_S)
-    return Price(price_usd, "USD", price_usd) if beside is None else Price(price_usd, asked, beside)
-
 
 class Order(NamedTuple):
     """What an invoice is made for, validated; without a `life` it never expires.
 
     `currency` is what the amount is in; None: dollars, which the interface was asked for. `details`
-    are columns that are stored as they come. `id`: one that a form has promised already.
+    are columns that are stored as they come. `high`: the most that a person could have typed, who
+    is told when no wallet can send so little; None where no person chose the amount.
     """
 
     merchant_id: int
@@ -81,66 +53,134 @@ class Order(NamedTuple):
     life: timedelta | None
     details: Mapping[str, Any]
     currency: str | None = None
-    id: str | None = None
+    high: Decimal | None = None
+
+
+class Quote(NamedTuple):
+    """An order at the price of a moment: the satoshis to ask for, and their worth in dollars."""
+
+    order: Order
+    price: Price
+    amount_sats: int
+    amount_usd: Decimal
 
 
 def order_of(
     merchant_id: int,
     wanted: Mapping[str, Any],
     currency: str | None = None,
-    reference: str | None = None,
-    return_url: str | None = None,
+    high: Decimal | None = None,
 ) -> Order:
     """A merchant's order, from what the schema of create-invoice loads, or that of any currency.
 
-    Raises CommandError for a reference or an address of the shop that no page may show.
+    It may have other details, too. Raises CommandError for a reference or a return_url that no page
+    may show.
     """
     details = dict(wanted)
-    details["reference"] = None if reference is None else checked_line("reference", reference)
-    details["return_url"] = None if return_url is None else checked_url(return_url)
+    if details.get("reference") is not None:
+        details["reference"] = checked_line("reference", details["reference"])
+    if details.get("return_url") is not None:
+        details["return_url"] = checked_url(details["return_url"])
     amount = details.pop("amount" if currency else "amount_usd")
     hours = details.pop("expires_in_hours", None)
     life = None if hours is None else timedelta(milliseconds=int(hours * MS_PER_HOUR))
-    return Order(merchant_id, amount, life, details, currency)
+    return Order(merchant_id, amount, life, details, currency, high)
 
 
-def quote(amount: Decimal, currency: str | None, price: Price) -> tuple[int, Decimal]:
-    """The satoshis to ask for, and what they are worth in dollars; `currency` as in Order.
+def quote(db: Database, prices: Prices, now: datetime, order: Order) -> Quote:
+    """The order at the price of now. Raises PriceUnavailable, and what `quote_at` raises."""
+    currency, owner_id = order.currency, order.merchant_id
+    if currency is None:
+        price = _price_beside(prices, now, db.only(merchants.CURRENCY, id=owner_id)["currency"])
+    else:
+        price = live_price(prices, now, currency)
+    least_sats = 0 if order.high is None else least_sats_of(db, owner_id)
+    return quote_at(price, order, least_sats)
 
-    Raises PriceUnavailable for more bitcoin than can exist, TooMuch for more than MAX_USD.
+
+def live_price(prices: Prices, now: datetime, currency: str) -> Price:
+    """What one bitcoin costs. Raises PriceUnavailable.
+
+    There is none either while most sources say that our clock is ahead: a payment in a block before
+    the invoice's date would look older than the invoice.
     """
-    amount_sats = sats_for(amount, price.in_currency if currency else price.usd)
+    price_usd = prices.usd.current()
+    if ahead := prices.usd.clock_ahead(now):
+        message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
+        log.error("%s of most price sources, so no invoice is made; %s", message, REMEDY)
+        raise PriceUnavailable(f"{message}: no invoice is made until it is corrected")
+    known = {"USD": price_usd, BTC: Decimal(1)}
+    return Price(price_usd, currency, known.get(currency) or prices.of(currency).current())
+
+
+def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
+    """In dollars; the currency is only shown beside them, and need not have a price."""
+    if currency == "USD":
+        return live_price(prices, now, "USD")
+    rate = prices.of(currency)
+    rate.ask()  # meanwhile the dollars are asked for
+    price = live_price(prices, now, "USD")
+    beside = rate.known(PATIENCE_S)
+    return price if beside is None else Price(price.usd, currency, beside)
+
+
+def least_sats_of(db: Database, merchant_id: int) -> int:
+    """The least that can be sent to the addresses of a merchant."""
+    merchant = db.only(merchants.BY_ID, id=merchant_id)
+    return DUST_SATS[len(stored_account(merchant["descriptor"]).script(0))]
+
+
+def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
+    """What the order comes to; `least_sats` is what a wallet can send.
+
+    Raises PriceUnavailable for more bitcoin than can exist, TooMuch for more than MAX_USD, and
+    TooLittle for what no wallet can send, unless the seller takes no more than that: then the
+    invoice's page asks for what can be sent.
+    """
+    amount, high, in_currency = order.amount, order.high, price.in_currency
+    if high is not None and order.currency:
+        exact = least_sats * in_currency / SATS_PER_BTC
+        least = exact.quantize(unit_of(order.currency), ROUND_CEILING)
+        if amount < least <= high:
+            raise TooLittle(least, order.currency)
+    amount_sats = sats_for(amount, in_currency if order.currency else price.usd)
     if amount_sats is None:
         raise PriceUnavailable("the price of a bitcoin is implausible right now; retry shortly")
-    return amount_sats, sellable(price.worth_usd(amount) if currency else amount)
+    amount_usd = worth_usd(amount, price if order.currency else None)
+    return Quote(order, price, amount_sats, amount_usd)
 
 
-def sellable(amount_usd: Decimal) -> Decimal:
-    """The amount. Raises TooMuch for more than MAX_USD."""
+def worth_usd(amount: Decimal, price: Price | None) -> Decimal:
+    """To the cent, at least one; without a price the amount is in dollars. Raises TooMuch."""
+    amount_usd = amount
+    if price and price.currency != "USD":
+        amount_usd = max(rounded(amount * price.usd / price.in_currency, "USD"), CENT)
     if amount_usd > MAX_USD:
         raise TooMuch(f"the amount is worth more than {MAX_USD:,} USD")
     return amount_usd
 
 
-def new_invoice(db: Database, network: Network, now: datetime, order: Order, price: Price) -> Row:
+def new_invoice(
+    db: Database, network: Network, now: datetime, quote: Quote, id: str | None = None
+) -> Row:
     """Stores an invoice, publishes its event, and returns its public row.
 
     Call it inside `db.write()`: the index is taken in the transaction that stores the invoice.
-    Raises what `quote` raises.
+    `id`: one that a form has promised.
     """
-    amount_sats, amount_usd = quote(order.amount, order.currency, price)
+    order, price = quote.order, quote.price
     account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
     index = account["next_index"] - 1
     script = stored_account(account["descriptor"]).script(index)
     is_in_btc = order.currency == BTC
-    shown = Price(price.usd, "USD", price.usd) if is_in_btc else price
+    shown = price._replace(currency="USD", in_currency=price.usd) if is_in_btc else price
     given = {
         **order.details,
-        "id": order.id or new_id("inv"),
+        "id": id or new_id("inv"),
         "merchant_id": order.merchant_id,
         "status": "open",
-        "amount_sats": amount_sats,
-        "amount_usd_quote": str(amount_usd),
+        "amount_sats": quote.amount_sats,
+        "amount_usd_quote": str(quote.amount_usd),
         "price_usd": str(price.usd),
         "currency": shown.currency,
         "amount": str(order.amount) if order.currency and not is_in_btc else None,

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from btcpay.invoices.create import Price, sellable
+from btcpay.invoices.create import Price, worth_usd
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import publish_link
 from btcpay.values.currencies import rounded
@@ -38,7 +38,10 @@ def new_link(
     fields: dict[str, Any] = {
         **{name: wanted.get(name) for name in ("title", "description", "amount_mode")},
         **amounts,
-        **{f"{name}_usd": _worth_usd(amount, price) for name, amount in amounts.items()},
+        **{
+            f"{name}_usd": None if amount is None else worth_usd(amount, price)
+            for name, amount in amounts.items()
+        },
         "currency": price.currency if price else "USD",
     }
     row = db.only(
@@ -52,13 +55,6 @@ def new_link(
     )
     publish_link(db, row, EventKind.PAYMENT_LINK_CREATED, now)
     return row
-
-
-def _worth_usd(amount: Decimal | None, price: Price | None) -> Decimal | None:
-    """Raises TooMuch for more than MAX_USD."""
-    if amount is None:
-        return None
-    return sellable(price.worth_usd(amount) if price else amount)
 
 
 def bounds(link: Mapping[str, Any]) -> tuple[Decimal, Decimal]:

@@ -54,7 +54,7 @@ def update_attention(
 
 
 def try_update(
-    db: Database, settings: Settings, invoice_id: str, now: datetime, news: Sequence[News] = ()
+    db: Database, settings: Settings, invoice_id: str, now: datetime, news: Sequence[News]
 ) -> None:
     """The same in a loop over invoices: the next is somebody's money too."""
     try:

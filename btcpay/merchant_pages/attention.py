@@ -5,9 +5,8 @@ from decimal import Decimal
 
 from flask import Response
 
-from btcpay.checkout.amounts import AmountRefused, read_amount
+from btcpay.checkout.amounts import AmountRefused
 from btcpay.invoices import by_hand
-from btcpay.invoices.links import most
 from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.customer import mailto
 from btcpay.values.currencies import of_minor, to_minor, value_of
@@ -71,8 +70,7 @@ def set_small_aside(visit: Visit) -> Response:
     """
     currency, service = visit.currency, visit.service
     try:
-        low, high = Decimal(0), most(currency)
-        amount = read_amount(visit.form.get("amount", ""), currency, low, high)
+        amount = visit.amount(visit.form.get("amount", ""))
     except AmountRefused as refused:
         return show(visit, 400, wrong=str(refused))
     below, db, settings = to_minor(amount, currency), service.db, service.settings

@@ -1,16 +1,14 @@
 """Payment links: what came through each, made, switched on and off, and as a card to print."""
 
-from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from flask import Response
 
-from btcpay.checkout.amounts import AmountRefused, read_amount
+from btcpay.checkout.amounts import AmountRefused
 from btcpay.checkout.bip21 import qr_svg
 from btcpay.checkout.link_page import said
 from btcpay.invoices.create import live_price
-from btcpay.invoices.links import AMOUNTS, most, new_link, set_active
+from btcpay.invoices.links import AMOUNTS, new_link, set_active
 from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import PriceUnavailable, TooMuch
@@ -66,7 +64,7 @@ def show_form(
 
 def make(visit: Visit) -> Response:
     """Leads to the link of this press (303), or shows the form again with what is wrong."""
-    typed, wrong = _typed(visit.form, visit.currency)
+    typed, wrong = _typed(visit)
     if wrong:
         return show_form(visit, 400, wrong=wrong)
     try:
@@ -76,8 +74,9 @@ def make(visit: Visit) -> Response:
     return visit.to(f"/links/{id}", done="made")
 
 
-def _typed(form: Mapping[str, str], currency: str) -> tuple[dict[str, Any], dict[str, str]]:
+def _typed(visit: Visit) -> tuple[dict[str, Any], dict[str, str]]:
     """What was typed, as a body of create-payment-link has it, and what is wrong with it."""
+    form = visit.form
     typed: dict[str, Any] = {
         name: form[name].replace("\r\n", "\n") for name in ("title", "description") if name in form
     }
@@ -85,8 +84,7 @@ def _typed(form: Mapping[str, str], currency: str) -> tuple[dict[str, Any], dict
     for name in AMOUNTS:
         try:
             if name in form:
-                amount = read_amount(form[name], currency, Decimal(0), most(currency))
-                typed[f"{name}_usd"] = amount
+                typed[f"{name}_usd"] = visit.amount(form[name])
         except AmountRefused as refused:
             wrong[name] = str(refused)
     price, low, high = (typed.get(f"{name}_usd") for name in AMOUNTS)
@@ -102,10 +100,9 @@ def _typed(form: Mapping[str, str], currency: str) -> tuple[dict[str, Any], dict
 
 def _made(visit: Visit, wanted: dict[str, Any]) -> str:
     """The id of the link of this press."""
-    db, price, currency = visit.service.db, None, visit.currency
-    if currency != "USD":
-        price = live_price(db, visit.service.prices, visit.merchant_id, visit.now, currency)
+    service, currency = visit.service, visit.currency
+    price = None if currency == "USD" else live_price(service.prices, visit.now, currency)
     with visit.once("lnk", links.ANY_BY_ID) as (id, is_made):
         if not is_made:
-            new_link(db, visit.now, visit.merchant_id, wanted | {"id": id}, price)
+            new_link(service.db, visit.now, visit.merchant_id, wanted | {"id": id}, price)
     return id

@@ -2,18 +2,15 @@
 
 import re
 from decimal import Decimal
-from typing import Any
 
 from flask import Response
 
-from btcpay.checkout.amounts import AmountRefused, read_amount, refuse_dust
+from btcpay.checkout.amounts import AmountRefused
 from btcpay.checkout.link_page import said
 from btcpay.invoices import create
-from btcpay.invoices.links import most
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, TooMuch
+from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, TooLittle, TooMuch
 from btcpay.web.pages.languages import gettext
-from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.queries import invoices
 
 # Hours that the price holds and the page may be paid, as the form offers them.
@@ -35,7 +32,7 @@ def make(visit: Visit) -> Response:
     form, wrong = visit.form, {}
     amount = Decimal(0)
     try:
-        amount = read_amount(form.get("amount", ""), visit.currency, amount, most(visit.currency))
+        amount = visit.amount(form.get("amount", ""))
     except AmountRefused as refused:
         wrong["amount"] = str(refused)
     if "email" in form and not E_MAIL.fullmatch(form["email"].strip()):
@@ -44,7 +41,7 @@ def make(visit: Visit) -> Response:
         return show_form(visit, 400, wrong=wrong)
     try:
         id = _made(visit, amount)
-    except (AmountRefused, TooMuch) as refused:
+    except (TooLittle, TooMuch) as refused:
         return show_form(visit, 400, wrong={"amount": said(refused)})
     except (InvalidRequest, CommandError) as refused:
         return show_form(visit, 400, said(refused))
@@ -56,7 +53,7 @@ def make(visit: Visit) -> Response:
 def _made(visit: Visit, amount: Decimal) -> str:
     """The id of the invoice of this press.
 
-    Raises PriceUnavailable, AmountRefused, InvalidRequest, CommandError.
+    Raises PriceUnavailable, InvalidRequest, CommandError.
     """
     service, form = visit.service, visit.form
     lasts = form.get("lasts", DAY)
@@ -69,23 +66,9 @@ def _made(visit: Visit, amount: Decimal) -> str:
         "customer_email": form["email"].strip() if "email" in form else None,
         "expires_in_hours": LIVES[lasts],
     }
-    order, price = priced(visit, wanted, form.get("reference"))
+    order = visit.order(wanted, reference=form.get("reference"))
+    quote = create.quote(service.db, service.prices, visit.now, order)
     with visit.once("inv", invoices.WHOLE) as (id, is_made):
         if not is_made:
-            network = service.settings.network
-            create.new_invoice(service.db, network, visit.now, order._replace(id=id), price)
+            create.new_invoice(service.db, service.settings.network, visit.now, quote, id)
     return id
-
-
-def priced(
-    visit: Visit, wanted: dict[str, Any], reference: str | None = None
-) -> tuple[create.Order, create.Price]:
-    """What a form asks for, in its currency, and the price of now, at which it can be sent.
-
-    Raises PriceUnavailable, AmountRefused, InvalidRequest, CommandError.
-    """
-    service, owner_id, currency = visit.service, visit.merchant_id, visit.currency
-    order = create.order_of(owner_id, load(NEW_PRICED_INVOICE, wanted), currency, reference)
-    price = create.live_price(service.db, service.prices, owner_id, visit.now, currency)
-    refuse_dust(service, owner_id, order.amount, most(currency), currency, price.in_currency)
-    return order, price

@@ -5,14 +5,11 @@ from decimal import Decimal
 
 from flask import Response
 
-from btcpay.checkout.amounts import read_amount
 from btcpay.checkout.bip21 import qr_svg
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_page import said
 from btcpay.checkout.snapshot import Notices, is_taken_back, snapshot_of
 from btcpay.invoices import create
-from btcpay.invoices.links import most
-from btcpay.merchant_pages.new_invoice import priced
 from btcpay.merchant_pages.sales import last_sales
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants import branding
@@ -32,7 +29,7 @@ CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, no
 def press(visit: Visit) -> Response:
     """Leads to the invoice of this press (303), or says what is wrong with it."""
     try:
-        id = _made(visit, *_asked_for(visit))
+        id = _made(visit, _asked_for(visit))
     except InvalidRequest as refused:
         return show_form(visit, 400, wrong=said(refused))
     except PriceUnavailable as error:
@@ -40,15 +37,15 @@ def press(visit: Visit) -> Response:
     return visit.to(f"/till/{id}")
 
 
-def _asked_for(visit: Visit) -> tuple[Decimal, Decimal]:
-    """The amount with its tip, and the tip. Raises AmountRefused."""
-    currency, form = visit.currency, visit.form
-    typed = form.get("suggested") or form.get("amount", "")
-    amount = read_amount(typed, currency, Decimal(0), most(currency))
+def _asked_for(visit: Visit) -> create.Order:
+    """The amount with its tip. Raises InvalidRequest."""
+    form = visit.form
+    amount = visit.amount(form.get("suggested") or form.get("amount", ""))
     offered = visit.session.tip_percents or ""
     percent = int(form["tip"]) if form.get("tip") in offered.split() else 0
-    tip = rounded(amount * percent / 100, currency)
-    return amount + tip, tip
+    tip = rounded(amount * percent / 100, visit.currency)
+    wanted = {"amount": amount + tip, "description": form.get("note")}
+    return visit.order(wanted | {"expires_in_hours": LIFE_HOURS}, tip=str(tip))
 
 
 def set_tips(visit: Visit) -> Response:
@@ -118,22 +115,17 @@ def show_form(
     )
 
 
-def _made(visit: Visit, amount: Decimal, tip: Decimal) -> str:
+def _made(visit: Visit, order: create.Order) -> str:
     """The id of the invoice of this press: the one that it has made, or a new one.
 
-    The price is asked for outside the transaction. What a press has made is not shown again once
-    money has come to it: a page that was gone back to is for the next guest. Raises
-    PriceUnavailable, AmountRefused.
+    What a press has made is not shown again once money has come to it: a page that was gone back to
+    is for the next guest. Raises PriceUnavailable, InvalidRequest.
     """
-    service, note = visit.service, visit.form.get("note")
-    wanted = {"amount": amount, "expires_in_hours": LIFE_HOURS, "description": note}
-    order, price = priced(visit, wanted)
-    order = order._replace(details={**order.details, "tip": str(tip)})
+    service = visit.service
+    quote = create.quote(service.db, service.prices, visit.now, order)
     with visit.once("inv", invoices.WHOLE) as (id, is_made):
         of_press = {"id": id, "merchant_id": visit.merchant_id}
         if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, now=to_ms(visit.now), **of_press):
             return id
-        if not is_made:
-            order = order._replace(id=id)
-        network = service.settings.network
-        return create.new_invoice(service.db, network, visit.now, order, price)["id"]
+        network, new_id = service.settings.network, None if is_made else id
+        return create.new_invoice(service.db, network, visit.now, quote, new_id)["id"]

@@ -1,7 +1,7 @@
 """One request of a merchant who is logged in, as a view gets it."""
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,10 @@ from zoneinfo import ZoneInfo
 
 from flask import Response, request
 
+from btcpay.checkout.amounts import read_amount
 from btcpay.checkout.cookie import new_form
+from btcpay.invoices.create import Order, order_of
+from btcpay.invoices.links import most
 from btcpay.merchants.sessions import Session
 from btcpay.values.currencies import CODES, asked_of
 from btcpay.values.errors import InvalidRequest, NotFound
@@ -23,6 +26,7 @@ from btcpay.web.body import read_body
 from btcpay.web.pages import languages
 from btcpay.web.pages.render import Pages, to_root
 from btcpay.web.service import Service
+from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.database import Query, Row
 from storage.queries import merchants
 
@@ -74,6 +78,15 @@ class Visit:
         if named not in CODES:
             raise InvalidRequest("the form names no currency")
         return named
+
+    def amount(self, text: str) -> Decimal:
+        """An amount that was typed, in the form's currency. Raises AmountRefused."""
+        return read_amount(text, self.currency, Decimal(0), most(self.currency))
+
+    def order(self, wanted: Mapping[str, Any], **more: str | None) -> Order:
+        """An order in the form's currency. Raises InvalidRequest, CommandError."""
+        details = load(NEW_PRICED_INVOICE, wanted) | more
+        return order_of(self.merchant_id, details, self.currency, most(self.currency))
 
     @property
     def query(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Every error that the service raises on purpose."""
 
 import re
+from decimal import Decimal
 from typing import ClassVar
 
 
@@ -24,6 +25,14 @@ class InvalidRequest(ApiError):
 
 class TooMuch(InvalidRequest):
     """An amount that is worth more than may be asked for."""
+
+
+class TooLittle(InvalidRequest):
+    """An amount that no wallet can send; `least` of the currency is the least that one can."""
+
+    def __init__(self, least: Decimal, currency: str) -> None:
+        super().__init__(f"wallets cannot send less than {least} {currency}")
+        self.least, self.currency = least, currency
 
 
 class Unauthorized(ApiError):

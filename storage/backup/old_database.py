@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
 def look_into(place: sqlite3.Connection) -> Place:
     network = next((row[0] for row in _rows(place, NETWORK)), None)
-    version = next((row[0] for row in _rows(place, "SELECT version FROM schema_version")), None)
+    version = next((row[0] for row in _rows(place, "SELECT number FROM schema_step")), None)
     rows = _rows(place, "SELECT account_key, next_index, name FROM merchant")
     return Place(
         network, version, {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows}

@@ -23,7 +23,7 @@ BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for a
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
 MOST_NAMED = 5
 NETWORK = f"SELECT value FROM meta WHERE name = '{Key.NETWORK.value}'"  # noqa: S608 - our own name
-_OURS = {"meta", "merchant", "invoice", "output", "schema_version"}
+_OURS = {"meta", "merchant", "invoice", "output", "schema_step"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def inspect(path: Path, name: Path) -> Contents:
         with closing(read_only(path)) as db:
             found = objects_in(db)
             if not {row[1] for row in found} >= _OURS:
-                raise CommandError(f"{name} is not a database of btcpay 0.3.0 or later")
+                raise CommandError(f"{name} is not a database of this program")
             if strange := planted(found):
                 raise CommandError(
                     f"{name} holds what no version of this program makes, and may run code here:"
@@ -100,7 +100,7 @@ def inspect(path: Path, name: Path) -> Contents:
                 )
             faults = [row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
             faults += [f"a row of {row[0]}" for row in db.execute("PRAGMA foreign_key_check")]
-            (version,) = db.execute("SELECT max(version) FROM schema_version").fetchone()
+            (version,) = db.execute("SELECT max(number) FROM schema_step").fetchone()
             network = db.execute(NETWORK).fetchone()
     except sqlite3.Error as error:
         raise CommandError(f"{name} is damaged: {error}") from None

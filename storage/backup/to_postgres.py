@@ -40,7 +40,7 @@ def carry_over(source: Path, db: Database) -> None:
     """
     try:
         with closing(read_only(source)) as old, db.write():
-            known = set(db.connection.get_tables()) - {"schema_version"}
+            known = set(db.connection.get_tables()) - {"schema_step"}
             tables = [name for (name,) in old.execute(_TABLES) if name in known]
             # Nobody else reads half of it, or adds a merchant meanwhile.
             db.connection.execute_sql(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")

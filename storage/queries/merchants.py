@@ -34,9 +34,6 @@ FORWARD = Merchant.update(slots(Merchant.next_index)).where(
     (Merchant.id == slot("id")) & (Merchant.next_index < slot("next_index"))
 )
 
-SET_ACCOUNT = Merchant.update(slots(Merchant.descriptor, Merchant.account_key)).where(
-    Merchant.id == slot("id")
-)
 SET_CURRENCY = Merchant.update(slots(Merchant.currency)).where(Merchant.id == slot("id"))
 SET_TIMEZONE = Merchant.update(slots(Merchant.timezone)).where(Merchant.id == slot("id"))
 SET_TIPS = Merchant.update(slots(Merchant.tip_percents)).where(Merchant.id == slot("id"))

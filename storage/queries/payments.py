@@ -33,8 +33,6 @@ OUTPUTS = (
     .where(Output.invoice_id == slot("invoice_id"))
     .order_by(Output.first_seen_at, Output.txid, Output.vout)
 )
-# The invoices to whose addresses anything was ever seen.
-PAID_TO = Output.select(Output.invoice_id).distinct()
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
 KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))

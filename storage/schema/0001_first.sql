@@ -9,8 +9,9 @@
 -- replaced for SQLite, whose tables are STRICT: they refuse a number of another type as well.
 -- Comments may change at any time; a statement, once released, only by a next file.
 
-CREATE TABLE schema_version (
-    version BIGINT NOT NULL
+-- How many files of this folder were run: the version of the database.
+CREATE TABLE schema_step (
+    number BIGINT NOT NULL
 );
 
 -- One row for each fact about the database itself: its network, the last complete check.
@@ -31,26 +32,31 @@ CREATE TABLE tally (
 
 -- Merchants
 
--- `account_key` is chain code and public key in hex: the same wallet under another SLIP-132 prefix
--- must not serve two merchants, or they would be given the same addresses.
+-- `descriptor` (BIP380) is all that addresses come from: public keys, and a range below them.
+-- `account_key` is a hash of the keys whose children the addresses are: the same wallet in another
+-- spelling must not serve two merchants, or they would be given the same addresses.
 -- `next_index` only grows: an address is handed out once. 20 addresses (BIP44) is the gap that
--- wallets come with, until the operator says otherwise.
+-- wallets come with, until the operator says otherwise. The days of `merchant_day` are those of
+-- `timezone`, a name of the IANA time zone database. `tip_percents`: what the till offers as a tip,
+-- whole numbers with a space between; null while it asks for none.
 CREATE TABLE merchant (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    script_type TEXT NOT NULL CHECK (script_type IN ('p2wpkh', 'p2sh-p2wpkh', 'p2pkh')),
-    xpub TEXT NOT NULL,
+    descriptor TEXT NOT NULL
+        CHECK (substr(descriptor, 1, 3) IN ('pkh', 'wpk', 'tr(', 'wsh', 'sh(')),
     account_key TEXT NOT NULL UNIQUE,
     next_index BIGINT NOT NULL DEFAULT 0 CHECK (next_index BETWEEN 0 AND 2147483648),
     created_at BIGINT NOT NULL,
     wallet_gap_limit BIGINT NOT NULL DEFAULT 20 CHECK (wallet_gap_limit BETWEEN 1 AND 1000000),
-    currency TEXT CHECK (length(currency) = 3)
+    currency TEXT NOT NULL DEFAULT 'USD' CHECK (length(currency) = 3),
+    timezone TEXT NOT NULL DEFAULT 'UTC',
+    tip_percents TEXT
 );
 
 -- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served
 -- as that alone; its hash is its address, so that browsers may keep it for ever. The ways back to
 -- the shop are web addresses and nothing else, since a page must not show a link that runs code;
--- `{invoice}` in them stands for the id.
+-- `{invoice}` in them stands for the id. `contact` is a line that says how to reach the merchant.
 CREATE TABLE brand (
     merchant_id BIGINT PRIMARY KEY REFERENCES merchant (id),
     name TEXT,
@@ -58,6 +64,7 @@ CREATE TABLE brand (
     logo BYTEA,
     logo_type TEXT CHECK (logo_type IN ('image/png', 'image/jpeg', 'image/webp')),
     logo_sha256 TEXT,
+    contact TEXT,
     return_paid TEXT
         CHECK (substr(return_paid, 1, 7) = 'http://' OR substr(return_paid, 1, 8) = 'https://'),
     return_unpaid TEXT
@@ -67,8 +74,20 @@ CREATE TABLE brand (
 );
 CREATE INDEX brand_logo ON brand (logo_sha256) WHERE logo_sha256 IS NOT NULL;
 
+-- A shop whose plug-in speaks Greenfield: its address is scheme, host and port, and all that it may
+-- name lies within. Its orders stay when its keys are issued anew.
+CREATE TABLE store (
+    id TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    shop_url TEXT NOT NULL
+        CHECK (substr(shop_url, 1, 7) = 'http://' OR substr(shop_url, 1, 8) = 'https://'),
+    created_at BIGINT NOT NULL,
+    UNIQUE (merchant_id, shop_url)
+);
+
 -- The secret itself is never stored. `revoked_at` is final, whatever the clock does later;
--- `expires_at` is the end of a rotated key's grace.
+-- `expires_at` is the end of a rotated key's grace. A plug-in's key belongs to its store, and has
+-- the `permissions` that this plug-in looks for, with a space between.
 CREATE TABLE api_key (
     id TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
@@ -79,8 +98,13 @@ CREATE TABLE api_key (
     created_at BIGINT NOT NULL,
     last_used_at BIGINT,
     expires_at BIGINT,
-    revoked_at BIGINT
+    revoked_at BIGINT,
+    store_id TEXT REFERENCES store (id),
+    permissions TEXT,
+    CHECK ((store_id IS NULL) = (permissions IS NULL)),
+    CHECK (store_id IS NULL OR scope = 'write')
 );
+CREATE INDEX api_key_of_merchant ON api_key (merchant_id, created_at);
 
 -- A login link is deleted when it is used, a session when it ends: neither can come back.
 CREATE TABLE merchant_login (
@@ -121,7 +145,9 @@ CREATE INDEX idempotency_key_resource ON idempotency_key (resource_id)
 
 -- What is sold
 
--- `suggested`: decimal texts in USD with a space between, in the order in which they are shown.
+-- Amounts are in `currency`; `..._usd` is what each was worth in dollars when the link was made,
+-- which the interface shows. `suggested`: decimal texts in `currency` with a space between, in the
+-- order in which they are shown.
 CREATE TABLE payment_link (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -130,13 +156,20 @@ CREATE TABLE payment_link (
     title TEXT,
     description TEXT,
     amount_mode TEXT NOT NULL CHECK (amount_mode IN ('fixed', 'flexible')),
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
+    amount TEXT,
+    min_amount TEXT,
+    max_amount TEXT,
     amount_usd TEXT,
     min_amount_usd TEXT,
     max_amount_usd TEXT,
     created_at BIGINT NOT NULL,
     suggested TEXT CHECK (suggested IS NULL OR amount_mode = 'flexible'),
-    CHECK ((amount_mode = 'fixed') = (amount_usd IS NOT NULL)),
-    CHECK (amount_mode = 'flexible' OR (min_amount_usd IS NULL AND max_amount_usd IS NULL))
+    CHECK ((amount_mode = 'fixed') = (amount IS NOT NULL)),
+    CHECK (amount_mode = 'flexible' OR (min_amount IS NULL AND max_amount IS NULL)),
+    CHECK ((amount IS NULL) = (amount_usd IS NULL)),
+    CHECK ((min_amount IS NULL) = (min_amount_usd IS NULL)),
+    CHECK ((max_amount IS NULL) = (max_amount_usd IS NULL))
 );
 CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 
@@ -147,7 +180,21 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- address that always fails waits longer.
 -- `gap_before`: so many addresses further than the last paid one before it, this one included; null
 -- while nothing has come to it. The largest is the gap limit that a wallet needs.
--- `price_in_currency`: of one bitcoin when the invoice was made, in the merchant's own currency.
+-- `received_sats`, of them `unconfirmed_sats`, and payments of `beside_sats` that settle nothing:
+-- what settlement says of its outputs, for pages that ask often. `newest_height`: the last block
+-- with money that counts; null while some waits, or none came.
+-- `covered_at`: when the whole sum was first seen, in a block or in none: goods may be gone since.
+-- `amount` is what it asks for, as it was typed, in `currency`; null: dollars, which the interface
+-- was asked for. Then `currency` is the merchant's, which its page shows beside them. `price` is
+-- that of one bitcoin in `currency` when the invoice was made, `price_usd` in dollars.
+-- `reference`: the number of the shop's order, unique for nothing. `return_url`: where its page
+-- leads back to, instead of the merchant's own way.
+-- `tip`: of an invoice that the till made, how much of `amount` is a tip; null for every other one.
+-- `confirmations` and `tolerance_percent` are what a shop has asked for: the stricter of these and
+-- the service's own hold. `store_id`: a plug-in's order. `order_id`: its number there.
+-- `shop_order`: the JSON of its amount and currency as they were sent, BTC and SATS too, and of
+-- what was asked of its page. `metadata`: the JSON that came with it, which may hold names and
+-- addresses.
 CREATE TABLE invoice (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -174,13 +221,31 @@ CREATE TABLE invoice (
     asked_since BIGINT,
     script TEXT NOT NULL UNIQUE,
     gap_before BIGINT CHECK (gap_before > 0),
-    currency TEXT CHECK (length(currency) = 3),
-    price_in_currency TEXT CHECK ((price_in_currency IS NULL) = (currency IS NULL)),
+    covered_at BIGINT,
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
+    amount TEXT,
+    price TEXT NOT NULL,
+    received_sats BIGINT NOT NULL DEFAULT 0,
+    unconfirmed_sats BIGINT NOT NULL DEFAULT 0 CHECK (unconfirmed_sats BETWEEN 0 AND received_sats),
+    beside_sats BIGINT NOT NULL DEFAULT 0 CHECK (beside_sats >= 0),
+    newest_height BIGINT,
+    reference TEXT CHECK (length(reference) BETWEEN 1 AND 200),
+    return_url TEXT
+        CHECK (substr(return_url, 1, 7) = 'http://' OR substr(return_url, 1, 8) = 'https://'),
+    tip TEXT,
+    confirmations BIGINT CHECK (confirmations BETWEEN 1 AND 6),
+    tolerance_percent TEXT,
+    store_id TEXT REFERENCES store (id),
+    order_id TEXT,
+    shop_order TEXT,
+    metadata TEXT,
+    archived_at BIGINT,
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_at IS NULL)),
     CHECK ((status = 'paid') = (paid_at IS NOT NULL)),
     CHECK ((status = 'paid') = (tx_hash IS NOT NULL)),
-    CHECK (status = 'paid' OR settled_reason IS NULL)
+    CHECK (status = 'paid' OR settled_reason IS NULL),
+    CHECK ((store_id IS NULL) = (shop_order IS NULL))
 );
 CREATE INDEX invoice_newest ON invoice (merchant_id, created_at, seq);
 CREATE INDEX invoice_newest_by_status ON invoice (merchant_id, status, created_at, seq);
@@ -190,9 +255,16 @@ CREATE INDEX invoice_of_link ON invoice (payment_link_id, status)
     WHERE payment_link_id IS NOT NULL;
 CREATE INDEX invoice_of_link_newest ON invoice (payment_link_id, created_at, seq)
     WHERE payment_link_id IS NOT NULL;
--- Whose e-mail address is to be erased: empty where none are given, or all are erased.
-CREATE INDEX invoice_email ON invoice (finished_at)
-    WHERE customer_email IS NOT NULL AND finished_at IS NOT NULL;
+-- The last sales of the till.
+CREATE INDEX invoice_of_till ON invoice (merchant_id, created_at, seq) WHERE tip IS NOT NULL;
+-- A search for an order's number: the newest of that number.
+CREATE INDEX invoice_reference ON invoice (merchant_id, reference, created_at, seq)
+    WHERE reference IS NOT NULL;
+CREATE INDEX invoice_of_store ON invoice (store_id, created_at, seq) WHERE store_id IS NOT NULL;
+CREATE INDEX invoice_order ON invoice (store_id, order_id) WHERE order_id IS NOT NULL;
+-- Who said what is to be erased: empty where nothing is given, or all is erased.
+CREATE INDEX invoice_personal ON invoice (finished_at)
+    WHERE (customer_email IS NOT NULL OR metadata IS NOT NULL) AND finished_at IS NOT NULL;
 CREATE INDEX invoice_paid_index ON invoice (merchant_id, address_index)
     WHERE gap_before IS NOT NULL;
 CREATE INDEX invoice_gap ON invoice (merchant_id, gap_before) WHERE gap_before IS NOT NULL;
@@ -213,38 +285,44 @@ CREATE TABLE event (
 CREATE INDEX event_of_invoice ON event (invoice_id, seq);
 
 -- Invoices that need a human. The reason is decided by btcpay/settlement/attention.py, in the
--- transaction of what happened.
+-- transaction of what happened. `stake_minor`: what hangs on the decision, in the smallest units of
+-- the invoice's currency at its price.
 CREATE TABLE attention (
     invoice_id TEXT PRIMARY KEY REFERENCES invoice (id),
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     reason TEXT NOT NULL CHECK (reason IN ('reorganised', 'paid_late', 'short', 'too_much',
-                                           'after_cancellation', 'dust_missing')),
-    since_at BIGINT NOT NULL
+                                           'after_cancellation', 'dust_missing', 'vanished')),
+    since_at BIGINT NOT NULL,
+    stake_minor BIGINT NOT NULL CHECK (stake_minor >= 0)
 );
 CREATE INDEX attention_reason ON attention (reason);
 CREATE INDEX attention_since ON attention (since_at, invoice_id);
-CREATE INDEX attention_of_merchant ON attention (merchant_id, since_at, invoice_id);
+CREATE INDEX attention_of_merchant ON attention (merchant_id, stake_minor DESC, invoice_id);
 
 
 -- What was seen
 
 -- The best chain, linked from the first header that was kept. `read_at` is when its block was read,
--- null while it is to be read. `spends` is kept of a block that was read before an earlier one: what
--- it spends may be found later.
+-- null while it is to be read. `spends` is kept of a block that was read before an earlier one:
+-- what it spends may be found later. `not_before`: nobody could show the block, and until then it
+-- is passed over.
 CREATE TABLE block (
     height BIGINT PRIMARY KEY CHECK (height >= 0),
     hash TEXT NOT NULL UNIQUE,
     header BYTEA NOT NULL,
     mined_at BIGINT NOT NULL,
     read_at BIGINT,
-    spends BYTEA
+    spends BYTEA,
+    not_before BIGINT
 );
 CREATE INDEX block_unread ON block (height) WHERE read_at IS NULL;
 CREATE INDEX block_spends ON block (height) WHERE spends IS NOT NULL;
 
 -- What one transaction confirmed to the address of one invoice. `address_invoice_id` is the invoice
 -- that the address belongs to; `invoice_id` the one it settled, null while the sum is not reached
--- and for what came late or beyond. `amount_at_receipt` is its value then, in `currency`.
+-- and for what came late or beyond. `currency` is what the merchant counted in when it was
+-- received, `value_at_receipt` its value then, with all decimals of that currency: null, as
+-- `amount_usd_at_receipt`, when no price was known.
 CREATE TABLE payment (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -255,8 +333,8 @@ CREATE TABLE payment (
     amount_usd_at_receipt TEXT,
     tx_hash TEXT NOT NULL,
     created_at BIGINT NOT NULL,
-    currency TEXT CHECK (length(currency) = 3),
-    amount_at_receipt TEXT CHECK ((amount_at_receipt IS NULL) = (currency IS NULL)),
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
+    value_at_receipt TEXT,
     UNIQUE (address_invoice_id, tx_hash),
     CHECK (invoice_id IS NULL OR invoice_id = address_invoice_id)
 );
@@ -342,16 +420,19 @@ CREATE TABLE balance (
 );
 
 -- What a merchant received on a day, so that a sum of days does not read its payments. `day` counts
--- days of UTC since 1970. Changed in the transaction that makes a payment or takes it back. Dollars
--- are those at receipt, in whole cents; `unpriced` are payments for which no price was known then.
+-- days of the merchant's time zone since 1970-01-01. Changed in the transaction that makes a
+-- payment or takes it back, and counted again in the one that changes the zone. `value_minor` is
+-- the value at receipt, in the smallest units of the currency that the merchant counted in then;
+-- `unpriced` are payments for which no price was known.
 CREATE TABLE merchant_day (
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
     day BIGINT NOT NULL,
     payments BIGINT NOT NULL CHECK (payments >= 0),
     unpriced BIGINT NOT NULL CHECK (unpriced BETWEEN 0 AND payments),
     received_sats BIGINT NOT NULL CHECK (received_sats >= payments),
-    usd_cents BIGINT NOT NULL CHECK (usd_cents >= 0),
-    PRIMARY KEY (merchant_id, day)
+    value_minor BIGINT NOT NULL CHECK (value_minor >= 0),
+    PRIMARY KEY (merchant_id, day, currency)
 );
 
 -- `root` is host, port and path: what else a URL holds may be secret. `rests_until_at` is when an
@@ -368,6 +449,15 @@ CREATE TABLE explorer_use (
     minute_at BIGINT NOT NULL,
     calls BIGINT NOT NULL CHECK (calls >= 0),
     PRIMARY KEY (root, minute_at)
+);
+
+-- Nodes of the network, each at host:port: when one last answered as it should and the height that
+-- it showed then, and until when it is not asked.
+CREATE TABLE peer (
+    place TEXT PRIMARY KEY,
+    good_at BIGINT,
+    height BIGINT,
+    left_until BIGINT
 );
 
 
@@ -392,39 +482,48 @@ CREATE TABLE public_event (
 CREATE UNIQUE INDEX public_event_number ON public_event (number) WHERE number IS NOT NULL;
 CREATE INDEX public_event_new ON public_event (seq) WHERE number IS NULL;
 
--- Who is notified. `url` is sent a signed POST, `command` is a program; mail goes where
--- `merchant_mail` says, a receipt to its invoice's address. The secret is kept as it is: it must be
--- read to sign. After a rotation the old one signs too, until `old_until_at`. `kinds`: a JSON list,
--- null for all. `failing_since` is the first failure after the last success, `failed_at` the last.
+-- Who is notified. `url` is sent a signed POST, by a shop's plug-in in the words of Greenfield;
+-- `command` is a program; mail goes where `merchant_mail` says, a receipt to its invoice's address.
+-- The secret is kept as it is: it must be read to sign. After a rotation the old one signs too,
+-- until `old_until_at`. `kinds`: a JSON list, null for all. `store_id`: the shop's, which is sent
+-- its own orders alone. `failing_since` is the first failure after the last success, `failed_at`
+-- the last.
 CREATE TABLE receiver (
     id TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
-    transport TEXT NOT NULL CHECK (transport IN ('webhook', 'command', 'mail', 'receipt')),
+    transport TEXT NOT NULL
+        CHECK (transport IN ('webhook', 'greenfield', 'command', 'mail', 'receipt')),
     url TEXT,
     command TEXT,
     kinds TEXT,
     secret TEXT,
     old_secret TEXT,
     old_until_at BIGINT,
+    store_id TEXT REFERENCES store (id),
     created_at BIGINT NOT NULL,
     failing_since BIGINT,
     failed_at BIGINT,
     disabled_at BIGINT,
     disabled_reason TEXT,
-    CHECK ((transport = 'webhook') = (url IS NOT NULL)),
+    CHECK ((transport IN ('webhook', 'greenfield')) = (url IS NOT NULL)),
     CHECK ((transport = 'command') = (command IS NOT NULL)),
     CHECK ((url IS NULL) = (secret IS NULL)),
+    CHECK ((transport = 'greenfield') = (store_id IS NOT NULL)),
     CHECK ((old_secret IS NULL) = (old_until_at IS NULL)),
     CHECK ((failing_since IS NULL) = (failed_at IS NULL)),
     CHECK ((disabled_at IS NULL) = (disabled_reason IS NULL))
 );
 CREATE INDEX receiver_of_merchant ON receiver (merchant_id);
+-- A plug-in registers its URL anew at each save: that replaces what was there.
+CREATE UNIQUE INDEX receiver_of_store ON receiver (store_id, url) WHERE store_id IS NOT NULL;
 
 -- The outbox: one row a receiver and what it is about, which is an event's id, of a receipt the
 -- invoice's (whatever a reorganisation does to it, a customer is sent one), or a day on which
 -- payments were not found. It waits for `next_at`; without it, it is delivered or given up.
 -- `first_at`: the first attempt, from which the times of the others follow. `status`: the HTTP
 -- status, how the command ended, or the mail server's refusal; null when there was no answer.
+-- `line`: the invoice, where a receiver is sent its events one at a time and in order; one that is
+-- being sent is held until `held_until`, so that no other process sends it too.
 CREATE TABLE delivery (
     receiver_id TEXT NOT NULL REFERENCES receiver (id) ON DELETE CASCADE,
     about TEXT NOT NULL,
@@ -437,6 +536,8 @@ CREATE TABLE delivery (
     delivered_at BIGINT,
     status BIGINT,
     answer TEXT,
+    line TEXT,
+    held_until BIGINT,
     PRIMARY KEY (receiver_id, about),
     CHECK (next_at IS NULL OR delivered_at IS NULL)
 );
@@ -444,6 +545,8 @@ CREATE INDEX delivery_of_event ON delivery (event_seq);
 CREATE INDEX delivery_of_receiver ON delivery (receiver_id, event_seq);
 CREATE INDEX delivery_due ON delivery (receiver_id, next_at, event_seq)
     WHERE next_at IS NOT NULL;
+CREATE INDEX delivery_line ON delivery (receiver_id, line, event_seq, about)
+    WHERE line IS NOT NULL;
 CREATE INDEX delivery_without_event ON delivery (created_at) WHERE event_seq IS NULL;
 
 -- `receipts`: whether customers get one, at the address of their invoice; it is stored there alone.

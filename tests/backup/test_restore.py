@@ -123,14 +123,14 @@ REFUSED = {
     "no database at all": (lambda path: path.write_bytes(b"hello" * 1000), "or not a database"),
     "of another program": (
         lambda path: (path.unlink(), change(path, "CREATE TABLE note (text TEXT)")),
-        "not a database of btcpay",
+        "not a database of this program",
     ),
-    "empty": (lambda path: path.write_bytes(b""), "not a database of btcpay"),
+    "empty": (lambda path: path.write_bytes(b""), "not a database of this program"),
     "damaged": (spoil, "damaged"),
     "cut short": (lambda path: os.truncate(path, path.stat().st_size // 2), "damaged"),
     "of another network": (lambda path: change(path, OTHER_NETWORK), "belongs to signet"),
     "of a newer program": (
-        lambda path: change(path, "UPDATE schema_version SET version = 9999"),
+        lambda path: change(path, "UPDATE schema_step SET number = 9999"),
         "newer",
     ),
 }

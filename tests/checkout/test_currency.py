@@ -13,7 +13,7 @@ from fake_esplora import Terminal
 from merchant_browser import ON, MerchantBrowser
 from payer import Page, made, press
 
-from btcpay.invoices.create import Price, live_price, quote
+from btcpay.invoices.create import Order, Price, live_price, quote_at
 from btcpay.values.currencies import CODES, places_of
 
 EURO = "\u20ac23.00"
@@ -32,7 +32,7 @@ def test_the_satoshis_are_those_of_the_price_in_the_currency_rounded_up():
         units = min(10 ** chance.randint(1, 7), int(most * 10**places))
         amount = Decimal(chance.randint(1, units)).scaleb(-places)
         btc = Fraction(amount) / Fraction(price.in_currency)
-        sats, worth_usd = quote(amount, code, price)
+        *_, sats, worth_usd = quote_at(price, Order(1, amount, None, {}, code))
         assert worth_usd >= Decimal("0.01"), (amount, price)
         assert sats == ceil(btc * 10**8), (amount, price)
         exact = btc * Fraction(price_usd)
@@ -253,7 +253,7 @@ def test_an_invoice_is_made_at_a_price_of_now_not_at_the_one_before(euros, ticke
     for step in range(10):
         ticker.price(f"{60_000 + step}.00", eur=f"{60_000 + step}.00")
         moved_s[0] += 60  # no longer fresh, and not too old
-        price = live_price(euros.service.db, euros.service.prices, 1, euros.clock(), currency)
+        price = live_price(euros.service.prices, euros.clock(), currency)
         assert price == (60_000 + step, currency, 60_000 + step)
 
 

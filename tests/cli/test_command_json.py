@@ -44,7 +44,7 @@ def trips(till, folder):
     words["key issue"] += ["shop", "--scope", "read"]
     words["key rotate"] += [key_id]
     words["invoice create"] += ["shop", "--usd", "12.5"]
-    words["link create"] += ["shop", "--usd", "12.5"]
+    words["link create"] += ["shop", "--amount", "12.5"]
     flexible = "SELECT id FROM payment_link WHERE amount_mode = 'flexible'"
     words["link suggest"] += [till.shop.sql(flexible).fetchone()[0], "5,7.50"]
     words["invoice show"] += [invoice_id]

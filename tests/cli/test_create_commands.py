@@ -43,9 +43,9 @@ def test_an_invoice_is_the_one_that_the_operation_makes(case, btcpay, till):
 
 LINKS = {
     "nothing said": ("", {}),
-    "a price": ("--usd 12.5 --title Mug", {"amount_usd": 12.5, "title": "Mug"}),
+    "a price": ("--amount 12.5 --title Mug", {"amount_usd": 12.5, "title": "Mug"}),
     "bounds": (
-        "--min-usd 1 --max-usd 9.99 --description Tips",
+        "--min 1 --max 9.99 --description Tips",
         {"min_amount_usd": 1, "max_amount_usd": 9.99, "description": "Tips"},
     ),
 }
@@ -80,12 +80,12 @@ REFUSED = {
     ),
     "no amount": ("invoice create shop", "say --usd or --amount"),
     "a price and a bound": (
-        "link create shop --usd 5 --min-usd 1",
-        "--usd makes the price fixed: leave it or --min-usd out",
+        "link create shop --amount 5 --min 1",
+        "--amount makes the price fixed: leave it or --min out",
     ),
     "bounds the wrong way round": (
-        "link create shop --min-usd 2 --max-usd 1",
-        "--min-usd must not exceed --max-usd",
+        "link create shop --min 2 --max 1",
+        "--min must not exceed --max",
     ),
     "two ways to choose payments": (
         "payment list --invoice inv_x --merchant shop",
@@ -148,7 +148,7 @@ def test_payments_are_listed_by_what_they_settled_and_where_they_came(btcpay, ti
 
 
 def test_a_link_suggests_amounts_until_they_are_taken_off(btcpay, till):
-    said, _ = btcpay.run("link", "create", "shop", "--min-usd", "1", "--suggest", "5, 10,19.90")
+    said, _ = btcpay.run("link", "create", "shop", "--min", "1", "--suggest", "5, 10,19.90")
     id = said.split()[0]
     path = f"/link/{id}"
     assert ">19.90<" in till.shop.client.get(path).text
@@ -162,7 +162,7 @@ def test_a_link_suggests_amounts_until_they_are_taken_off(btcpay, till):
 def test_what_cannot_be_suggested_is_refused(btcpay, till):
     before = counters(till)
     for words, message in (
-        ("link create shop --usd 5 --suggest 5", "fixed price"),
+        ("link create shop --amount 5 --suggest 5", "fixed price"),
         ("link suggest lnk_none 5", "there is no payment link 'lnk_none'"),
     ):
         assert message in btcpay.run(*words.split(), status=1)[1], words

@@ -64,7 +64,7 @@ def test_a_shop_is_ready_once_a_check_was_complete(till):
 
 
 def test_another_version_of_the_database_is_not_ready(checked):
-    checked.sql("UPDATE schema_version SET version = 9999")
+    checked.sql("UPDATE schema_step SET number = 9999")
     response = ready(checked)
     assert response.status_code == 503
     assert response.json["database"]["version"] == 9999
@@ -118,7 +118,7 @@ def test_a_trial_leaves_nothing_behind(checked):
 
 def test_alive_needs_no_database(checked):
     checked.sql("ALTER TABLE meta RENAME TO gone")
-    checked.sql("ALTER TABLE schema_version RENAME TO lost")
+    checked.sql("ALTER TABLE schema_step RENAME TO lost")
     response = checked.client.get("/healthz")
     assert (response.status_code, response.json) == (200, {"ok": True})
 

@@ -54,13 +54,12 @@ REFUSED = {
 
 def order(shop, reference, merchant_id=None):
     """An invoice of 5 USD with the number of an order."""
-    db, service = shop.service.db, shop.service
+    service, db, now = shop.service, shop.service.db, shop.clock()
     merchant_id = merchant_id or shop.merchant_id
-    wanted = {"amount_usd": Decimal(5), "description": "Tea"}
-    of = create.order_of(merchant_id, wanted, None, reference)
-    price = create.live_price(db, service.prices, merchant_id, shop.clock())
+    wanted = {"amount_usd": Decimal(5), "description": "Tea", "reference": reference}
+    quote = create.quote(db, service.prices, now, create.order_of(merchant_id, wanted))
     with db.write():
-        return create.new_invoice(db, service.settings.network, shop.clock(), of, price)
+        return create.new_invoice(db, service.settings.network, now, quote)
 
 
 def test_what_is_no_line_of_print_is_refused(shop):

@@ -34,7 +34,6 @@ WHOLE = {
     "invoices.KEEP_PROVEN": "likewise",
     "blocks.READ_SINCE_AGAIN": "is run by a restore, once",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
-    "payments.PAID_TO": "is run by an upgrade, once",
     "links.CURRENCIES": "is asked by the doctor alone",
     "idempotency.FREE": "is run by a restore, once",
     "events.OF_ID": "is asked by hand, of the thirty days that events are kept",

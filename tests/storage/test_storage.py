@@ -240,7 +240,7 @@ def test_packed_rows_hold_the_same_values(full):
 
 
 def test_every_table_has_a_model(db):
-    tables = set(db.connection.get_tables()) - {"schema_version", "sqlite_sequence"}
+    tables = set(db.connection.get_tables()) - {"schema_step", "sqlite_sequence"}
     assert tables == {model._meta.table_name for model in MODELS}
 
 
@@ -271,16 +271,12 @@ def test_the_file_is_its_owners_alone(url):
 
 
 VERSIONS = {
-    "of 0.2": (
-        "ALTER TABLE schema_version RENAME TO schema_migration",
-        "before 0.3.0, from which there is no upgrade",
+    "of another make": (
+        "ALTER TABLE schema_step RENAME TO schema_version",
+        "is not a database of this program: let BTCPAY_DATABASE_URL name a new one",
     ),
-    "of a checkout from before 0.3.0": (
-        "UPDATE schema_version SET version = 1",
-        "before 0.3.0, from which there is no upgrade",
-    ),
-    "of no version": ("DELETE FROM schema_version", "of another program"),
-    "a newer one": ("UPDATE schema_version SET version = 9999", "install the newer program"),
+    "of no version": ("DELETE FROM schema_step", "is not a database of this program"),
+    "a newer one": ("UPDATE schema_step SET number = 9999", "install the newer program"),
 }
 
 

@@ -67,7 +67,7 @@ def rows_of(url: str) -> dict[str, Any]:
     """Every row, in an order of its own; without the versions, which each database notes itself."""
     with raw(url) as connection:
         found = tables(connection)
-    del found["schema_version"]
+    del found["schema_step"]
     return {name: sorted(map(repr, rows)) for name, rows in found.items()}
 
 

@@ -19,7 +19,7 @@ from merchant_browser import log_in
 from PIL import Image, ImageChops
 from playground import Playground, scene_of, start_playground
 
-from btcpay.invoices.create import live_price, new_invoice, order_of
+from btcpay.invoices.create import new_invoice, order_of, quote
 from btcpay.merchants.merchants import set_brand, set_currency, set_timezone
 from schemas.requests import NEW_PRICED_INVOICE, load
 
@@ -116,13 +116,13 @@ DAYS = 45
 
 def sell(hosted: Hosted, amount: str, what: str) -> dict[str, str]:
     """An invoice in euros, as the till makes it."""
-    service, owner_id, now = hosted.shop.service, hosted.shop.merchant_id, hosted.clock()
+    service, now = hosted.shop.service, hosted.clock()
     wanted = {"amount": Decimal(amount), "description": what, "expires_in_hours": Decimal(1)}
-    order = order_of(owner_id, load(NEW_PRICED_INVOICE, wanted), "EUR")
-    order = order._replace(details={**order.details, "tip": "0"})
-    price = live_price(service.db, service.prices, owner_id, now, "EUR")
+    details = load(NEW_PRICED_INVOICE, wanted) | {"tip": "0"}
+    order = order_of(hosted.shop.merchant_id, details, "EUR")
+    quoted = quote(service.db, service.prices, now, order)
     with service.db.write():
-        return new_invoice(service.db, service.settings.network, now, order, price)
+        return new_invoice(service.db, service.settings.network, now, quoted)
 
 
 def live_through(hosted: Hosted) -> None:

@@ -17,10 +17,10 @@ from btcpay.cli.sandbox.children import Children
 from btcpay.cli.sandbox.demo import Demo, add_webhook, login_url, write_key
 from btcpay.cli.sandbox.once import run_once, thrown_away
 from btcpay.cli.sandbox.place import Place, command_line
-from btcpay.invoices.upgrade import upgrade
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage.database import Database
+from storage.migrate import migrate
 from storage.queries import meta
 
 PORT, STATE = 8001, Path("var/sandbox")
@@ -60,7 +60,7 @@ def sandbox(
         shell = Shell(place.settings)
     place.require_fit()
     place.prepare_folders()
-    upgrade(place.settings, place.settings.database_url, utc_now())
+    migrate(place.settings.database_url, place.settings.network.name)
     stop = Stop(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with _started(place, shell.db, stop) as (demo, children):
         if stop.wait():

@@ -9,9 +9,9 @@ from peewee import Select
 from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.lists.search import MOST_CHARACTERS, Names, search
 from btcpay.merchant_pages.visit import Visit
+from schemas.requests import STATUSES
 from storage.queries.lists import merchant_lists as queries
 
-STATUSES = ("open", "paid", "expired", "canceled")
 LOOSE = "loose"
 
 

@@ -119,8 +119,8 @@ def test_a_file_that_is_no_database_is_red_and_the_rest_is_still_looked_into(cas
 @pytest.mark.parametrize(
     ("change", "sentence", "remedy"),
     [
-        ("DELETE FROM schema_version", "of another program", "run `btcpay migrate`"),
-        ("UPDATE schema_version SET version = 9999", "newer than this", "newer program"),
+        ("DELETE FROM schema_step", "not a database of this program", "run `btcpay migrate`"),
+        ("UPDATE schema_step SET number = 9999", "newer than this", "newer program"),
         (
             "UPDATE meta SET value = 'signet' WHERE name = 'network'",
             "belongs to signet",
