@@ -13,10 +13,10 @@ from urllib.parse import quote
 import orjson
 from marshmallow import Schema, ValidationError, fields, validate
 
+from btcpay.greenfield.meanings import OURS
+from btcpay.greenfield.shops import own_url
 from btcpay.invoices.create import BTC, Order
 from btcpay.merchants.branding import INVOICE, MAX_CHARACTERS
-from btcpay.merchants.shops import own_url
-from btcpay.notify.greenfield import OURS
 from btcpay.values.currencies import checked_currency, rounded, unit_of
 from btcpay.values.errors import CommandError, TooMuch
 from btcpay.values.money import MAX_MONEY_BTC, MAX_MONEY_SATS, SATS_PER_BTC

@@ -7,17 +7,17 @@ from flask import request
 from marshmallow import ValidationError
 from orjson import Fragment
 
-from btcpay.greenfield import asked
+from btcpay.greenfield import asked, queries
+from btcpay.greenfield.meanings import OURS, meaning_of
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import rules_for
-from btcpay.notify.greenfield import OURS, meaning_of
 from btcpay.settlement.decide import missing_sats
 from btcpay.values.currencies import price_of
 from btcpay.values.money import btc_shown
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage.database import Row
-from storage.queries import invoices, payments, stores
+from storage.queries import invoices, payments
 
 Json = dict[str, Any]
 SEARCHED = 1000  # of the newest, where a status of theirs is only a part of one of ours
@@ -39,11 +39,11 @@ def list_orders(service: Service, store: Row) -> list[Json]:
     """The newest ones that are not archived, of one number or one status."""
     wanted = asked.Wanted().load(request.args.to_dict())
     status, take, skip = wanted.get("status"), wanted["take"], wanted["skip"]
-    query, more = stores.ORDERS, {}
+    query, more = queries.ORDERS, {}
     if "orderId" in wanted:
-        query, more = stores.ORDERS_OF_NUMBER, {"order_id": wanted["orderId"][: asked.MAX_NUMBER]}
+        query, more = queries.ORDERS_OF_NUMBER, {"order_id": wanted["orderId"][: asked.MAX_NUMBER]}
     elif status:
-        query, more = stores.ORDERS_OF_STATUS, {"status": OURS[status]}
+        query, more = queries.ORDERS_OF_STATUS, {"status": OURS[status]}
     # What came says which of two an open one is.
     picks = status is not None and (OURS[status] == "open" or "orderId" in wanted)
     page = {"limit": SEARCHED, "offset": 0} if picks else {"limit": take, "offset": skip}
@@ -91,14 +91,14 @@ def set_metadata(service: Service, store: Row, order: Row) -> Json:
     """Its metadata anew, and its number with them."""
     said, metadata = asked.body_of(asked.NewMetadata())
     anew = {"metadata": metadata, "order_id": asked.order_id_of(said["metadata"])}
-    service.db.run(stores.SET_METADATA, store_id=store["id"], id=order["id"], **anew)
+    service.db.run(queries.SET_METADATA, store_id=store["id"], id=order["id"], **anew)
     return get_order(service, store, order | anew)
 
 
 def archive_order(service: Service, store: Row, order: Row) -> Json:
     """Hidden from the list; its address is watched for ever all the same."""
     at = to_ms(service.now())
-    service.db.run(stores.ARCHIVE, store_id=store["id"], id=order["id"], archived_at=at)
+    service.db.run(queries.ARCHIVE, store_id=store["id"], id=order["id"], archived_at=at)
     return {}
 
 

@@ -8,12 +8,13 @@ from marshmallow import ValidationError
 from orjson import Fragment
 
 from btcpay import __version__
-from btcpay.greenfield import asked
+from btcpay.greenfield import asked, queries
+from btcpay.greenfield.meanings import WEBHOOKS
 from btcpay.greenfield.orders import MONITORED_S, Json
+from btcpay.greenfield.shops import named, own_url
+from btcpay.greenfield.transport import NAME
 from btcpay.health.state import state_in
 from btcpay.invoices.create import live_price
-from btcpay.merchants.shops import named, own_url
-from btcpay.notify.greenfield import WEBHOOKS
 from btcpay.notify.receivers import refuse_url
 from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError, PriceUnavailable
@@ -103,7 +104,7 @@ def _rate(service: Service, store: Row, pair: str) -> Json:
 
 
 def list_webhooks(service: Service, store: Row) -> list[Json]:
-    rows = service.db.rows(receivers.OF_STORE, store_id=store["id"])
+    rows = service.db.rows(queries.WEBHOOKS, store_id=store["id"])
     return [get_webhook(service, store, row) for row in rows]
 
 
@@ -145,7 +146,7 @@ def _put(service: Service, store: Row, hook: Row | None) -> Row:
     now, secret = to_ms(service.now()), hook and hook["secret"]
     with service.db.write():
         service.db.only(merchants.LOCKED, id=store["merchant_id"])
-        known = service.db.rows(receivers.OF_STORE, store_id=store["id"])
+        known = service.db.rows(queries.WEBHOOKS, store_id=store["id"])
         same = next((row for row in known if row["url"] == url), None)
         if hook and same and same["id"] != hook["id"]:  # the other one of that URL makes way
             service.db.run(receivers.REMOVE, id=same["id"])
@@ -153,11 +154,11 @@ def _put(service: Service, store: Row, hook: Row | None) -> Row:
         if not hook and not same and len(known) >= MOST_WEBHOOKS:
             raise ValidationError(f"the store has {MOST_WEBHOOKS} webhooks already", "url")
         service.db.run(
-            receivers.PUT_OF_STORE,
+            queries.PUT_WEBHOOK,
             id=id,
             merchant_id=store["merchant_id"],
             store_id=store["id"],
-            transport=receivers.GREENFIELD,
+            transport=NAME,
             url=url,
             kinds=None if events["everything"] else json.dumps(types),
             secret=sent.get("secret") or secret or random_base62(SECRET_CHARACTERS),

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from btcpay.notify.greenfield import OURS, meaning_of
+from btcpay.greenfield.meanings import OURS, meaning_of
 from btcpay.settlement.values import Rules
 
 NOTHING = {"received_sats": 0, "unconfirmed_sats": 0, "beside_sats": 0, "settled_reason": None}
