@@ -1,6 +1,5 @@
 """The hosted pages: an invoice's checkout, what it polls, a payment link's page, their files."""
 
-import json
 import re
 from collections.abc import Callable
 from urllib.parse import parse_qs
@@ -16,6 +15,7 @@ from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
+from btcpay.values.parts import brought
 from btcpay.web.admission import Counted, door, visitor, visits
 from btcpay.web.application import add_path, answer
 from btcpay.web.body import read_body
@@ -23,12 +23,12 @@ from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import assets, languages
 from btcpay.web.pages.forms import new_form, said
 from btcpay.web.pages.languages import gettext
-from btcpay.web.pages.render import Pages, kept, to_root
+from btcpay.web.pages.render import Pages, kept
 from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
 from btcpay.web.visitors import is_from_another_site
 from storage.models import PaymentLink
-from storage.queries import links, merchants, stores
+from storage.queries import links, merchants
 
 
 def blueprint(service: Service) -> Blueprint:
@@ -48,15 +48,11 @@ def blueprint(service: Service) -> Blueprint:
     add("/logo/<sha256>", checkout.show_logo)
     add("/accent/<name>", checkout.show_accent)
     add("/assets/<name>", checkout.show_asset)
-    if service.settings.greenfield:
-        add_path(made, "/modal/btcpay.js", checkout.show_modal, "modal")
-        add("/invoice", checkout.lead_to_invoice)
-        add("/i/<invoice_id>", checkout.lead_to_invoice)
     made.add_app_template_filter(bitcoin)
     made.add_app_template_filter(without_turns)
     made.before_request(door(service, lambda _: counted(service)))
     made.after_request(checkout.pages.guard)
-    made.register_error_handler(Exception, checkout.failed)
+    made.register_error_handler(Exception, checkout.pages.failed_for_payer)
     made.record_once(lambda state: languages.install(state.app))
     return made
 
@@ -76,21 +72,13 @@ class Checkout:
         self.service = service
         self.pages = Pages(service, service.settings.frame_ancestors)
         self._cookie = LinkCookie(service.db, service.settings)
+        self._framing = brought("frame")
 
     def show_root(self) -> Response:
         """Whose service this is, for a browser, unless several share it; for programs nothing."""
         if "text/html" not in request.headers.get("Accept", ""):
             return error_response(NotFound("there is nothing at this path"))
-        return self.pages.page("root.html", brand=self._only_brand())
-
-    def failed(self, error: Exception) -> Response:
-        """As a page; who opened a wrong address is told how to reach the seller."""
-        return self.pages.failed(error, self._only_brand() if isinstance(error, NotFound) else None)
-
-    def _only_brand(self) -> merchants.Shown | None:
-        """Of the merchant whose service it is; None where several share it."""
-        known = self.service.db.rows(merchants.ALL)
-        return self.pages.brand(known[0].id) if len(known) == 1 else None
+        return self.pages.page("root.html", brand=self.pages.only_brand())
 
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
@@ -98,12 +86,11 @@ class Checkout:
         brand = self.pages.brand(snapshot.row.merchant_id)
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
         press = new_form() if page["link_id"] else None
-        store_id, sent = snapshot.row.store_id, json.loads(snapshot.row.shop_order or "{}")
-        shop = store_id and self.service.db.only(stores.BY_ID, id=store_id)
-        shared = {"brand": brand, "page": page, "press": press, "shop": shop, "sent": sent}
-        shown = self.pages.page("invoice.html", **shared)
-        if shop:
-            shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=shop.shop_url)
+        frames = [part.frame_of(self.service.db, snapshot.row) for part in self._framing]
+        frame = next(filter(None, frames), None)
+        shown = self.pages.page("invoice.html", brand=brand, page=page, press=press, frame=frame)
+        if frame:
+            shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=frame["origin"])
         return shown
 
     def show_status(self, id: str) -> Response:
@@ -169,19 +156,6 @@ class Checkout:
         if gzipped:
             response.headers["Content-Encoding"] = "gzip"
         return response
-
-    def show_modal(self) -> Response:
-        """The script with which a shop shows an invoice's page in a frame."""
-        script = assets.file("modal.js")
-        return kept(script.content, script.media_type, False)
-
-    def lead_to_invoice(self, invoice_id: str = "") -> Response:
-        """To an invoice's page, by the addresses that plug-ins know it by."""
-        id = invoice_id or request.args.get("id", "")
-        if not is_id("inv", id):
-            raise NotFound("there is no such invoice")
-        to_pay = f"{to_root()}pay/{id}{languages.carried()}"
-        return Response(status=302, headers={"Location": to_pay})
 
     def _refuse_other_sites(self) -> None:
         """Raises LinkRefused: another site's visitors would fill the link without knowing it."""

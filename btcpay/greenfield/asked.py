@@ -13,17 +13,17 @@ from urllib.parse import quote
 import orjson
 from marshmallow import Schema, ValidationError, fields, validate
 
+from btcpay.greenfield import queries
+from btcpay.greenfield.meanings import OURS
+from btcpay.greenfield.shops import own_url
 from btcpay.invoices.create import BTC, Order
 from btcpay.merchants.branding import INVOICE, MAX_CHARACTERS
-from btcpay.merchants.shops import own_url
-from btcpay.notify.greenfield import OURS
 from btcpay.values.currencies import checked_currency, rounded, unit_of
 from btcpay.values.errors import CommandError, TooMuch
 from btcpay.values.money import MAX_MONEY_BTC, MAX_MONEY_SATS, SATS_PER_BTC
 from btcpay.web.body import parse, read_body
 from schemas.fields import Text
 from schemas.requests import MAX_AMOUNT, Body
-from storage.queries import stores
 
 SATS = "SATS"
 SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest becomes nothing
@@ -129,7 +129,7 @@ def order_id_of(metadata: dict[str, Any]) -> str | None:
 
 
 def order_of(
-    store: stores.OfMerchant, asked: dict[str, Any], metadata: str | None, usual_min: int
+    store: queries.OfMerchant, asked: dict[str, Any], metadata: str | None, usual_min: int
 ) -> Order:
     """The invoice that a shop asks for; without its own word it ends after so many minutes."""
     named = str(asked.get("currency", store.currency)).upper()

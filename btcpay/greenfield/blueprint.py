@@ -8,8 +8,9 @@ from marshmallow import ValidationError
 
 from btcpay.api.bearer import key_of
 from btcpay.api.operation import ROOT
-from btcpay.greenfield import orders, stores
-from btcpay.merchants.shops import named
+from btcpay.greenfield import orders, queries, stores
+from btcpay.greenfield.pages import shop_pages
+from btcpay.greenfield.shops import named
 from btcpay.values.errors import Forbidden, NotFound
 from btcpay.values.ids import is_id
 from btcpay.web.admission import door, of_caller, show_window
@@ -17,8 +18,6 @@ from btcpay.web.application import add_path, answer, refuse_others
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.rate_limits import SHOP_READS, SHOP_WRITES
 from btcpay.web.service import Service
-from storage.queries import receivers
-from storage.queries import stores as stored
 from storage.statement import Typed
 
 View = Callable[..., Any]
@@ -51,15 +50,23 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("DELETE", HOOK): (OF_WEBHOOKS, stores.remove_webhook),
 }
 # What a path names below a store, by the prefix of its id.
-NAMED: dict[str, Typed[Any]] = {"inv": stored.ORDER, "whk": receivers.ONE_OF_STORE}
+NAMED: dict[str, Typed[Any]] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
 WRITING = ("POST", "PUT", "DELETE")
 
 
 def blueprint(service: Service) -> Blueprint | None:
-    """Serves the operations, and refuses all else below their roots in plug-ins' own words."""
+    """The interface and its pages, unless the settings have it off."""
     if not service.settings.greenfield:
         return None
-    made = Blueprint("greenfield", __name__, url_prefix=ROOT)
+    whole = Blueprint("greenfield", __name__, template_folder="templates")
+    whole.register_blueprint(plug_ins(service))
+    whole.register_blueprint(shop_pages(service))
+    return whole
+
+
+def plug_ins(service: Service) -> Blueprint:
+    """Serves the operations, and refuses all else below their roots in plug-ins' own words."""
+    made = Blueprint("interface", __name__, url_prefix=ROOT)
     windows = of_caller(SHOP_READS, SHOP_WRITES, WRITING)
     made.before_request(door(service, windows, lambda: key_of(service, ("bearer", "token"))))
     made.after_request(lambda response: show_window(service, response))
@@ -81,7 +88,7 @@ def _admitted(service: Service, permission: str, view: View) -> View:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
             raise Forbidden(f"this needs a key with the permission {named(permission)}")
-        rows: list[Any] = [service.db.only(stored.BY_ID, id=g.caller.store_id)]
+        rows: list[Any] = [service.db.only(queries.BY_ID, id=g.caller.store_id)]
         for prefix, id in ids.items():
             key = {"store_id": g.caller.store_id, "id": id}
             row = service.db.row(NAMED[prefix], **key) if is_id(prefix, id) else None

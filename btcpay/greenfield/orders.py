@@ -7,17 +7,17 @@ from flask import request
 from marshmallow import ValidationError
 from orjson import Fragment
 
-from btcpay.greenfield import asked
+from btcpay.greenfield import asked, queries
+from btcpay.greenfield.meanings import OURS, meaning_of
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import rules_for
-from btcpay.notify.greenfield import OURS, meaning_of
 from btcpay.settlement.decide import missing_sats
 from btcpay.values.currencies import price_of
 from btcpay.values.money import btc_shown
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage.models import Invoice
-from storage.queries import invoices, payments, stores
+from storage.queries import invoices, payments
 from storage.statement import changed
 from storage.values import Values
 
@@ -26,7 +26,7 @@ SEARCHED = 1000  # of the newest, where a status of theirs is only a part of one
 MONITORED_S = 7 * 24 * 3600  # after its end an invoice is watched for ever; plug-ins want a number
 
 
-def create_order(service: Service, store: stores.OfMerchant) -> Json:
+def create_order(service: Service, store: queries.OfMerchant) -> Json:
     """An invoice for what the shop asks, at the price of a bitcoin in the order's own currency."""
     db, settings = service.db, service.settings
     wanted, metadata = asked.body_of(asked.NewOrder())
@@ -37,16 +37,16 @@ def create_order(service: Service, store: stores.OfMerchant) -> Json:
     return get_order(service, store, db.only(invoices.WHOLE, id=made.id))
 
 
-def list_orders(service: Service, store: stores.OfMerchant) -> list[Json]:
+def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
     """The newest ones that are not archived, of one number or one status."""
     wanted = asked.Wanted().load(request.args.to_dict())
     status, take, skip = wanted.get("status"), wanted["take"], wanted["skip"]
-    query, more = stores.ORDERS, Values(store_id=store.id)
+    query, more = queries.ORDERS, Values(store_id=store.id)
     if "orderId" in wanted:
-        query = stores.ORDERS_OF_NUMBER
+        query = queries.ORDERS_OF_NUMBER
         more["order_id"] = wanted["orderId"][: asked.MAX_NUMBER]
     elif status:
-        query, more["status"] = stores.ORDERS_OF_STATUS, OURS[status]
+        query, more["status"] = queries.ORDERS_OF_STATUS, OURS[status]
     # What came says which of two an open one is.
     picks = status is not None and (OURS[status] == "open" or "orderId" in wanted)
     more["limit"], more["offset"] = (SEARCHED, 0) if picks else (take, skip)
@@ -57,7 +57,7 @@ def list_orders(service: Service, store: stores.OfMerchant) -> list[Json]:
     return found
 
 
-def get_order(service: Service, store: stores.OfMerchant, order: Invoice) -> Json:
+def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     rules, sent = rules_for(service.settings, order), json.loads(order.shop_order or "{}")
     status, additional = meaning_of(order, rules)
     expires_at = order.expires_at or 0  # a shop's order always has one
@@ -91,22 +91,22 @@ def get_order(service: Service, store: stores.OfMerchant, order: Invoice) -> Jso
     }
 
 
-def set_metadata(service: Service, store: stores.OfMerchant, order: Invoice) -> Json:
+def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     """Its metadata anew, and its number with them."""
     said, metadata = asked.body_of(asked.NewMetadata())
     anew: Values = {"metadata": metadata, "order_id": asked.order_id_of(said["metadata"])}
-    service.db.run(stores.SET_METADATA, **anew | {"store_id": store.id, "id": order.id})
+    service.db.run(queries.SET_METADATA, **anew | {"store_id": store.id, "id": order.id})
     return get_order(service, store, changed(order, **anew))
 
 
-def archive_order(service: Service, store: stores.OfMerchant, order: Invoice) -> Json:
+def archive_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     """Hidden from the list; its address is watched for ever all the same."""
     at = to_ms(service.now())
-    service.db.run(stores.ARCHIVE, store_id=store.id, id=order.id, archived_at=at)
+    service.db.run(queries.ARCHIVE, store_id=store.id, id=order.id, archived_at=at)
     return {}
 
 
-def mark_order(service: Service, store: stores.OfMerchant, order: Invoice) -> Json:
+def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     """Invalid cancels, by the rules of a cancellation. What came is a human's word: not Settled."""
     db = service.db
     said, _ = asked.body_of(asked.Mark())
@@ -118,7 +118,7 @@ def mark_order(service: Service, store: stores.OfMerchant, order: Invoice) -> Js
     return get_order(service, store, db.only(invoices.WHOLE, id=order.id))
 
 
-def order_methods(service: Service, store: stores.OfMerchant, order: Invoice) -> list[Json]:
+def order_methods(service: Service, store: queries.OfMerchant, order: Invoice) -> list[Json]:
     """How it is paid, and what came."""
     percent = rules_for(service.settings, order).tolerance_percent
     outputs = service.db.rows(payments.ALIVE, invoice_id=order.id)

@@ -8,12 +8,13 @@ from marshmallow import ValidationError
 from orjson import Fragment
 
 from btcpay import __version__
-from btcpay.greenfield import asked
+from btcpay.greenfield import asked, queries
+from btcpay.greenfield.meanings import WEBHOOKS
 from btcpay.greenfield.orders import MONITORED_S, Json
+from btcpay.greenfield.shops import named, own_url
+from btcpay.greenfield.transport import NAME
 from btcpay.health.state import state_in
 from btcpay.invoices.create import live_price
-from btcpay.merchants.shops import named, own_url
-from btcpay.notify.greenfield import WEBHOOKS
 from btcpay.notify.receivers import refuse_url
 from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError, PriceUnavailable
@@ -22,7 +23,7 @@ from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage.models import Receiver
-from storage.queries import merchants, receivers, stores
+from storage.queries import merchants, receivers
 
 # PrestaShop refuses what is older than 1.7.0.
 SPOKEN = "1.13.7"
@@ -31,7 +32,7 @@ MOST_WEBHOOKS = 20  # of a store; a plug-in needs one
 METHOD = {"paymentMethodId": "BTC-CHAIN", "enabled": True, "cryptoCode": "BTC", "data": {}}
 
 
-def server_info(service: Service, store: stores.OfMerchant) -> Json:
+def server_info(service: Service, store: queries.OfMerchant) -> Json:
     """What is spoken, and whether payments are found now: `/readyz` says the same."""
     state = state_in(service.db, service.settings, service.now())
     is_found = state.found == GREEN
@@ -46,7 +47,7 @@ def server_info(service: Service, store: stores.OfMerchant) -> Json:
     }
 
 
-def current_key(service: Service, store: stores.OfMerchant) -> Json:
+def current_key(service: Service, store: queries.OfMerchant) -> Json:
     """The key that asks, and what it may do at its store."""
     permissions = [f"{named(one)}:{store.id}" for one in g.caller.permissions.split()]
     _, _, secret = request.headers["Authorization"].strip().partition(" ")
@@ -58,11 +59,11 @@ def current_key(service: Service, store: stores.OfMerchant) -> Json:
     }
 
 
-def all_stores(service: Service, store: stores.OfMerchant) -> list[Json]:
+def all_stores(service: Service, store: queries.OfMerchant) -> list[Json]:
     return [one_store(service, store)]
 
 
-def one_store(service: Service, store: stores.OfMerchant) -> Json:
+def one_store(service: Service, store: queries.OfMerchant) -> Json:
     settings = service.settings
     confirmations = settings.confirmations.for_usd(Decimal(0))
     return {
@@ -78,11 +79,11 @@ def one_store(service: Service, store: stores.OfMerchant) -> Json:
     }
 
 
-def payment_methods(service: Service, store: stores.OfMerchant) -> Json:
+def payment_methods(service: Service, store: queries.OfMerchant) -> Json:
     return {"BTC": METHOD}
 
 
-def rates(service: Service, store: stores.OfMerchant) -> list[Json]:
+def rates(service: Service, store: queries.OfMerchant) -> list[Json]:
     """What a bitcoin costs now, in each of the pairs; why not, where no price is known."""
     pairs = request.args.getlist("currencyPair") or [f"BTC_{store.currency}"]
     if len(pairs) > 5:
@@ -90,7 +91,7 @@ def rates(service: Service, store: stores.OfMerchant) -> list[Json]:
     return [_rate(service, store, pair) for pair in pairs]
 
 
-def _rate(service: Service, store: stores.OfMerchant, pair: str) -> Json:
+def _rate(service: Service, store: queries.OfMerchant, pair: str) -> Json:
     coin, _, currency = pair.upper().partition("_")
     try:
         if coin != "BTC":
@@ -102,12 +103,12 @@ def _rate(service: Service, store: stores.OfMerchant, pair: str) -> Json:
     return {"currencyPair": f"BTC_{code}", "rate": str(price), "errors": []}
 
 
-def list_webhooks(service: Service, store: stores.OfMerchant) -> list[Json]:
-    rows = service.db.rows(receivers.OF_STORE, store_id=store.id)
+def list_webhooks(service: Service, store: queries.OfMerchant) -> list[Json]:
+    rows = service.db.rows(queries.WEBHOOKS, store_id=store.id)
     return [get_webhook(service, store, row) for row in rows]
 
 
-def get_webhook(service: Service, store: stores.OfMerchant, hook: Receiver) -> Json:
+def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
     """Without its secret, which is shown once. What fails is always sent again."""
     types = json.loads(hook.kinds) if hook.kinds else []
     return {
@@ -119,23 +120,23 @@ def get_webhook(service: Service, store: stores.OfMerchant, hook: Receiver) -> J
     }
 
 
-def add_webhook(service: Service, store: stores.OfMerchant) -> Json:
+def add_webhook(service: Service, store: queries.OfMerchant) -> Json:
     """The same URL again replaces what was there: plug-ins register anew at each save."""
     row = _put(service, store, None)
     return get_webhook(service, store, row) | {"secret": row.secret}
 
 
-def change_webhook(service: Service, store: stores.OfMerchant, hook: Receiver) -> Json:
+def change_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
     return get_webhook(service, store, _put(service, store, hook))
 
 
-def remove_webhook(service: Service, store: stores.OfMerchant, hook: Receiver) -> Json:
+def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
     """What waits for it is forgotten."""
     service.db.run(receivers.REMOVE, id=hook.id)
     return {}
 
 
-def _put(service: Service, store: stores.OfMerchant, hook: Receiver | None) -> Receiver:
+def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> Receiver:
     """Stores what is asked for: as that one, else as the one of that URL, else as a new one."""
     sent, _ = asked.body_of(asked.NewWebhook())
     url, events = sent["url"], sent["authorizedEvents"]
@@ -145,7 +146,7 @@ def _put(service: Service, store: stores.OfMerchant, hook: Receiver | None) -> R
     now, secret = to_ms(service.now()), hook and hook.secret
     with service.db.write():
         service.db.only(merchants.LOCKED, id=store.merchant_id)
-        known = service.db.rows(receivers.OF_STORE, store_id=store.id)
+        known = service.db.rows(queries.WEBHOOKS, store_id=store.id)
         same = next((row for row in known if row.url == url), None)
         if hook and same and same.id != hook.id:  # the other one of that URL makes way
             service.db.run(receivers.REMOVE, id=same.id)
@@ -154,11 +155,11 @@ def _put(service: Service, store: stores.OfMerchant, hook: Receiver | None) -> R
         if not hook and not same and len(known) >= MOST_WEBHOOKS:
             raise ValidationError(f"the store has {MOST_WEBHOOKS} webhooks already", "url")
         service.db.run(
-            receivers.PUT_OF_STORE,
+            queries.PUT_WEBHOOK,
             id=id,
             merchant_id=store.merchant_id,
             store_id=store.id,
-            transport=receivers.GREENFIELD,
+            transport=NAME,
             url=url,
             kinds=None if events["everything"] else json.dumps(types),
             secret=sent.get("secret") or secret or random_base62(SECRET_CHARACTERS),

@@ -4,20 +4,12 @@ from functools import partial
 
 from flask import Blueprint
 
-from btcpay.merchant_pages import (
-    attention,
-    authorize,
-    home,
-    invoice,
-    links,
-    month,
-    new_invoice,
-    till,
-)
+from btcpay.merchant_pages import attention, home, invoice, links, month, new_invoice, till
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.lists import downloads, money
 from btcpay.merchant_pages.login import Login
 from btcpay.merchant_pages.settings import api_keys, shop, webhooks
+from btcpay.values.parts import brought
 from btcpay.web.service import Service
 
 
@@ -71,8 +63,6 @@ def blueprint(service: Service) -> Blueprint | None:
     area.post("/sessions/<id>/end", login.end_one)
     area.post("/sessions/end-others", login.end_others)
     area.post("/logout", login.log_out)
-    if service.settings.greenfield:
-        for path in (authorize.PATH, f"{authorize.PATH}/"):  # Shopware's link ends so
-            area.get(path, authorize.ask, root="")
-            area.post(path, authorize.allow, root="")
+    for part in brought("merchant_views"):
+        part.add(area)
     return area.blueprint

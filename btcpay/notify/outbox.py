@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.http.http_client import Session
-from btcpay.notify import command, greenfield, standard_webhook
 from btcpay.notify.lane import Lane
 from btcpay.notify.mail.transport import STALE, Mail, add_overdue
 from btcpay.notify.outcome import HELD_MS, note
 from btcpay.notify.read import Event, event_of
 from btcpay.notify.retries import ATTEMPT_S, PROBE_AFTER, Answer
+from btcpay.notify.transports import TRANSPORTS
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
@@ -31,12 +31,6 @@ MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
 PAGE = 100
 NO_ANSWER = Answer(False, None, "there was no answer when the run ended", may_go_on=True)
 FOR_EVER_MS = (1 << 63) - 1
-# How an event is sent, by the receiver's transport; mail has a session of its own.
-SENDS = {
-    receivers.WEBHOOK: standard_webhook.send,
-    receivers.GREENFIELD: greenfield.send,
-    receivers.COMMAND: command.send,
-}
 
 # Makes one attempt to send a receiver an event, at that time.
 Send = Callable[[Receiver, Event, datetime], Answer]
@@ -47,7 +41,8 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
     session = Session(MOST_OF_ONE, settings.proxy)
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
-        return SENDS[receiver.transport](session, receiver, event, at, timeout_s)
+        transport = TRANSPORTS[receiver.transport]
+        return transport.send(session, receiver, event, at, timeout_s)
 
     return send
 
@@ -107,7 +102,8 @@ class Outbox:
     def _lanes(self) -> list[Lane]:
         waited_for = self._db.rows(receivers.WAITED_FOR)
         by_mail = [one for one in waited_for if one.transport in receivers.MAILS]
-        lanes = [Lane([one], MOST_OF_ONE) for one in waited_for if one not in by_mail]
+        others = [one for one in waited_for if one not in by_mail]
+        lanes = [Lane([one], MOST_OF_ONE) for one in others if one.transport in TRANSPORTS]
         return lanes + ([Lane(by_mail, 1)] if by_mail and self._mail else [])
 
     def _begin(self, lanes: Sequence[Lane]) -> None:
@@ -168,8 +164,7 @@ class Outbox:
         if self._mail and receiver.transport in receivers.MAILS:
             return self._mail.prepare(receiver, row, now)
         event = event_of(self._db, self._resources, row)
-        if receiver.transport == receivers.GREENFIELD:
-            event = greenfield.in_greenfield(self._db, receiver, row, event)
+        event = TRANSPORTS[receiver.transport].told(self._db, receiver, row, event)
         return lambda: self._send(receiver, event, now)
 
     def _is_ours(self, row: deliveries.Due) -> bool:

@@ -1,15 +1,16 @@
 """Writes events and whom they go to, each in the transaction of what happened."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import orjson
 
-from btcpay.notify.greenfield import webhooks_of
 from btcpay.notify.kinds import EventKind
+from btcpay.notify.transport import Named
+from btcpay.notify.transports import TRANSPORTS
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
@@ -37,55 +38,44 @@ def publish(
     """
     known = {**(state or {}), **news.detail}
     stored = None if state is None else orjson.dumps(known).decode()
-    shop = (row.store_id, [name for name, _ in webhooks_of(news.kind, known, None)])
-    _add(db, news.kind, now, row.merchant_id, shop, state=stored, invoice_id=row.id)
+    _add(db, row, news.kind, now, known, state=stored, invoice_id=row.id)
 
 
 def publish_link(db: Database, link: PaymentLink, kind: EventKind, now: datetime) -> None:
     """An event of a payment link; the kind says its status. Call it within `db.write()`."""
-    _add(db, kind, now, link.merchant_id, payment_link_id=link.id)
+    _add(db, link, kind, now, {}, payment_link_id=link.id)
 
 
 def _add(
     db: Database,
+    row: Invoice | PaymentLink,
     kind: EventKind,
     now: datetime,
-    merchant_id: int,
-    shop: tuple[str | None, Sequence[str]] = (None, ()),
+    known: dict[str, Any],
     **about: str | None,
 ) -> None:
-    """`shop`: the store whose order it is, and the webhooks that it is sent of it."""
     new: dict[str, Any] = dict.fromkeys(("invoice_id", "payment_link_id", "state")) | about
-    new |= {"id": new_id("evt"), "merchant_id": merchant_id, "kind": kind.value}
+    new |= {"id": new_id("evt"), "merchant_id": row.merchant_id, "kind": kind.value}
     event = db.only(events.ADD, **new, happened_at=to_ms(now))
-    store_id, webhooks = shop
-    for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=merchant_id):
-        if receiver.store_id is None and wants(receiver, event.kind):
-            db.run(deliveries.ADD, **delivery(receiver, event, now))
-        elif receiver.store_id is not None and receiver.store_id == store_id:
-            for place, webhook in enumerate(webhooks):
-                if wants(receiver, webhook):
-                    about_it = f"{event.id} {place} {webhook}"
-                    in_line: Values = {"about": about_it, "line": event.invoice_id}
-                    db.run(deliveries.ADD, **delivery(receiver, event, now) | in_line)
+    for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=row.merchant_id):
+        transport = TRANSPORTS.get(receiver.transport)  # None: a part that is gone told it
+        for named in transport.names(receiver, event, row, known) if transport else ():
+            if wants(receiver, named.name):
+                db.run(deliveries.ADD, **delivery(receiver, event, named, now))
 
 
-def wants(receiver: Receiver, kind: str) -> bool:
-    """Whether it is sent events of a kind; a plug-in's are called as its webhooks are."""
-    return receiver.kinds is None or kind in json.loads(receiver.kinds)
+def wants(receiver: Receiver, name: str) -> bool:
+    """Whether it is sent what is called so: an event's kind, or by its transport's own names."""
+    return receiver.kinds is None or name in json.loads(receiver.kinds)
 
 
-def delivery(receiver: Receiver, event: PublicEvent, now: datetime) -> Values:
-    """What brings the event to the receiver from now on.
-
-    A customer gets one receipt of an invoice, whatever a reorganisation does to it.
-    """
-    is_receipt = receiver.transport == receivers.RECEIPT
+def delivery(receiver: Receiver, event: PublicEvent, named: Named, now: datetime) -> Values:
+    """What brings it to the receiver from now on."""
     return {
         "receiver_id": receiver.id,
-        "about": event.invoice_id or "" if is_receipt else event.id,
+        "about": named.about,
         "event_seq": event.seq,
         "created_at": to_ms(now),
         "next_at": to_ms(now),
-        "line": None,
+        "line": named.line,
     }

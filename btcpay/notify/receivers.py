@@ -12,6 +12,7 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import delivery, wants
 from btcpay.notify.read import PAGE
 from btcpay.notify.standard_webhook import new_secret
+from btcpay.notify.transport import Named
 from btcpay.settings.parsers import http_url
 from btcpay.values.errors import CommandError
 from btcpay.values.hosts import is_here
@@ -41,9 +42,9 @@ def find(db: Database, receiver_id: str) -> Receiver:
 
 
 def find_own(db: Database, receiver_id: str) -> Receiver:
-    """As above, but of no plug-in: those are sent each event once and in order, by their secret."""
+    """As above, but one that was added here: a part's own are told once and in order."""
     row = find(db, receiver_id)
-    if row.transport == receivers.GREENFIELD:
+    if row.transport not in (receivers.WEBHOOK, receivers.COMMAND):
         raise CommandError(
             f"the webhook {receiver_id} belongs to a shop's plug-in: save its settings in the shop"
             " for a new secret; `btcpay webhook resend ID --failed` sends what was given up"
@@ -172,7 +173,7 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
 
 
 def _again(db: Database, receiver: Receiver, event: PublicEvent, now: datetime) -> None:
-    row = delivery(receiver, event, now)
+    row = delivery(receiver, event, Named(event.kind, event.id), now)
     key: Values = {"receiver_id": receiver.id, "about": row["about"]}
     if not db.run(deliveries.AGAIN, **key | {"at": to_ms(now)}):
         db.run(deliveries.ADD, **row)

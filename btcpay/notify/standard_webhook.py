@@ -13,6 +13,7 @@ from datetime import datetime
 from btcpay.http.http_client import Session
 from btcpay.notify.read import Event
 from btcpay.notify.retries import Answer
+from btcpay.notify.transport import Transport
 from btcpay.values.errors import FetchError, TimedOut
 from btcpay.values.times import to_ms
 from storage.models import Receiver
@@ -45,16 +46,17 @@ def headers(keys: Iterable[str], id: str, at: datetime, body: bytes) -> dict[str
     }
 
 
-def send(
-    session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
-) -> Answer:
-    """One attempt; what goes wrong is an answer too. 2xx takes the event."""
-    keys = [receiver.secret]
-    if receiver.old_until_at is not None and to_ms(at) < receiver.old_until_at:
-        keys.append(receiver.old_secret)
-    body = event.body
-    signed = headers(filter(None, keys), event.id, at, body)
-    return post(session, receiver.url or "", timeout_s, body, signed)
+class StandardWebhook(Transport):
+    def send(
+        self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
+    ) -> Answer:
+        """Signed with each secret that is valid; 2xx takes the event."""
+        keys = [receiver.secret]
+        if receiver.old_until_at is not None and to_ms(at) < receiver.old_until_at:
+            keys.append(receiver.old_secret)
+        body = event.body
+        signed = headers(filter(None, keys), event.id, at, body)
+        return post(session, receiver.url or "", timeout_s, body, signed)
 
 
 def post(

@@ -9,10 +9,9 @@ from storage.models import Delivery, Merchant, MerchantMail, Receiver
 from storage.statement import as_dict, blank, every, needed, shaped, slot, slots
 
 WEBHOOK, COMMAND, MAIL, RECEIPT = "webhook", "command", "mail", "receipt"
-GREENFIELD = "greenfield"
 MAILS = [MAIL, RECEIPT]
 _THIS = Receiver.id == slot("id")
-_WELL = {Receiver.failing_since: None, Receiver.failed_at: None}
+WELL = {Receiver.failing_since: None, Receiver.failed_at: None}
 
 ADD = Receiver.insert(
     needed(Receiver) | slots(Receiver.url, Receiver.command, Receiver.kinds, Receiver.secret)
@@ -21,7 +20,7 @@ BY_ID = Receiver.select().where(_THIS)
 REMOVE = Receiver.delete().where(_THIS)
 # In the transaction of an event: whoever removes one waits, whoever publishes beside does not.
 OF_MERCHANT = (
-    Receiver.select(Receiver.id, Receiver.transport, Receiver.kinds, Receiver.store_id)
+    Receiver.select()
     .where((Receiver.merchant_id == slot("merchant_id")) & Receiver.disabled_at.is_null())
     .order_by(Receiver.id)
     .for_update("FOR KEY SHARE")  # type: ignore[arg-type]  # its documentation has text too
@@ -51,6 +50,7 @@ LIST = shaped(
     Listed,
     Receiver.select(
         Receiver.id,
+        Receiver.transport,
         Merchant.name.alias("merchant"),
         Receiver.url,
         Receiver.command,
@@ -65,23 +65,7 @@ LIST = shaped(
     .where(Receiver.transport.not_in(MAILS))
     .order_by(Receiver.created_at, Receiver.id),
 )
-LIST_OF_MERCHANT = LIST.select_extend(Receiver.store_id).where(
-    Receiver.merchant_id == slot("merchant_id")
-)
-# Of a shop's plug-in; what it registers anew keeps its id, and what waits for it.
-_OF_STORE = Receiver.store_id == slot("store_id")
-_SHOWN = (
-    Receiver.url,
-    Receiver.kinds,
-    Receiver.secret,
-    Receiver.disabled_at,
-    Receiver.disabled_reason,
-)
-PUT_OF_STORE = Receiver.insert(needed(Receiver) | slots(Receiver.store_id, *_SHOWN)).on_conflict(
-    conflict_target=[Receiver.id], preserve=_SHOWN, update=_WELL
-)
-OF_STORE = Receiver.select().where(_OF_STORE).order_by(Receiver.created_at, Receiver.id)
-ONE_OF_STORE = Receiver.select().where(_OF_STORE & _THIS)
+LIST_OF_MERCHANT = LIST.where(Receiver.merchant_id == slot("merchant_id"))
 ROTATE = Receiver.update(
     {
         Receiver.old_secret: Receiver.secret,
@@ -92,10 +76,10 @@ ROTATE = Receiver.update(
 DISABLE = Receiver.update(
     {Receiver.disabled_at: slot("at"), Receiver.disabled_reason: slot("reason")}
 ).where(_THIS & Receiver.disabled_at.is_null())
-ENABLE = Receiver.update(
-    _WELL | {Receiver.disabled_at: None, Receiver.disabled_reason: None}
-).where(_THIS)
-WORKS = Receiver.update(_WELL).where(_THIS & Receiver.failing_since.is_null(False))
+ENABLE = Receiver.update(WELL | {Receiver.disabled_at: None, Receiver.disabled_reason: None}).where(
+    _THIS
+)
+WORKS = Receiver.update(WELL).where(_THIS & Receiver.failing_since.is_null(False))
 FAILS = Receiver.update(
     {
         Receiver.failing_since: fn.COALESCE(Receiver.failing_since, slot("at")),

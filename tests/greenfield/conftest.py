@@ -2,7 +2,8 @@
 
 import pytest
 from builders import Clock, open_shop
-from greenfield import GreenfieldShop
+from plug_in import GreenfieldShop
+from receiver import Receiver
 
 
 @pytest.fixture
@@ -10,3 +11,9 @@ def greenfield(tmp_path, ticker):
     ticker.reset()
     with open_shop(tmp_path, ticker.url, Clock(), BTCPAY_GREENFIELD="on") as shop:
         yield GreenfieldShop(shop)
+
+
+@pytest.fixture
+def receiver():
+    with Receiver() as listening:
+        yield listening

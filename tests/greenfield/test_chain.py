@@ -13,9 +13,9 @@ from bitcoin_node import FOLDER, why_not_installed
 from browser import ANSWER_S, lack
 from builders import Live
 from fake_esplora import open_till
-from greenfield import GreenfieldShop
 from hosted import Watch
 from paths import TESTS
+from plug_in import GreenfieldShop
 
 from btcpay.sandbox.payer.misbehave import double_spends
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from btcpay.notify.greenfield import OURS, meaning_of
+from btcpay.greenfield.meanings import OURS, meaning_of
 from btcpay.settlement.values import Rules
 from storage.models import Invoice
 from storage.statement import blank

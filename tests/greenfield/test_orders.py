@@ -6,19 +6,19 @@ from datetime import timedelta
 
 import pytest
 from builders import open_shop, pay
-from greenfield import SHOP, GreenfieldShop
 from paths import TESTS
+from plug_in import SHOP, GreenfieldShop
 
+from btcpay.greenfield.shops import own_url
 from btcpay.invoices.retention import erase_emails
 from btcpay.invoices.status import rules_for
 from btcpay.merchants import keys
-from btcpay.merchants.shops import own_url
 from btcpay.values.errors import CommandError
 from storage.queries import invoices
 from storage.statement import as_dict
 
 pytestmark = pytest.mark.both_databases
-RECORDED = json.loads((TESTS / "vectors" / "greenfield_requests.json").read_text())
+RECORDED = json.loads((TESTS / "greenfield" / "requests.json").read_text())
 INVOICES = "/stores/STORE/invoices"
 
 

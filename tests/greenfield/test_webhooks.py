@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from greenfield import GreenfieldShop
+from plug_in import GreenfieldShop
 
 pytestmark = pytest.mark.both_databases
 WEBHOOKS = "/stores/STORE/webhooks"

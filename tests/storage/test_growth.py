@@ -11,6 +11,7 @@ from peewee import Delete, Select, Update
 
 from btcpay.merchants.gap_limit import gap_of, gap_of_merchant
 from btcpay.values.ids import new_id
+from btcpay.values.parts import brought
 from storage import queries
 from storage.models import Output
 from storage.queries import invoices, merchants, payments
@@ -59,9 +60,10 @@ SMALL = (
 def constants():
     """Every query that is a module's constant; of two that are for either database SQLite's."""
     found = {}
-    for module in pkgutil.walk_packages(queries.__path__, "storage.queries."):
-        subject = module.name.rpartition(".")[2]
-        for name, value in vars(importlib.import_module(module.name)).items():
+    names = [module.name for module in pkgutil.walk_packages(queries.__path__, "storage.queries.")]
+    for module in [*map(importlib.import_module, names), *brought("queries")]:
+        subject = module.__name__.removesuffix(".queries").rpartition(".")[2]
+        for name, value in vars(module).items():
             by_name = value.get(False) if isinstance(value, dict) else {"": value}
             for what, query in by_name.items() if isinstance(by_name, dict) else ():
                 if isinstance(query, Select | Update | Delete):

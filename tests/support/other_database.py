@@ -14,7 +14,6 @@ from scenes import over_the_deadline
 
 from app import create_app
 from btcpay.merchants.sessions import log_in, new_login
-from btcpay.merchants.shops import store_of
 from btcpay.settings import settings
 
 ODD = "tab\t, line\n, back\\slash, \\N, \\., 'quotes\", \u20bf \U0001f600"
@@ -92,7 +91,7 @@ def lived_in(till: Till, folder: Path) -> None:
     Terminal(till).run("check")
     Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts")
     db, now = till.shop.service.db, till.clock()
-    store_of(db, 1, "https://shop.example", now)
+    till.shop.sql("INSERT INTO store VALUES ('store_1', 1, 'https://shop.example:443', 1)")
     of_shop = "store_id = (SELECT id FROM store), order_id = '27', shop_order = '{}'"
     newest = "seq = (SELECT MAX(seq) FROM invoice)"
     till.shop.sql(f"UPDATE invoice SET {of_shop} WHERE {newest}")  # noqa: S608

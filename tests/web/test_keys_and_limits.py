@@ -15,7 +15,6 @@ from btcpay.merchants import keys
 pytestmark = pytest.mark.both_databases
 
 SECRET = re.compile("sk_test_[0-9A-Za-z]{43}")
-SHOP = "https://shop.example"
 NOBODY = "sk_test_" + "0" * 43
 
 
@@ -69,25 +68,6 @@ def test_a_key_needs_a_merchant_and_a_scope(shop):
     assert btcpay(shop, "key", "issue", "nobody", "--scope", "read", status=1) == ""
     for arguments in ([], ["--scope", "admin"], ["--scope", ""]):
         assert btcpay(shop, "key", "issue", "shop", *arguments, status=2) == ""
-
-
-def test_a_shops_key_is_printed_below_where_it_is_used_and_who_cannot_type_it_is_told(shop):
-    def issued(plugin, url=SHOP, status=0, **environ):
-        words = ["key", "issue", "shop", "--for", plugin, "--shop", url]
-        ended = forge().run(shop.environ | environ, words)
-        assert ended.status == status, ended.errors
-        return ended.output.splitlines(), ended.errors
-
-    (base_url, store_id, secret), said = issued("woocommerce")
-    assert base_url == shop.service.settings.base_url and SECRET.fullmatch(secret)
-    assert "BTCPAY_GREENFIELD=on" in said and "button" not in said
-    for plugin in ("magento", "prestashop"):
-        lines, said = issued(plugin, BTCPAY_GREENFIELD="on")
-        assert lines[:2] == [base_url, store_id] and "BTCPAY_GREENFIELD" not in said
-        assert f"{plugin} gets its key only by its own button" in said
-    assert issued("any", "ftp://shop.example", status=1)[0] == []
-    for words in (["--for", "any"], ["--shop", SHOP], ["--scope", "read", "--shop", SHOP]):
-        assert btcpay(shop, "key", "issue", "shop", *words, status=2) == ""
 
 
 def test_a_key_belongs_to_the_merchant_that_it_was_issued_to(shop):

@@ -2,18 +2,21 @@
 
 import sys
 from datetime import timedelta
+from typing import Any
 
 import click
 
 from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants.merchants import find_merchant
-from btcpay.merchants.shops import BY_BUTTON, PERMISSIONS, store_of
+from btcpay.values.parts import brought
 from btcpay.values.times import utc_now
 from storage.queries import keys as stored_keys
 from storage.statement import as_dict
 
 KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
+
+OTHER_KINDS = brought("key_options")
 
 
 @click.group()
@@ -21,33 +24,24 @@ def key() -> None:
     """API keys: issued once, stored as a hash."""
 
 
-@key.command("issue")
+@key.command("issue", params=[option for part in OTHER_KINDS for option in part.OPTIONS])
 @click.argument("merchant")
 @click.option("--scope", type=click.Choice(["read", "write"]))
 @click.option("--name", default="", help="A text to tell keys apart.")
-@click.option("--for", "plugin", type=click.Choice(sorted(PERMISSIONS)), help="A shop's plug-in.")
-@click.option("--shop", metavar="URL", help="Where that shop is: its key is bound to it.")
 @answering
-def key_issue(
-    shell: Shell, merchant: str, scope: str | None, name: str, plugin: str | None, shop: str | None
-) -> None:
-    """Issue a key; its secret is shown once. A plug-in's key needs --for and --shop, no --scope."""
-    if (plugin is None) != (shop is None) or (plugin is None) == (scope is None):
-        raise click.UsageError("either --scope, or --for and --shop together")
+def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **options: Any) -> None:
+    """Issue a key; its secret is shown once."""
     network, owner, now = shell.settings.network, find_merchant(shell.db, merchant), utc_now()
-    if plugin is None or shop is None:
-        issued = keys.issue(shell.db, network, owner.id, scope or "", name, now)
-        return _show_secret(shell, issued)
-    store_id = store_of(shell.db, owner.id, shop, now)
-    of_shop = (store_id, PERMISSIONS[plugin])
-    issued = keys.issue(shell.db, network, owner.id, "write", plugin, now, *of_shop)
-    known = {"base_url": shell.settings.base_url, "store_id": store_id}
-    shell.answer(known | issued._asdict(), "\n".join([*known.values(), issued.secret]))
-    if plugin in BY_BUTTON:
-        say(f"{plugin} gets its key only by its own button: docs/merchants/shop-plugins.md")
-    if not shell.settings.greenfield:
-        say("plug-ins are answered by the sandbox, and elsewhere only with BTCPAY_GREENFIELD=on")
-    return None
+    for part in OTHER_KINDS:
+        if found := part.issue(shell.db, shell.settings, owner.id, now, scope, options):
+            issued, known, hints = found
+            shell.answer(known | issued._asdict(), "\n".join([*known.values(), issued.secret]))
+            for hint in hints:
+                say(hint)
+            return
+    if scope is None:
+        raise click.UsageError("give --scope, or the options of another kind of key: see --help")
+    _show_secret(shell, keys.issue(shell.db, network, owner.id, scope, name, now))
 
 
 def _show_secret(shell: Shell, issued: keys.Issued) -> None:

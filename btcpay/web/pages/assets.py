@@ -44,11 +44,6 @@ def address(file: str) -> str:
     return f"assets/{_files()[file].name}"
 
 
-def file(name: str) -> Asset:
-    """One that others name without its hash."""
-    return _files()[name]
-
-
 def find(name: str) -> tuple[Asset, bool] | None:
     """The file of that name, and whether the hash in it is the file's own.
 

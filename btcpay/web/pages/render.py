@@ -8,7 +8,7 @@ from flask import Response, current_app, request
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.values.errors import RateLimited
+from btcpay.values.errors import NotFound, RateLimited
 from btcpay.values.money import btc_text
 from btcpay.values.times import iso_ms
 from btcpay.web.errors import as_api_error, error_response
@@ -53,6 +53,11 @@ class Pages:
     def brand(self, merchant_id: int) -> merchants.Shown:
         """What a merchant has set, each None when not; `seller` is what to call it in any case."""
         return self._service.db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
+
+    def only_brand(self) -> merchants.Shown | None:
+        """Of the merchant whose service it is; None where several share it."""
+        known = self._service.db.rows(merchants.ALL)
+        return self.brand(known[0].id) if len(known) == 1 else None
 
     def page(
         self, template: str, status: int = 200, brand: merchants.Shown | None = None, **values: Any
@@ -101,6 +106,10 @@ class Pages:
         if isinstance(error, RateLimited):
             page.headers["Retry-After"] = str(error.retry_after_s)
         return page
+
+    def failed_for_payer(self, error: Exception) -> Response:
+        """`failed`; who opened a wrong address is told how to reach the seller."""
+        return self.failed(error, self.only_brand() if isinstance(error, NotFound) else None)
 
     def guard(self, response: Response) -> Response:
         """Nothing inline or from other hosts, no frame; no cache unless a view says so."""

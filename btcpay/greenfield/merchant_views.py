@@ -5,9 +5,8 @@ from urllib.parse import urlsplit
 
 from flask import Response, request
 
-from btcpay.merchant_pages.visit import Visit
+from btcpay.greenfield.shops import HONOURED, named, origin_of, store_of
 from btcpay.merchants import keys
-from btcpay.merchants.shops import HONOURED, named, origin_of, store_of
 from btcpay.notify.receivers import refuse_url
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.hosts import is_near
@@ -16,12 +15,21 @@ PATH = "/api-keys/authorize"
 MAX_NAME_CHARACTERS = 100
 
 
-def ask(visit: Visit) -> Response:
+def add(area: Any) -> None:
+    """Puts it among the merchant's pages: `area` is theirs, and gives each view its `visit`."""
+    if area.service.settings.greenfield:
+        for path in (PATH, f"{PATH}/"):  # Shopware's link ends so
+            area.get(path, ask, root="")
+            area.post(path, allow, root="")
+
+
+def ask(visit: Any) -> Response:
     """Names shop and permissions; nothing is made yet."""
-    return visit.page("authorize.html", asked_for=_asked(visit), given=None)
+    page: Response = visit.page("authorize.html", asked_for=_asked(visit), given=None)
+    return page
 
 
-def allow(visit: Visit) -> Response:
+def allow(visit: Any) -> Response:
     """Makes the key of this press, and shows the form that brings it to the shop alone."""
     asked, db, owner_id = _asked(visit), visit.service.db, visit.merchant_id
     network, permissions = visit.service.settings.network, asked["permissions"]
@@ -30,12 +38,12 @@ def allow(visit: Visit) -> Response:
     issued = keys.issue(db, network, owner_id, *key, characters=visit.secret_of_press())
     given = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
     given += [("permissions[]", f"{named(one)}:{store_id}") for one in permissions]
-    response = visit.page("authorize.html", asked_for=asked, given=given)
+    response: Response = visit.page("authorize.html", asked_for=asked, given=given)
     response.headers["Content-Security-Policy"] = visit.pages.policy(posts_to=asked["origin"])
     return response
 
 
-def _asked(visit: Visit) -> dict[str, Any]:
+def _asked(visit: Any) -> dict[str, Any]:
     """What a plug-in asks for, and where. Raises InvalidRequest for what no shop asks.
 
     A link sent to a merchant leads to no machine of this network, and nowhere in clear.

@@ -1,6 +1,7 @@
-"""Shops that speak Greenfield, and what they have ordered."""
+"""Shops that speak Greenfield, what they have ordered, and their webhooks."""
 
-from storage.models import Invoice, Merchant, Store
+from storage.models import Invoice, Merchant, Receiver, Store
+from storage.queries.receivers import WELL
 from storage.statement import needed, shaped, slot, slots
 
 # The same shop is one store, however many keys it has had.
@@ -36,3 +37,18 @@ ORDERS_OF_STATUS = ORDERS.where(Invoice.status == slot("status"))
 ORDERS_OF_NUMBER = ORDERS.where(Invoice.order_id == slot("order_id"))
 SET_METADATA = Invoice.update(slots(Invoice.metadata, Invoice.order_id)).where(_THIS)
 ARCHIVE = Invoice.update(slots(Invoice.archived_at)).where(_THIS & Invoice.archived_at.is_null())
+
+_OF_STORE = Receiver.store_id == slot("store_id")
+_SHOWN = (
+    Receiver.url,
+    Receiver.kinds,
+    Receiver.secret,
+    Receiver.disabled_at,
+    Receiver.disabled_reason,
+)
+# What is registered anew keeps its id, and what waits for it.
+PUT_WEBHOOK = Receiver.insert(needed(Receiver) | slots(Receiver.store_id, *_SHOWN)).on_conflict(
+    conflict_target=[Receiver.id], preserve=_SHOWN, update=WELL
+)
+WEBHOOKS = Receiver.select().where(_OF_STORE).order_by(Receiver.created_at, Receiver.id)
+WEBHOOK = Receiver.select().where(_OF_STORE & (Receiver.id == slot("id")))

@@ -1,27 +1,15 @@
-"""Greenfield's words for an invoice's state and what happens to it; its webhooks as a transport.
+"""Greenfield's words for an invoice's state and what happens to it.
 
-Source: docs.btcpayserver.org/API/Greenfield/v1, Webhooks; the signature is `BTCPay-Sig`.
+Source: docs.btcpayserver.org/API/Greenfield/v1, Webhooks.
 """
 
-import hashlib
-import hmac
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
-import orjson
-
-from btcpay.http.http_client import Session
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.read import Event, state_of
-from btcpay.notify.retries import Answer
-from btcpay.notify.standard_webhook import post
 from btcpay.settlement.decide import missing_sats
 from btcpay.settlement.values import Rules
-from storage.database import Database
-from storage.models import Invoice, Receiver
-from storage.queries import deliveries, stores
+from storage.models import Invoice
 
 # Each status, and that of ours which an invoice has that is called so.
 OURS = {
@@ -86,43 +74,3 @@ def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: Invoice | No
         EventKind.INVOICE_REOPENED: [("InvoiceInvalid", {"manuallyMarked": False})],
     }
     return said.get(kind, [])
-
-
-def in_greenfield(db: Database, receiver: Receiver, row: deliveries.Due, event: Event) -> Event:
-    """The event of a delivery with what a plug-in is sent as its data. Raises BadRow.
-
-    Of the metadata what is still kept.
-    """
-    invoice = db.only(stores.ORDER, store_id=receiver.store_id, id=row.invoice_id or "")
-    place, _, webhook = row.about.removeprefix(f"{row.id} ").partition(" ")
-    state = state_of(row) if row.state is not None else {}
-    content = {
-        "deliveryId": f"{row.id}.{place}.{row.attempts + 1}",
-        "webhookId": receiver.id,
-        "originalDeliveryId": f"{row.id}.{place}.1",
-        "isRedelivery": bool(row.attempts),
-        "type": webhook,
-        "timestamp": row.happened_at // 1000,
-        "storeId": receiver.store_id,
-        "invoiceId": invoice.id,
-        "metadata": orjson.loads(invoice.metadata or "{}"),
-    }
-    flags = dict(webhooks_of(event.kind, state, invoice)).get(webhook, {})
-    return replace(event, data=content | flags)
-
-
-def signature(secret: str, body: bytes) -> str:
-    """`sha256=` and the hex of HMAC-SHA256 over the body."""
-    return "sha256=" + hmac.digest(secret.encode(), body, hashlib.sha256).hex()
-
-
-def send(
-    session: Session, receiver: Receiver, event: Event, _at: datetime, timeout_s: float
-) -> Answer:
-    """One attempt; what goes wrong is an answer too. 2xx takes it."""
-    body = orjson.dumps(event.data)
-    headers = {
-        "Content-Type": "application/json; charset=utf-8",
-        "BTCPay-Sig": signature(receiver.secret or "", body),
-    }
-    return post(session, receiver.url or "", timeout_s, body, headers)

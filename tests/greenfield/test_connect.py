@@ -9,6 +9,8 @@ from payer import Page
 from btcpay.languages.catalogs import LANGUAGES
 from storage.queries import keys
 
+pytest.importorskip("btcpay.merchant_pages")
+
 REDIRECT = "https://shop.example/?btcpay-settings-callback"
 ASKED = [
     "btcpay.store.canviewinvoices",
@@ -20,6 +22,11 @@ ASKED = [
 @pytest.fixture
 def shop(open_shops):
     return open_shops(**ON, BTCPAY_GREENFIELD="on")
+
+
+@pytest.fixture
+def browser(shop):
+    return MerchantBrowser(shop).log_in()
 
 
 def path(redirect=REDIRECT, **fields):

@@ -3,12 +3,12 @@
 from datetime import datetime
 from urllib.parse import urlsplit
 
+from btcpay.greenfield import queries
 from btcpay.merchants.branding import checked_url
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
-from storage.queries import stores
 
 _PORTS = {"http": 80, "https": 443}
 _READ = "canviewinvoices cancreateinvoice"
@@ -48,5 +48,5 @@ def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> st
     """The id of that shop's store, made if there is none. Raises CommandError."""
     shop: Values = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
     with db.write():
-        db.run(stores.ADD, **shop | {"id": new_id("store"), "created_at": to_ms(now)})
-        return str(db.only(stores.OF_SHOP, **shop).id)
+        db.run(queries.ADD, **shop | {"id": new_id("store"), "created_at": to_ms(now)})
+        return str(db.only(queries.OF_SHOP, **shop).id)

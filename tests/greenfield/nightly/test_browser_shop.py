@@ -4,9 +4,9 @@ from urllib.parse import parse_qs, urlencode
 
 import pytest
 from builders import until
-from greenfield import GreenfieldShop
 from hosted import open_counter
 from merchant_browser import log_in
+from plug_in import GreenfieldShop
 from serving import Serving, say
 from zxingcpp import read_barcodes
 
