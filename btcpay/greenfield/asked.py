@@ -1,6 +1,6 @@
-"""What a plug-in sends, in Greenfield's names, and the invoice that it asks for.
+"""The bodies and queries that plug-ins send, in Greenfield's names, and the orders they ask for.
 
-Whatever cannot be taken is a ValidationError that names its field.
+A value that is refused is a ValidationError that names its field.
 """
 
 import json
@@ -40,8 +40,6 @@ T = TypeVar("T")
 
 
 class Checkout(Body):
-    """What is asked of an invoice's page, and of its payment."""
-
     error_messages = {"type": "must be a JSON object"}
 
     speedPolicy = fields.String(validate=validate.OneOf(list(SPEEDS)))
@@ -98,9 +96,9 @@ class NewWebhook(Body):
 
 
 def body_of(schema: Schema) -> tuple[dict[str, Any], str | None]:
-    """The body as it was loaded, and its metadata as they were sent.
+    """The body as its schema loads it, and the JSON text of its metadata, None for none.
 
-    Of those a whole number beyond 64 bits is the nearest that a double holds.
+    A whole number beyond 64 bits becomes the nearest double in that text.
     """
     body = read_body()
     value = parse(body)
@@ -114,7 +112,7 @@ def body_of(schema: Schema) -> tuple[dict[str, Any], str | None]:
 
 
 def checked(path: str, check: Callable[..., T], *values: Any) -> T:
-    """What `check` returns of the values; when it refuses them, that is this field's mistake."""
+    """The result of `check`; its refusal becomes a ValidationError of this field."""
     try:
         return check(*values)
     except (CommandError, TooMuch) as error:
@@ -131,7 +129,7 @@ def order_id_of(metadata: dict[str, Any]) -> str | None:
 def order_of(
     store: queries.OfMerchant, asked: dict[str, Any], metadata: str | None, usual_min: int
 ) -> Order:
-    """The invoice that a shop asks for; without its own word it ends after so many minutes."""
+    """The invoice that a shop asks for; it ends after `usual_min` unless the shop names a time."""
     named = str(asked.get("currency", store.currency)).upper()
     currency, amount = _money(named, asked["amount"])
     checkout, said = asked["checkout"], asked["metadata"]
@@ -161,7 +159,7 @@ def order_of(
 
 
 def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
-    """The currency and the amount that are asked for; satoshis are bitcoin."""
+    """The currency and the amount asked for, with satoshis turned into bitcoin."""
     most, unit = _IN_BITCOIN.get(code, (MAX_AMOUNT, None))
     if unit is None:
         checked("currency", checked_currency, code)
@@ -175,7 +173,7 @@ def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
 
 
 def _line(value: Any, most: int) -> str | None:
-    """What a page may show of a text that anybody may have sent; nothing of what is no text."""
+    """Anybody's text as one line that a page may show; None for anything else."""
     if not isinstance(value, str):
         return None
     line = "".join(sign if sign.isprintable() else " " for sign in value).strip()[:most].strip()

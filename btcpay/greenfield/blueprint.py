@@ -1,4 +1,4 @@
-"""The interface of plug-ins: which view answers which path, who is let in, how errors read."""
+"""The interface of plug-ins: its paths and their views, the door to them, the form of errors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from btcpay.api.operation import ROOT
 from btcpay.greenfield import orders, queries, stores
 from btcpay.greenfield.pages import shop_pages
 from btcpay.greenfield.shops import named
-from btcpay.values.errors import Forbidden, NotFound
+from btcpay.values.errors import Forbidden, MethodNotAllowed, NotFound
 from btcpay.values.ids import is_id
 from btcpay.web.admission import door, of_caller, show_window
 from btcpay.web.application import add_path, answer, refuse_others
@@ -49,7 +49,7 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("PUT", HOOK): (OF_WEBHOOKS, stores.change_webhook),
     ("DELETE", HOOK): (OF_WEBHOOKS, stores.remove_webhook),
 }
-# What a path names below a store, by the prefix of its id.
+# The rows that a path names below a store, by the prefix of their ids.
 NAMED: dict[str, Typed[Any]] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
 WRITING = ("POST", "PUT", "DELETE")
 
@@ -65,7 +65,7 @@ def blueprint(service: Service) -> Blueprint | None:
 
 
 def plug_ins(service: Service) -> Blueprint:
-    """Serves the operations, and refuses all else below their roots in plug-ins' own words."""
+    """The operations; all else below their roots is refused in the form that plug-ins read."""
     made = Blueprint("interface", __name__, url_prefix=ROOT)
     windows = of_caller(SHOP_READS, SHOP_WRITES, WRITING)
     made.before_request(door(service, windows, lambda: key_of(service, ("bearer", "token"))))
@@ -105,6 +105,8 @@ def refusal(error: Exception) -> Response:
     if isinstance(error, ValidationError):
         return answer(list(_mistakes(error.normalized_messages())), 422)
     found = as_api_error(error)
+    if isinstance(found, MethodNotAllowed):  # plug-ins know 404 alone
+        found = NotFound("there is nothing at this path")
     said = {"code": found.code, "message": str(found)}
     response = error_response(found)
     response.data = answer(said | {"error": said}).data

@@ -1,4 +1,4 @@
-"""Whose page may show an order's in a frame: that of the shop which has asked for it."""
+"""The shop whose pages may show the page of its order in a frame."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from storage.models import Invoice
 
 
 def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:
-    """The shop's `origin`, and whether it `leads_back` by itself; None of what no shop ordered."""
+    """The shop's `origin`, and `leads_back`: its page goes on by itself. None without a shop."""
     if invoice.store_id is None:
         return None
     origin = db.only(queries.BY_ID, id=invoice.store_id).shop_url

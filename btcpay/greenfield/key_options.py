@@ -29,7 +29,7 @@ def issue(
     scope: str | None,
     options: Mapping[str, str | None],
 ) -> tuple[keys.Issued, dict[str, str], list[str]] | None:
-    """The key, what is shown above its secret, and hints; None where none of these is asked for."""
+    """The key, the values to show above its secret, and hints; None without these options."""
     plugin, shop = options["plugin"], options["shop"]
     if plugin is None and shop is None:
         return None

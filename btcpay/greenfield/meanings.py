@@ -11,7 +11,7 @@ from btcpay.settlement.decide import missing_sats
 from btcpay.settlement.values import Rules
 from storage.models import Invoice
 
-# Each status, and that of ours which an invoice has that is called so.
+# Greenfield's statuses, each with the status of ours that stands behind it.
 OURS = {
     "New": "open",
     "Processing": "open",
@@ -48,9 +48,9 @@ def meaning_of(row: Invoice, rules: Rules) -> tuple[str, str]:
 
 
 def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: Invoice | None) -> Said:
-    """The webhooks of an event, in order, each with what it says beside its names.
+    """The webhooks of an event in order, each with its own fields.
 
-    Which ones follows from `state` alone, what publish() stores of it; `invoice`: its row now.
+    The choice follows from `state` alone, as publish() stores it; `invoice` is its row of now.
     """
     status, came_sats = state.get("status"), state.get("received_sats", 0)
     paid_sats = came_sats + (state.get("beside_sats", 0) if status == "paid" else 0)

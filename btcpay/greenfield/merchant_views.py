@@ -1,6 +1,8 @@
 """Connects a shop: its plug-in asks for a key, the merchant allows it, a button brings it there."""
 
-from typing import Any
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from flask import Response, request
@@ -10,41 +12,75 @@ from btcpay.merchants import keys
 from btcpay.notify.receivers import refuse_url
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.hosts import is_near
+from btcpay.web.pages.render import Pages
+from btcpay.web.service import Service
 
 PATH = "/api-keys/authorize"
 MAX_NAME_CHARACTERS = 100
 
 
-def add(area: Any) -> None:
-    """Puts it among the merchant's pages: `area` is theirs, and gives each view its `visit`."""
+class Visit(Protocol):
+    """The members of a merchant's visit that these pages use."""
+
+    @property
+    def service(self) -> Service: ...
+    @property
+    def pages(self) -> Pages: ...
+    @property
+    def merchant_id(self) -> int: ...
+    @property
+    def now(self) -> datetime: ...
+    def secret_of_press(self) -> str: ...
+    def page(self, template: str, status: int = 200, **values: Any) -> Response: ...
+
+
+class Area(Protocol):
+    """The merchant's pages, as far as a part adds to them."""
+
+    service: Service
+
+    def get(self, path: str, view: Callable[[Visit], Response], root: str) -> None: ...
+    def post(self, path: str, view: Callable[[Visit], Response], root: str) -> None: ...
+
+
+class Asked(NamedTuple):
+    """A plug-in's request for a key; `redirect` is where its form brings the key."""
+
+    redirect: str
+    origin: str
+    permissions: list[str]
+    application: str
+
+
+def add(area: Area) -> None:
+    """Adds the page to the merchant's area."""
     if area.service.settings.greenfield:
         for path in (PATH, f"{PATH}/"):  # Shopware's link ends so
             area.get(path, ask, root="")
             area.post(path, allow, root="")
 
 
-def ask(visit: Any) -> Response:
+def ask(visit: Visit) -> Response:
     """Names shop and permissions; nothing is made yet."""
-    page: Response = visit.page("authorize.html", asked_for=_asked(visit), given=None)
-    return page
+    return visit.page("authorize.html", asked_for=_asked(visit), given=None)
 
 
-def allow(visit: Any) -> Response:
+def allow(visit: Visit) -> Response:
     """Makes the key of this press, and shows the form that brings it to the shop alone."""
     asked, db, owner_id = _asked(visit), visit.service.db, visit.merchant_id
-    network, permissions = visit.service.settings.network, asked["permissions"]
-    store_id = store_of(db, owner_id, asked["origin"], visit.now)
-    key = ("write", asked["application"], visit.now, store_id, " ".join(permissions))
+    network = visit.service.settings.network
+    store_id = store_of(db, owner_id, asked.origin, visit.now)
+    key = ("write", asked.application, visit.now, store_id, " ".join(asked.permissions))
     issued = keys.issue(db, network, owner_id, *key, characters=visit.secret_of_press())
     given = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
-    given += [("permissions[]", f"{named(one)}:{store_id}") for one in permissions]
-    response: Response = visit.page("authorize.html", asked_for=asked, given=given)
-    response.headers["Content-Security-Policy"] = visit.pages.policy(posts_to=asked["origin"])
+    given += [("permissions[]", f"{named(one)}:{store_id}") for one in asked.permissions]
+    response = visit.page("authorize.html", asked_for=asked, given=given)
+    response.headers["Content-Security-Policy"] = visit.pages.policy(posts_to=asked.origin)
     return response
 
 
-def _asked(visit: Any) -> dict[str, Any]:
-    """What a plug-in asks for, and where. Raises InvalidRequest for what no shop asks.
+def _asked(visit: Visit) -> Asked:
+    """Raises InvalidRequest for anything that no shop asks.
 
     A link sent to a merchant leads to no machine of this network, and nowhere in clear.
     """
@@ -61,5 +97,4 @@ def _asked(visit: Any) -> dict[str, Any]:
         raise InvalidRequest(str(error)) from None
     if network.name != "regtest" and is_near(urlsplit(origin).hostname):
         raise InvalidRequest("the shop is on this machine's own network: `btcpay key issue --for`")
-    asked = {"redirect": redirect, "origin": origin, "permissions": permissions}
-    return asked | {"application": application or origin}
+    return Asked(redirect, origin, permissions, application or origin)

@@ -47,7 +47,7 @@ def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
         more["order_id"] = wanted["orderId"][: asked.MAX_NUMBER]
     elif status:
         query, more["status"] = queries.ORDERS_OF_STATUS, OURS[status]
-    # What came says which of two an open one is.
+    # An open invoice is New or Processing, by the amount that has come.
     picks = status is not None and (OURS[status] == "open" or "orderId" in wanted)
     more["limit"], more["offset"] = (SEARCHED, 0) if picks else (take, skip)
     rows = service.db.rows(query, **more)
@@ -92,7 +92,7 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
 
 
 def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    """Its metadata anew, and its number with them."""
+    """Replaces the metadata and the order's number, which is part of them."""
     said, metadata = asked.body_of(asked.NewMetadata())
     anew: Values = {"metadata": metadata, "order_id": asked.order_id_of(said["metadata"])}
     service.db.run(queries.SET_METADATA, **anew | {"store_id": store.id, "id": order.id})
@@ -100,14 +100,14 @@ def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) ->
 
 
 def archive_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    """Hidden from the list; its address is watched for ever all the same."""
+    """Hides the order from the list; its address is still watched for ever."""
     at = to_ms(service.now())
     service.db.run(queries.ARCHIVE, store_id=store.id, id=order.id, archived_at=at)
     return {}
 
 
 def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
-    """Invalid cancels, by the rules of a cancellation. What came is a human's word: not Settled."""
+    """Invalid cancels, by the rules of a cancellation. Settled needs a human, so it is refused."""
     db = service.db
     said, _ = asked.body_of(asked.Mark())
     if said["status"].lower() == "settled":
@@ -119,7 +119,7 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
 
 
 def order_methods(service: Service, store: queries.OfMerchant, order: Invoice) -> list[Json]:
-    """How it is paid, and what came."""
+    """The one way to pay, with the payments that came."""
     percent = rules_for(service.settings, order).tolerance_percent
     outputs = service.db.rows(payments.ALIVE, invoice_id=order.id)
     came = btc_shown(sum(output.amount_sats for output in outputs))

@@ -46,7 +46,7 @@ _SHOWN = (
     Receiver.disabled_at,
     Receiver.disabled_reason,
 )
-# What is registered anew keeps its id, and what waits for it.
+# A webhook that is registered anew keeps its id and its waiting deliveries.
 PUT_WEBHOOK = Receiver.insert(needed(Receiver) | slots(Receiver.store_id, *_SHOWN)).on_conflict(
     conflict_target=[Receiver.id], preserve=_SHOWN, update=WELL
 )

@@ -1,4 +1,4 @@
-"""Shops whose plug-ins speak Greenfield: where each is, its store, what a key of it may do."""
+"""Shops whose plug-ins speak Greenfield: their addresses, stores and keys' permissions."""
 
 from datetime import datetime
 from urllib.parse import urlsplit
@@ -14,9 +14,9 @@ _PORTS = {"http": 80, "https": 443}
 _READ = "canviewinvoices cancreateinvoice"
 _WEBHOOKS = "webhooks.canmodifywebhooks"
 _ALL = f"{_READ} canviewstoresettings canmodifyinvoices {_WEBHOOKS}"
-# What a plug-in may be given where it asks for it by itself; nothing honours the last.
+# All that a plug-in may be given when it asks by itself; nothing honours the last.
 HONOURED = f"{_ALL} canmodifystoresettings"
-# What each plug-in looks for: they compare exactly, and contradict each other.
+# The permissions that each plug-in looks for: they compare exactly, and contradict each other.
 PERMISSIONS = dict.fromkeys(("any", "magento", "opencart", "woocommerce"), _ALL) | {
     "pretix": f"{_READ} {_WEBHOOKS}",
     "prestashop": HONOURED,

@@ -1,4 +1,4 @@
-"""The server, the key, its store and what a bitcoin costs there, and where webhooks go."""
+"""The server, the key, its store, rates, and webhooks, as plug-ins ask for them."""
 
 import json
 from decimal import Decimal
@@ -33,7 +33,7 @@ METHOD = {"paymentMethodId": "BTC-CHAIN", "enabled": True, "cryptoCode": "BTC", 
 
 
 def server_info(service: Service, store: queries.OfMerchant) -> Json:
-    """What is spoken, and whether payments are found now: `/readyz` says the same."""
+    """The version that is spoken; `fullySynched` while payments are found, as in `/readyz`."""
     state = state_in(service.db, service.settings, service.now())
     is_found = state.found == GREEN
     height = state.progress.height if state.progress else 0
@@ -48,7 +48,7 @@ def server_info(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def current_key(service: Service, store: queries.OfMerchant) -> Json:
-    """The key that asks, and what it may do at its store."""
+    """The key that asks, with its permissions at its store."""
     permissions = [f"{named(one)}:{store.id}" for one in g.caller.permissions.split()]
     _, _, secret = request.headers["Authorization"].strip().partition(" ")
     return {
@@ -84,7 +84,7 @@ def payment_methods(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def rates(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """What a bitcoin costs now, in each of the pairs; why not, where no price is known."""
+    """The price of a bitcoin in each pair; where none is known, the reason in its place."""
     pairs = request.args.getlist("currencyPair") or [f"BTC_{store.currency}"]
     if len(pairs) > 5:
         raise ValidationError("at most five at once", "currencyPair")
@@ -131,13 +131,13 @@ def change_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) 
 
 
 def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
-    """What waits for it is forgotten."""
+    """Forgets the deliveries that wait for it too."""
     service.db.run(receivers.REMOVE, id=hook.id)
     return {}
 
 
 def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> Receiver:
-    """Stores what is asked for: as that one, else as the one of that URL, else as a new one."""
+    """Stores what is asked for in place of `hook`, else of the webhook with that URL, else anew."""
     sent, _ = asked.body_of(asked.NewWebhook())
     url, events = sent["url"], sent["authorizedEvents"]
     asked.checked("url", refuse_url, url, service.settings.network)

@@ -38,7 +38,7 @@ class Greenfield(Transport):
                 yield Named(webhook, f"{event.id} {place} {webhook}", line=about.id)
 
     def told(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
-        """With what a plug-in is sent as its data; of the metadata what is still kept."""
+        """With a plug-in's content as its data; erased metadata stay erased."""
         invoice = db.only(queries.ORDER, store_id=receiver.store_id, id=row.invoice_id or "")
         place, _, webhook = row.about.removeprefix(f"{row.id} ").partition(" ")
         state = state_of(row) if row.state is not None else {}

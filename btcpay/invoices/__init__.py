@@ -1,1 +1,1 @@
-"""An invoice's life: how it is made, where it stands, what happened to it, how it ends."""
+"""An invoice's life: its making, its state, its history and its end."""

@@ -1,4 +1,4 @@
-"""What the owner decides about an invoice: cancel it, accept what came, set its attention aside.
+"""The owner's decisions about an invoice: to cancel it, accept what came, or dismiss its attention.
 
 Each is one transaction behind the lock of the merchant's balance.
 """
@@ -30,7 +30,7 @@ def cancel(
     force: bool = False,
     where: str = "on the command line",
 ) -> None:
-    """Ends an open one. Raises Refused: `not_open`; `on_its_way`, unless by `force`."""
+    """Ends an open invoice. Raises Refused: `not_open`; `on_its_way`, unless by `force`."""
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
         if row.status != "open":
             raise Refused(
@@ -78,10 +78,10 @@ def dismiss(
     refund_txid: str = "",
     below_minor: int | None = None,
 ) -> str:
-    """Sets aside why an invoice needs attention, until something new happens; what that was.
+    """Sets attention aside until something new happens to the invoice; returns its former reason.
 
-    `refund_txid`: of the transaction that sent it back, noted as it was typed. `below_minor`: only
-    while less of its currency's smallest units is at stake. Raises Refused: `no_reason`,
+    `refund_txid`, the transaction that sent the money back, is noted as it was typed. `below_minor`
+    refuses unless less is at stake, in smallest units of the currency. Raises Refused: `no_reason`,
     `bad_refund`, `nothing_wanted`, `at_stake`.
     """
     if not reason.strip():
@@ -105,7 +105,7 @@ def dismiss(
 def _locked(
     db: Database, settings: Settings, invoice_id: str, now: datetime, kind: EventKind | None = None
 ) -> Iterator[Invoice]:
-    """The row as it is behind the lock; afterwards attention is decided anew, and published."""
+    """The row as read behind the lock; afterwards attention is decided anew and published."""
     with db.write():
         balances.lock(db, find_invoice(db, invoice_id).merchant_id)
         yield find_invoice(db, invoice_id)

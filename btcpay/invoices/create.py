@@ -29,13 +29,13 @@ from storage.models import Invoice
 from storage.queries import invoices, merchants
 
 MS_PER_HOUR = 3_600_000
-BTC = "BTC"  # what is asked for in bitcoin is so many satoshis; its page shows dollars beside
-PATIENCE_S = 1  # for a currency that is only shown beside dollars, once these are there
+BTC = "BTC"  # no price decides the satoshis of an order in it; its page shows dollars beside
+PATIENCE_S = 1  # once dollars have a price, for that of a currency only shown beside them
 log = logging.getLogger(__name__)
 
 
 class Price(NamedTuple):
-    """What one bitcoin costs in dollars, and in `currency`, which may be dollars too."""
+    """The price of one bitcoin in dollars, and in `currency`, which may be dollars too."""
 
     usd: Decimal
     currency: str
@@ -43,11 +43,11 @@ class Price(NamedTuple):
 
 
 class Order(NamedTuple):
-    """What an invoice is made for, validated; without a `life` it never expires.
+    """A request for an invoice, validated; without a `life` it never expires.
 
-    `currency` is what the amount is in; None: dollars, which the interface was asked for. `details`
-    are columns that are stored as they come. `high`: the most that a person could have typed, who
-    is told when no wallet can send so little; None where no person chose the amount.
+    The amount is in `currency`, or in dollars where that is None, as the interface has it.
+    `details` are columns that are stored as they come. `high` is the most that a person could have
+    typed, None where no person chose the amount: only a person is told that it is too little.
     """
 
     merchant_id: int
@@ -73,10 +73,10 @@ def order_of(
     currency: str | None = None,
     high: Decimal | None = None,
 ) -> Order:
-    """A merchant's order, from what the schema of create-invoice loads, or that of any currency.
+    """A merchant's order from the loaded body of create-invoice, or of its form for any currency.
 
-    It may have other details, too. Raises CommandError for a reference or a return_url that no page
-    may show.
+    `wanted` may have other columns too. Raises CommandError for a reference or a return_url that no
+    page may show.
     """
     details = dict(wanted)
     if details.get("reference") is not None:
@@ -101,10 +101,10 @@ def quote(db: Database, prices: Prices, now: datetime, order: Order) -> Quote:
 
 
 def live_price(prices: Prices, now: datetime, currency: str) -> Price:
-    """What one bitcoin costs. Raises PriceUnavailable.
+    """The price of one bitcoin. Raises PriceUnavailable.
 
-    There is none either while most sources say that our clock is ahead: a payment in a block before
-    the invoice's date would look older than the invoice.
+    It does so too while most sources say that our clock is ahead: a payment in a block before the
+    invoice's date would look older than the invoice.
     """
     price_usd = prices.usd.current()
     if ahead := prices.usd.clock_ahead(now):
@@ -133,11 +133,11 @@ def least_sats_of(db: Database, merchant_id: int) -> int:
 
 
 def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
-    """What the order comes to; `least_sats` is what a wallet can send.
+    """The order at that price; `least_sats` is the least that a wallet can send.
 
     Raises PriceUnavailable for more bitcoin than can exist, TooMuch for more than MAX_USD, and
-    TooLittle for what no wallet can send, unless the seller takes no more than that: then the
-    invoice's page asks for what can be sent.
+    TooLittle for less than a wallet can send, unless the seller takes no more than that: then
+    the invoice's page asks for the least that can be sent.
     """
     amount, high, in_currency = order.amount, order.high, price.in_currency
     if high is not None and order.currency:
@@ -153,7 +153,7 @@ def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
 
 
 def worth_usd(amount: Decimal, price: Price | None) -> Decimal:
-    """To the cent, at least one; without a price the amount is in dollars. Raises TooMuch."""
+    """Its worth to the cent, at least one; without a price it is in dollars. Raises TooMuch."""
     amount_usd = amount
     if price and price.currency != "USD":
         amount_usd = max(rounded(amount * price.usd / price.in_currency, "USD"), CENT)
@@ -168,7 +168,7 @@ def new_invoice(
     """Stores an invoice, publishes its event, and returns its public row.
 
     Call it inside `db.write()`: the index is taken in the transaction that stores the invoice.
-    `id`: one that a form has promised.
+    `id` is given where a form determines it.
     """
     order, price = quote.order, quote.price
     account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)

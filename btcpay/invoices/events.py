@@ -1,4 +1,4 @@
-"""An invoice's history, and what every way of ending an invoice writes into it."""
+"""An invoice's history, and its end, which is written there whoever ends it."""
 
 import json
 from datetime import datetime
@@ -42,7 +42,7 @@ def finish(
 def record(
     db: Database, invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime
 ) -> None:
-    """Adds to the invoice's history; a kind that is not declared is a ValueError."""
+    """Adds to the invoice's history. Raises ValueError for a kind that is not declared."""
     db.run(
         events.RECORD,
         invoice_id=invoice_id,

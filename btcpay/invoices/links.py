@@ -1,4 +1,4 @@
-"""Payment links: made, on and off, and the amounts that they suggest."""
+"""Payment links: making them, switching them on and off, and the amounts that they suggest."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ def new_link(
 ) -> PaymentLink:
     """Stores an active link, publishes its event, and returns its row. Call it in `db.write()`.
 
-    `wanted`: what the schema of create-payment-link loads, and perhaps amounts that are
-    `suggested`. They are in the currency of the price, in dollars without one. Raises CommandError
-    for suggested ones that do not fit the link, TooMuch for more than MAX_USD.
+    `wanted` is the loaded body of create-payment-link, perhaps with `suggested` amounts. All are in
+    the currency of the price, in dollars without one. Raises CommandError for suggested amounts
+    that do not fit the link, TooMuch for more than MAX_USD.
     """
     amounts = {name: wanted.get(f"{name}_usd") for name in AMOUNTS}
     fields = {
@@ -50,7 +50,7 @@ def new_link(
     new = blank(
         PaymentLink,
         **texts,
-        id=wanted.get("id") or new_id("lnk"),  # a form has promised one
+        id=wanted.get("id") or new_id("lnk"),  # a form determines one
         merchant_id=merchant_id,
         status="active",
         created_at=to_ms(now),
@@ -67,7 +67,7 @@ def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:
 
 
 def most(currency: str) -> Decimal:
-    """The greatest amount that can be typed; what it is worth is judged with the price."""
+    """The greatest amount that can be typed; its worth in dollars is checked with the price."""
     return Decimal(MAX_USD if currency == "USD" else MAX_AMOUNT)
 
 

@@ -1,4 +1,4 @@
-"""Forgets customers' e-mail addresses, and what shops said of them, days after an invoice's end."""
+"""Erases customers' e-mail addresses and shops' metadata, days after an invoice's end."""
 
 import re
 from datetime import datetime, timedelta
@@ -16,9 +16,9 @@ _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
-    """Erases those of at most BATCH invoices, oldest first; how many. 0 days: never.
+    """Erases those of at most BATCH invoices, oldest first; returns their number. 0 days: never.
 
-    From the answers that are kept for Idempotency-Keys too.
+    Answers that are kept for Idempotency-Keys lose the address too.
     """
     if not retention_days:
         return 0
@@ -31,7 +31,7 @@ def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
 
 
 def _erase(db: Database, invoice_id: str, before: int) -> int:
-    """1 when it was erased; 0 when the invoice was opened again, or another run was first."""
+    """1 when it was erased; 0 when the invoice was reopened, or another run was first."""
     with db.write():
         erased = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before)
         if erased:

@@ -1,4 +1,4 @@
-"""Where an invoice stands: its rows as values, and the verdict on them."""
+"""The state of an invoice: its rows as values, and the verdict on them."""
 
 import json
 import re
@@ -88,7 +88,7 @@ def output_of(row: payments.Seen) -> Output:
 
 
 def inputs_of(row: models.Output) -> tuple[str, ...]:
-    """What the output's transaction spends, each as `txid:vout`. Raises BadRow."""
+    """The coins that the output's transaction spends, each as `txid:vout`. Raises BadRow."""
     try:
         inputs = json.loads(row.inputs or "[]")
     except ValueError:
@@ -99,7 +99,7 @@ def inputs_of(row: models.Output) -> tuple[str, ...]:
 
 
 def known_outputs(db: Database, invoice_id: str, scan: Scan) -> list[Output]:
-    """The outputs that a scan may concern; of vanished ones those of late, or that are back."""
+    """The outputs that a scan may concern; vanished ones only if recent, or shown again."""
     since_ms = to_ms(scan.asked_at - HISTORY_AFTER)
     rows = db.rows(payments.KNOWN, invoice_id=invoice_id, vanished_after=since_ms - 1)
     found = {(row.txid, row.vout): row for row in rows}
@@ -111,7 +111,7 @@ def known_outputs(db: Database, invoice_id: str, scan: Scan) -> list[Output]:
 
 
 def checked_ms(row: invoices.WithChain) -> int | None:
-    """When the invoice was last known to be up to date: every block read, or the mempool asked."""
+    """The last time, in ms, when every block was read or the mempool was asked; None for none."""
     read_ms = int(row.read_at or 0)
     known = [row.checked_at, read_ms if read_ms >= row.created_at else None]
     return max((ms for ms in known if ms is not None), default=None)
@@ -136,12 +136,12 @@ def verdict_on(
 
 
 def beside_sats(verdict: Verdict) -> int:
-    """What was confirmed and settles nothing."""
+    """The confirmed satoshis that settle nothing."""
     return sum(one.amount_sats for one in verdict.receipts if not one.settles)
 
 
 def keep(db: Database, row: models.Invoice, verdict: Verdict) -> None:
-    """Stores of a stored verdict what pages show, in the transaction of the change."""
+    """Stores the figures that pages show, in the transaction of the change."""
     tip_height = blocks.tip_height(db) or 0
     db.run(
         invoices.KEEP,

@@ -14,9 +14,9 @@ from storage.queries import attentions, events, payments
 
 @dataclass(frozen=True)
 class Story:
-    """An invoice's row, the verdict on it, what was seen, what happened.
+    """An invoice's row with the verdict, outputs and history.
 
-    The row has `attention`, why it needs a human (a key of settlement's REASONS), and since when.
+    The row's `attention` is the reason why it needs a human, a key of settlement's REASONS.
     """
 
     row: attentions.WithAttention
@@ -24,7 +24,7 @@ class Story:
     needed: int  # confirmations
     outputs: list[payments.Seen]  # vanished ones too
     events: list[Event]  # the oldest first
-    checked_at: int | None  # when it was last known to be up to date
+    checked_at: int | None  # the last complete look
 
 
 def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Story:

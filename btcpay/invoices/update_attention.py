@@ -1,4 +1,4 @@
-"""Keeps what needs attention up to date and publishes what happened, in one transaction."""
+"""Decides whether an invoice needs attention, and publishes news, in one transaction."""
 
 import json
 import logging
@@ -26,11 +26,10 @@ log = logging.getLogger(__name__)
 def update_attention(
     db: Database, settings: Settings, invoice_id: str, now: datetime, news: Sequence[News] = ()
 ) -> str | None:
-    """Decides anew whether an invoice needs attention; the reason, None when it does not.
+    """Decides anew whether an invoice needs attention; returns the reason, or None.
 
-    Keeps for pages what has come, and publishes the `news` and a new reason, each with the state
-    that all of it has led to. Call it in the transaction of the change, behind the balance's lock.
-    Raises BadRow.
+    Stores the amounts received for pages, and publishes the `news` and a new reason, each with the
+    final state. Call it in the transaction of the change, behind the balance's lock. Raises BadRow.
     """
     row = db.only(invoices.WHOLE, id=invoice_id)
     verdict = verdict_of(db, settings, row, now)
@@ -60,7 +59,7 @@ def update_attention(
 def try_update(
     db: Database, settings: Settings, invoice_id: str, now: datetime, news: Sequence[News]
 ) -> None:
-    """The same in a loop over invoices: the next is somebody's money too."""
+    """The same in a loop over invoices: a spoiled row stops none of the others."""
     try:
         update_attention(db, settings, invoice_id, now, news)
     except BadRow:
@@ -68,7 +67,7 @@ def try_update(
 
 
 def _is_new(db: Database, row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> bool:
-    """Stores the reason and what is at stake; whether it is another reason than before."""
+    """Stores the reason and the amount at stake; True when the reason has changed."""
     before = db.row(attentions.OF_INVOICE, invoice_id=row.id)
     value = value_of(at_stake_sats, stored_amount(row.price), row.currency)
     new: Values = {

@@ -1,1 +1,1 @@
-"""The merchant's wallet, as far as its account's public key goes."""
+"""Merchants: their accounts' public keys, brands, API keys and sessions."""

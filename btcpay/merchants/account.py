@@ -44,8 +44,8 @@ _PRIVATE_VERSIONS = {
 def parse_account(text: str, network: Network, script_type: str | None = None) -> Descriptor:
     """The account that a descriptor or an extended public key names.
 
-    Of a key alone the prefix says the `script_type`, unless that is given. Raises
-    CommandError, whose message never repeats the key.
+    `script_type` overrides the kind of addresses that a key's prefix says. Raises CommandError,
+    whose message never repeats the key.
     """
     if are_seed_words(text):
         raise CommandError(
@@ -89,7 +89,7 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
 
 
 def are_seed_words(text: str) -> bool:
-    """True for what looks like a wallet's mnemonic (BIP39), numbered or not, in any language."""
+    """True for a text like a wallet's mnemonic (BIP39), numbered or not, in any language."""
     words = re.split(r"[\s,;]+", unicodedata.normalize("NFC", text).strip())
     words = [word for word in words if not re.fullmatch(r"[0-9]{1,2}[.):]?", word)]
     letters = (re.fullmatch(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}", word) for word in words)

@@ -1,4 +1,4 @@
-"""Pure checks of a merchant's own on the pages: name, logo, accent, reference, a way back.
+"""Pure checks of a merchant's name, logo, accent, reference and way back.
 
 An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1 to 21.
 """
@@ -77,9 +77,9 @@ def checked_accent(text: str) -> str:
 
 
 def checked_line(what: str, text: str) -> str:
-    """One of MAX_CHARACTERS. Raises CommandError unless it is one short line of printable text.
+    """The line without spaces around it; `what` is a key of MAX_CHARACTERS. Raises CommandError.
 
-    That has no mark that turns the direction of writing around either.
+    Printable text has no mark that turns the direction of writing around either.
     """
     line, most = text.strip(), MAX_CHARACTERS[what]
     if not line or not line.isprintable() or len(line) > most:
@@ -129,9 +129,9 @@ def _has_plain_host(url: str) -> bool:
 
 
 def checked(logo: bytes | None = None, **texts: str | None) -> dict[str, Any]:
-    """The logo and what was given of name, accent and contact, as columns of the brand's row.
+    """The logo, name, accent and contact that were given, as columns of the brand's row.
 
-    Raises CommandError for what is unusable.
+    Raises CommandError.
     """
     columns: dict[str, Any] = {
         name: checked_accent(text) if name == "accent" else checked_line(name, text)

@@ -1,4 +1,4 @@
-"""A browser's name, from the User-Agent that it sends: enough to know one's own devices."""
+"""A browser's name from its User-Agent: enough to tell one's own devices apart."""
 
 import re
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class BrowserName(NamedTuple):
 
 
 def named(user_agent: str) -> BrowserName:
-    """A person's name for the browser, which may say of itself what it likes."""
+    """The name that a person would give to the browser."""
     browser, system = _first(_BROWSERS, user_agent), _first(_SYSTEMS, user_agent)
     text = " ".join(user_agent.split())
     cut = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}\u2026"

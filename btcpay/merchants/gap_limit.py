@@ -12,9 +12,9 @@ from storage.database import Database
 from storage.models import Merchant
 from storage.queries.totals import gaps
 
-# A merchant is warned when so much of the wallet's limit is used: with 20, five more may go unpaid.
+# The used share of a limit at which a merchant is warned: with 20, five more may go unpaid.
 EARLY = Fraction(3, 4)
-MARGIN = 100  # what to set beyond today's need, so that the limit need not be raised every week
+MARGIN = 100  # added to today's need when a limit is set, so that it need not be raised every week
 
 
 @dataclass(frozen=True)

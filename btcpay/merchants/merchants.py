@@ -23,7 +23,7 @@ def find_merchant(db: Database, name: str) -> Merchant:
 
 
 def require_name(name: str) -> None:
-    """Raises CommandError for what cannot be a merchant's name."""
+    """Raises CommandError unless it can be a merchant's name."""
     if not name.strip() or not name.isprintable():
         raise CommandError("the merchant's name must be printable text")
 
@@ -80,7 +80,7 @@ def set_currency(db: Database, merchant_id: int, currency: str) -> None:
 
 
 def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
-    """Its days are that zone's from now on, the past ones too: all at once, or nothing."""
+    """Counts all days of a merchant by that zone, past ones too, in one transaction."""
     with db.write():
         balances.lock(db, merchant_id)
         days.recount(db, merchant_id, timezone)

@@ -17,13 +17,12 @@ from storage.queries import sessions
 
 LINK_LIFE = timedelta(minutes=10)
 LIFE = timedelta(days=30)  # after its last use
-BROWSER_CHARACTERS = 200  # of what a browser says of itself
+BROWSER_CHARACTERS = 200  # of a User-Agent
 
 
 class Session(NamedTuple):
-    """A browser's merchant: `merchant` is the name on the command line, `seller` the one that
-    customers see, `wanting` how many invoices need its attention (at most MOST_COUNTED are
-    counted), the rest what it has set.
+    """A browser's merchant: `merchant` is the name on the command line, `seller` the name that
+    customers see, `wanting` the number of invoices that need attention, MOST_COUNTED at most.
     """
 
     id: str
@@ -56,7 +55,7 @@ def new_login(db: Database, merchant_id: int, now: datetime) -> str:
 
 
 def login_url(db: Database, base_url: str, merchant_id: int, now: datetime) -> str:
-    """Such a link into the pages that are served at `base_url`."""
+    """A new link into the pages that are served at `base_url`."""
     return f"{base_url}/merchant/login/{new_login(db, merchant_id, now)}"
 
 
@@ -110,7 +109,7 @@ def end(db: Database, merchant_id: int, session_id: str) -> None:
 
 
 def end_all(db: Database, merchant_id: int, but: str = "") -> int:
-    """Ends all sessions of a merchant `but` this one, and unused links; how many sessions."""
+    """Ends a merchant's unused links and all sessions `but` this one; the number of sessions."""
     with db.write():
         db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
         return db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=but)

@@ -1,1 +1,1 @@
-"""Events, and who is notified of them."""
+"""Events, and the delivery of each to its receivers."""

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class EventKind(StrEnum):
-    """What can happen. The name begins with the resource that it is about."""
+    """The kinds; each name begins with the resource of the event."""
 
     meaning: str
 

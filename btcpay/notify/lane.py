@@ -1,4 +1,4 @@
-"""One way out of the outbox in a run: how many attempts it has at once, and when it is over."""
+"""One way out of the outbox in a run: its share of the attempts, and its end."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -7,7 +7,8 @@ from btcpay.notify.retries import Answer
 from storage.models import Receiver
 from storage.queries import deliveries
 
-# In a run, of a receiver that takes others: an event that it never takes stops none behind it.
+# Failures in a run after which a receiver that takes other events is left for the next run: an
+# event that it never takes stops none behind it.
 MOST_REFUSED = 3
 
 
@@ -15,8 +16,8 @@ MOST_REFUSED = 3
 class Lane:
     """One way out in this run: a receiver, or the mail server with all who get mail.
 
-    It is given one attempt until it has taken something; so one that hangs holds up one attempt,
-    and no other lane.
+    It has one attempt at a time until it takes something, so a receiver that hangs holds up one
+    attempt and no other lane.
     """
 
     receivers: list[Receiver]
@@ -37,7 +38,7 @@ class Lane:
 
     @property
     def brings_all(self) -> bool:
-        """Whether a receiver that failed has come back in this run."""
+        """True once a receiver that failed before has taken something in this run."""
         return self.was_failing and self.has_taken
 
     @property
@@ -47,7 +48,7 @@ class Lane:
     def learn(self, answer: Answer, is_disabled: bool) -> None:
         if answer.is_up:
             if not self.has_taken:
-                self.rows.clear()  # they were what was due, and now it may be all
+                self.rows.clear()  # these were due; now all that waits may be sent
             self.has_taken = True
         else:
             self.failures += 1

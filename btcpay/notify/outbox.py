@@ -1,4 +1,4 @@
-"""The outbox: brings what waits to each receiver, to all of them at the same time."""
+"""The outbox: sends the deliveries that wait, to all receivers at the same time."""
 
 import logging
 import queue
@@ -25,7 +25,7 @@ from storage.queries import deliveries, events, receivers
 
 log = logging.getLogger(__name__)
 
-# Of a run; an attempt begins only while it can take all of its time.
+# The length of a run; an attempt begins only while ATTEMPT_S of it are left.
 RUN_S = 20
 MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
 PAGE = 100
@@ -37,7 +37,7 @@ Send = Callable[[Receiver, Event, datetime], Answer]
 
 
 def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
-    """What sends over the network or to a program, with connections that are kept."""
+    """A function that sends over the network or to a program, with connections that are kept."""
     session = Session(MOST_OF_ONE, settings.proxy)
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
@@ -57,7 +57,7 @@ _Answers = queue.SimpleQueue[tuple[Lane, Receiver, deliveries.Due, Answer]]
 
 
 class Outbox:
-    """What a run needs; `now` reads the wall clock. Only the caller's thread uses the database."""
+    """`now` reads the wall clock. Only the caller's thread uses the database."""
 
     def __init__(
         self, db: Database, settings: Settings, now: Callable[[], datetime], send: Send
@@ -66,12 +66,12 @@ class Outbox:
         self._resources = Resources(settings.base_url)
 
     def run(self, run_s: float = RUN_S) -> Delivered:
-        """Delivers what is due, for so long at most; what is left waits for the next run.
+        """Makes the deliveries that are due, for `run_s` at most; the rest waits for the next run.
 
-        An answer that comes after that is a failure: a name server may take longer. The delivery is
-        made again, with the same id.
+        An answer that comes later counts as a failure (a name server may take longer), and its
+        delivery is made again with the same id.
         """
-        # Of this run alone: what comes after it, an answer or a session, is for nobody.
+        # Made anew for each run: an answer that comes after its end is read by nobody.
         self._answers: _Answers = queue.SimpleQueue()
         server, sender = self._settings.smtp_url, self._settings.mail_from
         url = self._settings.base_url
@@ -122,9 +122,9 @@ class Outbox:
         return busy.count(lane) < lane.allowed and len(busy) < MOST_AT_ONCE
 
     def _next(self, lane: Lane) -> tuple[Receiver, deliveries.Due] | None:
-        """What is due; once a receiver that failed takes something, all that waits, oldest first.
+        """The next delivery that is due; after a recovery, the oldest of all that wait.
 
-        From one that fails one attempt each half hour, whether one is due or not.
+        A receiver that fails gets one attempt each half hour, even when none is due.
         """
         query = deliveries.OLDEST if lane.brings_all else deliveries.DUE
         for receiver in lane.receivers if not lane.rows else ():
@@ -142,7 +142,7 @@ class Outbox:
         lane.tried.add(_key(row))
         try:
             send = self._prepared(receiver, row)
-        except BadRow as error:  # the next is somebody's news too
+        except BadRow as error:  # the next delivery is made all the same
             log.error("%s cannot be sent to %s: %s", row.about, receiver.id, error)
             spoiled = Answer(False, None, f"cannot be sent: {error}", is_final=True)
             note(self._db, receiver, row, spoiled, self._now())
@@ -168,7 +168,7 @@ class Outbox:
         return lambda: self._send(receiver, event, now)
 
     def _is_ours(self, row: deliveries.Due) -> bool:
-        """Whether no other process sends it right now: of a line the next would overtake it."""
+        """False while another process sends it: the next of its line must not overtake it."""
         if row.line is None:
             return True
         now = to_ms(self._now())

@@ -1,4 +1,4 @@
-"""Notes how an attempt went: for its delivery, and for its receiver."""
+"""Notes the outcome of an attempt at its delivery and at its receiver."""
 
 import logging
 from datetime import datetime
@@ -12,14 +12,14 @@ from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 
-# Longer than an attempt takes, with a name server that takes its time.
+# 60 s: longer than an attempt of ATTEMPT_S takes with a slow name server.
 HELD_MS = 60_000
 
 
 def note(
     db: Database, receiver: Receiver, row: deliveries.Due, answer: Answer, now: datetime
 ) -> bool:
-    """Writes it, unless somebody else has tried meanwhile; whether the receiver is disabled."""
+    """Stores it unless another process tried meanwhile; True when it disables the receiver."""
     first_at = from_ms(row.first_at) if row.first_at is not None else now
     is_over = answer.is_taken or answer.is_final
     again_at = None if is_over else next_try(first_at, now)
@@ -52,7 +52,7 @@ def note(
 
 
 def _is_dead(receiver: Receiver, first_at: datetime) -> bool:
-    """Whether nothing else was taken either since that attempt."""
+    """True when the receiver has taken nothing at all since that attempt."""
     since_ms = receiver.failing_since
     return since_ms is not None and since_ms <= to_ms(first_at)
 

@@ -1,4 +1,4 @@
-"""Writes events and whom they go to, each in the transaction of what happened."""
+"""Writes events and their deliveries, in the transaction of the change that they tell of."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def publish(
 ) -> None:
     """An event of an invoice. Call it within `db.write()`.
 
-    `state` is what may change of it later: how it stands and what came; None: as it is made.
+    `state` has the values that may change later, such as status and amounts; None for a new one.
     """
     known = {**(state or {}), **news.detail}
     stored = None if state is None else orjson.dumps(known).decode()
@@ -58,19 +58,19 @@ def _add(
     new |= {"id": new_id("evt"), "merchant_id": row.merchant_id, "kind": kind.value}
     event = db.only(events.ADD, **new, happened_at=to_ms(now))
     for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=row.merchant_id):
-        transport = TRANSPORTS.get(receiver.transport)  # None: a part that is gone told it
+        transport = TRANSPORTS.get(receiver.transport)  # None: its part was deleted
         for named in transport.names(receiver, event, row, known) if transport else ():
             if wants(receiver, named.name):
                 db.run(deliveries.ADD, **delivery(receiver, event, named, now))
 
 
 def wants(receiver: Receiver, name: str) -> bool:
-    """Whether it is sent what is called so: an event's kind, or by its transport's own names."""
+    """True for a name that it has not left out: an event's kind, or one of its transport's own."""
     return receiver.kinds is None or name in json.loads(receiver.kinds)
 
 
 def delivery(receiver: Receiver, event: PublicEvent, named: Named, now: datetime) -> Values:
-    """What brings it to the receiver from now on."""
+    """The columns of a new delivery, due now."""
     return {
         "receiver_id": receiver.id,
         "about": named.about,

@@ -1,4 +1,4 @@
-"""Reads events: numbered without gaps, with the documented resources as they were."""
+"""Reads events: numbered without gaps, with the documented resources as they were then."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,9 +17,9 @@ from storage.queries import deliveries, events, invoices, links
 from storage.statement import changed
 
 PAGE = 100
-# Longer than any receiver is tried, and than a shop is away over the holidays.
+# 30 days: longer than any receiver is tried, and than a shop is closed over the holidays.
 KEPT = timedelta(days=30)
-# What a new invoice has come to.
+# The state of a new invoice.
 _NEW = {"status": "open", "tx_hash": None, "paid_at": None}
 _BESIDE = ("received_sats", "unconfirmed_sats", "missing_sats", "attention", "transaction")
 
@@ -51,14 +51,14 @@ class Event:
 
 
 def after(db: Database, resources: Resources, number: int, limit: int = PAGE) -> list[Event]:
-    """The events behind that number, in order and without a gap; numbers what is new first."""
+    """The events after that number, in order and without a gap; numbers new events first."""
     events.number_new(db)
     rows = db.rows(events.AFTER, number=number, limit=limit)
     return [event_of(db, resources, row) for row in rows]
 
 
 def last_number(db: Database) -> int:
-    """The number of the newest event, 0 before the first; numbers what is new first."""
+    """The number of the newest event, 0 before the first; numbers new events first."""
     events.number_new(db)
     return db.only(events.LAST)[0]
 
@@ -86,9 +86,9 @@ def of_link(resources: Resources, kind: EventKind, link: PaymentLink) -> dict[st
 def of_invoice(
     resources: Resources, invoice: Invoice, state: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Of the e-mail address what is still kept, of everything else what was true then.
+    """An invoice's data as they were at the event, but for an e-mail address erased since.
 
-    None: it was just made.
+    `state` is None for an invoice that was just made.
     """
     if state is None:
         came = {"received_sats": 0, "unconfirmed_sats": 0, "missing_sats": invoice.amount_sats}
@@ -103,7 +103,7 @@ def of_invoice(
 
 
 def state_of(row: PublicEvent) -> dict[str, Any]:
-    """What was true when the event happened. Raises BadRow."""
+    """The values of the moment of the event. Raises BadRow."""
     try:
         state = orjson.loads(row.state or "")
     except orjson.JSONDecodeError:
@@ -114,9 +114,9 @@ def state_of(row: PublicEvent) -> dict[str, Any]:
 
 
 def forget_old(db: Database, now: datetime) -> int:
-    """Deletes what is older than KEPT, with its deliveries, a batch at most; how many events.
+    """Deletes events older than KEPT with their deliveries, a batch at most; returns their number.
 
-    Never what waits to be delivered, nor the newest: its number is where the next begins.
+    An event that waits to be delivered stays, and so does the newest: numbers go on from it.
     """
     events.number_new(db)
     before = to_ms(now - KEPT)

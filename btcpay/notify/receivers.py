@@ -1,4 +1,4 @@
-"""Webhooks and commands: added, removed, their secrets rotated, sent again what they missed."""
+"""Webhooks and commands: adding, removing, rotating secrets, and sending missed events again."""
 
 import json
 import shlex
@@ -42,7 +42,7 @@ def find(db: Database, receiver_id: str) -> Receiver:
 
 
 def find_own(db: Database, receiver_id: str) -> Receiver:
-    """As above, but one that was added here: a part's own are told once and in order."""
+    """The row of a webhook or command added here; a part's receivers are told once and in order."""
     row = find(db, receiver_id)
     if row.transport not in (receivers.WEBHOOK, receivers.COMMAND):
         raise CommandError(
@@ -61,7 +61,7 @@ def add(
     now: datetime,
     id: str | None = None,
 ) -> Added:
-    """A receiver of all that happens from now on; of every kind without `kinds`."""
+    """Adds a receiver of every event from now on, or of those of `kinds` alone."""
     added = Added(id or new_id("whk"), new_secret() if url else None)
     db.run(
         receivers.ADD,
@@ -78,15 +78,15 @@ def add(
 
 
 def refuse_url(url: str, network: Network) -> None:
-    """Raises CommandError for where nothing is sent; https, but here and on test networks.
+    """Raises CommandError for a URL that is not https; http is for this machine and test networks.
 
-    Where it leads to is the operator's own business.
+    The operator answers for the host.
     """
     try:
         parts = urlsplit(http_url(url))
     except ValueError:
         parts = None
-    # Every reader takes it alike: before a backslash another one finds another host.
+    # Parsers differ about the rest: some end the host at a backslash.
     is_plain = url.isascii() and url.isprintable() and "\\" not in url
     if parts is None or not is_plain:
         raise CommandError("a webhook is an https:// URL")
@@ -99,7 +99,7 @@ def refuse_url(url: str, network: Network) -> None:
 
 
 def refuse_command(command: str) -> None:
-    """Raises CommandError for what is no program here; there is no shell unless it is named."""
+    """Raises CommandError unless its first word is a program here; no shell reads the line."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -131,7 +131,7 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Added:
 
 
 def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
-    """Has all that was given up sent again, and enables the receiver; how many."""
+    """Has deliveries that were given up sent again, and enables the receiver; their number."""
     find(db, receiver_id)
     with db.write():
         db.run(receivers.ENABLE, id=receiver_id)
@@ -139,14 +139,14 @@ def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
 
 
 def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
-    """Has the next check send all that waits or was given up; how many."""
+    """Has the next check send all deliveries that wait or were given up; their number."""
     with db.write():
         waiting = db.run(deliveries.WAITING_NOW, receiver_id=receiver_id, next_at=to_ms(now))
         return waiting + resend_failed(db, receiver_id, now)
 
 
 def resend_event(db: Database, receiver_id: str, event_id: str, now: datetime) -> None:
-    """Has one event sent again, whatever became of it before. Raises CommandError."""
+    """Has one event sent again, delivered before or not. Raises CommandError."""
     receiver = find_own(db, receiver_id)
     row = db.row(events.OF_ID, id=event_id, merchant_id=receiver.merchant_id)
     if row is None:
@@ -157,7 +157,7 @@ def resend_event(db: Database, receiver_id: str, event_id: str, now: datetime) -
 
 
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
-    """Has every event behind that number sent that the receiver wants, sent before or not."""
+    """Has the receiver's events after that number sent, delivered before or not; their number."""
     receiver = find_own(db, receiver_id)
     events.number_new(db)
     count = 0

@@ -1,11 +1,11 @@
-"""When a delivery that failed is tried again, and when its receiver is given up. Pure."""
+"""The times of a failed delivery's next tries, and the end of a dead receiver. Pure."""
 
 import secrets
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 ATTEMPT_S = 10
-# Since the first attempt, from the specification's example; then a delivery is given up.
+# Since the first attempt, as in the specification's example; after the last it is given up.
 _HOURS_MIN = ((0, 0), (0, 5), (0, 35), (2, 35), (7, 35), (17, 35), (31, 35), (51, 35), (75, 35))
 OFFSETS = [timedelta(hours=hours, minutes=minutes, seconds=5) for hours, minutes in _HOURS_MIN]
 # Up to a tenth of the pause more, so that what failed together does not come again together.
@@ -17,11 +17,11 @@ GONE = 410
 
 
 class Answer(NamedTuple):
-    """How an attempt went; `status` of HTTP or of the program, None when there was none.
+    """The outcome of an attempt; `status` is HTTP's or the program's, None when there was none.
 
-    `text` is the answer's beginning, or why there was none. Of a failure, `is_refusal`: of this
-    delivery alone, others may be taken; `is_final`: it will never be taken; `may_go_on`: the
-    attempt may still be under way.
+    `text` is the answer's beginning, or the reason why there was none. Kinds of failure:
+    `is_refusal`, others may be taken; `is_final`, this one never will be; `may_go_on`, the attempt
+    may still be under way.
     """
 
     is_taken: bool
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 
 
 def next_try(first_at: datetime, now: datetime, permille: int | None = None) -> datetime | None:
-    """When a delivery that was first tried at `first_at` is tried again; None: it is given up.
+    """The time of the next try of a delivery first tried at `first_at`; None when it is given up.
 
     `permille` of the pause is added, 0 to JITTER_PERMILLE, at random unless it is named.
     """
@@ -49,7 +49,7 @@ def next_try(first_at: datetime, now: datetime, permille: int | None = None) -> 
 
 
 def why_disabled(status: int | None, failing_since: datetime, now: datetime) -> str | None:
-    """Why a receiver is sent nothing more after a failure; None while it is."""
+    """The reason to disable a receiver after a failure; None to go on."""
     if status == GONE:
         return "it answered 410 Gone"
     if now - failing_since >= DISABLED_AFTER:

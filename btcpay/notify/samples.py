@@ -1,4 +1,4 @@
-"""One made-up event of each kind, to try a receiver with: nothing of it has happened."""
+"""A made-up event of each kind, to try a receiver with."""
 
 from datetime import datetime
 from typing import Any
@@ -12,11 +12,11 @@ from storage.models import Invoice, PaymentLink
 from storage.statement import blank, changed
 
 SATS = 41_667
-# Nobody's: they look like none that was given out.
+# Ids that no resource has.
 INVOICE_ID, PAYMENT_ID, LINK_ID = (f"{prefix}_{'0' * 24}" for prefix in ("inv", "pay", "lnk"))
 TX_HASH = "00" * 32
 _STATUSES = {EventKind.INVOICE_EXPIRED: "expired", EventKind.INVOICE_CANCELED: "canceled"}
-# There is no address that somebody could pay to.
+# Without an address, so that nobody can pay to it.
 _INVOICE = blank(
     Invoice, id=INVOICE_ID, amount_sats=SATS, amount_usd_quote="25", description="A test"
 )

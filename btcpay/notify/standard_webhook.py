@@ -62,7 +62,7 @@ class StandardWebhook(Transport):
 def post(
     session: Session, url: str, timeout_s: float, body: bytes, headers: Mapping[str, str]
 ) -> Answer:
-    """How a POST went: 2xx takes what it brings."""
+    """The answer to a POST: 2xx takes its body."""
     try:
         status, start = session.post(url, timeout_s, body, headers, KEPT_BYTES)
     except FetchError as error:

@@ -1,4 +1,4 @@
-"""A transport: what its receivers are told of an event, and how one attempt is made."""
+"""A transport: the names under which its receivers are told of an event, and one attempt."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,9 +13,9 @@ from storage.queries.deliveries import Due
 
 
 class Named(NamedTuple):
-    """One delivery: `name` is what a receiver may leave out, `about` the delivery's key.
+    """One delivery: a receiver may leave out its `name`; `about` is its key.
 
-    Those of one `line` are sent one at a time and in order.
+    Deliveries of one `line` are sent one at a time and in order.
     """
 
     name: str
@@ -29,9 +29,9 @@ class Transport:
     def names(
         self, receiver: Receiver, event: PublicEvent, about: Invoice | PaymentLink, state: Row
     ) -> Iterable[Named]:
-        """What this receiver is told of an event, in order: nothing if it does not concern it.
+        """The deliveries of an event to this receiver, in order; none where it is not concerned.
 
-        `about`: the row of its invoice or its link; `state`: what may change of it later.
+        `about` is the row of the invoice or link; `state` has its values that may change later.
         """
         return [Named(event.kind, event.id)]
 
@@ -42,5 +42,5 @@ class Transport:
     def send(
         self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
     ) -> Answer:
-        """One attempt; what goes wrong is an answer too. Mails go by the run's own `Mail`."""
+        """One attempt; a failure is an answer too. Mails go by the run's own `Mail`."""
         raise NotImplementedError

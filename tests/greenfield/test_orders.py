@@ -247,6 +247,16 @@ def test_a_key_reaches_its_own_store_and_nothing_else(greenfield):
         found = greenfield.ask("GET", path)
         assert found.status_code == 404, path
         assert found.json["code"] == found.json["error"]["code"] == "not_found"
+    for method, path in (
+        ("POST", "/stores"),
+        ("DELETE", "/stores/STORE"),
+        ("PATCH", INVOICES),
+        ("PUT", "/server/info"),
+        ("OPTIONS", "/api-keys/current"),
+    ):
+        found = greenfield.ask(method, path)
+        assert (found.status_code, "Allow" in found.headers) == (404, False), (method, path)
+        assert found.json["code"] == found.json["error"]["code"] == "not_found"
     # On the eight operations it is a write key of its merchant's.
     bearer = {"headers": {"Authorization": f"Bearer {greenfield.issued.secret}"}}
     assert greenfield.ask("GET", "/balance", **bearer).status_code == 200

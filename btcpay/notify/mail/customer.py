@@ -1,4 +1,4 @@
-"""A mail to a customer that the merchant looks through and sends: what happened, what to answer."""
+"""A prepared mail to a customer, which the merchant looks through and sends."""
 
 from urllib.parse import quote
 

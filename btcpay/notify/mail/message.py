@@ -1,4 +1,4 @@
-"""What a mail says, as one message with a plain text part and an HTML part. Pure."""
+"""A mail as one message with a plain text part and an HTML part. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _STYLE = "font-family:sans-serif;line-height:1.5"
 
 @dataclass(frozen=True)
 class MailText:
-    """What a mail says: sentences, then facts as (label, text), then a link as (label, URL)."""
+    """A mail's content: sentences, then facts as (label, text), then a link as (label, URL)."""
 
     language: str
     subject: str
@@ -49,12 +49,12 @@ class MailText:
 
 
 def one_line(text: str) -> str:
-    """A customer's or a shop's text as one line, without anything that is only felt."""
+    """A customer's or a shop's text as one line, without signs that cannot be seen."""
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())
 
 
 def _header(text: str) -> str:
-    """Of an encoded word (RFC 2047) Python's email would write what it means, line ends and all."""
+    """Breaks encoded words (RFC 2047): Python's email would decode them, line ends too."""
     return one_line(text).replace("=?", "= ?")
 
 

@@ -13,10 +13,10 @@ from btcpay.values.hosts import is_here
 
 # For each answer of the server.
 TIMEOUT_S = 5
-# Of all that it answers to one mail: more than any honest server says.
+# Of all answers to one mail: more than any honest server says.
 MOST_BYTES = 65_536
-# What smtplib raises: its own errors are OSErrors, like those of sockets and TLS; a name that
-# cannot be one in DNS is a ValueError.
+# smtplib's own errors are OSErrors, like those of sockets and TLS; a host name that DNS cannot
+# have is a ValueError.
 FAILURES = (OSError, ValueError)
 _ENHANCED = re.compile(rb"[245]\.[0-9]{1,3}\.[0-9]{1,3}(?=\s|$)")  # RFC 3463
 
@@ -67,7 +67,7 @@ class Session(smtplib.SMTP):
         return super().getreply()
 
     def next_mail(self) -> None:
-        """What is said about the last one counts no more."""
+        """Begins the bounds anew."""
         if self.file is not None:
             self.file.allow()
 
@@ -139,7 +139,7 @@ def _status(code: int, text: bytes | str) -> str:
 
 
 def why(error: Exception) -> str:
-    """What is wrong with the server, in a few words of ours."""
+    """The server's fault in a few words of ours."""
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"does not let us in: {_status(error.smtp_code, error.smtp_error)}"
     if isinstance(error, smtplib.SMTPResponseException):

@@ -1,4 +1,4 @@
-"""What each mail says, in the merchant's language; the pages' words where they have them."""
+"""The texts of mails, in the merchant's language and the words of the pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,10 +15,7 @@ from storage.queries import merchants
 
 @dataclass(frozen=True)
 class About:
-    """What a mail is about: an invoice's row, what was true of it at the event, its page.
-
-    `zone`: the seller's, in which times are written.
-    """
+    """A mail's invoice, its state at the event, its page, and the seller's time zone."""
 
     invoice: Invoice
     state: Mapping[str, Any]
@@ -39,7 +36,7 @@ def paid(about: About, language: str) -> MailText:
 
 
 def receipt(about: About, language: str, brand: merchants.Shown) -> MailText:
-    """To the customer, whose page it leads to. `brand`: its seller, and how to reach them."""
+    """To the customer; `brand` has the seller's name and contact."""
     gettext = catalog(language).gettext
     contact = [(gettext("Contact"), brand.contact)] if brand.contact else []
     return MailText(
@@ -52,7 +49,7 @@ def receipt(about: About, language: str, brand: merchants.Shown) -> MailText:
 
 
 def attention(about: About, language: str) -> MailText:
-    """To the merchant: an invoice needs a human, and why."""
+    """To the merchant: an invoice needs a human, with the reason."""
     gettext = catalog(language).gettext
     reasons = {
         "reorganised": gettext("A reorganisation of the blockchain has taken its payment back."),
@@ -96,7 +93,7 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
 
 
 def _subject(text: str, about: About) -> str:
-    """With the number of the shop's order behind it, by which it is looked for."""
+    """The text with the shop's order number behind it, by which mails are searched."""
     reference = about.invoice.reference
     return f"{text} · {reference}" if reference else text
 

@@ -24,12 +24,12 @@ from storage.queries import deliveries, invoices, merchants, meta, receivers
 log = logging.getLogger(__name__)
 
 OVERDUE = timedelta(hours=1)
-# Older news is of no use in a mail.
+# A mail that is older tells nobody anything new.
 STALE = timedelta(days=4)
 
 
 class Receipt(Transport):
-    """A customer gets one receipt of an invoice, whatever a reorganisation does to it."""
+    """One receipt for each invoice, even if a reorganisation has it paid twice."""
 
     def names(
         self, receiver: Receiver, event: PublicEvent, about: Invoice | PaymentLink, state: Row
@@ -47,10 +47,10 @@ class Mail:
     def prepare(
         self, receiver: Receiver, row: deliveries.Due, now: datetime
     ) -> Callable[[], Answer] | None:
-        """What sends a mail; None when there is nothing to say any more. Raises BadRow.
+        """A function that sends the mail; None when it is out of date. Raises BadRow.
 
-        That is so when the customer's address was erased, when an invoice is not paid any more,
-        and when a check was complete meanwhile.
+        It is when the customer's address was erased, the invoice is not paid any more, or a check
+        was complete meanwhile.
         """
         composed = self._compose(receiver, row, now)
         if composed is None:
@@ -107,7 +107,7 @@ class Mail:
 
 
 def add_overdue(db: Database, now: datetime) -> None:
-    """A mail to each merchant when no check was complete for an hour: at most one each day."""
+    """Adds a mail to each merchant when no check was complete for an hour: at most one each day."""
     for who in db.rows(receivers.WANT_MAIL):
         if who.address and now - unchecked_since(db, who.merchant_id) >= OVERDUE:
             db.run(
@@ -122,7 +122,7 @@ def add_overdue(db: Database, now: datetime) -> None:
 
 
 def _day(now: datetime, zone_name: str) -> date:
-    """Of a zone that is not known here that of UTC: `_compose` refuses the mail, and says why."""
+    """The day in that zone, or in UTC if it is unknown here: then `_compose` refuses the mail."""
     try:
         return now.astimezone(zone_of(zone_name)).date()
     except BadRow:
@@ -130,6 +130,6 @@ def _day(now: datetime, zone_name: str) -> date:
 
 
 def unchecked_since(db: Database, merchant_id: int) -> datetime:
-    """When a check was last complete, or since when there is the merchant."""
+    """The time of the last complete check, or of the merchant's creation if that is later."""
     born_at = from_ms(db.only(merchants.BY_ID, id=merchant_id).created_at)
     return max(meta.time(db, meta.Key.CHECKED_AT) or born_at, born_at)
