@@ -5,7 +5,7 @@ from collections.abc import Callable
 from flask import Blueprint, Response, g, request
 
 from btcpay.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit
-from btcpay.merchants.sessions import LIFE, Session, session_of
+from btcpay.merchants.sessions import LIFE, session_of
 from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web.admission import count, door, of_caller, visits, wrong
 from btcpay.web.application import add_path
@@ -74,7 +74,7 @@ class Area:
         """The secret of the cookie, "" without one."""
         return request.cookies.get(self.cookie, "")
 
-    def _session(self) -> Session:
+    def _session(self) -> sessions.Session:
         """Whose browser asks; a form must be of this site."""
         if request.method == "POST":
             self.refuse_other_sites()

@@ -15,7 +15,6 @@ from flask import Response, request
 
 from btcpay.invoices.create import Order, order_of
 from btcpay.invoices.links import most
-from btcpay.merchants.sessions import Session
 from btcpay.values.currencies import CODES, asked_of
 from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.values.ids import derived_base62, derived_id, is_id
@@ -27,6 +26,7 @@ from btcpay.web.pages.render import Pages, to_root
 from btcpay.web.service import Service
 from schemas.requests import NEW_PRICED_INVOICE, load
 from storage.queries import merchants
+from storage.queries.sessions import Session
 from storage.statement import Typed
 from storage.values import Values
 

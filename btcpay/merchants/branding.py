@@ -115,11 +115,6 @@ def checked_url(text: str) -> str:
     return url
 
 
-def is_half_a_way_back(paid: str | None, unpaid: str | None) -> bool:
-    """True where unpaid invoices would lead back and paid ones not."""
-    return bool(unpaid) and not paid
-
-
 def _has_plain_host(url: str) -> bool:
     try:
         parts = urlsplit(url)

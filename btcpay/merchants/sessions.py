@@ -5,7 +5,6 @@ cookie. What is stored is their SHA-256. There are no passwords.
 """
 
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from btcpay.merchants.keys import sha256_of
 from btcpay.values.errors import CommandError
@@ -18,26 +17,6 @@ from storage.queries import sessions
 LINK_LIFE = timedelta(minutes=10)
 LIFE = timedelta(days=30)  # after its last use
 BROWSER_CHARACTERS = 200  # of a User-Agent
-
-
-class Session(NamedTuple):
-    """A browser's merchant: `merchant` is the name on the command line, `seller` the name that
-    customers see, `wanting` the number of invoices that need attention, MOST_COUNTED at most.
-    """
-
-    id: str
-    merchant_id: int
-    merchant: str
-    seller: str
-    currency: str
-    timezone: str
-    tip_percents: str | None
-    wanting: int
-
-    @property
-    def key_id(self) -> str:
-        """A session stands for a key where requests are counted and logged."""
-        return self.id
 
 
 def new_login(db: Database, merchant_id: int, now: datetime) -> str:
@@ -90,10 +69,9 @@ def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) 
     return opened
 
 
-def session_of(db: Database, secret: str, now: datetime) -> Session | None:
+def session_of(db: Database, secret: str, now: datetime) -> sessions.Session | None:
     """The session of this secret; None for an unknown, ended or old one."""
-    row = db.row(sessions.BY_SECRET, secret_sha256=sha256_of(secret), used_after=to_ms(now - LIFE))
-    return Session(**{name: getattr(row, name) for name in Session._fields}) if row else None
+    return db.row(sessions.BY_SECRET, secret_sha256=sha256_of(secret), used_after=to_ms(now - LIFE))
 
 
 def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantSession]:

@@ -35,7 +35,12 @@ def _wanting() -> Select:
     return Select([counted], [fn.COUNT(counted.c.invoice_id)]).alias("wanting")
 
 
-class Visit(MerchantSession):
+class Session(MerchantSession):
+    """A browser's merchant: `merchant` is the name on the command line, `seller` the name that
+    customers see, `wanting` the number of invoices that need attention, MOST_COUNTED at most.
+    """
+
+    key_id: str  # a session stands for a key where requests are counted and logged
     merchant: str
     seller: str
     currency: str
@@ -45,9 +50,10 @@ class Visit(MerchantSession):
 
 
 BY_SECRET = shaped(
-    Visit,
+    Session,
     MerchantSession.select(
         MerchantSession.id,
+        MerchantSession.id.alias("key_id"),
         MerchantSession.merchant_id,
         MerchantSession.last_used_at,
         Merchant.name.alias("merchant"),

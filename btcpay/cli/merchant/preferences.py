@@ -126,7 +126,7 @@ def way_back(
     shell: Shell, merchant: str, off: str | None, paid: str | None, unpaid: str | None
 ) -> None:
     """Show or set the pages' link back to the shop; {invoice} is replaced by the id."""
-    if (off and paid) or branding.is_half_a_way_back(paid, unpaid):
+    if (off and paid) or (unpaid and not paid):
         raise click.UsageError("either --paid URL and maybe --unpaid URL, or off, or nothing")
     owner, change = find_merchant(shell.db, merchant), Values()
     if off or paid:

@@ -75,8 +75,7 @@ def save(visit: Visit, part: str) -> Response:
             checked[name] = check(visit.form.get(name, ""))
         except (CommandError, ValueError):
             wrong[name] = _advice()[name]
-    ways = visit.form.get("return_paid"), checked.get("return_unpaid")
-    if part == "return" and branding.is_half_a_way_back(*ways):
+    if part == "return" and checked.get("return_unpaid") and not visit.form.get("return_paid"):
         wrong["return_paid"] = gettext("This one is required if the other one is set.")
     is_shown = "show" in visit.form and not wrong
     if part == "look" and not is_shown:
