@@ -40,6 +40,10 @@ class Switches:
             return "down"
         return "lies" if self.invented else "up"
 
+    @property
+    def price(self) -> str:
+        return "up" if self.price_up else "down"
+
     def mend(self) -> None:
         self.explorer_up, self.price_up, self.invented = True, True, None
 
@@ -67,7 +71,7 @@ def open_sandbox(state_dir: Path, clock: Callable[[], int], shop: Shop | None = 
     """Continues the chain in `state_dir`, or begins one; locks it. Raises JournalError."""
     state_dir.mkdir(parents=True, exist_ok=True)
     journal = Journal(state_dir / "chain.jsonl")
-    key = open_key(state_dir / "wallet.wif")
+    key = open_key(state_dir / "wallet.key")
     chain, now = Chain(journal, key.script), clock()
     # Blocks of the past, ten minutes apart: the next one can then have the time of the clock.
     for height in range(chain.ledger.height + 1, FIRST_BLOCKS + 1):

@@ -123,7 +123,7 @@ def _waiting(script: bytes) -> list[Found]:
 
 
 def _txs(found: list[Found]) -> Response:
-    return jsonify([tx_view(current().chain, each) for each in found])
+    return jsonify([tx_view(each) for each in found])
 
 
 def _script(address: str) -> bytes:
