@@ -6,7 +6,6 @@ from btcpay.bitcoin.wire import Malformed, hash256
 
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 CHECKSUM_BYTES = 4
-OP_DUP, OP_HASH160 = 0x76, 0xA9  # the first opcodes of P2PKH and of P2SH
 
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 CHECKSUM_CHARS = 6
@@ -33,9 +32,9 @@ class Prefixes(Protocol):
 
 def address_of(script: bytes, network: Prefixes) -> str:
     """The address of a script as `script_of` makes it: P2PKH, P2SH or a witness program."""
-    if script[0] == OP_DUP:
+    if script.startswith(b"\x76\xa9"):
         return b58check_encode(network.p2pkh + script[3:23])
-    if script[0] == OP_HASH160:
+    if script.startswith(b"\xa9"):
         return b58check_encode(network.p2sh + script[2:22])
     return segwit_encode(network.bech32_hrp, max(0, script[0] - 0x50), script[2:])
 

@@ -26,7 +26,7 @@ EXTENSION = "btcpay-sandbox"
 
 @dataclass
 class Switches:
-    """Set by the buttons; `notice` is what the page says of the last one."""
+    """The state that buttons set; `notice`: the page's sentence about the last one pressed."""
 
     price_usd: Decimal = FIRST_PRICE_USD
     explorer_up: bool = True
@@ -50,7 +50,7 @@ class Switches:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """`clock` gives unix seconds; the shop's `events` stand newest first."""
+    """`clock`: unix seconds; `events`: the shop's, the newest first."""
 
     chain: Chain
     wallet: Wallet

@@ -39,7 +39,7 @@ class Chain:
         return tx.txid
 
     def mine(self, count: int, now: int) -> list[str]:
-        """The new hashes; the first takes what waits. Raises BadRequest."""
+        """Mines blocks, of which the first takes what waits; their hashes. Raises BadRequest."""
         if not 1 <= count <= MAX_BLOCKS_AT_ONCE:
             raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
         with self.lock:
@@ -86,7 +86,7 @@ class Chain:
         return [entry for entry in waiting if script in entry.scripts]
 
     def _switch(self, ledger: Ledger, fork_height: int) -> None:
-        """Goes over to a branch that left ours at that height; what is possible waits again."""
+        """Goes over to a branch that forks at this height; lost transactions wait again."""
         lost = [ledger.blocks[block_hash] for block_hash in self.ledger.hashes[fork_height + 1 :]]
         waiting = [entry.tx for entry in self.mempool.entries.values()]
         self.ledger, self.mempool = ledger, Mempool()
@@ -108,7 +108,7 @@ class Chain:
 
 
 def _connect(ledger: Ledger, mempool: Mempool, block: Block) -> None:
-    """A block of what waits, and of nothing else."""
+    """Adds a block whose transactions all waited."""
     ledger.connect(block)
     mempool.remove(tx.txid for tx in block.txs[1:])
 

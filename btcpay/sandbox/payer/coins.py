@@ -7,8 +7,6 @@ from typing import NamedTuple
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import hash256, prefixed, u32
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.node.mempool import COINBASE_MATURITY_BLOCKS
 from btcpay.sandbox.payer.key import Key
 
 RBF_SEQUENCE = 0xFFFFFFFD  # opts in to replacement (BIP125)
@@ -21,25 +19,6 @@ class Spendable(NamedTuple):
     outpoint: Outpoint
     value_sats: int
     waiting: bool
-
-
-def spendables(chain: Chain, script: bytes) -> list[Spendable]:
-    """The mature unspent coins of `script`: confirmed ones first, and large ones before small."""
-    ledger, mempool = chain.ledger, chain.mempool
-    oldest = ledger.height + 1 - COINBASE_MATURITY_BLOCKS
-    confirmed = [
-        Spendable(outpoint, coin.output.value_sats, False)
-        for outpoint, coin in ledger.coins.items()
-        if coin.output.script == script and not (coin.is_coinbase and coin.height > oldest)
-    ]
-    waiting = [
-        Spendable(Outpoint(txid, vout), output.value_sats, True)
-        for txid, entry in mempool.entries.items()
-        for vout, output in enumerate(entry.tx.outputs)
-        if output.script == script
-    ]
-    unspent = [coin for coin in confirmed + waiting if coin.outpoint not in mempool.spenders]
-    return sorted(unspent, key=lambda coin: (coin.waiting, -coin.value_sats))
 
 
 def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:

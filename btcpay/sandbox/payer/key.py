@@ -28,7 +28,7 @@ class Key:
 
     @property
     def program_script(self) -> bytes:
-        """The P2WPKH script: what the coins' nested script holds."""
+        """The P2WPKH script inside the coins' P2SH script."""
         return witness_script(0, hash160(self.public_key))
 
     @property

@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 
-from btcpay.bitcoin.tx import TxOut
+from btcpay.bitcoin.address import DUST_SATS
+from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.node.script import address_of, least_sats, script_of
-from btcpay.sandbox.payer.coins import Spendable, choose, sign, spendables, total
+from btcpay.sandbox.node.mempool import COINBASE_MATURITY_BLOCKS
+from btcpay.sandbox.node.script import address_of, script_of
+from btcpay.sandbox.payer.coins import Spendable, choose, sign, total
 from btcpay.sandbox.payer.key import Key
 
 FEE_SATS_PER_VB = 2
 OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
 INPUT_VB, OUTPUT_VB = 91, 9  # a P2SH-P2WPKH input; an output beside its script
 CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
+MOST_DUST_SATS = 354  # the limit of the longest witness program, 40 bytes: (51 + 67) * 3
 
 
 class Wallet:
@@ -24,9 +27,23 @@ class Wallet:
         self.address = address_of(key.script)
 
     def coins(self) -> list[Spendable]:
-        """The coins that could be spent now: confirmed ones first, large ones before small."""
+        """The mature unspent coins: confirmed ones first, and large ones before small."""
         with self.chain.lock:
-            return spendables(self.chain, self.script)
+            ledger, mempool = self.chain.ledger, self.chain.mempool
+            oldest = ledger.height + 1 - COINBASE_MATURITY_BLOCKS
+            coins = [
+                Spendable(outpoint, coin.output.value_sats, False)
+                for outpoint, coin in ledger.coins.items()
+                if coin.output.script == self.script
+                if not (coin.is_coinbase and coin.height > oldest)
+            ] + [
+                Spendable(Outpoint(txid, vout), output.value_sats, True)
+                for txid, entry in mempool.entries.items()
+                for vout, output in enumerate(entry.tx.outputs)
+                if output.script == self.script
+            ]
+            unspent = [coin for coin in coins if coin.outpoint not in mempool.spenders]
+        return sorted(unspent, key=lambda coin: (coin.waiting, -coin.value_sats))
 
     def pay(self, address: str, sats: int, now: int) -> str:
         """Sends a payment; its txid."""
@@ -69,6 +86,6 @@ class Wallet:
 
 def _output(address: str, amount_sats: int) -> TxOut:
     script = script_of(address)
-    if amount_sats < (least := least_sats(script)):
+    if amount_sats < (least := DUST_SATS.get(len(script), MOST_DUST_SATS)):
         raise BadRequest(f"Amount: nodes relay at least {least} satoshis to this address")
     return TxOut(amount_sats, script)

@@ -84,7 +84,7 @@ def explorer(sandbox: Sandbox) -> Answer:
         switches.invented, switches.explorer_up = None, state == "up"
         return {"explorer": state}
     about = _open_invoice(sandbox)
-    switches.invented = invent(sandbox.wallet, about["deposit_address"], about["amount_sats"])
+    switches.invented = invent(sandbox.wallet, about)
     switches.explorer_up = True
     return {"explorer": state, "invoice": about["id"], "txid": switches.invented.found.tx.txid}
 

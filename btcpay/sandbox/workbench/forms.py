@@ -28,7 +28,6 @@ LABELS = {
     "quick": "Quick",
     "scene": "Scene",
 }
-NO, YES = ("", "0", "no", "off", "false"), ("1", "yes", "on", "true")
 SATS = re.compile(r"([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?: ?(?:sats?|satoshis?))?", re.IGNORECASE)
 BTC = re.compile(r"([0-9]*\.[0-9]+|[0-9]+(?= ?btc))(?: ?btc)?", re.IGNORECASE)
 
@@ -96,10 +95,10 @@ def read_switch(form: Form, now: str, states: tuple[str, ...] = ("up", "down")) 
 
 
 def read_flag(form: Form, name: str) -> bool:
-    given = field(form, name).lower()
-    if given not in NO + YES:
-        raise refused(name, "give yes or no")
-    return given in YES
+    given = field(form, name)
+    if given not in ("", "0", "1"):
+        raise refused(name, "give 1 or nothing")
+    return given == "1"
 
 
 def _read_uri(uri: str) -> tuple[str, int | None]:
