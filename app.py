@@ -29,14 +29,15 @@ from schemas import resources as shows
 from storage.database import sqlite_path
 from storage.queries import invoices, links, payments
 from storage.queries.totals import balances
+from storage.statement import as_dict
 
 
 def get_balance(call: Call) -> Response:
     """Confirmed and total satoshis, and what the confirmed ones are worth if there is a price."""
     balance = call.service.db.only(balances.OF_MERCHANT, merchant_id=call.merchant_id)
     price_usd = call.service.prices.usd.current_or_none()
-    usd = None if price_usd is None else value_of(balance["confirmed_sats"], price_usd, "USD")
-    return answer(call.resources.balance.dump(balance | {"confirmed_usd": usd}))
+    usd = None if price_usd is None else value_of(balance.confirmed_sats, price_usd, "USD")
+    return answer(call.resources.balance.shown(as_dict(balance) | {"confirmed_usd": usd}))
 
 
 def create_invoice(call: Call) -> Response:

@@ -37,7 +37,7 @@ class Text(fields.String):
         return value
 
 
-class Number(fields.Field):
+class Number(fields.Field[Decimal]):
     """A JSON number above 0 and at most `maximum`, as an exact Decimal; it goes out as it came in.
 
     It is stored as text, and the text of a Decimal is a JSON number.
@@ -62,7 +62,7 @@ class Number(fields.Field):
         return Fragment(str(value))
 
 
-class Timestamp(fields.Field):
+class Timestamp(fields.Field[Any]):
     """Stored milliseconds as ISO 8601 with milliseconds and a trailing Z."""
 
     shown = staticmethod(iso_ms)

@@ -144,7 +144,7 @@ class NewPricedLink(NewPaymentLink):
     amount_usd, min_amount_usd, max_amount_usd = (Number(MAX_AMOUNT) for _ in range(3))
 
 
-class Limit(fields.Field):
+class Limit(fields.Field[int]):
     """The query parameter `limit`: a whole number from 1 to 100 in plain digits."""
 
     def __init__(self) -> None:
@@ -195,9 +195,10 @@ PAYMENT_QUERY = PaymentQuery()
 def load(schema: Schema, data: Any) -> dict[str, Any]:
     """The validated values. Raises InvalidRequest whose message names every offending field."""
     try:
-        return schema.load(data)
+        loaded: dict[str, Any] = schema.load(data)
     except ValidationError as error:
         raise InvalidRequest(_sentence(error.messages)) from None
+    return loaded
 
 
 def load_query(schema: Schema, parameters: Mapping[str, list[str]]) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The resources of the specification's section 2, field by field."""
 
 import functools
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -12,7 +14,7 @@ from schemas.requests import STATUSES
 _NULL: dict[str, Any] = {"allow_none": True}
 
 
-def _fixed(value: str) -> fields.Field:
+def _fixed(value: str) -> fields.Field[Any]:
     metadata = {"type": "string", "description": f"Always `{value}`."}
     return fields.Constant(value, validate=validate.OneOf((value,)), metadata=metadata)
 
@@ -27,10 +29,13 @@ class Resource(Schema):
     def __init__(self, base_url: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         shown = self.dump_fields.items()
-        self._blank = {name: getattr(field, "constant", None) for name, field in shown}
-        self._columns = {
-            name for name, field in shown if not isinstance(field, (fields.Constant, HostedUrl))
+        self._blank: dict[str, Any] = {
+            name: getattr(field, "constant", None) for name, field in shown
         }
+        self._columns = [
+            name for name, field in shown if not isinstance(field, (fields.Constant, HostedUrl))
+        ]
+        self._read = attrgetter(*self._columns)
         self._made = [
             (name, field.shown) for name, field in shown if isinstance(field, (Number, Timestamp))
         ]
@@ -39,10 +44,17 @@ class Resource(Schema):
         ]
         self._text = functools.lru_cache(maxsize=500)(self._as_text)  # of 1 kB each
 
-    def dump(self, obj: Any, **_: Any) -> Any:
-        if obj.keys() != self._columns:  # some columns are nobody's outside
-            obj = {name: obj[name] for name in self._columns}
-        shown = {**self._blank, **obj}
+    def dump(self, obj: Any, **_: Any) -> dict[str, Any]:
+        """Of a row; its other columns are nobody's outside."""
+        return self._made_of(zip(self._columns, self._read(obj), strict=True))
+
+    def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Of the columns by name."""
+        return self._made_of((name, values[name]) for name in self._columns)
+
+    def _made_of(self, columns: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        shown = self._blank.copy()
+        shown.update(columns)
         for name, make in self._made:
             if shown[name] is not None:
                 shown[name] = make(shown[name])
@@ -50,7 +62,7 @@ class Resource(Schema):
             shown[name] = root + shown["id"]
         return shown
 
-    def on_bind_field(self, field_name: str, field_obj: fields.Field) -> None:
+    def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
         field_obj.required = True  # null or not, every documented field is in every answer
 
     def listed(self, columns: tuple[str, ...], rows: list[str]) -> dict[str, Any]:
@@ -61,7 +73,7 @@ class Resource(Schema):
         return {"object": "list", "data": [self._text(columns, row) for row in rows]}
 
     def _as_text(self, columns: tuple[str, ...], row: str) -> orjson.Fragment:
-        shown = self.dump(dict(zip(columns, orjson.loads(row), strict=True)))
+        shown = self.shown(dict(zip(columns, orjson.loads(row), strict=True)))
         return orjson.Fragment(orjson.dumps(shown))
 
 

@@ -2,10 +2,10 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, Unpack
 from urllib.parse import quote, urlsplit
 
 from peewee import PeeweeException, Query, Select, SqliteDatabase, fn
@@ -13,8 +13,9 @@ from peewee import PeeweeException, Query, Select, SqliteDatabase, fn
 from storage.faults import as_peewee_errors
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite, refuse_old_library
-from storage.statement import Statement
+from storage.statement import Statement, Typed
 from storage.turns import Places, Turn
+from storage.values import Values as Values
 
 # WAL: readers go on beside the one writer. FULL: a commit that is lost after its answer went out
 # would hand out an address twice. 10 s: a check may hold the lock.
@@ -31,6 +32,8 @@ LOCK_WAIT_S = 10
 _AS_IT_IS = nullcontext()
 
 Row = dict[str, Any]
+T = TypeVar("T")
+K = TypeVar("K")
 
 
 # By a query's id, for SQLite and for servers: a process compiles each query once.
@@ -54,13 +57,13 @@ class Database:
         self._packed: dict[int, tuple[tuple[str, ...], Select]] = {}
         self._places, self._turn = Places(), Turn()
 
-    def rows(self, query: Query, **values: Any) -> list[Row]:
-        """Of a SELECT or of a RETURNING, each a dict by column name."""
+    def rows(self, query: Typed[T], **values: Unpack[Values]) -> list[T]:
+        """Of a SELECT or of a RETURNING; `Typed` says what a row is."""
         with self.connected(), as_peewee_errors:
-            columns, cursor = self._execute(query, values)
-            return [dict(zip(columns, row)) for row in cursor.fetchall()]  # noqa: B905
+            statement, cursor = self._execute(query, values)
+            return statement.made(cursor)
 
-    def packed(self, query: Select, **values: Any) -> tuple[tuple[str, ...], list[str]]:
+    def packed(self, query: Select, **values: Unpack[Values]) -> tuple[tuple[str, ...], list[str]]:
         """The names of the columns, and each row as the text of a JSON array.
 
         Faster than `rows`: the sqlite3 module gives up the interpreter's lock at each value.
@@ -69,21 +72,21 @@ class Database:
         with self.connected(), as_peewee_errors:
             return columns, [text for (text,) in self._execute(packed, values)[1].fetchall()]
 
-    def row(self, query: Query, **values: Any) -> Row | None:
+    def row(self, query: Typed[T], **values: Unpack[Values]) -> T | None:
         rows = self.rows(query, **values)  # all, else an UPDATE ... RETURNING is not done
         return rows[0] if rows else None
 
-    def only(self, query: Query, **values: Any) -> Row:
+    def only(self, query: Typed[T], **values: Unpack[Values]) -> T:
         """The row that must be there. Raises LookupError when it is not."""
         row = self.row(query, **values)
         if row is None:
             raise LookupError(f"no row for {sorted(values)}")
         return row
 
-    def run(self, query: Query, **values: Any) -> int:
+    def run(self, query: Query, **values: Unpack[Values]) -> int:
         """The number of rows that the statement changed."""
         with self.connected(), as_peewee_errors:
-            return self._execute(query, values)[1].rowcount
+            return int(self._execute(query, values)[1].rowcount)
 
     @contextmanager
     def write(self) -> Iterator[None]:
@@ -137,14 +140,12 @@ class Database:
         if self.is_server:
             self.connection.close_idle()
 
-    def _execute(self, query: Query, values: Row) -> tuple[tuple[str, ...], Any]:
-        """The names of the columns, and the cursor, without peewee's way, which logs and counts."""
+    def _execute(self, query: Any, values: Values) -> tuple[Statement, Any]:
+        """The statement and its cursor, without peewee's way, which logs and counts."""
         statement = self._statements.get(id(query)) or self._compile(query)
         cursor = self.connection.cursor()
         cursor.execute(statement.sql, statement.arguments(values))
-        if not statement.columns and cursor.description:
-            statement.columns = tuple(column[0] for column in cursor.description)
-        return statement.columns, cursor
+        return statement, cursor
 
     def _compile(self, query: Query) -> Statement:
         with _COMPILING:
@@ -182,11 +183,11 @@ def open_database(url: str) -> Database:
     return Database(open_pool(url))
 
 
-def grouped(rows: Iterable[Row], name: str) -> dict[str, list[Row]]:
-    """The rows by what they have in this column, in their order; no rows for anything else."""
-    found: dict[str, list[Row]] = defaultdict(list)
+def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The rows by their keys, in their order; no rows for any other key."""
+    found: dict[K, list[T]] = defaultdict(list)
     for row in rows:
-        found[row[name]].append(row)
+        found[key(row)].append(row)
     return found
 
 

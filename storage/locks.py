@@ -59,4 +59,5 @@ def _lock_file(path: Path, name: str) -> int:
 
 
 def _ask(db: Database, function: str, number: int) -> bool:
-    return db.connection.execute_sql(f"SELECT {function}(%s)", (number,)).fetchone()[0]  # noqa: S608
+    row = db.connection.execute_sql(f"SELECT {function}(%s)", (number,)).fetchone()  # noqa: S608
+    return bool(row[0])

@@ -34,7 +34,7 @@ NETWORK = {
 }
 
 
-class Pool(PooledPostgresqlDatabase):
+class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
     """Lends a connection for one statement or one transaction."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -46,7 +46,7 @@ class Pool(PooledPostgresqlDatabase):
         """Waits for one. Raises OperationalError when all stay in use, not peewee's ValueError."""
         self._asked.at_s = time.monotonic()
         try:
-            return super().connect(reuse_if_open)
+            return bool(super().connect(reuse_if_open))
         except MaxConnectionsExceeded as error:
             raise OperationalError(f"all {CONNECTIONS} connections are in use") from error
 

@@ -19,7 +19,7 @@ class Sqlite(SqliteDatabase):
 
     def rollback(self) -> None:
         """Does nothing when SQLite has undone the transaction itself, as on a full disk."""
-        if self.connection().in_transaction:
+        if self.connection().in_transaction:  # type: ignore[no-untyped-call]
             super().rollback()
 
     @contextmanager

@@ -1,8 +1,66 @@
 """Statements: queries built from the models, compiled once, with a slot for each value."""
 
-from typing import Any
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar, Unpack, cast
 
 from peewee import Field, Model, Query, Select, Value
+
+from storage.values import Values
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Model)
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Typed(Protocol[T_co]):
+    """A query whose rows have a type: a SELECT of one model, or one that `shaped` has typed.
+
+    For mypy a row is its model or shape, so that a mistyped column is an error. At run time it is
+    a named tuple of the columns that were selected: it is made in a sixth of a microsecond, where
+    a dict takes 1.5 and a model's instance 8, which would answer None for a column that was not.
+    """
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+    def sql(self) -> Any: ...
+
+
+class Shaped(Select, Generic[T]):
+    """How mypy sees a query that `shaped` has typed; none is ever made."""
+
+    shape: type[T]
+
+    def __iter__(self) -> Iterator[T]:
+        raise NotImplementedError
+
+
+def shaped(shape: type[T], query: Query) -> Shaped[T]:
+    """The query, for mypy with rows of this shape; so are the queries that are made from it.
+
+    A shape is a NamedTuple, a model, a model's subclass with more columns as annotations, or
+    `tuple[...]` where a name would say nothing: its names are those that the query selects.
+    """
+    typed = cast(Shaped[T], query.clone())
+    typed.shape = shape
+    return typed
+
+
+def blank(model: type[M], **values: Unpack[Values]) -> M:
+    """A row that the database does not have: each column is None but for these values."""
+    names = [field.name for field in model._meta.sorted_fields]
+    empty = _maker(names)([None] * len(names))
+    return changed(cast(M, empty), **values)
+
+
+def as_dict(row: object) -> dict[str, Any]:
+    """The row's columns by name: for exports, and to add what is worked out."""
+    return cast(dict[str, Any], cast(Any, row)._asdict())
+
+
+def changed(row: T, **values: Unpack[Values]) -> T:
+    """The row with these values in place of its own."""
+    return cast(T, cast(Any, row)._replace(**values))
 
 
 class Slot:
@@ -31,6 +89,12 @@ def needed(model: type[Model]) -> dict[Field, Value]:
     return slots(*(field for field in every(model) if not field.null))
 
 
+def _maker(names: Sequence[str]) -> Callable[[Any], Any]:
+    """What makes a row of a tuple: a named tuple's `_make`."""
+    made: Callable[[Any], Any] = namedtuple("Row", names, rename=True)._make  # type: ignore[attr-defined]
+    return made
+
+
 class Statement:
     """A query's SQL for one database; `arguments` puts the values into their slots."""
 
@@ -39,8 +103,14 @@ class Statement:
         if isinstance(query, Select) and not connection.for_update:
             query = query.for_update(False)  # SQLite: the transaction has locked all there is
         self.sql, self.parameters = connection.get_sql_context().sql(query).query()
-        self.columns: tuple[str, ...] = ()
+        self.row: Callable[[Any], Any] | None = None
 
-    def arguments(self, values: dict[str, Any]) -> list[Any]:
+    def arguments(self, values: Mapping[str, Any]) -> list[Any]:
         """The parameters in order; a missing value is a KeyError, before anything runs."""
         return [values[p.name] if isinstance(p, Slot) else p for p in self.parameters]
+
+    def made(self, cursor: Any) -> list[Any]:
+        """All that the cursor has, as named tuples."""
+        if self.row is None:
+            self.row = _maker([column[0] for column in cursor.description])
+        return list(map(self.row, cursor.fetchall()))

@@ -1,7 +1,7 @@
 """One authenticated request to an operation, as its view has it."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from flask import Response, g, request
@@ -17,7 +17,10 @@ from btcpay.web.body import read_json, sha256
 from btcpay.web.service import Service
 from schemas import requests as accepts
 from schemas.resources import Resource, Resources
-from storage.database import Row
+from storage.statement import Typed
+from storage.values import Values
+
+T = TypeVar("T")
 
 
 class Call(NamedTuple):
@@ -34,9 +37,9 @@ class Call(NamedTuple):
     def resources(self) -> Resources:
         return self.service.resources
 
-    def own(self, query: Any, prefix: str, id: str) -> Row:
+    def own(self, query: Typed[T], prefix: str, id: str) -> T:
         """The merchant's row of this id. Raises NotFound."""
-        asked = {"id": id, "merchant_id": self.merchant_id}
+        asked: Values = {"id": id, "merchant_id": self.merchant_id}
         row = self.service.db.row(query, **asked) if is_id(prefix, id) else None
         if row is None:
             kind = {"inv": "invoice", "lnk": "payment link"}[prefix]

@@ -10,7 +10,8 @@ import orjson
 from btcpay.values.errors import Conflict, InvalidRequest
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import IdempotencyKey
 from storage.queries import idempotency
 
 HOLD = timedelta(seconds=60)  # a live request has ended by then: a price takes 3 s, a lock 10 s
@@ -89,21 +90,22 @@ def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | N
     held = db.row(idempotency.FIND, **vars(subject))
     if held and not _is_free(held, now):
         return _answer_of(held, subject)
-    old = held and {"old_owner": held["owner"], "old_locked_at": held["locked_at"]}
-    if old and db.run(idempotency.TAKE_OVER, **claim, **old) == 1:
-        return None
+    if held:
+        claim |= {"old_owner": held.owner, "old_locked_at": held.locked_at}
+        if db.run(idempotency.TAKE_OVER, **claim) == 1:
+            return None
     raise Conflict(_STILL)  # another one was faster
 
 
-def _is_free(held: Row, now: datetime) -> bool:
+def _is_free(held: IdempotencyKey, now: datetime) -> bool:
     """Whether the holder is gone; also when the clock stepped back."""
-    age_ms = abs(to_ms(now) - held["locked_at"])
-    return held["response"] is None and age_ms >= HOLD // timedelta(milliseconds=1)
+    age_ms = abs(to_ms(now) - held.locked_at)
+    return held.response is None and age_ms >= HOLD // timedelta(milliseconds=1)
 
 
-def _answer_of(held: Row, subject: Subject) -> str:
-    if held["body_sha256"] != subject.body_sha256:
+def _answer_of(held: IdempotencyKey, subject: Subject) -> str:
+    if held.body_sha256 != subject.body_sha256:
         raise Conflict("this Idempotency-Key was used with a different body")
-    if held["response"] is None:
+    if held.response is None:
         raise Conflict(_STILL)
-    return held["response"]
+    return held.response

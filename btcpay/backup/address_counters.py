@@ -20,7 +20,8 @@ from btcpay.merchants.sessions import end_every
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, ExplorerError
 from btcpay.values.networks import SANDBOX_PORT, SANDBOX_URL, Network
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Merchant
 from storage.queries import blocks, merchants
 
 # Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
@@ -71,8 +72,8 @@ def plan(
         explorers.require_chain(blocks.tip_height(db) or 0)
         for row in db.rows(merchants.ALL):
             used = _used_ahead(explorers, row, settings.network, max(skip, LOOK_AHEAD))
-            after = (used[-1] + 1 if used else row["next_index"]) + skip
-            after = max(after, counters.get(row["account_key"], 0))
+            after = (used[-1] + 1 if used else row.next_index) + skip
+            after = max(after, counters.get(row.account_key, 0))
             moves.append(_move(db, row, settings.network, used, after))
     except InvalidChild as error:
         raise CommandError(f"nothing was changed: {error}") from None
@@ -86,12 +87,14 @@ def plan(
     return moves
 
 
-def _used_ahead(explorers: AddressIndex, merchant: Row, network: Network, run: int) -> list[int]:
+def _used_ahead(
+    explorers: AddressIndex, merchant: Merchant, network: Network, run: int
+) -> list[int]:
     """Used indexes from the counter on, up to `run` unused ones in a row. Raises ExplorerError."""
     used: list[int] = []
-    index = merchant["next_index"]
-    while index < (used[-1] + 1 if used else merchant["next_index"]) + run:
-        if explorers.is_used(derive(merchant["descriptor"], index, network)):
+    index = merchant.next_index
+    while index < (used[-1] + 1 if used else merchant.next_index) + run:
+        if explorers.is_used(derive(merchant.descriptor, index, network)):
             used.append(index)
         if len(used) > MOST_USED:
             raise ExplorerError("the explorers say that every address is used")
@@ -99,11 +102,11 @@ def _used_ahead(explorers: AddressIndex, merchant: Row, network: Network, run: i
     return used
 
 
-def _move(db: Database, row: Row, network: Network, used: list[int], after: int) -> Move:
-    parse_account(row["descriptor"], network)  # refuses what is no account of this network
-    first = tuple(derive(row["descriptor"], n, network) for n in range(SHOWN))
+def _move(db: Database, row: Merchant, network: Network, used: list[int], after: int) -> Move:
+    parse_account(row.descriptor, network)  # refuses what is no account of this network
+    first = tuple(derive(row.descriptor, n, network) for n in range(SHOWN))
     gap = gap_of_merchant(db, row, used, after)
-    return Move(row["id"], row["name"], row["next_index"], tuple(used), after, gap.limit, first)
+    return Move(row.id, row.name, row.next_index, tuple(used), after, gap.limit, first)
 
 
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:

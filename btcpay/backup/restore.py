@@ -93,9 +93,9 @@ def _prepare(
     with closing(open_database(url)) as db:
         mended = derive_again(db, settings.network)
         moves = plan(db, settings, skip, clock, has.counters)
-        kept = {row["account_key"] for row in db.rows(merchants.ALL)}
+        kept = {row.account_key for row in db.rows(merchants.ALL)}
         lost = sorted(has.names[account] for account in has.names.keys() - kept)
-        agree(moves, lost, [row["command"] for row in db.rows(receivers.LIST) if row["command"]])
+        agree(moves, lost, [row.command for row in db.rows(receivers.LIST) if row.command])
         apply_moves(db, moves)
         with db.write():
             db.run(idempotency.FREE)

@@ -50,7 +50,7 @@ def begin(
     """
     if db.row(blocks.TOP):
         return True
-    first_ms = db.only(blocks.FIRST_INVOICE)["at"]
+    first_ms = db.only(blocks.FIRST_INVOICE)[0]
     if first_ms is None:
         return False
     at = from_ms(first_ms) - BEFORE

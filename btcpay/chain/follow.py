@@ -10,7 +10,8 @@ from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, LeftA
 from btcpay.values.errors import FetchError, Unreachable
 from btcpay.values.networks import Known, Network
 from btcpay.values.times import from_unix_s, to_ms
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Block
 from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
@@ -36,8 +37,8 @@ def add_header(db: Database, height: int, raw: bytes, is_read: bool = False) -> 
     )
 
 
-def _header_of(row: Row) -> Header:
-    return parse_header(bytes(row["header"]))
+def _header_of(row: Block) -> Header:
+    return parse_header(bytes(row.header))
 
 
 class Follower:
@@ -58,7 +59,7 @@ class Follower:
         locator = self._locator()
 
         def has_news() -> bool:
-            return bool(self._top()["hash"] != locator[0].hash)
+            return bool(self._top().hash != locator[0].hash)
 
         def patience_s() -> float:
             return self._sources.hedge_s if has_news() else self._sources.late_s
@@ -66,7 +67,7 @@ class Follower:
         heights, self._failed = self._sources.ask_all(
             lambda one: self._take_over(one, locator), patience_s
         )
-        self._highest, top = max(heights.values()), self._top()["height"]
+        self._highest, top = max(heights.values()), self._top().height
         near = sum(height >= top - MAX_BLOCKS_BEHIND for height in heights.values())
         self.is_agreed = near > 1 or len(heights) + len(self._failed) == 1
         self._sources.expect(top, heights)
@@ -77,7 +78,7 @@ class Follower:
 
         What it brought broke off, or, when no block has come for long, its word alone has more.
         """
-        top = self._top()["height"]
+        top = self._top().height
         for one, error in self._failed.items():
             if isinstance(error, LeftAlone):
                 continue
@@ -93,18 +94,16 @@ class Follower:
                 return f"{one.host} shows {ahead} blocks more, which cannot be read: {error}"
         return ""
 
-    def _top(self) -> Row:
+    def _top(self) -> Block:
         return self._db.only(blocks.TOP)
 
     def _locator(self) -> list[Known]:
-        top, first = self._top()["height"], self._db.only(blocks.FIRST)["height"]
+        top, first = self._top().height, self._db.only(blocks.FIRST).height
         heights, gap = [top], 1
         while heights[-1] > first:
             heights.append(max(first, heights[-1] - gap))
             gap *= 1 if len(heights) <= IN_A_ROW else 2
-        return [
-            Known(height, self._db.only(blocks.AT, height=height)["hash"]) for height in heights
-        ]
+        return [Known(height, self._db.only(blocks.AT, height=height).hash) for height in heights]
 
     def _take_over(self, one: BlockSource, locator: Sequence[Known]) -> int:
         """Takes over what it shows as soon as that has more work than ours; the height of its tip.
@@ -119,14 +118,14 @@ class Follower:
                 check_header(self._network, raw)
             branch += raws
             while branch and (ours := self._ours(parse_header(branch[0]).hash)):
-                newest = ours["height"]
+                newest = ours.height
                 del branch[0]
             if not branch:
                 continue
             below = self._ours(parse_header(branch[0]).previous)
             if below is None:
                 raise FetchError("shows headers that follow no block of ours")
-            fork = below["height"]
+            fork = below.height
             newest = fork + len(branch)
             if self._is_heavier(fork, branch):
                 self._check(one, below, branch)
@@ -136,28 +135,28 @@ class Follower:
             raise FetchError(f"is {top - newest} blocks behind what was proven to us")
         return newest
 
-    def _ours(self, hash: str) -> Row | None:
+    def _ours(self, hash: str) -> Block | None:
         return self._db.row(blocks.OF_HASH, hash=hash)
 
     def _is_heavier(self, fork: int, branch: Sequence[bytes]) -> bool:
         ours = [_header_of(row) for row in self._db.rows(blocks.ABOVE, height=fork)]
         return work_of([parse_header(raw) for raw in branch]) > work_of(ours)
 
-    def _check(self, one: BlockSource, below: Row, branch: Sequence[bytes]) -> None:
+    def _check(self, one: BlockSource, below: Block, branch: Sequence[bytes]) -> None:
         """Raises ProofFailed unless each header may follow the one before, or `below`."""
 
         def period_first(height: int) -> Header:
             row = self._db.row(blocks.AT, height=height)
             return _header_of(row) if row else check_header(self._network, one.header_at(height))
 
-        check_headers(self._network, branch, _header_of(below), below["height"], period_first)
+        check_headers(self._network, branch, _header_of(below), below.height, period_first)
 
     def _adopt(self, fork: int, branch: Sequence[bytes]) -> None:
         """Takes it over in one transaction, with all that follows; not when we moved on."""
         with self._db.write():
             meta.lock(self._db)
             row = self._db.row(blocks.AT, height=fork)
-            follows = row and row["hash"] == parse_header(branch[0]).previous
+            follows = row and row.hash == parse_header(branch[0]).previous
             if not (follows and self._is_heavier(fork, branch)):
                 return
             if left := len(self._db.rows(blocks.ABOVE, height=fork)):

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.values.times import from_ms, to_ms
-from storage.database import Database, Row
+from storage.database import Database
 from storage.queries import blocks
+from storage.queries.lists import today
 
 LATELY = timedelta(hours=168)  # so long after its end an invoice may still be paid
 # Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
@@ -28,12 +29,12 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
     return progress_in(found) if found else None
 
 
-def progress_in(found: Row) -> Progress | None:
+def progress_in(found: blocks.Known | today.Shop) -> Progress | None:
     """Of a row with `blocks.KNOWN`."""
-    if found["height"] is None:
+    if found.height is None or found.mined_at is None:
         return None
-    behind = found["behind"] if found["invoice_at_stake"] or found["money_at_stake"] else 0
-    return Progress(found["height"], from_ms(found["mined_at"]), behind)
+    behind = found.behind if found.invoice_at_stake or found.money_at_stake else 0
+    return Progress(found.height, from_ms(found.mined_at), behind)
 
 
 def hours_to_read(behind: int, per_hour: int) -> int:

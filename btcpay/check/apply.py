@@ -20,7 +20,8 @@ from btcpay.settlement.values import Output, Receipt, Scan
 from btcpay.values.errors import BeyondMoney
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from storage.database import Database, Row
+from storage.database import Database, Values
+from storage.models import Invoice, Payment
 from storage.queries import blocks, events, invoices, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances, days, gaps
@@ -71,22 +72,22 @@ def apply(
     beyond the money that there is; what a block proves is never refused.
     """
     with db.write():
-        balances.lock(db, db.only(invoices.WHOLE, id=invoice_id)["merchant_id"])
+        balances.lock(db, db.only(invoices.WHOLE, id=invoice_id).merchant_id)
         row = db.only(invoices.WHOLE, id=invoice_id)
         rules = rules_for(settings, row)
         known = known_outputs(db, invoice_id, scan)
         outcome = settle(invoice_of(row), known, scan, rules, now)
-        with balances.kept(db, invoice_id, row["merchant_id"], bounded=scan.waiting is not None):
+        with balances.kept(db, invoice_id, row.merchant_id, bounded=scan.waiting is not None):
             for change in outcome.changes:
                 db.run(payments.PUT_OUTPUT, **_columns(change.after, row))
             for output in outcome.forgotten:
                 db.run(payments.FORGET_OUTPUT, **_key(output, row))
-            noted = _noted(db, row["id"], outcome.changes)
+            noted = _noted(db, row.id, outcome.changes)
             for change in noted:
                 if change.kind:
-                    record(db, row["id"], Kind(change.kind), _detail(change, scan), now)
+                    record(db, row.id, Kind(change.kind), _detail(change, scan), now)
             for txid, document in (proofs or {}).items():
-                proof = {"invoice_id": invoice_id, "txid": txid, "document": document}
+                proof: Values = {"invoice_id": invoice_id, "txid": txid, "document": document}
                 db.run(payments.ADD_PROOF, **proof)
             made = [
                 _add_payment(db, row, receipt, scan, rules.confirmations, now)
@@ -97,23 +98,23 @@ def apply(
         if outcome.changes:
             gaps.note(db, row)
         _end(db, settings, row, outcome, noted, made, scan, now)
-        return row["status"], outcome.verdict.status
+        return row.status, outcome.verdict.status
 
 
 def _end(
     db: Database,
     settings: Settings,
-    row: Row,
+    row: Invoice,
     outcome: Outcome,
     noted: Sequence[Change],
-    made: Sequence[Row],
+    made: Sequence[Payment],
     scan: Scan,
     now: datetime,
 ) -> None:
     verdict = outcome.verdict
-    has_ended = verdict.status != row["status"]
-    if row["status"] == "open" and row["covered_at"] is None and not verdict.missing_sats:
-        db.run(invoices.COVER, id=row["id"], at=to_ms(now))
+    has_ended = verdict.status != row.status
+    if row.status == "open" and row.covered_at is None and not verdict.missing_sats:
+        db.run(invoices.COVER, id=row.id, at=to_ms(now))
     if has_ended:
         finish(
             db,
@@ -126,24 +127,24 @@ def _end(
             explorer=scan.explorer,
         )
     if has_ended or outcome.changes or outcome.forgotten or made or outcome.settling:
-        news = news_of(replace(outcome, changes=noted), made, row["status"])
-        update_attention(db, settings, row["id"], now, news)
+        news = news_of(replace(outcome, changes=noted), made, row.status)
+        update_attention(db, settings, row.id, now, news)
 
 
 def _noted(db: Database, invoice_id: str, changes: Sequence[Change]) -> list[Change]:
     """What history and receivers get: once that is long, nothing that a mempool alone has shown."""
-    is_long = db.only(events.COUNT, invoice_id=invoice_id)["lines"] >= LONG_HISTORY
+    is_long = db.only(events.COUNT, invoice_id=invoice_id)[0] >= LONG_HISTORY
     return [one for one in changes if one.after.block or not is_long]
 
 
-def _key(output: Output, row: Row) -> Row:
-    return {"txid": output.txid, "vout": output.vout, "invoice_id": row["id"]}
+def _key(output: Output, row: Invoice) -> Values:
+    return {"txid": output.txid, "vout": output.vout, "invoice_id": row.id}
 
 
-def _columns(output: Output, row: Row) -> dict[str, Any]:
+def _columns(output: Output, row: Invoice) -> Values:
     block = output.block
     return _key(output, row) | {
-        "merchant_id": row["merchant_id"],
+        "merchant_id": row.merchant_id,
         "amount_sats": output.amount_sats,
         "coinbase": int(output.coinbase),
         "first_seen_at": to_ms(output.first_seen_at),
@@ -176,24 +177,24 @@ def _detail(change: Change, scan: Scan) -> dict[str, Any]:
 
 
 def _add_payment(
-    db: Database, row: Row, receipt: Receipt, scan: Scan, confirmations: int, now: datetime
-) -> Row:
+    db: Database, row: Invoice, receipt: Receipt, scan: Scan, confirmations: int, now: datetime
+) -> Payment:
     payment_id, block = new_id("pay"), receipt.block
-    payment = {
+    new: Values = {
         "id": payment_id,
-        "merchant_id": row["merchant_id"],
-        "address_invoice_id": row["id"],
-        "invoice_id": row["id"] if receipt.settles else None,
+        "merchant_id": row.merchant_id,
+        "address_invoice_id": row.id,
+        "invoice_id": row.id if receipt.settles else None,
         "amount_sats": receipt.amount_sats,
-        **worth(db, row["merchant_id"], receipt, scan, now),
+        **worth(db, row.merchant_id, receipt, scan, now),
         "tx_hash": receipt.txid,
         "created_at": to_ms(receipt.received_at),
     }
-    if db.run(payments.ADD, **payment) == 1:
-        days.add(db, payment)
-    key = {"txid": receipt.txid, "invoice_id": row["id"]}
+    payment = db.only(payments.ADD, **new)
+    days.add(db, payment)
+    key: Values = {"txid": receipt.txid, "invoice_id": row.id}
     _extend_proof(db, key, block.height, confirmations)
-    db.run(payments.CREDIT_OUTPUTS, payment_id=payment_id, **key)
+    db.run(payments.CREDIT_OUTPUTS, **key | {"payment_id": payment_id})
     detail = {
         "id": payment_id,
         "txid": receipt.txid,
@@ -201,14 +202,14 @@ def _add_payment(
         "block": {"height": block.height, "hash": block.hash},
         "explorer": scan.explorer,
     }
-    record(db, row["id"], Kind.PAYMENT, detail, now)
+    record(db, row.id, Kind.PAYMENT, detail, now)
     return payment
 
 
-def _extend_proof(db: Database, key: dict[str, str], height: int, confirmations: int) -> None:
+def _extend_proof(db: Database, key: Values, height: int, confirmations: int) -> None:
     """The proof that was made of the block alone, with as many headers as were asked for."""
     if confirmations > 1:
         following = db.rows(blocks.FOLLOWING, height=height, limit=confirmations - 1)
-        document = json.loads(db.only(payments.PROOF, **key)["document"])
-        whole = extended(document, [bytes(row["header"]) for row in following])
-        db.run(payments.EXTEND_PROOF, **key, document=json.dumps(whole))
+        document = json.loads(db.only(payments.PROOF, **key).document)
+        whole = extended(document, [bytes(row.header) for row in following])
+        db.run(payments.EXTEND_PROOF, **key | {"document": json.dumps(whole)})

@@ -14,7 +14,7 @@ from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
-from storage.database import Database, Row
+from storage.database import Database
 from storage.queries import blocks
 from storage.queries.lists import mempool_watch
 
@@ -30,7 +30,7 @@ def settle_deep(
     """Makes payments of what has the confirmations that were asked for, now."""
     tip_height = blocks.tip_height(db) or 0
     ready = {
-        row["invoice_id"]
+        row.invoice_id
         for row in db.rows(mempool_watch.DEEPENING)
         if _is_ready(row, settings, tip_height, report)
     }
@@ -40,12 +40,14 @@ def settle_deep(
         try_apply(db, settings, invoice_id, scan, now, report)
 
 
-def _is_ready(row: Row, settings: Settings, tip_height: int, report: Report) -> bool:
+def _is_ready(
+    row: mempool_watch.Deepening, settings: Settings, tip_height: int, report: Report
+) -> bool:
     try:
         return is_deep(output_of(row), tip_height, rules_for(settings, row))
     except BadRow:  # the next is somebody's money too
-        log.exception("what came to invoice %s is damaged", row["invoice_id"])
-        report.failed.append(row["invoice_id"])
+        log.exception("what came to invoice %s is damaged", row.invoice_id)
+        report.failed.append(row.invoice_id)
         return False
 
 
@@ -59,9 +61,9 @@ def end_by_blocks(
     if report.ends_before is None:
         return
     top = db.only(blocks.TOP)
-    ends_at = min(report.ends_before - ahead, from_ms(top["mined_at"]) - ENDS_AFTER)
+    ends_at = min(report.ends_before - ahead, from_ms(top.mined_at) - ENDS_AFTER)
     if not report.is_agreed:
         ends_at -= HELD_AT_MOST
     for row in db.rows(mempool_watch.ENDING, before=to_ms(ends_at)):
-        scan = Scan(asked_at=now, tip_height=top["height"], ends_at=ends_at)
-        try_apply(db, settings, row["id"], scan, now, report)
+        scan = Scan(asked_at=now, tip_height=top.height, ends_at=ends_at)
+        try_apply(db, settings, row.id, scan, now, report)

@@ -81,7 +81,7 @@ class CatchUp:
         """Why the chain that we know may not be the whole; empty when it seems so."""
         top = self.db.only(blocks.TOP)
         now = self.now()
-        quiet = max(now - from_ms(top["mined_at"]), self._silence(top["hash"]))
+        quiet = max(now - from_ms(top.mined_at), self._silence(top.hash))
         if more := follower.more_elsewhere(quiet > QUIET):
             return more
         if self.settings.network.stands_still(now - quiet, now):

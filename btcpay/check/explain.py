@@ -15,7 +15,8 @@ from btcpay.settlement.values import Verdict
 from btcpay.values.currencies import asked_of, money_text, price_of
 from btcpay.values.money import btc_shown
 from btcpay.values.times import iso_ms
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Invoice, Output
 
 Lines = Iterator[tuple[str, str]]
 
@@ -43,40 +44,40 @@ def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetim
 def explanation(story: Story, next_look: str) -> Lines:
     """Heading and sentence, in the order in which somebody asks."""
     row, verdict = story.row, story.verdict
-    yield "invoice", f"{row['id']}, {row['status']}"
+    yield "invoice", f"{row.id}, {row.status}"
     yield from _asked_for(row)
     yield "seen", f"{verdict.received_sats} satoshis that count, {_part(verdict, story.needed)}"
     for output in story.outputs:
         yield "", _output(output)
     yield "missing", f"{verdict.missing_sats} satoshis"
     yield "why", verdict.reason
-    if row["settled_reason"]:
-        yield "", f"settled by hand: {row['settled_reason']}"
-    if reason := row["attention"]:
-        yield "attention", f"{REASONS[reason]}, since {iso_ms(row['attention_since_at'])}"
+    if row.settled_reason:
+        yield "", f"settled by hand: {row.settled_reason}"
+    if reason := row.attention:
+        yield "attention", f"{REASONS[reason]}, since {iso_ms(row.attention_since_at)}"
         yield "", WAYS_OUT[reason]
     yield "checked", iso_ms(story.checked_at) if story.checked_at else "never"
     yield "mempool", next_look
-    yield "history", f"made {iso_ms(row['created_at'])}"
+    yield "history", f"made {iso_ms(row.created_at)}"
     for event in story.events:
-        facts = _facts(event["kind"], event["detail"])
-        yield "", f"{iso_ms(event['happened_at'])} {event['kind']}{facts}"
+        facts = _facts(event.kind, event.detail)
+        yield "", f"{iso_ms(event.happened_at)} {event.kind}{facts}"
 
 
-def _asked_for(row: Row) -> Lines:
+def _asked_for(row: Invoice) -> Lines:
     amount, currency = asked_of(row)
     yield (
         "asked for",
-        f"{row['amount_sats']} satoshis ({btc_shown(row['amount_sats'])} BTC), which were"
+        f"{row.amount_sats} satoshis ({btc_shown(row.amount_sats)} BTC), which were"
         f" {money_text(amount, currency)} at {money_text(price_of(row), currency)} a bitcoin",
     )
-    if row["description"]:
-        yield "", row["description"]
-    if row["reference"]:
-        yield "reference", row["reference"]
-    if row["expires_at"]:
-        yield "", f"to be paid before {iso_ms(row['expires_at'])}"
-    yield "address", f"{row['deposit_address']}, number {row['address_index']} of the account"
+    if row.description:
+        yield "", row.description
+    if row.reference:
+        yield "reference", row.reference
+    if row.expires_at:
+        yield "", f"to be paid before {iso_ms(row.expires_at)}"
+    yield "address", f"{row.deposit_address}, number {row.address_index} of the account"
 
 
 def _part(verdict: Verdict, needed: int) -> str:
@@ -88,17 +89,17 @@ def _part(verdict: Verdict, needed: int) -> str:
     )
 
 
-def _output(output: Row) -> str:
+def _output(output: Output) -> str:
     where = "waits in the mempool"
-    if output["vanished_at"]:
-        where = f"gone since {iso_ms(output['vanished_at'])}: replaced or dropped"
-    elif output["block_height"] is not None:
-        where = f"in block {output['block_height']}"
-    counted = f", counted as {output['payment_id']}" if output["payment_id"] else ""
-    moved = f", spent in block {output['spent_height']}" if output["spent_height"] else ""
+    if output.vanished_at:
+        where = f"gone since {iso_ms(output.vanished_at)}: replaced or dropped"
+    elif output.block_height is not None:
+        where = f"in block {output.block_height}"
+    counted = f", counted as {output.payment_id}" if output.payment_id else ""
+    moved = f", spent in block {output.spent_height}" if output.spent_height else ""
     return (
-        f"{output['amount_sats']} satoshis by {output['txid']}:{output['vout']},"
-        f" first seen {iso_ms(output['first_seen_at'])}, {where}{counted}{moved}"
+        f"{output.amount_sats} satoshis by {output.txid}:{output.vout},"
+        f" first seen {iso_ms(output.first_seen_at)}, {where}{counted}{moved}"
     )
 
 

@@ -12,7 +12,8 @@ from btcpay.proofs.block import ProvenBlock
 from btcpay.proofs.document import to_document
 from btcpay.settlement.values import Block, SeenOutput
 from btcpay.values.errors import BadRow
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Invoice, Output
 from storage.queries import blocks
 from storage.queries.lists import mempool_watch
 
@@ -37,18 +38,18 @@ def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dic
     found: dict[str, Facts] = {}
     where = Block(height, block.hash, block.mined_at)
     for row in paid_by(db, block):
-        facts = found.setdefault(row["id"], Facts(row["merchant_id"]))
-        _add_paid(facts, bytes.fromhex(row["script"]), where, block, network)
+        facts = found.setdefault(row.id, Facts(row.merchant_id))
+        _add_paid(facts, bytes.fromhex(row.script), where, block, network)
     for coin in _spent_coins(db, block):
-        facts = found.setdefault(coin["invoice_id"], Facts(coin["merchant_id"]))
-        facts.spent[coin["txid"], coin["vout"]] = height
-    for row in conflicting(db, block.parts.spent, block.parts.txids):
-        facts = found.setdefault(row["invoice_id"], Facts(row["merchant_id"]))
-        facts.replaced[row["txid"]] = height
+        facts = found.setdefault(coin.invoice_id, Facts(coin.merchant_id))
+        facts.spent[coin.txid, coin.vout] = height
+    for lost in conflicting(db, block.parts.spent, block.parts.txids):
+        facts = found.setdefault(lost.invoice_id, Facts(lost.merchant_id))
+        facts.replaced[lost.txid] = height
     return found
 
 
-def paid_by(db: Database, block: ProvenBlock) -> list[Row]:
+def paid_by(db: Database, block: ProvenBlock) -> list[Invoice]:
     """The invoices to whose addresses it pays, each with its `script`."""
     return blocks.of_scripts(db, [script.hex() for script in block.parts.paid])
 
@@ -70,27 +71,27 @@ def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, net
             facts.proofs[txid] = json.dumps(document)
 
 
-def _spent_coins(db: Database, block: ProvenBlock) -> list[Row]:
+def _spent_coins(db: Database, block: ProvenBlock) -> list[Output]:
     txids = {outpoint[:32] for outpoint in block.parts.spent}
     coins = blocks.coins_of(db, [txid_hex(txid) for txid in txids])
-    return [coin for coin in coins if _outpoint(coin["txid"], coin["vout"]) in block.parts.spent]
+    return [coin for coin in coins if _outpoint(coin.txid, coin.vout) in block.parts.spent]
 
 
-def conflicting(db: Database, spent: Set[bytes], txids: Collection[bytes]) -> list[Row]:
+def conflicting(db: Database, spent: Set[bytes], txids: Collection[bytes]) -> list[Output]:
     """What waited, and an input of which is `spent` by others; `txids` are of these."""
     return [
         row
-        for invoice in db.rows(mempool_watch.WITH_INPUTS)
-        for row in db.rows(mempool_watch.INPUTS, **invoice)
-        if _spends_what_is_spent(row, spent) and txid_bytes(row["txid"]) not in txids
+        for one in db.rows(mempool_watch.WITH_INPUTS)
+        for row in db.rows(mempool_watch.INPUTS, invoice_id=one.invoice_id)
+        if _spends_what_is_spent(row, spent) and txid_bytes(row.txid) not in txids
     ]
 
 
-def _spends_what_is_spent(row: Row, spent: Set[bytes]) -> bool:
+def _spends_what_is_spent(row: Output, spent: Set[bytes]) -> bool:
     try:
         return is_any_spent(inputs_of(row), spent)
     except BadRow:  # a spoiled row must not keep the block from all others
-        log.exception("what %s to invoice %s spends is damaged", row["txid"], row["invoice_id"])
+        log.exception("what %s to invoice %s spends is damaged", row.txid, row.invoice_id)
         return False
 
 
@@ -114,5 +115,5 @@ def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
     keys = [txid_bytes(coin.txid)[:KEY_BYTES] + u32(coin.vout) for coin in coins]
     heights = {coin.block.height for coin in coins if coin.block}
     for row in db.rows(blocks.SPENDS, height=max(heights)) if heights else []:
-        if any(key in bytes(row["spends"]) for key in keys):
-            db.run(blocks.READ_AGAIN, height=row["height"])
+        if any(key in (row.spends or b"") for key in keys):
+            db.run(blocks.READ_AGAIN, height=row.height)

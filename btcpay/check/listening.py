@@ -92,24 +92,24 @@ def hear(
 def is_ahead(db: Database, look: Look) -> bool:
     """Whether it lacks what was announced so lately that the explorer may not have it."""
     since = to_ms(look.asked_at - LAG)
-    return any(row["first_seen_at"] > since for row in misses(db, look))
+    return any(row.first_seen_at > since for row in misses(db, look))
 
 
 def _concerned(db: Database, heard: Sequence[Announced]) -> dict[str, bytes]:
     """By invoice id, the script that is paid; empty where only what waits is spent otherwise."""
     scripts = {script.hex() for one in heard for script in one.parts.paid}
     rows = blocks.of_scripts(db, scripts)
-    found = {row["id"]: bytes.fromhex(row["script"]) for row in rows}
+    found = {row.id: bytes.fromhex(row.script) for row in rows}
     spent = set[bytes]().union(*(one.parts.spent for one in heard))
     for row in conflicting(db, spent, ()):
-        found.setdefault(row["invoice_id"], b"")
+        found.setdefault(row.invoice_id, b"")
     return found
 
 
 def _waiting(db: Database, invoice_id: str) -> list[SeenOutput]:
     """Raises BadRow."""
     return [
-        SeenOutput(row["txid"], row["vout"], row["amount_sats"], inputs=inputs_of(row))
+        SeenOutput(row.txid, row.vout, row.amount_sats, inputs=inputs_of(row))
         for row in db.rows(mempool_watch.WAITING, invoice_id=invoice_id)
     ]
 

@@ -15,7 +15,8 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow, ExplorerError
 from btcpay.values.networks import Network
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
-from storage.database import Database, Row, grouped
+from storage.database import Database, Values, grouped
+from storage.models import Invoice, Output
 from storage.queries import invoices
 from storage.queries.lists import mempool_watch
 
@@ -44,7 +45,7 @@ class Look:
 def address_of(db: Database, network: Network, invoice_id: str) -> Address:
     """What a look needs to know, so that it needs no database. Raises BadRow."""
     row = db.only(invoices.WHOLE, id=invoice_id)
-    address = row["deposit_address"]
+    address = row.deposit_address
     try:
         return Address(invoice_id, address, script_of(address, network))
     except Malformed as error:
@@ -55,7 +56,7 @@ def watched_of(
     db: Database, settings: Settings, now: datetime, ids: Sequence[str] | None = None
 ) -> list[Watched]:
     """Invoices that the mempool may be asked for; with `ids` these alone."""
-    since = {"vanished_after": to_ms(now - 2 * settings.network.gone_after) - 1}
+    since: Values = {"vanished_after": to_ms(now - 2 * settings.network.gone_after) - 1}
     if ids is None:
         rows = db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
         rows += db.rows(mempool_watch.ENDING, before=to_ms(now + BEFORE_DEADLINE))
@@ -65,36 +66,36 @@ def watched_of(
     else:
         rows = [db.only(mempool_watch.ONE, id=one) for one in ids]
         outputs = [
-            row for one in ids for row in db.rows(mempool_watch.UNSETTLED_OF, id=one, **since)
+            row for one in ids for row in db.rows(mempool_watch.UNSETTLED_OF, **since | {"id": one})
         ]
-    unsettled = grouped(outputs, "invoice_id")
-    each = {row["id"]: row for row in rows}
+    unsettled = grouped(outputs, lambda output: output.invoice_id)
+    each = {row.id: row for row in rows}
     return [_watched(row, unsettled[id], now) for id, row in each.items()]
 
 
 def asked_lately(db: Database, settings: Settings, now: datetime) -> list[Watched]:
     """Those whose pages are open, or were until lately."""
-    ids = [row["id"] for row in db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))]
+    ids = [row.id for row in db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))]
     return watched_of(db, settings, now, ids)
 
 
-def _watched(row: Row, outputs: Sequence[Row], now: datetime) -> Watched:
-    waiting = [one for one in outputs if one["vanished_at"] is None and one["block_height"] is None]
-    alive_sats = sum(one["amount_sats"] for one in outputs if one["vanished_at"] is None)
-    vanished = [one["vanished_at"] for one in outputs if one["vanished_at"] is not None]
+def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> Watched:
+    waiting = [one for one in outputs if one.vanished_at is None and one.block_height is None]
+    alive_sats = sum(one.amount_sats for one in outputs if one.vanished_at is None)
+    vanished = [one.vanished_at for one in outputs if one.vanished_at is not None]
     return Watched(
-        id=row["id"],
-        status=row["status"],
-        since=from_ms(row["created_at"]),
-        checked_at=_past(row["checked_at"], now),
-        asked_at=_past(row["asked_at"], now),
-        asked_since=_past(row["asked_since"], now),
-        came_at=max((from_ms(one["first_seen_at"]) for one in waiting), default=None),
-        is_covered=alive_sats >= row["amount_sats"],
+        id=row.id,
+        status=row.status,
+        since=from_ms(row.created_at),
+        checked_at=_past(row.checked_at, now),
+        asked_at=_past(row.asked_at, now),
+        asked_since=_past(row.asked_since, now),
+        came_at=max((from_ms(one.first_seen_at) for one in waiting), default=None),
+        is_covered=alive_sats >= row.amount_sats,
         vanished_at=_past(max(vanished, default=None), now),
-        expires_at=from_ms_or_none(row["expires_at"]),
-        failures=row["failures"],
-        failed_at=_past(row["failed_at"], now),
+        expires_at=from_ms_or_none(row.expires_at),
+        failures=row.failures,
+        failed_at=_past(row.failed_at, now),
     )
 
 
@@ -122,8 +123,8 @@ def gather(
         )
 
 
-def misses(db: Database, look: Look) -> list[Row]:
+def misses(db: Database, look: Look) -> list[Output]:
     """Money that waited and is not shown: is it in a block, or gone?"""
     shown = {output.outpoint for output in look.mempool.outputs}
     waiting = db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)
-    return [row for row in waiting if (row["txid"], row["vout"]) not in shown]
+    return [row for row in waiting if (row.txid, row.vout) not in shown]

@@ -5,30 +5,29 @@ from collections.abc import Iterable, Sequence
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settlement.settle import Change, Outcome
-from storage.database import Row
 from storage.models import Payment
 
 _SEEN, _VANISHED = ("seen", "seen again"), ("vanished",)
 
 
-def news_of(outcome: Outcome, made: Sequence[Row], status: str) -> list[News]:
+def news_of(outcome: Outcome, made: Sequence[Payment], status: str) -> list[News]:
     """What follows from a scan, and the payments that were `made`, of an invoice of that status.
 
     What counts at once was never on its way.
     """
-    counted = {payment["tx_hash"] for payment in made}
+    counted = {payment.tx_hash for payment in made}
     on_its_way = [one for one in outcome.changes if one.after.txid not in counted]
     news = _of_transactions(EventKind.INVOICE_PAYMENT_SEEN, on_its_way, _SEEN)
     news += _of_transactions(EventKind.INVOICE_PAYMENT_VANISHED, outcome.changes, _VANISHED)
     found = {one.after.txid for one in outcome.changes if one.kind in _SEEN}
     for payment in made:
         one = _of_payment(EventKind.PAYMENT_RECEIVED, payment)
-        news.append(News(one.kind, {**one.detail, "is_first_seen": payment["tx_hash"] in found}))
+        news.append(News(one.kind, {**one.detail, "is_first_seen": payment.tx_hash in found}))
     ended = outcome.verdict.status
     return news + ([News(EventKind(f"invoice.{ended}"))] if ended != status else [])
 
 
-def undone(rows: Iterable[Row], reopened: bool) -> list[News]:
+def undone(rows: Iterable[Payment], reopened: bool) -> list[News]:
     news = [_of_payment(EventKind.PAYMENT_UNDONE, row) for row in rows]
     return news + ([News(EventKind.INVOICE_REOPENED)] if reopened else [])
 
@@ -48,5 +47,5 @@ def _of_transactions(
     ]
 
 
-def _of_payment(kind: EventKind, row: Row) -> News:
-    return News(kind, {"payment": {one.name: row[one.name] for one in Payment.PUBLIC}})
+def _of_payment(kind: EventKind, row: Payment) -> News:
+    return News(kind, {"payment": {one.name: getattr(row, one.name) for one in Payment.PUBLIC}})

@@ -21,8 +21,10 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.times import from_ms, to_ms
-from storage.database import Database, Query, Row
+from storage.database import Database
+from storage.models import Block
 from storage.queries import blocks, meta
+from storage.statement import Typed
 
 log = logging.getLogger(__name__)
 
@@ -63,19 +65,19 @@ class Reader:
                 if time.monotonic() > until_s or not self._may_read(row):
                     break
                 fetched = {
-                    row["hash"]: fetched.get(row["hash"]) or self._fetch(row, by_turns=ahead > 1)
+                    row.hash: fetched.get(row.hash) or self._fetch(row, by_turns=ahead > 1)
                     for row in rows
                 }
                 try:
-                    if not self._read(row, report, fetched.pop(row["hash"])):
-                        passed.add(row["hash"])
+                    if not self._read(row, report, fetched.pop(row.hash)):
+                        passed.add(row.hash)
                     failed_in_a_row = 0
                 except OutOfQuota as error:
                     log.warning("not every block is read: %s", error)
                     break
                 except ExplorerError as error:
                     errors.append(error)
-                    passed.add(row["hash"])
+                    passed.add(row.hash)
                     self._pass_over(row)
                     failed_in_a_row += 1
                     if failed_in_a_row == MOST_PASSED:
@@ -83,57 +85,57 @@ class Reader:
                 order = blocks.NEWEST if errors else blocks.OLDEST
                 ahead = self.sources.at_once
         finally:
-            report.blocks_behind = self.db.only(blocks.UNREAD)["blocks"]
+            report.blocks_behind = self.db.only(blocks.UNREAD)[0]
             per_hour = self.settings.explorer_calls_per_hour
             report.hours_behind = hours_to_read(report.blocks_behind, per_hour)
         if errors:
             raise errors[0]
 
-    def _due(self, order: Query, passed: Collection[str], most: int) -> list[Row]:
+    def _due(self, order: Typed[Block], passed: Collection[str], most: int) -> list[Block]:
         """The first ones in this order but those that this run has passed over."""
         rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + most)
-        return [row for row in rows if row["hash"] not in passed][:most]
+        return [row for row in rows if row.hash not in passed][:most]
 
-    def _fetch(self, row: Row, by_turns: bool = False) -> Future[Fetched]:
+    def _fetch(self, row: Block, by_turns: bool = False) -> Future[Fetched]:
         """The block, proven, and the host that showed it."""
-        hash = row["hash"]
+        hash = row.hash
 
         def shown(one: BlockSource) -> Fetched:
             return prove_block(one.raw_block(hash), hash), one.host
 
         return in_thread(lambda: self.sources.ask(shown, by_turns))
 
-    def _pass_over(self, row: Row) -> None:
+    def _pass_over(self, row: Block) -> None:
         now = self.now()
-        age = now - from_ms(row["mined_at"])
+        age = now - from_ms(row.mined_at)
         if age > NEW:
-            pause = FIRST_PAUSE if row["not_before"] is None else min(age, LONGEST_PAUSE)
-            self.db.run(blocks.PASS_OVER, hash=row["hash"], until=to_ms(now + pause))
+            pause = FIRST_PAUSE if row.not_before is None else min(age, LONGEST_PAUSE)
+            self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + pause))
 
-    def _may_read(self, row: Row) -> bool:
+    def _may_read(self, row: Block) -> bool:
         """The newest block of all always; then while each minute has its part of the calls."""
         allowance = self.sources.allowance()
-        is_newest = row["height"] == blocks.tip_height(self.db)
+        is_newest = row.height == blocks.tip_height(self.db)
         return is_newest or allowance.minutely > allowance.per_hour / 60 / KEPT_PART
 
-    def _read(self, row: Row, report: Report, fetched: Future[Fetched] | None = None) -> bool:
+    def _read(self, row: Block, report: Report, fetched: Future[Fetched] | None = None) -> bool:
         """Whether nothing of it has to be read again; it is asked for now unless it was."""
         block, host = (fetched or self._fetch(row)).result()
         now = self.now()
-        is_priced = not is_late(from_ms(row["mined_at"]), now) and paid_by(self.db, block)
+        is_priced = not is_late(from_ms(row.mined_at), now) and paid_by(self.db, block)
         prices = receipt_prices(self.db, self.prices) if is_priced else {}
         with self.db.write():
             # Of blocks that are read at once, each knows what the one before it has found.
             meta.lock(self.db)
-            first = self.db.only(blocks.UNREAD)["first"]
+            first = self.db.only(blocks.UNREAD)[1]
             if not self._mark_read(row, block, first, now):
                 return True
-            found = facts_of(self.db, self.settings.network.name, row["height"], block)
+            found = facts_of(self.db, self.settings.network.name, row.height, block)
             failed = []
             for invoice_id, facts in sorted(found.items(), key=lambda item: item[1].merchant_id):
                 scan = Scan(
                     asked_at=now,
-                    tip_height=blocks.tip_height(self.db) or row["height"],
+                    tip_height=blocks.tip_height(self.db) or row.height,
                     confirmed=facts.confirmed,
                     spent=facts.spent,
                     replaced=facts.replaced,
@@ -147,19 +149,19 @@ class Reader:
                 else:
                     read_spends_again(self.db, scan.confirmed)
             if failed:
-                self.db.run(blocks.READ_AGAIN, height=row["height"])
-            if first == row["height"]:
+                self.db.run(blocks.READ_AGAIN, height=row.height)
+            if first == row.height:
                 self._forget_spends()
         report.blocks_read += 1
         return not failed
 
-    def _mark_read(self, row: Row, block: ProvenBlock, first: int | None, now: datetime) -> bool:
+    def _mark_read(self, row: Block, block: ProvenBlock, first: int | None, now: datetime) -> bool:
         """Whether this run is the one that reads it; `first` of all is not read."""
-        is_early = first is not None and first < row["height"]
+        is_early = first is not None and first < row.height
         spends = spends_of(block) if is_early else None
-        return self.db.run(blocks.READ, hash=row["hash"], at=to_ms(now), spends=spends) == 1
+        return self.db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends) == 1
 
     def _forget_spends(self) -> None:
-        first = self.db.only(blocks.UNREAD)["first"]
+        first = self.db.only(blocks.UNREAD)[1]
         top = blocks.tip_height(self.db) or 0
         self.db.run(blocks.FORGET_SPENDS, height=top + 1 if first is None else first)

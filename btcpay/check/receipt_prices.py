@@ -7,7 +7,7 @@ from decimal import Decimal
 from btcpay.prices.price import Prices
 from btcpay.settlement.values import Receipt, Scan
 from btcpay.values.currencies import value_of
-from storage.database import Database
+from storage.database import Database, Values
 from storage.queries import merchants
 
 # Found later than this, a receipt would get the price of another hour; none is better than that.
@@ -20,19 +20,17 @@ def is_late(mined_at: datetime, now: datetime) -> bool:
 
 def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
     """The prices of now, of one bitcoin by currency; what cannot be had is not there."""
-    currencies = {"USD", *(row["currency"] for row in db.rows(merchants.CURRENCIES))}
+    currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
     for currency in currencies:
         prices.of(currency).ask()  # all at once: they are waited for as long as for one
     known = {currency: prices.of(currency).current_or_none() for currency in currencies}
     return {currency: price for currency, price in known.items() if price is not None}
 
 
-def worth(
-    db: Database, merchant_id: int, receipt: Receipt, scan: Scan, now: datetime
-) -> dict[str, str | None]:
+def worth(db: Database, merchant_id: int, receipt: Receipt, scan: Scan, now: datetime) -> Values:
     """The columns of a payment that say what it is worth, to the nearest of the smallest units."""
     prices = {} if is_late(receipt.block.mined_at, now) else scan.prices
-    currency = db.only(merchants.CURRENCY, id=merchant_id)["currency"]
+    currency = db.only(merchants.CURRENCY, id=merchant_id).currency
     return {
         "amount_usd_at_receipt": _value(receipt.amount_sats, prices, "USD"),
         "currency": currency,

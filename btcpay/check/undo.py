@@ -10,6 +10,7 @@ from btcpay.invoices.update_attention import try_update
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from storage.database import Database, Row, grouped
+from storage.models import Output, Payment
 from storage.queries import blocks, invoices, meta, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances, days, tallies
@@ -43,15 +44,15 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     balances.lock_all(db)
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
     db.run(blocks.UNREPLACE, height=height)
-    paid = grouped(db.rows(blocks.PAID_ABOVE, height=height), "invoice_id")
-    spent = grouped(db.rows(blocks.SPENT_ABOVE, height=height), "invoice_id")
-    taken: list[Row] = []
+    paid = grouped(db.rows(blocks.PAID_ABOVE, height=height), _invoice_id)
+    spent = grouped(db.rows(blocks.SPENT_ABOVE, height=height), _invoice_id)
+    taken: list[Payment] = []
     for invoice_id in paid | spent:
-        merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0]["merchant_id"]
+        merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0].merchant_id
         news: list[News] = []
         with balances.kept(db, invoice_id, merchant_id, bounded=False):
             for coin in spent.get(invoice_id, ()):
-                detail = {"txid": coin["txid"], "vout": coin["vout"]}
+                detail = {"txid": coin.txid, "vout": coin.vout}
                 record(db, invoice_id, Kind.UNSPENT, detail, now)
             db.run(blocks.UNSPEND, invoice_id=invoice_id, height=height)
             news += _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now, taken)
@@ -60,51 +61,55 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     days.take(db, taken)
 
 
+def _invoice_id(output: Output) -> str:
+    return output.invoice_id
+
+
 def _undo_outputs(
     db: Database,
     invoice_id: str,
-    outputs: Sequence[Row],
+    outputs: Sequence[Output],
     height: int,
     now: datetime,
-    taken: list[Row],
+    taken: list[Payment],
 ) -> list[News]:
     """Adds to `taken` the payments that were."""
-    ids = dict.fromkeys(output["payment_id"] for output in outputs if output["payment_id"])
+    ids = dict.fromkeys(output.payment_id for output in outputs if output.payment_id)
     rows = [db.only(payments.OF_ID, payment_id=payment_id) for payment_id in ids]
-    blocks_of = {output["txid"]: output for output in outputs}
+    blocks_of = {output.txid: output for output in outputs}
     for output in outputs:
-        if output["payment_id"] is None:
-            detail = {"txid": output["txid"], "vout": output["vout"]}
+        if output.payment_id is None:
+            detail = {"txid": output.txid, "vout": output.vout}
             record(db, invoice_id, Kind.REORGANISED, detail | _block(output), now)
-            log.warning("reorganised: %s to invoice %s waits again", output["txid"], invoice_id)
+            log.warning("reorganised: %s to invoice %s waits again", output.txid, invoice_id)
     db.run(blocks.WAITS_AGAIN, invoice_id=invoice_id, height=height)
     for txid in blocks_of:
         db.run(payments.DELETE_PROOF, invoice_id=invoice_id, txid=txid)
     reopened = [
-        _undo_payment(db, payment, _block(blocks_of[payment["tx_hash"]]), now) for payment in rows
+        _undo_payment(db, payment, _block(blocks_of[payment.tx_hash]), now) for payment in rows
     ]
     taken += rows
     return undone(rows, any(reopened))
 
 
-def _block(output: Row) -> Row:
-    return {"block": {"height": output["block_height"], "hash": output["block_hash"]}}
+def _block(output: Output) -> Row:
+    return {"block": {"height": output.block_height, "hash": output.block_hash}}
 
 
-def _undo_payment(db: Database, payment: Row, block: Row, now: datetime) -> bool:
+def _undo_payment(db: Database, payment: Payment, block: Row, now: datetime) -> bool:
     """Whether its invoice is open again."""
-    invoice_id = payment["address_invoice_id"]
-    db.run(payments.DELETE, payment_id=payment["id"])
+    invoice_id = payment.address_invoice_id
+    db.run(payments.DELETE, payment_id=payment.id)
     db.run(tallies.ADD, name="payments_undone", label="", total=1)
-    reopened = payment["invoice_id"] is not None and db.run(invoices.REOPEN, id=invoice_id)
+    reopened = payment.invoice_id is not None and db.run(invoices.REOPEN, id=invoice_id)
     if reopened:
         db.run(payments.UNSETTLE, invoice_id=invoice_id)
-    detail = {"id": payment["id"], "txid": payment["tx_hash"], "reopened": bool(reopened)}
+    detail = {"id": payment.id, "txid": payment.tx_hash, "reopened": bool(reopened)}
     record(db, invoice_id, Kind.REORGANISED, detail | block, now)
     log.error(
         "reorganised: payment %s of %s satoshis to invoice %s is undone%s",
-        payment["id"],
-        payment["amount_sats"],
+        payment.id,
+        payment.amount_sats,
         invoice_id,
         ", the invoice is open again" if reopened else "",
     )

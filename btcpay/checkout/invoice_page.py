@@ -1,6 +1,5 @@
 """What the page of an invoice may show: an allow-list, so that nothing else of a row gets out."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +9,8 @@ from btcpay.merchants.branding import INVOICE
 from btcpay.values.currencies import Money, asked_of, price_of, rounded, value_of
 from btcpay.values.times import to_ms
 from btcpay.web.pages.qr import qr_svg
-from storage.database import Row
+from storage.models import Invoice
+from storage.queries import merchants
 
 BLOCK_MINUTES = 10  # on average, on every public network
 LONG_AGO_MS = 10 * 60_000  # by then a check that runs every minute has missed many runs
@@ -23,7 +23,7 @@ RETURNS = {"paid": "return_paid"} | dict.fromkeys(
 FROM_ROW = "id amount_sats received_sats reference tx_hash paid_at expires_at checked_at"
 
 
-def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> dict[str, Any]:
+def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dict[str, Any]:
     """What the template gets. Times in ms since 1970, durations in ms.
 
     `due_sats` is what to pay now, never less than can be sent, `owed_sats` what is missing, and
@@ -34,7 +34,7 @@ def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> d
     """
     row, state = snapshot.row, snapshot.state
     payable = state in ("waiting", "partial")
-    owed_sats = snapshot.missing_sats if payable else row["amount_sats"]
+    owed_sats = snapshot.missing_sats if payable else row.amount_sats
     due_sats = max(owed_sats, snapshot.least_sats) if payable else owed_sats
     amount, currency = asked_of(row)
     price = price_of(row)
@@ -42,9 +42,9 @@ def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> d
     beyond_sats = _beyond_sats(snapshot)
     confirmations_left = max(0, snapshot.needed - snapshot.confirmations)
     return {
-        **{name: row[name] for name in FROM_ROW.split()},
+        **{name: getattr(row, name) for name in FROM_ROW.split()},
         **_times(snapshot, payable),
-        **(_request(snapshot, due_sats, brand["name"]) if payable else {"uri": None, "qr": None}),
+        **(_request(snapshot, due_sats, brand.name) if payable else {"uri": None, "qr": None}),
         "state": state,
         "status": status_of(snapshot),
         "notices": notices,
@@ -60,10 +60,10 @@ def page_of(snapshot: Snapshot, brand: Mapping[str, Any], notices: Notices) -> d
         "confirmations": min(snapshot.confirmations, snapshot.needed),
         "confirmations_left": confirmations_left,
         "usual_minutes": BLOCK_MINUTES * confirmations_left,
-        "description": row["description"] or None,
-        "address": row["deposit_address"],
+        "description": row.description or None,
+        "address": row.deposit_address,
         "return_url": _return_url(snapshot, brand),
-        "link_id": row["payment_link_id"] if notices.link_is_active and not beyond_sats else None,
+        "link_id": row.payment_link_id if notices.link_is_active and not beyond_sats else None,
     }
 
 
@@ -74,8 +74,8 @@ def _times(snapshot: Snapshot, payable: bool) -> dict[str, Any]:
     """
     row, left_ms = snapshot.row, snapshot.left_ms
     minutes, seconds = divmod(-(-max(0, left_ms or 0) // 1000), 60)
-    life_ms = None if left_ms is None else row["expires_at"] - row["created_at"]
-    checked_ms = None if row["checked_at"] is None else to_ms(snapshot.now) - row["checked_at"]
+    life_ms = None if row.expires_at is None else row.expires_at - row.created_at
+    checked_ms = None if row.checked_at is None else to_ms(snapshot.now) - row.checked_at
     ring_percent = 0
     if snapshot.state == "seen":
         ring_percent = 100 * min(snapshot.confirmations, snapshot.needed) // snapshot.needed
@@ -94,25 +94,25 @@ def _times(snapshot: Snapshot, payable: bool) -> dict[str, Any]:
     }
 
 
-def _beside(row: Row, due: Decimal) -> Money | None:
+def _beside(row: Invoice, due: Decimal) -> Money | None:
     """What dollars were worth in the merchant's own currency when the invoice was made."""
-    if row["amount"] is not None or row["currency"] == "USD":
+    if row.amount is not None or row.currency == "USD":
         return None
-    exact = due * Decimal(row["price"]) / Decimal(row["price_usd"])
-    return Money(rounded(exact, row["currency"]), row["currency"])
+    exact = due * Decimal(row.price) / Decimal(row.price_usd)
+    return Money(rounded(exact, row.currency), row.currency)
 
 
-def _return_url(snapshot: Snapshot, brand: Mapping[str, Any]) -> str | None:
+def _return_url(snapshot: Snapshot, brand: merchants.Shown) -> str | None:
     column = RETURNS.get(snapshot.state)
-    url = snapshot.row["return_url"] or (brand[column] if column else None)
-    return url and url.replace(INVOICE, snapshot.row["id"])
+    url = snapshot.row.return_url or (getattr(brand, column) if column else None)
+    return url and url.replace(INVOICE, snapshot.row.id)
 
 
 def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, str]:
     """The URI for the button, and its QR code without texts: a small code is read more easily."""
-    address = snapshot.row["deposit_address"]
+    address = snapshot.row.deposit_address
     return {
-        "uri": bip21.payment_uri(address, due_sats, label, snapshot.row["description"]),
+        "uri": bip21.payment_uri(address, due_sats, label, snapshot.row.description),
         "qr": qr_svg(bip21.payment_uri(address, due_sats)),
     }
 
@@ -124,9 +124,9 @@ def _beyond_sats(snapshot: Snapshot) -> int:
     """
     row, state = snapshot.row, snapshot.state
     if state in ("overdue", "expired", "canceled"):
-        return max(row["beside_sats"], row["received_sats"])
+        return max(row.beside_sats, row.received_sats)
     if state not in ("seen", "paid"):
         return 0
-    came_sats = row["received_sats"] + (row["beside_sats"] if state == "paid" else 0)
-    beyond_sats = came_sats - row["amount_sats"]
+    came_sats = row.received_sats + (row.beside_sats if state == "paid" else 0)
+    beyond_sats = came_sats - row.amount_sats
     return beyond_sats if beyond_sats >= snapshot.least_sats else 0

@@ -14,10 +14,12 @@ from btcpay.values.currencies import asked_of
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import read_amount
 from btcpay.web.pages.languages import gettext
-from btcpay.web.rate_limits import Window, link_invoices
+from btcpay.web.rate_limits import link_invoices
+from btcpay.web.rate_limits_memory import Window
 from btcpay.web.service import Service
-from storage.database import Row
+from storage.models import Invoice, PaymentLink
 from storage.queries import invoices, links
+from storage.values import Values
 
 # A link counts its unpaid invoices that were made, or whose page was open, in this time. So people
 # who press and leave do not keep others from paying for longer.
@@ -41,7 +43,7 @@ class Visitor:
     next_id: str | None = None
 
 
-def pay(service: Service, link: Row, visitor: Visitor) -> str:
+def pay(service: Service, link: PaymentLink, visitor: Visitor) -> str:
     """The id of the invoice to pay: a new one, or what the same press has made already.
 
     The price is asked for outside the transaction. Under the link's lock it looks for the invoice
@@ -55,7 +57,7 @@ def pay(service: Service, link: Row, visitor: Visitor) -> str:
     with _admitted(service, link, visitor) as promised_id:
         quote = create.quote(service.db, service.prices, service.now(), order)
     with service.db.write():
-        _refuse_inactive(service.db.only(links.LOCKED, id=link["id"]))
+        _refuse_inactive(service.db.only(links.LOCKED, id=link.id))
         if found := _made_before(service, link, order.amount, visitor):
             return found
         _refuse_crowded(service, link)
@@ -63,31 +65,31 @@ def pay(service: Service, link: Row, visitor: Visitor) -> str:
         is_made = _is_made(service, promised_id)
         if not is_made or promised_id != visitor.next_id:
             network, new_id = service.settings.network, None if is_made else promised_id
-            return create.new_invoice(service.db, network, service.now(), quote, new_id)["id"]
+            return create.new_invoice(service.db, network, service.now(), quote, new_id).id
     # Another press was faster with what the payment freed, so this one is counted.
     return pay(service, link, visitor)
 
 
-def _asked_for(service: Service, link: Row, text: str) -> create.Order:
+def _asked_for(service: Service, link: PaymentLink, text: str) -> create.Order:
     """An invoice of the link's price, or of the amount in this text. Raises AmountRefused."""
     high = None
-    if link["amount_mode"] == "fixed":
-        amount = Decimal(link["amount"])
+    if link.amount is not None:
+        amount = Decimal(link.amount)
     else:
         low, high = bounds(link)
-        amount = read_amount(text, link["currency"], low, high)
+        amount = read_amount(text, link.currency, low, high)
     return create.Order(
-        link["merchant_id"],
+        link.merchant_id,
         amount,
         timedelta(minutes=service.settings.link_invoice_expiry_min),
-        {"description": link["description"] or link["title"], "payment_link_id": link["id"]},
-        link["currency"],
+        {"description": link.description or link.title, "payment_link_id": link.id},
+        link.currency,
         high,
     )
 
 
 @contextmanager
-def _admitted(service: Service, link: Row, visitor: Visitor) -> Iterator[str | None]:
+def _admitted(service: Service, link: PaymentLink, visitor: Visitor) -> Iterator[str | None]:
     """Counts a visitor when what is inside has not failed; yields the id to give the invoice.
 
     Whoever has paid makes one more without being counted, so that a tablet on a counter serves one
@@ -105,19 +107,21 @@ def _admitted(service: Service, link: Row, visitor: Visitor) -> Iterator[str | N
     _refuse_full(service, service.limiter.hit(item, visitor.address))
 
 
-def _has_paid(service: Service, link: Row, visitor: Visitor) -> bool:
+def _has_paid(service: Service, link: PaymentLink, visitor: Visitor) -> bool:
     """Whether money has come to this browser's last invoice, and none was made after it."""
     if visitor.last_id is None or _is_made(service, visitor.next_id):
         return False
-    last = {"id": visitor.last_id, "payment_link_id": link["id"]}
+    last: Values = {"id": visitor.last_id, "payment_link_id": link.id}
     return service.db.row(invoices.PAID_TO, **last) is not None
 
 
 def _is_made(service: Service, invoice_id: str | None) -> bool:
-    return bool(invoice_id) and service.db.row(invoices.WHOLE, id=invoice_id) is not None
+    return invoice_id is not None and service.db.row(invoices.WHOLE, id=invoice_id) is not None
 
 
-def _made_before(service: Service, link: Row, amount: Decimal, visitor: Visitor) -> str | None:
+def _made_before(
+    service: Service, link: PaymentLink, amount: Decimal, visitor: Visitor
+) -> str | None:
     """What this press has made already, of that amount and still to be paid."""
     for invoice_id in filter(None, (visitor.form_id, visitor.next_id)):
         row = still_to_pay(service, link, invoice_id)
@@ -126,10 +130,10 @@ def _made_before(service: Service, link: Row, amount: Decimal, visitor: Visitor)
     return None
 
 
-def still_to_pay(service: Service, link: Row, invoice_id: str) -> Row | None:
+def still_to_pay(service: Service, link: PaymentLink, invoice_id: str) -> Invoice | None:
     """The id and the amount of an invoice of this link, if nothing has come to it yet."""
-    of_link = {"payment_link_id": link["id"], "now": to_ms(service.now())}
-    return service.db.row(invoices.UNTOUCHED_OF_LINK, id=invoice_id, **of_link)
+    of: Values = {"id": invoice_id, "payment_link_id": link.id, "now": to_ms(service.now())}
+    return service.db.row(invoices.UNTOUCHED_OF_LINK, **of)
 
 
 def _refuse_full(service: Service, window: Window) -> None:
@@ -142,18 +146,22 @@ def _refuse_full(service: Service, window: Window) -> None:
         )
 
 
-def _refuse_inactive(link: Row) -> None:
-    if link["status"] != "active":
+def _refuse_inactive(link: PaymentLink) -> None:
+    if link.status != "active":
         raise LinkRefused(GONE, gettext("This payment link is no longer active."))
 
 
-def _refuse_crowded(service: Service, link: Row) -> None:
+def _refuse_crowded(service: Service, link: PaymentLink) -> None:
     """Keeps many visitors from it; called in the invoice's transaction, so that it holds."""
     now = service.now()
-    of_link = {"payment_link_id": link["id"], "now": to_ms(now), "since": to_ms(now - LOOKED_AT)}
+    of_link: Values = {
+        "payment_link_id": link.id,
+        "now": to_ms(now),
+        "since": to_ms(now - LOOKED_AT),
+    }
     row = service.db.only(invoices.WAITED_FOR_OF_LINK, **of_link)
-    if row["invoices"] >= service.settings.link_open_invoices:
-        leaves_ms = min(row["first_expiry"], row["first_look"] + LOOKED_AT // MS)
+    if row.invoices >= service.settings.link_open_invoices:
+        leaves_ms = min(row.first_expiry or 0, (row.first_look or 0) + LOOKED_AT // MS)
         raise LinkRefused(
             429,
             gettext("This link has too many unpaid invoices. Please try again later."),

@@ -7,7 +7,7 @@ from btcpay.invoices.create import least_sats_of
 from btcpay.values.currencies import asked_of
 from btcpay.values.money import sats_for
 from btcpay.web.service import Service
-from storage.database import Row
+from storage.models import Invoice, PaymentLink
 
 TYPED_CHARACTERS = 40  # of a wrong amount, when the form shows it again
 GONE = 410
@@ -29,19 +29,23 @@ class LinkRefused(Exception):
 
 
 def link_values(
-    link: Row, refused: LinkRefused | None, typed: str, least_sats: int | None, unpaid: Row | None
+    link: PaymentLink,
+    refused: LinkRefused | None,
+    typed: str,
+    least_sats: int | None,
+    unpaid: Invoice | None,
 ) -> dict[str, Any]:
     """`least_sats`: what can be sent, when the price is less. `unpaid`: this browser's invoice."""
-    low, high = link["min_amount"], link["max_amount"]
+    low, high = link.min_amount, link.max_amount
     return {
-        "title": link["title"],
-        "description": link["description"],
-        "active": link["status"] == "active" and not (refused and refused.status == GONE),
-        "currency": link["currency"],
-        "fixed": None if link["amount"] is None else Decimal(link["amount"]),
-        "suggested": [Decimal(text) for text in (link["suggested"] or "").split()],
+        "title": link.title,
+        "description": link.description,
+        "active": link.status == "active" and not (refused and refused.status == GONE),
+        "currency": link.currency,
+        "fixed": None if link.amount is None else Decimal(link.amount),
+        "suggested": [Decimal(text) for text in (link.suggested or "").split()],
         "least_sats": least_sats,
-        "unpaid": unpaid and {"id": unpaid["id"], "asked": asked_of(unpaid)},
+        "unpaid": unpaid and {"id": unpaid.id, "asked": asked_of(unpaid)},
         "low": low and Decimal(low),
         "high": high and Decimal(high),
         "refused": refused,
@@ -49,26 +53,26 @@ def link_values(
     }
 
 
-def dust_of(service: Service, link: Row) -> int | None:
+def dust_of(service: Service, link: PaymentLink) -> int | None:
     """The least that can be sent, when a fixed price is less and there is a BTC price."""
-    if link["amount"] is None:
+    if link.amount is None:
         return None
-    if link["currency"] == "USD" and Decimal(link["amount"]) >= NO_DUST_USD:
+    if link.currency == "USD" and Decimal(link.amount) >= NO_DUST_USD:
         return None
-    price = service.prices.of(link["currency"]).current_or_none()
+    price = service.prices.of(link.currency).current_or_none()
     if price is None:
         return None
-    least_sats = least_sats_of(service.db, link["merchant_id"])
-    amount_sats = sats_for(Decimal(link["amount"]), price)
+    least_sats = least_sats_of(service.db, link.merchant_id)
+    amount_sats = sats_for(Decimal(link.amount), price)
     return least_sats if amount_sats and amount_sats < least_sats else None
 
 
-def rate_of(service: Service, link: Row) -> dict[str, Any]:
+def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
     """The `price` of a bitcoin in the link's currency as text, or null.
 
     After `good_for_ms` there is no price any more.
     """
-    rate = service.prices.of(link["currency"])
+    rate = service.prices.of(link.currency)
     price = rate.current_or_none()
     good_for_ms = int(rate.good_for_s() * 1000)
     return {"price": price and f"{price:f}", "good_for_ms": good_for_ms if price else 0}

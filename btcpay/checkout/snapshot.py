@@ -14,8 +14,9 @@ from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.values.times import iso, iso_ms, to_ms
 from btcpay.web.service import Service
-from storage.database import Row
+from storage.models import Invoice
 from storage.queries import attentions, invoices, links
+from storage.statement import changed
 
 FEW_BLOCKS = 6  # as many as come in an hour: the next checks read them
 
@@ -35,7 +36,7 @@ class Notices:
 class Snapshot:
     """An invoice's row, which has what came, and what follows from it at that time."""
 
-    row: Row
+    row: invoices.Seen
     missing_sats: int
     confirmations: int  # of the least confirmed payment that counts
     needed: int  # confirmations
@@ -45,25 +46,25 @@ class Snapshot:
     @property
     def left_ms(self) -> int | None:
         """Until the deadline; None when there is none."""
-        expires_at = self.row["expires_at"]
+        expires_at = self.row.expires_at
         return None if expires_at is None else expires_at - to_ms(self.now)
 
     @property
     def has_vanished(self) -> bool:
         """Whether a payment was seen that is not there any more, and what is left pays nothing."""
         is_settled = self.state in ("seen", "paid", "canceled")
-        return not is_settled and self.row["gone_at"] is not None
+        return not is_settled and self.row.gone_at is not None
 
     @property
     def state(self) -> str:
         """The status; instead of open it is seen, overdue, partial or waiting."""
-        if self.row["status"] != "open":
-            return self.row["status"]
+        if self.row.status != "open":
+            return self.row.status
         if self.missing_sats == 0:
             return "seen"
         if self.left_ms is not None and self.left_ms <= 0:
             return "overdue"
-        return "partial" if self.row["received_sats"] else "waiting"
+        return "partial" if self.row.received_sats else "waiting"
 
 
 def snapshot_of(
@@ -74,31 +75,30 @@ def snapshot_of(
     While the invoice is open and `is_look`, the next check asks for it sooner: somebody looks.
     """
     row = service.db.row(invoices.SEEN, id=id) if is_id("inv", id) else None
-    if row is None or merchant_id not in (None, row["merchant_id"]):
+    if row is None or merchant_id not in (None, row.merchant_id):
         raise NotFound("there is no such invoice")
-    row["checked_at"] = checked_ms(row)
     now = service.now()
-    if is_look and row["status"] == "open":
-        service.notes.note(invoices.ASKED, row["id"], now)
-    rules, newest = rules_for(service.settings, row), row["newest_height"]
+    if is_look and row.status == "open":
+        service.notes.note(invoices.ASKED, row.id, now)
+    rules, newest = rules_for(service.settings, row), row.newest_height
     return Snapshot(
-        row=row,
+        row=changed(row, checked_at=checked_ms(row)),
         missing_sats=_missing_sats(row, rules),
-        confirmations=0 if newest is None else max(0, (row["tip_height"] or 0) + 1 - newest),
+        confirmations=0 if newest is None else max(0, (row.tip_height or 0) + 1 - newest),
         needed=rules.confirmations,
         now=now,
-        least_sats=least_sats_of(row["script"]),
+        least_sats=least_sats_of(row.script),
     )
 
 
-def is_taken_back(settings: Settings, row: Row) -> bool:
+def is_taken_back(settings: Settings, row: Invoice) -> bool:
     """Whether the whole sum was seen, and is not there any more."""
-    was_covered = row["status"] != "canceled" and row["covered_at"]
+    was_covered = row.status != "canceled" and row.covered_at
     return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
 
 
-def _missing_sats(row: Row, rules: Rules) -> int:
-    sums = row["status"], row["amount_sats"], row["received_sats"]
+def _missing_sats(row: Invoice, rules: Rules) -> int:
+    sums = row.status, row.amount_sats, row.received_sats
     return missing_sats(*sums, rules.tolerance_percent)
 
 
@@ -107,15 +107,15 @@ def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     row, db, state = snapshot.row, service.db, snapshot.state
     if state in ("paid", "canceled"):
         return Notices()
-    attention = db.row(attentions.OF_INVOICE, invoice_id=row["id"])
-    link_id = row["payment_link_id"] if state in ("overdue", "expired") else None
+    attention = db.row(attentions.OF_INVOICE, invoice_id=row.id)
+    link_id = row.payment_link_id if state in ("overdue", "expired") else None
     link = db.row(links.ANY_BY_ID, id=link_id) if link_id else None
     progress = progress_of(db, snapshot.now)
     behind = progress.behind if progress and progress.behind > FEW_BLOCKS else 0
     return Notices(
-        was_undone=bool(attention and attention["reason"] == "reorganised"),
+        was_undone=bool(attention and attention.reason == "reorganised"),
         has_vanished=snapshot.has_vanished,
-        link_is_active=bool(link and link["status"] == "active"),
+        link_is_active=bool(link and link.status == "active"),
         blocks_behind=behind,
         hours_behind=hours_to_read(behind, service.settings.explorer_calls_per_hour),
     )
@@ -125,14 +125,14 @@ def status_of(snapshot: Snapshot) -> dict[str, Any]:
     """All that /pay/{invoice}/status answers; `missing_sats` may be less than can be sent."""
     row = snapshot.row
     return {
-        "status": row["status"],
-        "amount_sats": row["amount_sats"],
-        "received_sats": row["received_sats"],
-        "unconfirmed_sats": row["unconfirmed_sats"],
+        "status": row.status,
+        "amount_sats": row.amount_sats,
+        "received_sats": row.received_sats,
+        "unconfirmed_sats": row.unconfirmed_sats,
         "missing_sats": snapshot.missing_sats,
         "confirmations": snapshot.confirmations,
         "confirmations_needed": snapshot.needed,
-        "expires_at": row["expires_at"] and iso_ms(row["expires_at"]),
-        "checked_at": row["checked_at"] and iso_ms(row["checked_at"]),
+        "expires_at": row.expires_at and iso_ms(row.expires_at),
+        "checked_at": row.checked_at and iso_ms(row.checked_at),
         "now": iso(snapshot.now),
     }

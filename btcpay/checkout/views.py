@@ -27,7 +27,7 @@ from btcpay.web.pages.render import Pages, kept
 from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
 from btcpay.web.visitors import is_from_another_site
-from storage.database import Row
+from storage.models import PaymentLink
 from storage.queries import links, merchants
 
 
@@ -83,7 +83,7 @@ class Checkout:
     def show_invoice(self, id: str) -> Response:
         """The checkout page; the script keeps it up to date, a refresh does the same."""
         snapshot = snapshot_of(self.service, id)
-        brand = self.pages.brand(snapshot.row["merchant_id"])
+        brand = self.pages.brand(snapshot.row.merchant_id)
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
         press = new_form() if page["link_id"] else None
         frames = [part.frame_of(self.service.db, snapshot.row) for part in self._framing]
@@ -112,7 +112,7 @@ class Checkout:
             self._refuse_other_sites()
             invoice_id = pay(self.service, link, presses)
         except (InvalidRequest, PriceUnavailable) as error:
-            is_typed = link["amount_mode"] == "flexible" and isinstance(error, InvalidRequest)
+            is_typed = link.amount_mode == "flexible" and isinstance(error, InvalidRequest)
             why = LinkRefused(STATUS[error.code], said(error), is_typed)
             return self._link_page(link, why, text)
         except LinkRefused as refused:
@@ -133,7 +133,7 @@ class Checkout:
         row = self.service.db.row(merchants.LOGO, logo_sha256=sha256) if known else None
         if row is None:
             raise NotFound("there is no such logo")
-        return kept(bytes(row["logo"]), row["logo_type"])
+        return kept(row.logo or b"", row.logo_type or "")
 
     def show_accent(self, name: str) -> Response:
         """The style that gives the button its colour: `2563eb.css`. A pure function of the name."""
@@ -165,17 +165,17 @@ class Checkout:
         if is_from_another_site(request.headers, self.service.settings.base_url):
             raise LinkRefused(403, message)
 
-    def _link(self, id: str) -> Row:
+    def _link(self, id: str) -> PaymentLink:
         row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None
         if row is None:
             raise NotFound("there is no such payment link")
         return row
 
     def _link_page(
-        self, link: Row, refused: LinkRefused | None = None, typed: str = ""
+        self, link: PaymentLink, refused: LinkRefused | None = None, typed: str = ""
     ) -> Response:
-        brand = self.pages.brand(link["merchant_id"])
-        last_id = self._cookie.last(link["id"])
+        brand = self.pages.brand(link.merchant_id)
+        last_id = self._cookie.last(link.id)
         unpaid = still_to_pay(self.service, link, last_id) if last_id else None
         values = link_values(link, refused, typed, dust_of(self.service, link), unpaid)
         status = refused.status if refused else 200 if values["active"] else GONE

@@ -30,8 +30,8 @@ def chain_begin_anew(shell: Shell, yes: bool) -> None:
     """
     with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
         lost = shell.db.only(blocks.GIVEN_UP)
-        say(GIVES_UP.format(**lost))
+        say(GIVES_UP.format(**lost._asdict()))
         if not yes:
             click.confirm("Begin anew?", abort=True, err=True)
         begin_anew(shell.db, shell.settings, utc_now())
-    shell.answer(lost, "forgot the chain: the next `btcpay check` starts over")
+    shell.answer(lost._asdict(), "forgot the chain: the next `btcpay check` starts over")

@@ -14,7 +14,8 @@ from btcpay.exports.labels import label_lines
 from btcpay.merchants.merchants import find_merchant
 from btcpay.values.times import to_ms
 from btcpay.values.zones import in_zone, zone_of
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Merchant
 from storage.queries import merchants
 
 
@@ -56,9 +57,9 @@ def export_payments(
     _write(json_lines(exact) if shell.as_json else payments.csv_lines(records))
 
 
-def _span(owner: Row, from_at: datetime | None, to_at: datetime | None) -> tuple[int, int]:
+def _span(owner: Merchant, from_at: datetime | None, to_at: datetime | None) -> tuple[int, int]:
     """From which millisecond on, and before which one."""
-    zone = zone_of(owner["timezone"])
+    zone = zone_of(owner.timezone)
     first_ms = max(0, to_ms(in_zone(from_at, zone))) if from_at else 0
     before_ms = to_ms(in_zone(to_at, zone)) if to_at else payments.END
     if from_at and to_at and first_ms > before_ms:
@@ -78,7 +79,7 @@ def export_labels(shell: Shell, merchant: str | None) -> None:
         _write(label_lines(shell.db, owner))
 
 
-def _chosen(db: Database, name: str | None) -> list[Row]:
+def _chosen(db: Database, name: str | None) -> list[Merchant]:
     return db.rows(merchants.ALL) if name is None else [find_merchant(db, name)]
 
 

@@ -27,10 +27,10 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from schemas.requests import NEW_INVOICE, NEW_PRICED_INVOICE, STATUSES
 from schemas.resources import Resources
-from storage.database import Row
 from storage.models import Payment
 from storage.queries import payments
 from storage.queries.lists import listings
+from storage.statement import as_dict
 
 LIST_COLUMNS = (
     "id merchant status amount_sats received_sats amount_usd_quote created_at reference description"
@@ -85,7 +85,7 @@ def invoice_create(
     if currency:
         require_units(currency, [wanted["amount"]])
     shown = wanted | {"reference": reference, "return_url": return_url}
-    order = create.order_of(owner["id"], shown, currency)
+    order = create.order_of(owner.id, shown, currency)
     quote = create.quote(shell.db, new_prices(shell.settings), utc_now(), order)
     with shell.db.write():
         row = create.new_invoice(shell.db, shell.settings.network, utc_now(), quote)
@@ -103,14 +103,15 @@ def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) 
     if attention and status:
         raise click.UsageError("--attention lists invoices of every status")
     if not attention:
-        shell.show(listings.newest_invoices(shell.db, status, limit), LIST_COLUMNS)
+        newest = listings.newest_invoices(shell.db, status, limit)
+        shell.show(list(map(as_dict, newest)), LIST_COLUMNS)
         return
     rows = shell.db.rows(listings.WANTING, limit=limit)
     if rows or shell.as_json:
-        shell.show(rows, ATTENTION_COLUMNS)
+        shell.show(list(map(as_dict, rows)), ATTENTION_COLUMNS)
     else:
         say("no invoice needs attention")
-    found = {row["reason"] for row in rows if not shell.as_json}
+    found = {row.reason for row in rows if not shell.as_json}
     for reason in (reason for reason in WAYS_OUT if reason in found):
         say(f"{reason}: {WAYS_OUT[reason]}")
 
@@ -126,7 +127,7 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
         kept = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
         if not kept:
             raise CommandError("no payment of this invoice has been proven")
-        answer_json([json.loads(proven["document"]) for proven in kept])
+        answer_json([json.loads(proven.document) for proven in kept])
         return
     story = story_of(shell.db, shell.settings, invoice_id, utc_now())
     next_look = next_look_of(shell.db, shell.settings, invoice_id, utc_now())
@@ -138,18 +139,18 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
         click.echo(f"{heading:<11} {printable(sentence)}")
 
 
-def _all_facts(story: Story, received: list[Row], next_look: str) -> dict:
+def _all_facts(story: Story, received: list[Payment], next_look: str) -> dict[str, Any]:
     row = story.row
-    attention = {"reason": row["attention"], "since_at": row["attention_since_at"]}
+    attention = {"reason": row.attention, "since_at": row.attention_since_at}
     return {
-        "invoice": plain(row, SHOW_COLUMNS),
+        "invoice": plain(as_dict(row), SHOW_COLUMNS),
         "standing": plain(vars(story.verdict), STANDING) | {"confirmations_needed": story.needed},
-        "attention": plain(attention, "reason since_at") if row["attention"] else None,
+        "attention": plain(attention, "reason since_at") if row.attention else None,
         "next_look": next_look,
-        "payments": [plain(payment, PAYMENT_COLUMNS) for payment in received],
-        "outputs": [plain(output, OUTPUT_COLUMNS) for output in story.outputs],
+        "payments": [plain(as_dict(payment), PAYMENT_COLUMNS) for payment in received],
+        "outputs": [plain(as_dict(output), OUTPUT_COLUMNS) for output in story.outputs],
         "events": [
-            plain(event, "happened_at kind") | {"detail": json.loads(event["detail"])}
+            plain(as_dict(event), "happened_at kind") | {"detail": json.loads(event.detail)}
             for event in story.events
         ],
     }

@@ -17,9 +17,10 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from schemas.requests import NEW_PRICED_LINK
 from schemas.resources import Resources
-from storage.database import Row
+from storage.models import PaymentLink
 from storage.queries import links as stored_links
 from storage.queries.lists import listings
+from storage.statement import as_dict
 
 LINK_COLUMNS = "id status title amount_mode currency amount suggested created_at"
 
@@ -32,13 +33,15 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
         raise click.UsageError(str(error)) from None
 
 
-def _show(shell: Shell, rows: list[Row], columns: str) -> None:
+def _show(shell: Shell, rows: list[PaymentLink], columns: str) -> None:
     """Suggested amounts are a list in JSON, else as they are given to the command."""
+    shown = []
     for row in rows:
-        amounts = (row["suggested"] or "").split()
+        amounts = (row.suggested or "").split()
         exactly = [exact("usd", amount) for amount in amounts]
-        row["suggested"] = exactly if shell.as_json else ",".join(amounts)
-    shell.show(rows, columns)
+        suggested = exactly if shell.as_json else ",".join(amounts)
+        shown.append(as_dict(row) | {"suggested": suggested})
+    shell.show(shown, columns)
 
 
 @click.group()
@@ -64,13 +67,13 @@ def link_create(
     Without --amount the payer chooses the amount.
     """
     owner, price = find_merchant(shell.db, merchant), None
-    currency = checked_currency(currency or owner["currency"])
+    currency = checked_currency(currency or owner.currency)
     wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
     require_units(currency, (wanted.get(f"{name}_usd") for name in links.AMOUNTS))
     if currency != "USD":
         price = live_price(new_prices(shell.settings), utc_now(), currency)
     with shell.db.write():
-        row = links.new_link(shell.db, utc_now(), owner["id"], wanted, price)
+        row = links.new_link(shell.db, utc_now(), owner.id, wanted, price)
     made = Resources(shell.settings.base_url).payment_link.dump(row)
     shell.answer(made, f"{made['id']}\n{made['link_url']}")
 

@@ -11,7 +11,7 @@ from marshmallow import Schema
 from btcpay.values.currencies import checked_currency, places_of, rounded
 from btcpay.values.errors import InvalidRequest
 from schemas import requests as accepts
-from storage.database import Row
+from storage.models import Merchant
 
 _JSON_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -40,7 +40,7 @@ def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(shown) from None
 
 
-def currency_of(merchant: Row, currency: str | None, fields: Mapping[str, Any]) -> str | None:
+def currency_of(merchant: Merchant, currency: str | None, fields: Mapping[str, Any]) -> str | None:
     """What --amount is in; None where --usd is said instead. Raises UsageError, CommandError."""
     if (fields["amount_usd"] is None) == (fields["amount"] is None):
         raise click.UsageError("say --usd or --amount")
@@ -48,7 +48,7 @@ def currency_of(merchant: Row, currency: str | None, fields: Mapping[str, Any]) 
         if currency:
             raise click.UsageError("--currency goes with --amount")
         return None
-    return checked_currency(currency or merchant["currency"])
+    return checked_currency(currency or merchant.currency)
 
 
 def require_units(currency: str, amounts: Iterable[Decimal | None]) -> None:

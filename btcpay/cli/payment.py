@@ -6,6 +6,7 @@ from btcpay.cli.context import Shell, answering, limited
 from btcpay.invoices.status import find_invoice
 from btcpay.merchants.merchants import find_merchant
 from storage.queries.lists import listings
+from storage.statement import as_dict
 
 LIST_COLUMNS = (
     "id merchant invoice_id address_invoice_id amount_sats currency value_at_receipt "
@@ -34,8 +35,8 @@ def payment_list(shell: Shell, merchant: str | None, invoice_id: str | None, lim
         find_invoice(shell.db, invoice_id)
         rows = shell.db.rows(listings.PAYMENTS_OF_INVOICE, invoice_id=invoice_id, limit=limit)
     elif merchant is not None:
-        of = find_merchant(shell.db, merchant)["id"]
+        of = find_merchant(shell.db, merchant).id
         rows = shell.db.rows(listings.PAYMENTS_OF_MERCHANT, merchant_id=of, limit=limit)
     else:
         rows = listings.newest(shell.db, listings.PAYMENTS_OF_MERCHANT, limit)
-    shell.show(rows, LIST_COLUMNS)
+    shell.show(list(map(as_dict, rows)), LIST_COLUMNS)

@@ -12,8 +12,10 @@ from btcpay.values.currencies import value_of
 from btcpay.values.money import SATS_PER_BTC
 from btcpay.values.times import iso_ms
 from btcpay.values.zones import date_of, day_of, zone_of
-from storage.database import Database, Row, grouped
+from storage.database import Database, Row, Values, grouped
+from storage.models import Merchant, Output
 from storage.queries.lists import exports, keyset
+from storage.statement import blank
 
 COLUMNS = (
     "day received_at recorded_at merchant invoice_id invoice_status settled reference description"
@@ -35,47 +37,50 @@ def defused(text: str) -> str:
 
 
 def received(
-    db: Database, merchant: Row, from_ms: int = 0, before_ms: int = END, page: int = PAGE
+    db: Database, merchant: Merchant, from_ms: int = 0, before_ms: int = END, page: int = PAGE
 ) -> Iterator[Row]:
     """The merchant's payments with from_ms <= received < before_ms, oldest first, by COLUMNS."""
-    of = {"merchant_id": merchant["id"]}
-    for rows in keyset.pages(db, exports.PAYMENTS, page, from_ms, before=before_ms, **of):
-        span = {"first_at": rows[0]["created_at"], "last_at": rows[-1]["created_at"]}
-        outputs = grouped(db.rows(exports.OUTPUTS_OF_PAGE, **of, **span), "payment_id")
-        events = db.rows(exports.RECORDS_OF_PAGE, **of, **span)
-        recorded = {json.loads(event["detail"])["id"]: event["happened_at"] for event in events}
+    of: Values = {"merchant_id": merchant.id, "before": before_ms}
+    for rows in keyset.pages(db, exports.PAYMENTS, page, from_ms, **of):
+        of |= {"first_at": rows[0].created_at, "last_at": rows[-1].created_at}
+        of_page = db.rows(exports.OUTPUTS_OF_PAGE, **of)
+        outputs = grouped(of_page, lambda output: output.payment_id)
+        events = db.rows(exports.RECORDS_OF_PAGE, **of)
+        recorded = {json.loads(event.detail)["id"]: event.happened_at for event in events}
         for row in rows:
-            yield _record(merchant, row, outputs[row["id"]], recorded.get(row["id"]))
+            yield _record(merchant, row, outputs[row.id], recorded.get(row.id))
 
 
-def _record(merchant: Row, row: Row, outputs: list[Row], recorded_at: int | None) -> Row:
-    block = outputs[0] if outputs else {"block_height": None, "block_hash": None}
+def _record(
+    merchant: Merchant, row: exports.Received, outputs: list[Output], recorded_at: int | None
+) -> Row:
+    block = outputs[0] if outputs else blank(Output)
     # With the payment that completed the invoice alone: a sum has each tip once.
-    has_tip = Decimal(row["tip"] or 0) and row["tx_hash"] == row["completed_by"]
+    has_tip = Decimal(row.tip or 0) and row.tx_hash == row.completed_by
     return {
-        "day": date_of(day_of(row["created_at"], zone_of(merchant["timezone"]))).isoformat(),
-        "received_at": iso_ms(row["created_at"]),
+        "day": date_of(day_of(row.created_at, zone_of(merchant.timezone))).isoformat(),
+        "received_at": iso_ms(row.created_at),
         "recorded_at": None if recorded_at is None else iso_ms(recorded_at),
-        "merchant": merchant["name"],
-        "invoice_id": row["address_invoice_id"],
-        "invoice_status": row["status"],
-        "settled": row["invoice_id"] is not None,
-        "reference": row["reference"],
-        "description": row["description"],
-        "address": row["deposit_address"],
-        "amount_sats": row["amount_sats"],
-        "amount_btc": f"{Decimal(row['amount_sats']) / SATS_PER_BTC:.8f}",
-        "currency": row["currency"],
-        "value_at_receipt": row["value_at_receipt"],
-        "usd_at_receipt": row["amount_usd_at_receipt"],
-        "usd_at_quote": str(value_of(row["amount_sats"], Decimal(row["price_usd"]), "USD")),
-        "invoice_usd_quote": row["amount_usd_quote"],
-        "tip": row["tip"] if has_tip else None,
-        "tip_currency": row["invoice_currency"] if has_tip else None,
-        "outputs": [f"{output['txid']}:{output['vout']}" for output in outputs],
-        "block_height": block["block_height"],
-        "block_hash": block["block_hash"],
-        "payment_id": row["id"],
+        "merchant": merchant.name,
+        "invoice_id": row.address_invoice_id,
+        "invoice_status": row.status,
+        "settled": row.invoice_id is not None,
+        "reference": row.reference,
+        "description": row.description,
+        "address": row.deposit_address,
+        "amount_sats": row.amount_sats,
+        "amount_btc": f"{Decimal(row.amount_sats) / SATS_PER_BTC:.8f}",
+        "currency": row.currency,
+        "value_at_receipt": row.value_at_receipt,
+        "usd_at_receipt": row.amount_usd_at_receipt,
+        "usd_at_quote": str(value_of(row.amount_sats, Decimal(row.price_usd), "USD")),
+        "invoice_usd_quote": row.amount_usd_quote,
+        "tip": row.tip if has_tip else None,
+        "tip_currency": row.invoice_currency if has_tip else None,
+        "outputs": [f"{output.txid}:{output.vout}" for output in outputs],
+        "block_height": block.block_height,
+        "block_hash": block.block_hash,
+        "payment_id": row.id,
     }
 
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import orjson
 from marshmallow import Schema, ValidationError, fields, validate
 
+from btcpay.greenfield import queries
 from btcpay.greenfield.meanings import OURS
 from btcpay.greenfield.shops import own_url
 from btcpay.invoices.create import BTC, Order
@@ -23,7 +24,6 @@ from btcpay.values.money import MAX_MONEY_BTC, MAX_MONEY_SATS, SATS_PER_BTC
 from btcpay.web.body import parse, read_body
 from schemas.fields import Text
 from schemas.requests import MAX_AMOUNT, Body
-from storage.database import Row
 
 SATS = "SATS"
 SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest becomes nothing
@@ -128,16 +128,18 @@ def order_id_of(metadata: dict[str, Any]) -> str | None:
     return str(number)[:MAX_NUMBER] if isinstance(number, str | Decimal) else None
 
 
-def order_of(store: Row, asked: dict[str, Any], metadata: str | None, usual_min: int) -> Order:
+def order_of(
+    store: queries.OfMerchant, asked: dict[str, Any], metadata: str | None, usual_min: int
+) -> Order:
     """The invoice that a shop asks for; without its own word it ends after so many minutes."""
-    named = str(asked.get("currency", store["currency"])).upper()
+    named = str(asked.get("currency", store.currency)).upper()
     currency, amount = _money(named, asked["amount"])
     checkout, said = asked["checkout"], asked["metadata"]
     order_id, email = order_id_of(said), said.get("buyerEmail")
     way_back = checkout.get("redirectURL", "").replace("{InvoiceId}", INVOICE)
     way_back = way_back.replace("{OrderId}", quote(order_id or "", safe=""))
     if way_back:
-        way_back = checked("checkout.redirectURL", own_url, way_back, store["shop_url"])
+        way_back = checked("checkout.redirectURL", own_url, way_back, store.shop_url)
     if BITCOIN.isdisjoint(checkout.get("paymentMethods") or BITCOIN):
         raise ValidationError("only BTC on the chain is possible here", "checkout.paymentMethods")
     tolerance_percent = checkout.get("paymentTolerance")
@@ -149,13 +151,13 @@ def order_of(store: Row, asked: dict[str, Any], metadata: str | None, usual_min:
         "return_url": way_back or None,
         "confirmations": SPEEDS.get(checkout.get("speedPolicy")),
         "tolerance_percent": None if tolerance_percent is None else str(tolerance_percent),
-        "store_id": store["id"],
+        "store_id": store.id,
         "order_id": order_id,
         "shop_order": json.dumps({"amount": f"{asked['amount']:f}", "currency": named} | kept),
         "metadata": metadata,
     }
     life = timedelta(minutes=checkout.get("expirationMinutes", usual_min))
-    return Order(store["merchant_id"], amount, life, details, currency)
+    return Order(store.merchant_id, amount, life, details, currency)
 
 
 def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:

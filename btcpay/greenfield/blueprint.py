@@ -18,7 +18,7 @@ from btcpay.web.application import add_path, answer, refuse_others
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.rate_limits import SHOP_READS, SHOP_WRITES
 from btcpay.web.service import Service
-from storage.database import Query
+from storage.statement import Typed
 
 View = Callable[..., Any]
 STORE = "/stores/<store>"
@@ -50,7 +50,7 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("DELETE", HOOK): (OF_WEBHOOKS, stores.remove_webhook),
 }
 # What a path names below a store, by the prefix of its id.
-NAMED: dict[str, Query] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
+NAMED: dict[str, Typed[Any]] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
 WRITING = ("POST", "PUT", "DELETE")
 
 
@@ -88,7 +88,7 @@ def _admitted(service: Service, permission: str, view: View) -> View:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
             raise Forbidden(f"this needs a key with the permission {named(permission)}")
-        rows = [service.db.only(queries.BY_ID, id=g.caller.store_id)]
+        rows: list[Any] = [service.db.only(queries.BY_ID, id=g.caller.store_id)]
         for prefix, id in ids.items():
             key = {"store_id": g.caller.store_id, "id": id}
             row = service.db.row(NAMED[prefix], **key) if is_id(prefix, id) else None

@@ -16,15 +16,17 @@ from btcpay.values.currencies import price_of
 from btcpay.values.money import btc_shown
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
-from storage.database import Row
+from storage.models import Invoice
 from storage.queries import invoices, payments
+from storage.statement import changed
+from storage.values import Values
 
 Json = dict[str, Any]
 SEARCHED = 1000  # of the newest, where a status of theirs is only a part of one of ours
 MONITORED_S = 7 * 24 * 3600  # after its end an invoice is watched for ever; plug-ins want a number
 
 
-def create_order(service: Service, store: Row) -> Json:
+def create_order(service: Service, store: queries.OfMerchant) -> Json:
     """An invoice for what the shop asks, at the price of a bitcoin in the order's own currency."""
     db, settings = service.db, service.settings
     wanted, metadata = asked.body_of(asked.NewOrder())
@@ -32,52 +34,54 @@ def create_order(service: Service, store: Row) -> Json:
     quote = asked.checked("amount", create.quote, db, service.prices, service.now(), order)
     with db.write():
         made = create.new_invoice(db, settings.network, service.now(), quote)
-    return get_order(service, store, db.only(invoices.WHOLE, id=made["id"]))
+    return get_order(service, store, db.only(invoices.WHOLE, id=made.id))
 
 
-def list_orders(service: Service, store: Row) -> list[Json]:
+def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
     """The newest ones that are not archived, of one number or one status."""
     wanted = asked.Wanted().load(request.args.to_dict())
     status, take, skip = wanted.get("status"), wanted["take"], wanted["skip"]
-    query, more = queries.ORDERS, {}
+    query, more = queries.ORDERS, Values(store_id=store.id)
     if "orderId" in wanted:
-        query, more = queries.ORDERS_OF_NUMBER, {"order_id": wanted["orderId"][: asked.MAX_NUMBER]}
+        query = queries.ORDERS_OF_NUMBER
+        more["order_id"] = wanted["orderId"][: asked.MAX_NUMBER]
     elif status:
-        query, more = queries.ORDERS_OF_STATUS, {"status": OURS[status]}
+        query, more["status"] = queries.ORDERS_OF_STATUS, OURS[status]
     # What came says which of two an open one is.
     picks = status is not None and (OURS[status] == "open" or "orderId" in wanted)
-    page = {"limit": SEARCHED, "offset": 0} if picks else {"limit": take, "offset": skip}
-    rows = service.db.rows(query, store_id=store["id"], **more, **page)
+    more["limit"], more["offset"] = (SEARCHED, 0) if picks else (take, skip)
+    rows = service.db.rows(query, **more)
     found = [get_order(service, store, row) for row in rows]
     if picks:
         found = [one for one in found if one["status"] == status][skip:][:take]
     return found
 
 
-def get_order(service: Service, store: Row, order: Row) -> Json:
-    rules, sent = rules_for(service.settings, order), json.loads(order["shop_order"])
+def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
+    rules, sent = rules_for(service.settings, order), json.loads(order.shop_order or "{}")
     status, additional = meaning_of(order, rules)
-    expires_s = order["expires_at"] // 1000
+    expires_at = order.expires_at or 0  # a shop's order always has one
+    expires_s = expires_at // 1000
     return {
-        "id": order["id"],
-        "storeId": store["id"],
+        "id": order.id,
+        "storeId": store.id,
         "amount": sent["amount"],
         "currency": sent["currency"],
         "type": "Standard",
-        "checkoutLink": f"{service.settings.base_url}/pay/{order['id']}",
-        "createdTime": order["created_at"] // 1000,
+        "checkoutLink": f"{service.settings.base_url}/pay/{order.id}",
+        "createdTime": order.created_at // 1000,
         "expirationTime": expires_s,
         "monitoringExpiration": expires_s + MONITORED_S,
         "status": status,
         "additionalStatus": additional,
-        "availableStatusesForManualMarking": ["Invalid"] if order["status"] == "open" else [],
-        "archived": order["archived_at"] is not None,
-        "metadata": json.loads(order["metadata"] or "{}"),
+        "availableStatusesForManualMarking": ["Invalid"] if order.status == "open" else [],
+        "archived": order.archived_at is not None,
+        "metadata": json.loads(order.metadata or "{}"),
         "checkout": {
             "speedPolicy": asked.SPEED_NAMES.get(rules.confirmations, "LowSpeed"),
             "paymentMethods": ["BTC"],
             "defaultPaymentMethod": "BTC",
-            "expirationMinutes": (order["expires_at"] - order["created_at"]) // 60_000,
+            "expirationMinutes": (expires_at - order.created_at) // 60_000,
             "monitoringMinutes": MONITORED_S // 60,
             "paymentTolerance": Fragment(str(rules.tolerance_percent)),
             "redirectURL": sent.get("redirectURL"),
@@ -87,22 +91,22 @@ def get_order(service: Service, store: Row, order: Row) -> Json:
     }
 
 
-def set_metadata(service: Service, store: Row, order: Row) -> Json:
+def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     """Its metadata anew, and its number with them."""
     said, metadata = asked.body_of(asked.NewMetadata())
-    anew = {"metadata": metadata, "order_id": asked.order_id_of(said["metadata"])}
-    service.db.run(queries.SET_METADATA, store_id=store["id"], id=order["id"], **anew)
-    return get_order(service, store, order | anew)
+    anew: Values = {"metadata": metadata, "order_id": asked.order_id_of(said["metadata"])}
+    service.db.run(queries.SET_METADATA, **anew | {"store_id": store.id, "id": order.id})
+    return get_order(service, store, changed(order, **anew))
 
 
-def archive_order(service: Service, store: Row, order: Row) -> Json:
+def archive_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     """Hidden from the list; its address is watched for ever all the same."""
     at = to_ms(service.now())
-    service.db.run(queries.ARCHIVE, store_id=store["id"], id=order["id"], archived_at=at)
+    service.db.run(queries.ARCHIVE, store_id=store.id, id=order.id, archived_at=at)
     return {}
 
 
-def mark_order(service: Service, store: Row, order: Row) -> Json:
+def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
     """Invalid cancels, by the rules of a cancellation. What came is a human's word: not Settled."""
     db = service.db
     said, _ = asked.body_of(asked.Mark())
@@ -110,20 +114,18 @@ def mark_order(service: Service, store: Row, order: Row) -> Json:
         only = "only the merchant accepts what came: `btcpay invoice settle`"
         raise ValidationError(only, "status")
     at, by = service.now(), "by the shop"
-    asked.checked("status", by_hand.cancel, db, service.settings, order["id"], at, False, by)
-    return get_order(service, store, db.only(invoices.WHOLE, id=order["id"]))
+    asked.checked("status", by_hand.cancel, db, service.settings, order.id, at, False, by)
+    return get_order(service, store, db.only(invoices.WHOLE, id=order.id))
 
 
-def order_methods(service: Service, store: Row, order: Row) -> list[Json]:
+def order_methods(service: Service, store: queries.OfMerchant, order: Invoice) -> list[Json]:
     """How it is paid, and what came."""
     percent = rules_for(service.settings, order).tolerance_percent
-    outputs = service.db.rows(payments.ALIVE, invoice_id=order["id"])
-    came = btc_shown(sum(output["amount_sats"] for output in outputs))
-    due = btc_shown(
-        missing_sats(order["status"], order["amount_sats"], order["received_sats"], percent)
-    )
-    is_in_btc = json.loads(order["shop_order"])["currency"] in (create.BTC, asked.SATS)
-    address = order["deposit_address"]
+    outputs = service.db.rows(payments.ALIVE, invoice_id=order.id)
+    came = btc_shown(sum(output.amount_sats for output in outputs))
+    due = btc_shown(missing_sats(order.status, order.amount_sats, order.received_sats, percent))
+    is_in_btc = json.loads(order.shop_order or "{}")["currency"] in (create.BTC, asked.SATS)
+    address = order.deposit_address
     method = {
         "paymentMethod": "BTC",
         "paymentMethodId": "BTC-CHAIN",
@@ -133,18 +135,18 @@ def order_methods(service: Service, store: Row, order: Row) -> list[Json]:
         "destination": address,
         "paymentLink": f"bitcoin:{address}?amount={due}",
         "rate": "1" if is_in_btc else str(price_of(order)),
-        "amount": btc_shown(order["amount_sats"]),
+        "amount": btc_shown(order.amount_sats),
         "due": due,
         "totalPaid": came,
         "paymentMethodPaid": came,
         "networkFee": "0",
         "payments": [
             {
-                "id": f"{output['txid']}-{output['vout']}",
-                "receivedDate": output["first_seen_at"] // 1000,
-                "value": btc_shown(output["amount_sats"]),
+                "id": f"{output.txid}-{output.vout}",
+                "receivedDate": output.first_seen_at // 1000,
+                "value": btc_shown(output.amount_sats),
                 "fee": "0",
-                "status": "Settled" if output["payment_id"] else "Processing",
+                "status": "Settled" if output.payment_id else "Processing",
                 "destination": address,
             }
             for output in outputs

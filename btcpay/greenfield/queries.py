@@ -2,17 +2,25 @@
 
 from storage.models import Invoice, Merchant, Receiver, Store
 from storage.queries.receivers import WELL
-from storage.statement import needed, slot, slots
+from storage.statement import needed, shaped, slot, slots
 
 # The same shop is one store, however many keys it has had.
 ADD = Store.insert(needed(Store)).on_conflict_ignore()
 OF_SHOP = Store.select().where(
     (Store.merchant_id == slot("merchant_id")) & (Store.shop_url == slot("shop_url"))
 )
-BY_ID = (
+
+
+class OfMerchant(Store):
+    name: str
+    currency: str
+
+
+BY_ID = shaped(
+    OfMerchant,
     Store.select(Store, Merchant.name, Merchant.currency)
     .join(Merchant, on=(Merchant.id == Store.merchant_id))
-    .where(Store.id == slot("id"))
+    .where(Store.id == slot("id")),
 )
 
 _OWN = Invoice.store_id == slot("store_id")

@@ -8,7 +8,7 @@ from btcpay.merchants.branding import checked_url
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from storage.database import Database
+from storage.database import Database, Values
 
 _PORTS = {"http": 80, "https": 443}
 _READ = "canviewinvoices cancreateinvoice"
@@ -46,7 +46,7 @@ def named(permission: str) -> str:
 
 def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> str:
     """The id of that shop's store, made if there is none. Raises CommandError."""
-    shop = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
+    shop: Values = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
     with db.write():
-        db.run(queries.ADD, id=new_id("store"), created_at=to_ms(now), **shop)
-        return str(db.only(queries.OF_SHOP, **shop)["id"])
+        db.run(queries.ADD, **shop | {"id": new_id("store"), "created_at": to_ms(now)})
+        return str(db.only(queries.OF_SHOP, **shop).id)

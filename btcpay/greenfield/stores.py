@@ -22,7 +22,7 @@ from btcpay.values.finding import GREEN
 from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
-from storage.database import Row
+from storage.models import Receiver
 from storage.queries import merchants, receivers
 
 # PrestaShop refuses what is older than 1.7.0.
@@ -32,7 +32,7 @@ MOST_WEBHOOKS = 20  # of a store; a plug-in needs one
 METHOD = {"paymentMethodId": "BTC-CHAIN", "enabled": True, "cryptoCode": "BTC", "data": {}}
 
 
-def server_info(service: Service, store: Row) -> Json:
+def server_info(service: Service, store: queries.OfMerchant) -> Json:
     """What is spoken, and whether payments are found now: `/readyz` says the same."""
     state = state_in(service.db, service.settings, service.now())
     is_found = state.found == GREEN
@@ -47,30 +47,30 @@ def server_info(service: Service, store: Row) -> Json:
     }
 
 
-def current_key(service: Service, store: Row) -> Json:
+def current_key(service: Service, store: queries.OfMerchant) -> Json:
     """The key that asks, and what it may do at its store."""
-    permissions = [f"{named(one)}:{store['id']}" for one in g.caller.permissions.split()]
+    permissions = [f"{named(one)}:{store.id}" for one in g.caller.permissions.split()]
     _, _, secret = request.headers["Authorization"].strip().partition(" ")
     return {
         "apiKey": secret.strip(),
-        "label": store["shop_url"],
+        "label": store.shop_url,
         "permissions": permissions,
-        "userId": f"merchant_{store['merchant_id']}",
+        "userId": f"merchant_{store.merchant_id}",
     }
 
 
-def all_stores(service: Service, store: Row) -> list[Json]:
+def all_stores(service: Service, store: queries.OfMerchant) -> list[Json]:
     return [one_store(service, store)]
 
 
-def one_store(service: Service, store: Row) -> Json:
+def one_store(service: Service, store: queries.OfMerchant) -> Json:
     settings = service.settings
     confirmations = settings.confirmations.for_usd(Decimal(0))
     return {
-        "id": store["id"],
-        "name": store["name"],
-        "website": store["shop_url"],
-        "defaultCurrency": store["currency"],
+        "id": store.id,
+        "name": store.name,
+        "website": store.shop_url,
+        "defaultCurrency": store.currency,
         "invoiceExpiration": settings.link_invoice_expiry_min * 60,
         "monitoringExpiration": MONITORED_S,
         "speedPolicy": asked.SPEED_NAMES.get(confirmations, "LowSpeed"),
@@ -79,19 +79,19 @@ def one_store(service: Service, store: Row) -> Json:
     }
 
 
-def payment_methods(service: Service, store: Row) -> Json:
+def payment_methods(service: Service, store: queries.OfMerchant) -> Json:
     return {"BTC": METHOD}
 
 
-def rates(service: Service, store: Row) -> list[Json]:
+def rates(service: Service, store: queries.OfMerchant) -> list[Json]:
     """What a bitcoin costs now, in each of the pairs; why not, where no price is known."""
-    pairs = request.args.getlist("currencyPair") or [f"BTC_{store['currency']}"]
+    pairs = request.args.getlist("currencyPair") or [f"BTC_{store.currency}"]
     if len(pairs) > 5:
         raise ValidationError("at most five at once", "currencyPair")
     return [_rate(service, store, pair) for pair in pairs]
 
 
-def _rate(service: Service, store: Row, pair: str) -> Json:
+def _rate(service: Service, store: queries.OfMerchant, pair: str) -> Json:
     coin, _, currency = pair.upper().partition("_")
     try:
         if coin != "BTC":
@@ -103,61 +103,62 @@ def _rate(service: Service, store: Row, pair: str) -> Json:
     return {"currencyPair": f"BTC_{code}", "rate": str(price), "errors": []}
 
 
-def list_webhooks(service: Service, store: Row) -> list[Json]:
-    rows = service.db.rows(queries.WEBHOOKS, store_id=store["id"])
+def list_webhooks(service: Service, store: queries.OfMerchant) -> list[Json]:
+    rows = service.db.rows(queries.WEBHOOKS, store_id=store.id)
     return [get_webhook(service, store, row) for row in rows]
 
 
-def get_webhook(service: Service, store: Row, hook: Row) -> Json:
+def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
     """Without its secret, which is shown once. What fails is always sent again."""
-    types = json.loads(hook["kinds"]) if hook["kinds"] else []
+    types = json.loads(hook.kinds) if hook.kinds else []
     return {
-        "id": hook["id"],
-        "enabled": hook["disabled_at"] is None,
+        "id": hook.id,
+        "enabled": hook.disabled_at is None,
         "automaticRedelivery": True,
-        "url": hook["url"],
-        "authorizedEvents": {"everything": hook["kinds"] is None, "specificEvents": types},
+        "url": hook.url,
+        "authorizedEvents": {"everything": hook.kinds is None, "specificEvents": types},
     }
 
 
-def add_webhook(service: Service, store: Row) -> Json:
+def add_webhook(service: Service, store: queries.OfMerchant) -> Json:
     """The same URL again replaces what was there: plug-ins register anew at each save."""
     row = _put(service, store, None)
-    return get_webhook(service, store, row) | {"secret": row["secret"]}
+    return get_webhook(service, store, row) | {"secret": row.secret}
 
 
-def change_webhook(service: Service, store: Row, hook: Row) -> Json:
+def change_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
     return get_webhook(service, store, _put(service, store, hook))
 
 
-def remove_webhook(service: Service, store: Row, hook: Row) -> Json:
+def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
     """What waits for it is forgotten."""
-    service.db.run(receivers.REMOVE, id=hook["id"])
+    service.db.run(receivers.REMOVE, id=hook.id)
     return {}
 
 
-def _put(service: Service, store: Row, hook: Row | None) -> Row:
+def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> Receiver:
     """Stores what is asked for: as that one, else as the one of that URL, else as a new one."""
     sent, _ = asked.body_of(asked.NewWebhook())
     url, events = sent["url"], sent["authorizedEvents"]
     asked.checked("url", refuse_url, url, service.settings.network)
-    asked.checked("url", own_url, url, store["shop_url"])
+    asked.checked("url", own_url, url, store.shop_url)
     types = [name for name in WEBHOOKS.split() if name in events.get("specificEvents", ())]
-    now, secret = to_ms(service.now()), hook and hook["secret"]
+    now, secret = to_ms(service.now()), hook and hook.secret
     with service.db.write():
-        service.db.only(merchants.LOCKED, id=store["merchant_id"])
-        known = service.db.rows(queries.WEBHOOKS, store_id=store["id"])
-        same = next((row for row in known if row["url"] == url), None)
-        if hook and same and same["id"] != hook["id"]:  # the other one of that URL makes way
-            service.db.run(receivers.REMOVE, id=same["id"])
-        id = (hook or same or {"id": new_id("whk")})["id"]
+        service.db.only(merchants.LOCKED, id=store.merchant_id)
+        known = service.db.rows(queries.WEBHOOKS, store_id=store.id)
+        same = next((row for row in known if row.url == url), None)
+        if hook and same and same.id != hook.id:  # the other one of that URL makes way
+            service.db.run(receivers.REMOVE, id=same.id)
+        found = hook or same
+        id = found.id if found else new_id("whk")
         if not hook and not same and len(known) >= MOST_WEBHOOKS:
             raise ValidationError(f"the store has {MOST_WEBHOOKS} webhooks already", "url")
         service.db.run(
             queries.PUT_WEBHOOK,
             id=id,
-            merchant_id=store["merchant_id"],
-            store_id=store["id"],
+            merchant_id=store.merchant_id,
+            store_id=store.id,
             transport=NAME,
             url=url,
             kinds=None if events["everything"] else json.dumps(types),

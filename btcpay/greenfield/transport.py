@@ -20,6 +20,8 @@ from btcpay.notify.retries import Answer
 from btcpay.notify.standard_webhook import post
 from btcpay.notify.transport import Named, Transport
 from storage.database import Database, Row
+from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
+from storage.queries.deliveries import Due
 
 NAME = "greenfield"
 
@@ -27,41 +29,43 @@ NAME = "greenfield"
 class Greenfield(Transport):
     """A receiver is told of its own store's orders."""
 
-    def names(self, receiver: Row, event: Row, about: Row, state: Row) -> Iterator[Named]:
-        if about.get("store_id") == receiver["store_id"]:
-            webhooks = webhooks_of(EventKind(event["kind"]), state, {})
+    def names(
+        self, receiver: Receiver, event: PublicEvent, about: Invoice | PaymentLink, state: Row
+    ) -> Iterator[Named]:
+        if getattr(about, "store_id", None) == receiver.store_id:
+            webhooks = webhooks_of(EventKind(event.kind), state, None)
             for place, (webhook, _) in enumerate(webhooks):
-                yield Named(webhook, f"{event['id']} {place} {webhook}", line=about["id"])
+                yield Named(webhook, f"{event.id} {place} {webhook}", line=about.id)
 
-    def told(self, db: Database, receiver: Row, row: Row, event: Event) -> Event:
+    def told(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """With what a plug-in is sent as its data; of the metadata what is still kept."""
-        invoice = db.only(queries.ORDER, store_id=receiver["store_id"], id=row["invoice_id"])
-        place, _, webhook = row["about"].removeprefix(f"{row['id']} ").partition(" ")
-        state = state_of(row) if row["state"] is not None else {}
+        invoice = db.only(queries.ORDER, store_id=receiver.store_id, id=row.invoice_id or "")
+        place, _, webhook = row.about.removeprefix(f"{row.id} ").partition(" ")
+        state = state_of(row) if row.state is not None else {}
         content = {
-            "deliveryId": f"{row['id']}.{place}.{row['attempts'] + 1}",
-            "webhookId": receiver["id"],
-            "originalDeliveryId": f"{row['id']}.{place}.1",
-            "isRedelivery": bool(row["attempts"]),
+            "deliveryId": f"{row.id}.{place}.{row.attempts + 1}",
+            "webhookId": receiver.id,
+            "originalDeliveryId": f"{row.id}.{place}.1",
+            "isRedelivery": bool(row.attempts),
             "type": webhook,
-            "timestamp": row["happened_at"] // 1000,
-            "storeId": receiver["store_id"],
-            "invoiceId": invoice["id"],
-            "metadata": orjson.loads(invoice["metadata"] or "{}"),
+            "timestamp": row.happened_at // 1000,
+            "storeId": receiver.store_id,
+            "invoiceId": invoice.id,
+            "metadata": orjson.loads(invoice.metadata or "{}"),
         }
         flags = dict(webhooks_of(event.kind, state, invoice)).get(webhook, {})
         return replace(event, data=content | flags)
 
     def send(
-        self, session: Session, receiver: Row, event: Event, at: datetime, timeout_s: float
+        self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
     ) -> Answer:
         """2xx takes it."""
         body = orjson.dumps(event.data)
         headers = {
             "Content-Type": "application/json; charset=utf-8",
-            "BTCPay-Sig": signature(receiver["secret"], body),
+            "BTCPay-Sig": signature(receiver.secret or "", body),
         }
-        return post(session, receiver["url"], timeout_s, body, headers)
+        return post(session, receiver.url or "", timeout_s, body, headers)
 
 
 def signature(secret: str, body: bytes) -> str:

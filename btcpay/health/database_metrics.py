@@ -58,13 +58,13 @@ class Figures(Collector):
 
     def _known(self) -> Iterator[Metric]:
         db, now = self.db, self.now()
-        count = db.only(tallies.OPEN_INVOICES)["invoices"]
+        count = db.only(tallies.OPEN_INVOICES)[0]
         yield _gauge("open_invoices", "Invoices that wait for money, at most 10,000.", count)
-        found = {row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)}
+        found = dict(db.rows(attentions.BY_REASON))
         # Every reason, also with 0, so that an alarm can be set on one that never occurred.
         by_reason = {reason: found.get(reason, 0) for reason in REASONS}
         yield _gauges("invoices_attention", "Invoices that need attention.", "reason", by_reason)
-        settled = int(db.only(tallies.SETTLED)["sats"])
+        settled = int(db.only(tallies.SETTLED)[0])
         yield _gauge("settled_satoshis", "All payments; falls after a reorganisation.", settled)
         if checked_at := meta.time(db, meta.Key.CHECKED_AT):
             yield _gauge(
@@ -79,20 +79,20 @@ class Figures(Collector):
         if known := progress_of(db, now):
             yield _gauge("chain_height", "Height of the best block known.", known.height)
             yield _gauge("blocks_behind", "Blocks not read yet.", known.behind)
-        good = [row["good_at"] for row in db.rows(peers.ALL) if row["good_at"]]
+        good = [row.good_at for row in db.rows(peers.ALL) if row.good_at]
         lately = sum(ms > to_ms(now - LATELY) for ms in good)
         yield _gauge("peers_good", "Nodes that answered a check within the hour.", lately)
         listens = bool(meta.get(db, meta.Key.LISTENS))
         yield _gauge("listens", "1 while a check stays and listens to peers.", int(listens))
         yield from _gaps(db)
-        oldest_ms = db.only(deliveries.OLDEST_WEBHOOK)["at"]
+        oldest_ms = db.only(deliveries.OLDEST_WEBHOOK).at
         age = now - from_ms(oldest_ms) if oldest_ms is not None else timedelta()
         yield _gauge(
             "webhook_waiting_seconds",
             "Age of the oldest event that an endpoint has not received yet; 0 without one.",
             age.total_seconds(),
         )
-        totals = {(row["name"], row["label"]): row["total"] for row in db.rows(tallies.ALL)}
+        totals = {(row.name, row.label): row.total for row in db.rows(tallies.ALL)}
         yield from _tallied(totals)
 
 
@@ -132,7 +132,7 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
 
 def _gaps(db: Database) -> Iterator[Metric]:
     rows = db.rows(merchants.ALL)
-    needed = {row["name"]: gap_of_merchant(db, row).limit for row in rows}
-    said = {row["name"]: row["wallet_gap_limit"] for row in rows}
+    needed = {row.name: gap_of_merchant(db, row).limit for row in rows}
+    said = {row.name: row.wallet_gap_limit for row in rows}
     yield _gauges("gap_needed", "The gap limit that the wallet needs now.", "merchant", needed)
     yield _gauges("gap_limit", "The gap limit that was noted for the wallet.", "merchant", said)

@@ -15,7 +15,8 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Invoice
 from storage.queries import attentions, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances
@@ -31,9 +32,9 @@ def cancel(
 ) -> None:
     """Ends an open one. Raises Refused: `not_open`; `on_its_way`, unless by `force`."""
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
-        if row["status"] != "open":
+        if row.status != "open":
             raise Refused(
-                "not_open", f"the invoice is {row['status']}; only an open one can be canceled"
+                "not_open", f"the invoice is {row.status}; only an open one can be canceled"
             )
         received_sats = verdict_of(db, settings, row, now).received_sats
         if received_sats and not force:
@@ -54,7 +55,7 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
     dismiss = f"`btcpay invoice dismiss {invoice_id} --reason TEXT`"
     or_dismiss = f"; if it needs attention, {dismiss} takes it off the list"
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
-        if row["status"] == "paid":
+        if row.status == "paid":
             raise Refused("paid", f"the invoice is paid already{or_dismiss}")
         received = db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
         if not received:
@@ -63,10 +64,9 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
                 f"no confirmed payment has come to this invoice; nothing to accept{or_dismiss}",
             )
         for payment in received:
-            db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment["tx_hash"])
-        last = {"tx_hash": received[-1]["tx_hash"], "paid_at": received[-1]["created_at"]}
-        last["settled_reason"] = reason
-        finish(db, row, now, status="paid", reason=f"settled by hand: {reason}", **last)
+            db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment.tx_hash)
+        last = received[-1].tx_hash, received[-1].created_at, reason
+        finish(db, row, now, "paid", f"settled by hand: {reason}", None, *last)
 
 
 def dismiss(
@@ -92,21 +92,21 @@ def dismiss(
         attention = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
         if attention is None:
             raise Refused("nothing_wanted", "nothing about this invoice needs attention")
-        if below_minor is not None and attention["stake_minor"] >= below_minor:
+        if below_minor is not None and attention.stake_minor >= below_minor:
             raise Refused("at_stake", "more is at stake by now")
-        detail = {"attention": attention["reason"], "reason": reason}
+        detail = {"attention": attention.reason, "reason": reason}
         if refund_txid:
             detail["refund_txid"] = refund_txid
         record(db, invoice_id, Kind.DISMISSED, detail, now)
-    return attention["reason"]
+    return attention.reason
 
 
 @contextmanager
 def _locked(
     db: Database, settings: Settings, invoice_id: str, now: datetime, kind: EventKind | None = None
-) -> Iterator[Row]:
+) -> Iterator[Invoice]:
     """The row as it is behind the lock; afterwards attention is decided anew, and published."""
     with db.write():
-        balances.lock(db, find_invoice(db, invoice_id)["merchant_id"])
+        balances.lock(db, find_invoice(db, invoice_id).merchant_id)
         yield find_invoice(db, invoice_id)
         update_attention(db, settings, invoice_id, now, [News(kind)] if kind else [])

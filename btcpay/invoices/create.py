@@ -24,7 +24,8 @@ from btcpay.values.money import CENT, SATS_PER_BTC, sats_for
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_USD
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Invoice
 from storage.queries import invoices, merchants
 
 MS_PER_HOUR = 3_600_000
@@ -92,7 +93,7 @@ def quote(db: Database, prices: Prices, now: datetime, order: Order) -> Quote:
     """The order at the price of now. Raises PriceUnavailable, and what `quote_at` raises."""
     currency, owner_id = order.currency, order.merchant_id
     if currency is None:
-        price = _price_beside(prices, now, db.only(merchants.CURRENCY, id=owner_id)["currency"])
+        price = _price_beside(prices, now, db.only(merchants.CURRENCY, id=owner_id).currency)
     else:
         price = live_price(prices, now, currency)
     least_sats = 0 if order.high is None else least_sats_of(db, owner_id)
@@ -128,7 +129,7 @@ def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
 def least_sats_of(db: Database, merchant_id: int) -> int:
     """The least that can be sent to the addresses of a merchant."""
     merchant = db.only(merchants.BY_ID, id=merchant_id)
-    return DUST_SATS[len(stored_account(merchant["descriptor"]).script(0))]
+    return DUST_SATS[len(stored_account(merchant.descriptor).script(0))]
 
 
 def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
@@ -163,7 +164,7 @@ def worth_usd(amount: Decimal, price: Price | None) -> Decimal:
 
 def new_invoice(
     db: Database, network: Network, now: datetime, quote: Quote, id: str | None = None
-) -> Row:
+) -> Invoice:
     """Stores an invoice, publishes its event, and returns its public row.
 
     Call it inside `db.write()`: the index is taken in the transaction that stores the invoice.
@@ -171,11 +172,11 @@ def new_invoice(
     """
     order, price = quote.order, quote.price
     account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
-    index = account["next_index"] - 1
-    script = stored_account(account["descriptor"]).script(index)
+    index = account.next_index - 1
+    script = stored_account(account.descriptor).script(index)
     is_in_btc = order.currency == BTC
     shown = price._replace(currency="USD", in_currency=price.usd) if is_in_btc else price
-    given = {
+    given: dict[str, Any] = {
         **order.details,
         "id": id or new_id("inv"),
         "merchant_id": order.merchant_id,
@@ -193,5 +194,5 @@ def new_invoice(
         "created_at": to_ms(now),
     }
     row = db.only(invoices.ADD, **invoices.BLANK | given)
-    publish(db, given, News(EventKind.INVOICE_CREATED), now)
+    publish(db, row, News(EventKind.INVOICE_CREATED), now)
     return row

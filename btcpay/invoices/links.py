@@ -14,8 +14,10 @@ from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_AMOUNT, MAX_USD
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import PaymentLink
 from storage.queries import links
+from storage.statement import as_dict, blank, changed
 
 MOST_SUGGESTED = 6  # buttons, of which a phone shows two rows
 AMOUNTS = ("amount", "min_amount", "max_amount")
@@ -27,7 +29,7 @@ def new_link(
     merchant_id: int,
     wanted: Mapping[str, Any],
     price: Price | None = None,
-) -> Row:
+) -> PaymentLink:
     """Stores an active link, publishes its event, and returns its row. Call it in `db.write()`.
 
     `wanted`: what the schema of create-payment-link loads, and perhaps amounts that are
@@ -35,7 +37,7 @@ def new_link(
     for suggested ones that do not fit the link, TooMuch for more than MAX_USD.
     """
     amounts = {name: wanted.get(f"{name}_usd") for name in AMOUNTS}
-    fields: dict[str, Any] = {
+    fields = {
         **{name: wanted.get(name) for name in ("title", "description", "amount_mode")},
         **amounts,
         **{
@@ -44,22 +46,24 @@ def new_link(
         },
         "currency": price.currency if price else "USD",
     }
-    row = db.only(
-        links.ADD,
-        **{name: None if value is None else str(value) for name, value in fields.items()},
+    texts: Any = {name: None if value is None else str(value) for name, value in fields.items()}
+    new = blank(
+        PaymentLink,
+        **texts,
         id=wanted.get("id") or new_id("lnk"),  # a form has promised one
         merchant_id=merchant_id,
         status="active",
         created_at=to_ms(now),
-        suggested=_checked(wanted.get("suggested", ()), fields),
     )
+    new = changed(new, suggested=_checked(wanted.get("suggested", ()), new))
+    row = db.only(links.ADD, **as_dict(new))
     publish_link(db, row, EventKind.PAYMENT_LINK_CREATED, now)
     return row
 
 
-def bounds(link: Mapping[str, Any]) -> tuple[Decimal, Decimal]:
+def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:
     """The least and the greatest amount of a flexible link; 0 means anything above 0."""
-    return Decimal(link["min_amount"] or 0), Decimal(link["max_amount"] or most(link["currency"]))
+    return Decimal(link.min_amount or 0), Decimal(link.max_amount or most(link.currency))
 
 
 def most(currency: str) -> Decimal:
@@ -75,22 +79,22 @@ def read_suggested(text: str) -> list[Decimal]:
     return [Decimal(word) for word in words]
 
 
-def suggest(db: Database, link_id: str, amounts: Sequence[Decimal]) -> Row:
+def suggest(db: Database, link_id: str, amounts: Sequence[Decimal]) -> PaymentLink:
     """Sets the amounts that a link suggests; the link's row. Raises CommandError."""
     with db.write():
         row = _locked(db, link_id)
-        row["suggested"] = _checked(amounts, row)
-        db.run(links.SUGGEST, id=link_id, suggested=row["suggested"])
+        row = changed(row, suggested=_checked(amounts, row))
+        db.run(links.SUGGEST, id=link_id, suggested=row.suggested)
     return row
 
 
-def _checked(amounts: Sequence[Decimal], link: Mapping[str, Any]) -> str | None:
+def _checked(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
     """The amounts as they are stored; None for none."""
     if not amounts:
         return None
-    if link["amount_mode"] != "flexible":
+    if link.amount_mode != "flexible":
         raise CommandError("a link with a fixed price suggests no amounts")
-    (low, high), currency = bounds(link), link["currency"]
+    (low, high), currency = bounds(link), link.currency
     for amount in amounts:
         if not (amount > 0 and low <= amount <= high and amount == rounded(amount, currency)):
             raise CommandError(f"{amount} {currency} cannot be paid by this link: see its bounds")
@@ -105,11 +109,11 @@ def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
     with db.write():
         row = _locked(db, link_id)
         db.run(links.SET_STATUS, id=link_id, status=status)
-        if row["status"] == "active" and not active:
+        if row.status == "active" and not active:
             publish_link(db, row, EventKind.PAYMENT_LINK_DEACTIVATED, now)
 
 
-def _locked(db: Database, link_id: str) -> Row:
+def _locked(db: Database, link_id: str) -> PaymentLink:
     row = db.row(links.LOCKED, id=link_id)
     if row is None:
         raise CommandError(f"there is no payment link {link_id!r}")

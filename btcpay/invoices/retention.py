@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import idempotency, invoices
+from storage.statement import as_dict, changed
 
 # A check a minute erases half a million a day; one transaction holds up nobody for long.
 BATCH = 400
@@ -26,7 +27,7 @@ def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
     if not due:
         return 0
     with db.batch():
-        return sum(_erase(db, row["id"], before) for row in due)
+        return sum(_erase(db, row.id, before) for row in due)
 
 
 def _erase(db: Database, invoice_id: str, before: int) -> int:
@@ -35,6 +36,6 @@ def _erase(db: Database, invoice_id: str, before: int) -> int:
         erased = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before)
         if erased:
             for kept in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
-                answer = _EMAIL.sub('"customer_email":null', kept["response"])
-                db.run(idempotency.REWRITE, **kept | {"response": answer})
+                answer = _EMAIL.sub('"customer_email":null', kept.response or "")
+                db.run(idempotency.REWRITE, **as_dict(changed(kept, response=answer)))
     return erased

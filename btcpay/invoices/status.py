@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Protocol
 
 from btcpay.settings.settings import Settings
 from btcpay.settlement.bound import HISTORY_AFTER
@@ -12,13 +13,14 @@ from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, Verdic
 from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.money import stored_amount
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
-from storage.database import Database, Row
+from storage import models
+from storage.database import Database
 from storage.queries import blocks, invoices, payments
 
 _OUTPOINT = re.compile("[0-9a-f]{64}:[0-9]{1,10}")
 
 
-def find_invoice(db: Database, invoice_id: str) -> Row:
+def find_invoice(db: Database, invoice_id: str) -> models.Invoice:
     """The whole row. Raises CommandError when there is none."""
     row = db.row(invoices.WHOLE, id=invoice_id)
     if row is None:
@@ -26,67 +28,73 @@ def find_invoice(db: Database, invoice_id: str) -> Row:
     return row
 
 
-def rules_for(settings: Settings, invoice_row: Row) -> Rules:
+class Ruled(Protocol):
+    """Any row with the columns of `Invoice.RULED`."""
+
+    amount_usd_quote: str
+    confirmations: int | None
+    tolerance_percent: str | None
+
+
+def rules_for(settings: Settings, row: Ruled) -> Rules:
     """Confirmations and tolerance for an invoice of that amount; a shop may ask for stricter ones.
 
     Raises BadRow.
     """
-    confirmations = settings.confirmations.for_usd(stored_amount(invoice_row["amount_usd_quote"]))
+    confirmations = settings.confirmations.for_usd(stored_amount(row.amount_usd_quote))
     tolerance_percent = settings.underpayment_tolerance_percent
-    if invoice_row["tolerance_percent"] is not None:
-        asked_percent = stored_amount(invoice_row["tolerance_percent"])
+    if row.tolerance_percent is not None:
+        asked_percent = stored_amount(row.tolerance_percent)
         tolerance_percent = min(tolerance_percent, asked_percent)
     return Rules(
-        max(confirmations, invoice_row["confirmations"] or 1),
-        tolerance_percent,
-        settings.network.gone_after,
+        max(confirmations, row.confirmations or 1), tolerance_percent, settings.network.gone_after
     )
 
 
-def invoice_of(row: Row) -> Invoice:
+def invoice_of(row: models.Invoice) -> Invoice:
     """The value that settlement decides about. Raises BadRow."""
     return Invoice(
-        id=row["id"],
-        status=row["status"],
-        amount_sats=row["amount_sats"],
-        created_at=from_ms(row["created_at"]),
-        expires_at=from_ms_or_none(row["expires_at"]),
-        tx_hash=row["tx_hash"],
-        paid_at=from_ms_or_none(row["paid_at"]),
-        covered_at=from_ms_or_none(row["covered_at"]),
+        id=row.id,
+        status=row.status,
+        amount_sats=row.amount_sats,
+        created_at=from_ms(row.created_at),
+        expires_at=from_ms_or_none(row.expires_at),
+        tx_hash=row.tx_hash,
+        paid_at=from_ms_or_none(row.paid_at),
+        covered_at=from_ms_or_none(row.covered_at),
     )
 
 
-def output_of(row: Row) -> Output:
+def output_of(row: payments.Seen) -> Output:
     """The output as it was last seen. Raises BadRow."""
     block = None
-    if row["block_height"] is not None:
-        block = Block(row["block_height"], row["block_hash"], from_ms(row["block_time_at"]))
+    if row.block_height is not None:
+        block = Block(row.block_height, row.block_hash or "", from_ms(row.block_time_at or 0))
     return Output(
-        txid=row["txid"],
-        vout=row["vout"],
-        amount_sats=row["amount_sats"],
-        first_seen_at=from_ms(row["first_seen_at"]),
-        seen_waiting=bool(row["seen_waiting"]),
+        txid=row.txid,
+        vout=row.vout,
+        amount_sats=row.amount_sats,
+        first_seen_at=from_ms(row.first_seen_at),
+        seen_waiting=bool(row.seen_waiting),
         inputs=inputs_of(row),
-        vanished_at=from_ms_or_none(row["vanished_at"]),
-        replaced_height=row["replaced_height"],
+        vanished_at=from_ms_or_none(row.vanished_at),
+        replaced_height=row.replaced_height,
         block=block,
-        position=row["position"],
-        spent_height=row["spent_height"],
-        credited=row["payment_id"] is not None,
-        settles=row["settled_invoice_id"] is not None,
+        position=row.position,
+        spent_height=row.spent_height,
+        credited=row.payment_id is not None,
+        settles=row.settled_invoice_id is not None,
     )
 
 
-def inputs_of(row: Row) -> tuple[str, ...]:
+def inputs_of(row: models.Output) -> tuple[str, ...]:
     """What the output's transaction spends, each as `txid:vout`. Raises BadRow."""
     try:
-        inputs = json.loads(row["inputs"] or "[]")
+        inputs = json.loads(row.inputs or "[]")
     except ValueError:
         inputs = None
     if not isinstance(inputs, list) or not all(map(_OUTPOINT.fullmatch, map(str, inputs))):
-        raise BadRow(f"the inputs of {row['txid']} are no outpoints")
+        raise BadRow(f"the inputs of {row.txid} are no outpoints")
     return tuple(inputs)
 
 
@@ -94,32 +102,33 @@ def known_outputs(db: Database, invoice_id: str, scan: Scan) -> list[Output]:
     """The outputs that a scan may concern; of vanished ones those of late, or that are back."""
     since_ms = to_ms(scan.asked_at - HISTORY_AFTER)
     rows = db.rows(payments.KNOWN, invoice_id=invoice_id, vanished_after=since_ms - 1)
-    found = {(row["txid"], row["vout"]): row for row in rows}
+    found = {(row.txid, row.vout): row for row in rows}
     shown = {seen.txid for seen in (*(scan.waiting or ()), *scan.confirmed)} | set(scan.replaced)
     for txid in sorted(shown - {txid for txid, _ in found}):
         for row in db.rows(payments.VANISHED, invoice_id=invoice_id, txid=txid):
-            found[row["txid"], row["vout"]] = row
+            found[row.txid, row.vout] = row
     return [output_of(row) for row in found.values()]
 
 
-def checked_ms(row: Row) -> int | None:
-    """When the invoice was last known to be up to date: every block read, or the mempool asked.
-
-    Of a row with `invoices.CHAIN`.
-    """
-    read_ms = int(row["read_at"] or 0)
-    known = [row["checked_at"], read_ms if read_ms >= row["created_at"] else None]
+def checked_ms(row: invoices.WithChain) -> int | None:
+    """When the invoice was last known to be up to date: every block read, or the mempool asked."""
+    read_ms = int(row.read_at or 0)
+    known = [row.checked_at, read_ms if read_ms >= row.created_at else None]
     return max((ms for ms in known if ms is not None), default=None)
 
 
-def verdict_of(db: Database, settings: Settings, row: Row, now: datetime) -> Verdict:
+def verdict_of(db: Database, settings: Settings, row: models.Invoice, now: datetime) -> Verdict:
     """The verdict on all outputs that have not vanished."""
-    outputs = db.rows(payments.ALIVE, invoice_id=row["id"])
+    outputs = db.rows(payments.ALIVE, invoice_id=row.id)
     return verdict_on(outputs, settings, row, now, blocks.tip_height(db))
 
 
 def verdict_on(
-    outputs: Iterable[Row], settings: Settings, row: Row, now: datetime, tip_height: int | None
+    outputs: Iterable[payments.Seen],
+    settings: Settings,
+    row: models.Invoice,
+    now: datetime,
+    tip_height: int | None,
 ) -> Verdict:
     """The verdict on these outputs, some of which may have vanished. Raises BadRow."""
     known, rules = [output_of(output) for output in outputs], rules_for(settings, row)
@@ -131,12 +140,12 @@ def beside_sats(verdict: Verdict) -> int:
     return sum(one.amount_sats for one in verdict.receipts if not one.settles)
 
 
-def keep(db: Database, row: Row, verdict: Verdict) -> None:
+def keep(db: Database, row: models.Invoice, verdict: Verdict) -> None:
     """Stores of a stored verdict what pages show, in the transaction of the change."""
     tip_height = blocks.tip_height(db) or 0
     db.run(
         invoices.KEEP,
-        id=row["id"],
+        id=row.id,
         received_sats=verdict.received_sats,
         unconfirmed_sats=verdict.unconfirmed_sats,
         beside_sats=beside_sats(verdict),

@@ -7,7 +7,8 @@ from btcpay.invoices.status import checked_ms, rules_for, verdict_on
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Verdict
 from btcpay.values.errors import CommandError
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Event
 from storage.queries import attentions, events, payments
 
 
@@ -18,11 +19,11 @@ class Story:
     The row has `attention`, why it needs a human (a key of settlement's REASONS), and since when.
     """
 
-    row: Row
+    row: attentions.WithAttention
     verdict: Verdict
     needed: int  # confirmations
-    outputs: list[Row]  # vanished ones too
-    events: list[Row]  # the oldest first
+    outputs: list[payments.Seen]  # vanished ones too
+    events: list[Event]  # the oldest first
     checked_at: int | None  # when it was last known to be up to date
 
 
@@ -34,7 +35,7 @@ def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -
     outputs = db.rows(payments.OUTPUTS, invoice_id=invoice_id)
     return Story(
         row=row,
-        verdict=verdict_on(outputs, settings, row, now, row["tip_height"]),
+        verdict=verdict_on(outputs, settings, row, now, row.tip_height),
         needed=rules_for(settings, row).confirmations,
         outputs=outputs,
         events=db.rows(events.OF_INVOICE, invoice_id=invoice_id),

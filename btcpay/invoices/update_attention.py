@@ -15,7 +15,8 @@ from btcpay.values.currencies import to_minor, value_of
 from btcpay.values.errors import BadRow
 from btcpay.values.money import stored_amount
 from btcpay.values.times import to_ms
-from storage.database import Database, Row
+from storage.database import Database, Values
+from storage.models import Event, Invoice
 from storage.queries import attentions, events, invoices
 from storage.queries.events import Kind
 
@@ -35,13 +36,16 @@ def update_attention(
     verdict = verdict_of(db, settings, row, now)
     keep(db, row, verdict)
     happenings = map(_happening, db.rows(events.OF_MONEY, invoice_id=invoice_id))
-    history, least_sats = list(filter(None, happenings)), least_sats_of(row["script"])
+    history, least_sats = list(filter(None, happenings)), least_sats_of(row.script)
     reason = reason_for(invoice_of(row), verdict, history, least_sats)
     if not reason:
         db.run(attentions.CLEAR, invoice_id=invoice_id)
     elif _is_new(db, row, reason, stake_sats(reason, invoice_of(row), verdict, history), now):
         news = [*news, News(EventKind.INVOICE_ATTENTION)]
-    state = {name: row[name] for name in ("status", "tx_hash", "paid_at")} | {
+    state = {
+        "status": row.status,
+        "tx_hash": row.tx_hash,
+        "paid_at": row.paid_at,
         "received_sats": verdict.received_sats,
         "unconfirmed_sats": verdict.unconfirmed_sats,
         "missing_sats": verdict.missing_sats,
@@ -63,26 +67,27 @@ def try_update(
         log.exception("where invoice %s stands cannot be said: a row is spoiled", invoice_id)
 
 
-def _is_new(db: Database, row: Row, reason: str, at_stake_sats: int, now: datetime) -> bool:
+def _is_new(db: Database, row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> bool:
     """Stores the reason and what is at stake; whether it is another reason than before."""
-    before = db.row(attentions.OF_INVOICE, invoice_id=row["id"])
-    value = value_of(at_stake_sats, stored_amount(row["price"]), row["currency"])
-    new = {
-        "merchant_id": row["merchant_id"],
+    before = db.row(attentions.OF_INVOICE, invoice_id=row.id)
+    value = value_of(at_stake_sats, stored_amount(row.price), row.currency)
+    new: Values = {
+        "invoice_id": row.id,
+        "merchant_id": row.merchant_id,
         "reason": reason,
         "since_at": to_ms(now),
-        "stake_minor": to_minor(value, row["currency"]),
+        "stake_minor": to_minor(value, row.currency),
     }
-    db.run(attentions.WANT, invoice_id=row["id"], **new)
-    return before is None or before["reason"] != reason
+    db.run(attentions.WANT, **new)
+    return before is None or before.reason != reason
 
 
-def _happening(event: Row) -> Happening | None:
+def _happening(event: Event) -> Happening | None:
     """None when a reorganisation took back an output that was no payment yet."""
     try:
-        kind, detail = event["kind"], json.loads(event["detail"])
+        kind, detail = event.kind, json.loads(event.detail)
     except ValueError:
-        raise BadRow(f"{event['detail']!r} is no detail of an event") from None
+        raise BadRow(f"{event.detail!r} is no detail of an event") from None
     if kind == Kind.REORGANISED:
         return Happening("undone", detail["txid"]) if "id" in detail else None
     if kind == Kind.PAID and "settled_reason" in detail:

@@ -21,7 +21,7 @@ TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
 
 @cache
 def _of(language: str) -> dict[str, Any]:
-    found = json.loads(TABLE.read_text(encoding="utf-8"))[language]
+    found: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))[language]
     written = str.maketrans("0123456789", found["digits"])
     signs = written | str.maketrans({",": found["group"], ".": found["decimal"]})
     return found | {"written": written, "signs": signs}

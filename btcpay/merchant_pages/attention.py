@@ -13,39 +13,45 @@ from btcpay.values.errors import Refused
 from btcpay.values.ids import is_id
 from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
-from storage.database import Row
 from storage.queries import attentions, receivers
 from storage.queries.lists import merchant_lists as queries
+from storage.values import Values
 
 NEEDING = 25  # invoices on a page
 AT_ONCE = 100  # that one press sets aside: a second of work
 # Of these nothing can be accepted: the invoice is paid, or its payment is not in the chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished")
-FIRST = {"stake_minor": 2**62, "id": ""}
+FIRST = (2**62, "")  # a stake and an id
 
 
 def show(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     """Each invoice that needs attention, why, what is at stake, and what can be done."""
-    own, db = {"merchant_id": visit.merchant_id}, visit.service.db
+    own, db = visit.merchant_id, visit.service.db
     after = visit.query.get("after", "")
-    place = db.row(queries.WANTING_PLACE, **own, id=after) if is_id("inv", after) else None
-    begin = {**place, "id": after} if place else FIRST
-    rows = db.rows(queries.WANTING, **own, **begin, limit=NEEDING + 1)
+    place = (
+        db.row(queries.WANTING_PLACE, merchant_id=own, id=after) if is_id("inv", after) else None
+    )
+    stake_minor, id = (place.stake_minor, after) if place else FIRST
+    rows = db.rows(
+        queries.WANTING, merchant_id=own, stake_minor=stake_minor, id=id, limit=NEEDING + 1
+    )
     shown = rows[:NEEDING]
-    seller = visit.pages.brand(visit.merchant_id)["seller"] if shown else ""
-    mail = db.row(receivers.MAIL_OF, **own) if shown else None
-    for row in shown:
-        row["stake"] = of_minor(row["stake_minor"], row["currency"])
-        row["difference"] = _difference(row)
-        if row["customer_email"]:
-            page_url = f"{visit.service.settings.base_url}/pay/{row['id']}"
-            language = mail["language"] if mail else "en"
-            row["mailto"] = mailto(row, page_url, seller, language)
+    seller = visit.pages.brand(visit.merchant_id).seller if shown else ""
+    mail = db.row(receivers.MAIL_OF, merchant_id=own) if shown else None
+    language, pages = mail.language if mail else "en", visit.service.settings.base_url
+    mailtos = {
+        row.id: mailto(row, f"{pages}/pay/{row.id}", seller, language)
+        for row in shown
+        if row.customer_email
+    }
     return visit.page(
         "attention.html",
         status,
         rows=shown,
-        next=shown[-1]["id"] if len(rows) > NEEDING else None,
+        of_minor=of_minor,
+        difference_of=_difference,
+        mailtos=mailtos,
+        next=shown[-1].id if len(rows) > NEEDING else None,
         is_first=place is None,
         only_set_aside=ONLY_SET_ASIDE,
         wrong=wrong,
@@ -54,12 +60,12 @@ def show(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     )
 
 
-def _difference(row: Row) -> Decimal:
+def _difference(row: queries.WantingInvoice) -> Decimal:
     """How much more came than was asked for, or less, where what is at stake does not say it."""
-    if row["attention"] in ONLY_SET_ASIDE:
+    if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
-    sats, price = row["received_sats"] - row["amount_sats"], Decimal(row["price"])
-    value = value_of(abs(sats), price, row["currency"])
+    sats, price = row.received_sats - row.amount_sats, Decimal(row.price)
+    value = value_of(abs(sats), price, row.currency)
     return value if sats > 0 else -value
 
 
@@ -74,11 +80,11 @@ def set_small_aside(visit: Visit) -> Response:
     except AmountRefused as refused:
         return show(visit, 400, wrong=str(refused))
     below, db, settings = to_minor(amount, currency), service.db, service.settings
-    own = {"merchant_id": visit.merchant_id, "currency": currency}
-    small = db.rows(attentions.BELOW, **own, below_minor=below, limit=AT_ONCE)
+    own: Values = {"merchant_id": visit.merchant_id, "currency": currency}
+    small = db.rows(attentions.BELOW, **own | {"below_minor": below, "limit": AT_ONCE})
     number, reason = 0, gettext("Small amount, set aside with others")
     for row in small:
-        id = row["invoice_id"]
+        id = row.invoice_id
         with suppress(Refused):
             by_hand.dismiss(db, settings, id, reason, visit.now, below_minor=below)
             number += 1

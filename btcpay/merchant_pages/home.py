@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 from flask import Response
 
@@ -15,13 +16,26 @@ from btcpay.settings.settings import Settings
 from btcpay.values.currencies import of_minor, value_of
 from btcpay.values.times import from_ms_or_none, to_ms
 from btcpay.values.zones import date_of, day_of
-from storage.database import Row, grouped
+from storage.database import grouped
 from storage.queries.lists import today
 from storage.queries.totals import days
 
 DAYS = 30  # in the chart; they are compared with as many before
 LISTED = 5  # invoices of each kind on the page; their lists have all
 MOST_OUTPUTS = 100  # on their way, that are summed
+
+
+class Coming(NamedTuple):
+    """What comes to one invoice.
+
+    `confirmations`: of the youngest part, 0 while that waits for a block; `needed` of them.
+    """
+
+    invoice: today.Coming
+    value: Decimal
+    seen_ms: int
+    confirmations: int
+    needed: int
 
 
 def lead_here() -> Response:
@@ -32,21 +46,21 @@ def lead_here() -> Response:
 def show(visit: Visit) -> Response:
     """The first page after logging in: four statements, and the session's."""
     service, now = visit.service, visit.now
-    db, settings, own = service.db, service.settings, {"merchant_id": visit.merchant_id}
+    db, settings, own = service.db, service.settings, visit.merchant_id
     currency = visit.session.currency
     today_number = day_of(to_ms(now), visit.zone)
     first = today_number - DAYS + 1
-    rows = db.rows(days.BETWEEN, first=first - DAYS, last=today_number, **own)
+    rows = db.rows(days.BETWEEN, first=first - DAYS, last=today_number, merchant_id=own)
     took = takings(rows, first, today_number, currency)
-    outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, **own)
-    shop = db.only(today.SHOP, finished_after=finished_after(now), **own)
+    outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, merchant_id=own)
+    shop = db.only(today.SHOP, finished_after=finished_after(now), merchant_id=own)
     progress = progress_in(shop)
     checked_ms, backed_up_ms = (
-        None if shop[fact] is None else int(shop[fact]) for fact in ("checked_at", "backed_up_at")
+        None if text is None else int(text) for text in (shop.checked_at, shop.backed_up_at)
     )
     coming = by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings)
-    paid = [] if shop["last_paid"] is None else [shop["last_paid"]]
-    gap = gap_of(paid, shop["next_index"], shop["widest"] or 0)
+    paid = [] if shop.last_paid is None else [shop.last_paid]
+    gap = gap_of(paid, shop.next_index, shop.widest or 0)
     return visit.page(
         "home.html",
         today_took=amounts(took, lambda one: one.by_day[today_number]),
@@ -57,13 +71,13 @@ def show(visit: Visit) -> Response:
         coming=coming,
         coming_sums=sums(coming, currency),
         is_more_coming=len(outputs) > MOST_OUTPUTS,
-        wanting=db.rows(today.WANTING, limit=LISTED + 1, **own),
+        wanting=db.rows(today.WANTING, limit=LISTED + 1, merchant_id=own),
         listed=LISTED,
         of_minor=of_minor,
         shop=shop,
         state=state_of(
             from_ms_or_none(checked_ms),
-            int(shop["previews_late"] or 0),
+            int(shop.previews_late or 0),
             progress,
             from_ms_or_none(backed_up_ms),
             settings,
@@ -72,7 +86,7 @@ def show(visit: Visit) -> Response:
         checked_ms=checked_ms,
         backed_up_ms=backed_up_ms,
         gap=gap,
-        is_gap_well=gap.is_well_within(shop["wallet_gap_limit"]),
+        is_gap_well=gap.is_well_within(shop.wallet_gap_limit),
         advised_gap_limit=gap.limit + MARGIN,
         has_own_backup=not db.is_server,
         date_of=date_of,
@@ -80,29 +94,30 @@ def show(visit: Visit) -> Response:
     )
 
 
-def by_invoice(rows: Sequence[Row], tip_height: int, settings: Settings) -> list[Row]:
-    """Each invoice once, in the order of the rows of `today.ON_ITS_WAY`, with its `value`.
-
-    `confirmations`: of the youngest part, 0 while that waits for a block; `needed` of them.
-    """
-    outputs = grouped(rows, "invoice_id")
+def by_invoice(rows: Sequence[today.Coming], tip_height: int, settings: Settings) -> list[Coming]:
+    """Each invoice once, in the order of the rows of `today.ON_ITS_WAY`, with its `value`."""
+    outputs = grouped(rows, lambda row: row.invoice_id)
     return [_coming(of_one, tip_height, settings) for of_one in outputs.values()]
 
 
-def sums(coming: Sequence[Row], currency: str) -> list[tuple[Decimal, str]]:
+def sums(coming: Sequence[Coming], currency: str) -> list[tuple[Decimal, str]]:
     """What they are worth together, in each currency; nothing is nothing in the shop's own."""
-    found = {one["currency"]: Decimal(0) for one in coming} or {currency: of_minor(0, currency)}
+    found = {one.invoice.currency: Decimal(0) for one in coming} or {
+        currency: of_minor(0, currency)
+    }
     for one in coming:
-        found[one["currency"]] += one["value"]
+        found[one.invoice.currency] += one.value
     return [(value, code) for code, value in found.items()]
 
 
-def _coming(outputs: Sequence[Row], tip_height: int, settings: Settings) -> Row:
-    invoice, heights = outputs[0], [row["block_height"] for row in outputs]
-    sats = sum(row["amount_sats"] for row in outputs)
-    return invoice | {
-        "value": value_of(sats, Decimal(invoice["price"]), invoice["currency"]),
-        "seen_ms": min(row["first_seen_at"] for row in outputs),
-        "confirmations": 0 if None in heights else max(0, tip_height - max(heights) + 1),
-        "needed": rules_for(settings, invoice).confirmations,
-    }
+def _coming(outputs: Sequence[today.Coming], tip_height: int, settings: Settings) -> Coming:
+    invoice, heights = outputs[0], [row.block_height for row in outputs if row.block_height]
+    all_in_blocks = len(heights) == len(outputs)
+    sats = sum(row.amount_sats for row in outputs)
+    return Coming(
+        invoice,
+        value=value_of(sats, Decimal(invoice.price), invoice.currency),
+        seen_ms=min(row.first_seen_at for row in outputs),
+        confirmations=max(0, tip_height - max(heights) + 1) if all_in_blocks else 0,
+        needed=rules_for(settings, invoice).confirmations,
+    )

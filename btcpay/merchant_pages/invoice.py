@@ -15,6 +15,7 @@ from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.models import Invoice
 from storage.queries import invoices
+from storage.statement import as_dict
 
 MOST_SHOWN = 100  # outputs, and events: who sends much dust to an address makes no endless page
 MOST_REASON = 300  # characters
@@ -34,24 +35,24 @@ def show(visit: Visit, id: str) -> Response:
     story = story_of(visit.service.db, visit.service.settings, id, visit.now)
     asked_for, asked_in = asked_of(story.row)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
-    came = (one["amount_sats"] for one in story.outputs if one["vanished_at"] is None)
+    came = (one.amount_sats for one in story.outputs if one.vanished_at is None)
     payer_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(
         "invoice.html",
-        row={name: story.row[name] for name in SHOWN},
+        row={name: getattr(story.row, name) for name in SHOWN},
         asked_for=asked_for,
         asked_in=asked_in,
         price=price_of(story.row),
         came_sats=sum(came),
-        attention=story.row["attention"],
+        attention=story.row.attention,
         verdict=story.verdict,
         needed=story.needed,
         checked_at=story.checked_at,
-        can_accept=story.row["status"] != "paid" and bool(story.verdict.receipts),
+        can_accept=story.row.status != "paid" and bool(story.verdict.receipts),
         payer_url=payer_url,
         qr=qr_svg(payer_url),
         outputs=story.outputs[:MOST_SHOWN],
-        happenings=[event | {"detail": json.loads(event["detail"])} for event in newest],
+        happenings=[as_dict(event) | {"detail": json.loads(event.detail)} for event in newest],
         outputs_seen=len(story.outputs),
         events_seen=len(story.events),
         most_shown=MOST_SHOWN,

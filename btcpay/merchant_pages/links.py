@@ -16,10 +16,11 @@ from btcpay.web.pages.qr import qr_svg
 from schemas.requests import NEW_PRICED_LINK, load
 from storage.queries import links
 from storage.queries.lists import link_pages as queries
+from storage.values import Values
 
 
 def show_links(visit: Visit) -> Response:
-    own = {"merchant_id": visit.merchant_id}
+    own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("lnk", queries.LINKS, queries.LINKS_NEWER, queries.LINK_PLACE, own)
     shown = listing.page(visit.service.db, visit.query)
     return visit.page("links.html", shown=shown, most=queries.MOST_COUNTED)
@@ -28,7 +29,7 @@ def show_links(visit: Visit) -> Response:
 def show_link(visit: Visit, id: str) -> Response:
     """One link, its QR code, and the invoices that came through it."""
     link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
-    of_link = {"payment_link_id": id}
+    of_link: Values = {"payment_link_id": id}
     older, newer = queries.INVOICES, queries.INVOICES_NEWER
     listing = Listing("inv", older, newer, queries.INVOICE_PLACE, of_link)
     shown, most = listing.page(visit.service.db, visit.query), queries.MOST_COUNTED

@@ -63,11 +63,11 @@ class Login:
         """This browser first, then the others, the newest first."""
         devices = [
             {
-                "id": row["id"],
-                "name": browsers.named(row["browser"]),
-                "last_used_at": row["last_used_at"],
-                "unused_ms": to_ms(visit.now) - row["last_used_at"],
-                "is_own": row["id"] == visit.session.id,
+                "id": row.id,
+                "name": browsers.named(row.browser),
+                "last_used_at": row.last_used_at,
+                "unused_ms": to_ms(visit.now) - row.last_used_at,
+                "is_own": row.id == visit.session.id,
             }
             for row in sessions.sessions_of(self._db, visit.merchant_id, visit.now)
         ]

@@ -8,6 +8,7 @@ from btcpay.merchant_pages.takings import chart_of, takings
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.zones import date_of, number_of
 from storage.queries.totals import days
+from storage.values import Values
 
 EARLIEST = date(2009, 1, 1)  # there was no bitcoin before
 
@@ -19,8 +20,9 @@ def show(visit: Visit) -> Response:
     before = (first - timedelta(days=1)).replace(day=1)
     after = (first + timedelta(days=31)).replace(day=1)
     last = after - timedelta(days=1)
-    span = {"first": number_of(before), "last": number_of(last)}
-    rows = visit.service.db.rows(days.BETWEEN, merchant_id=visit.merchant_id, **span)
+    span: Values = {"first": number_of(before), "last": number_of(last)}
+    span["merchant_id"] = visit.merchant_id
+    rows = visit.service.db.rows(days.BETWEEN, **span)
     took = takings(rows, number_of(first), number_of(last), visit.session.currency)
     return visit.page(
         "month.html",

@@ -8,7 +8,6 @@ from typing import Any
 from btcpay.checkout.snapshot import is_taken_back
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.currencies import asked_of, rounded
-from storage.database import Row
 from storage.queries.lists import merchant_lists
 
 LISTED = 10
@@ -17,7 +16,7 @@ MOST_SUGGESTED = 4
 
 
 def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
-    """`listed`: the last ones, with `is_taken_back`. `alarms`: of them those that need a human.
+    """`listed`: the last ones. `taken_back`: their ids; `alarms`: those that need a human.
 
     `is_waiting`: whether one is paid but not confirmed, so that it may still be taken back. One
     statement. `shown_id`: of the sale that the page shows itself, which needs no alarm.
@@ -26,26 +25,28 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
         merchant_lists.SALES, merchant_id=visit.merchant_id, limit=REMEMBERED
     )
     listed = rows[:LISTED]
-    for row in listed:
-        undone = row["attention"] == "reorganised"
-        row["is_taken_back"] = undone or is_taken_back(visit.service.settings, row)
+    settings = visit.service.settings
+    taken_back = [
+        row for row in listed if row.attention == "reorganised" or is_taken_back(settings, row)
+    ]
     return {
         "listed": listed,
-        "alarms": [row for row in listed if _is_alarm(row) and row["id"] != shown_id],
-        "is_waiting": any(row["status"] == "open" and row["covered_at"] for row in listed),
+        "taken_back": {row.id for row in taken_back},
+        "alarms": [row for row in taken_back if _is_alarm(row) and row.id != shown_id],
+        "is_waiting": any(row.status == "open" and row.covered_at for row in listed),
         "suggested": often_sold(rows, visit.currency),
     }
 
 
-def _is_alarm(row: Row) -> bool:
+def _is_alarm(row: merchant_lists.ListedInvoice) -> bool:
     """Until its owner has set it aside."""
-    return row["is_taken_back"] and (row["status"] == "open" or row["attention"] is not None)
+    return row.status == "open" or row.attention is not None
 
 
-def often_sold(rows: Sequence[Row], currency: str) -> list[Decimal]:
+def often_sold(rows: Sequence[merchant_lists.ListedInvoice], currency: str) -> list[Decimal]:
     """Amounts without tips that were sold at least twice, the smallest first."""
     sold = Counter(
-        rounded(asked.amount - Decimal(row["tip"]), currency)
+        rounded(asked.amount - Decimal(row.tip or 0), currency)
         for row in rows
         if (asked := asked_of(row)).currency == currency
     )

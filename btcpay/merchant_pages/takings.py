@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from btcpay.values.currencies import of_minor, places_of
-from storage.database import Row
+from storage.models import MerchantDay
 
 MOST_PERCENT = 1000  # beyond that a comparison says nothing
 
@@ -48,7 +48,7 @@ class Takings:
         return of_minor(took.value_minor, self.currency)
 
 
-def takings(rows: Sequence[Row], first: int, last: int, currency: str) -> list[Takings]:
+def takings(rows: Sequence[MerchantDay], first: int, last: int, currency: str) -> list[Takings]:
     """The takings of these days, and of rows before them; a day without a row took nothing.
 
     First those in the currency that the shop counts in, then those of the days in any other
@@ -56,7 +56,7 @@ def takings(rows: Sequence[Row], first: int, last: int, currency: str) -> list[T
     """
     found: dict[str, dict[int, Sum]] = defaultdict(dict)
     for row in rows:
-        found[row["currency"]][row["day"]] = Sum(*(row[name] for name in Sum._fields))
+        found[row.currency][row.day] = Sum(*(getattr(row, name) for name in Sum._fields))
     others = sorted(found.keys() - {currency})
     span = range(first, last + 1)
     own = _takings(found[currency], span, currency, is_alone=not others)

@@ -18,6 +18,7 @@ from btcpay.web.pages.forms import said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import invoices, merchants
+from storage.values import Values
 
 # A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
 LIFE_HOURS = Decimal("0.25")
@@ -91,7 +92,7 @@ def show_invoice(visit: Visit, id: str) -> Response:
         page=page,
         brand=brand,
         clock_ms=CLOCK_MS,
-        tip=Decimal(snapshot.row["tip"] or 0),
+        tip=Decimal(snapshot.row.tip or 0),
         receipt_qr=qr_svg(receipt_url) if page["state"] in ("seen", "paid") else None,
         sales=last_sales(visit, id),
     )
@@ -124,8 +125,8 @@ def _made(visit: Visit, order: create.Order) -> str:
     service = visit.service
     quote = create.quote(service.db, service.prices, visit.now, order)
     with visit.once("inv", invoices.WHOLE) as (id, is_made):
-        of_press = {"id": id, "merchant_id": visit.merchant_id}
-        if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, now=to_ms(visit.now), **of_press):
+        own: Values = {"id": id, "merchant_id": visit.merchant_id, "now": to_ms(visit.now)}
+        if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, **own):
             return id
         network, new_id = service.settings.network, None if is_made else id
-        return create.new_invoice(service.db, network, visit.now, quote, new_id)["id"]
+        return create.new_invoice(service.db, network, visit.now, quote, new_id).id

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qs, urlencode
 from zoneinfo import ZoneInfo
 
@@ -26,9 +26,18 @@ from btcpay.web.pages.forms import new_form, read_amount
 from btcpay.web.pages.render import Pages, to_root
 from btcpay.web.service import Service
 from schemas.requests import NEW_PRICED_INVOICE, load
-from storage.database import Query, Row
 from storage.queries import merchants
+from storage.statement import Typed
+from storage.values import Values
 
+
+class Owned(Protocol):
+    """A row that belongs to a merchant."""
+
+    merchant_id: int
+
+
+OwnedRow = TypeVar("OwnedRow", bound=Owned)
 ROOT = "/merchant"
 # Of a form with a file: more than any that is taken, so that its page can say that it is too large.
 MAX_UPLOAD_BYTES = 1_000_000
@@ -91,11 +100,11 @@ class Visit:
         """The first value of each parameter."""
         return request.args.to_dict()
 
-    def own(self, query: Query, prefix: str, id: str) -> Row:
+    def own(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
         """The merchant's row of this id. Raises NotFound."""
-        asked = {"id": id, "merchant_id": self.merchant_id}
+        asked: Values = {"id": id, "merchant_id": self.merchant_id}
         row = self.service.db.row(query, **asked) if is_id(prefix, id) else None
-        if row is None or row["merchant_id"] != self.merchant_id:
+        if row is None or row.merchant_id != self.merchant_id:
             raise NotFound("there is nothing with this id")
         return row
 
@@ -104,7 +113,7 @@ class Visit:
         return hmac.compare_digest(self.form.get("token", "").encode(), self._token.encode())
 
     @contextmanager
-    def once(self, prefix: str, known: Query) -> Iterator[tuple[str, bool]]:
+    def once(self, prefix: str, known: Typed[Any]) -> Iterator[tuple[str, bool]]:
         """A transaction for what this press makes: its id, and whether `known` finds it made.
 
         The id is that of this showing of a form and its fields, however often they are sent. Of two

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Merchant
 from storage.queries.totals import gaps
 
 # A merchant is warned when so much of the wallet's limit is used: with 20, five more may go unpaid.
@@ -44,13 +45,13 @@ def gap_of(paid: Sequence[int], next_index: int, widest: int = 0) -> Gap:
 
 
 def gap_of_merchant(
-    db: Database, merchant: Row, used: Sequence[int] = (), next_index: int | None = None
+    db: Database, merchant: Merchant, used: Sequence[int] = (), next_index: int | None = None
 ) -> Gap:
     """A merchant's gap, by the payments that the service has seen, unconfirmed ones too.
 
     `used`: paid addresses beyond the counter, ascending; `next_index` replaces the counter.
     """
-    last = gaps.last_paid(db, merchant["id"])
+    last = gaps.last_paid(db, merchant.id)
     paid = [*([] if last is None else [last]), *used]
-    after = merchant["next_index"] if next_index is None else next_index
-    return gap_of(paid, after, gaps.widest(db, merchant["id"]))
+    after = merchant.next_index if next_index is None else next_index
+    return gap_of(paid, after, gaps.widest(db, merchant.id))

@@ -8,7 +8,8 @@ from btcpay.values.errors import CommandError
 from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import ApiKey
 from storage.queries import keys
 
 
@@ -86,18 +87,18 @@ def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: d
     with db.write():
         if db.run(keys.EXPIRE, id=key_id, at=to_ms(now + grace)) != 1:
             raise CommandError(f"the key {key_id} is already revoked or rotated")
-        again = (old[column] for column in ("store_id", "permissions"))
-        return issue(db, network, old["merchant_id"], old["scope"], old["name"], now, *again)
+        again = (old.store_id, old.permissions)
+        return issue(db, network, old.merchant_id, old.scope, old.name, now, *again)
 
 
 def has_write_key(db: Database, merchant_id: int) -> bool:
     return any(
-        row["merchant_id"] == merchant_id and row["scope"] == "write" and not row["revoked_at"]
+        row.merchant_id == merchant_id and row.scope == "write" and not row.revoked_at
         for row in db.rows(keys.ALL)
     )
 
 
-def _find(db: Database, key_id: str) -> Row:
+def _find(db: Database, key_id: str) -> ApiKey:
     row = db.row(keys.BY_ID, id=key_id)
     if row is None:
         raise CommandError(f"there is no key {key_id!r}")
@@ -107,9 +108,9 @@ def _find(db: Database, key_id: str) -> Row:
 def caller_of(db: Database, secret: str, now: datetime) -> Caller | None:
     """The owner of this secret; None for an unknown or revoked one."""
     row = db.row(keys.BY_SECRET, secret_sha256=sha256_of(secret))
-    if row is None or row["revoked_at"] is not None:
+    if row is None or row.revoked_at is not None:
         return None
-    if row["expires_at"] is not None and row["expires_at"] <= to_ms(now):
+    if row.expires_at is not None and row.expires_at <= to_ms(now):
         return None
-    may_write, permissions = row["scope"] == "write", row["permissions"] or ""
-    return Caller(row["id"], row["merchant_id"], may_write, row["store_id"], permissions)
+    may_write, permissions = row.scope == "write", row.permissions or ""
+    return Caller(row.id, row.merchant_id, may_write, row.store_id, permissions)

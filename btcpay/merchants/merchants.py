@@ -7,12 +7,14 @@ from peewee import IntegrityError
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.values.errors import CommandError
 from btcpay.values.times import to_ms
-from storage.database import Database, Row
+from storage.database import Database, Values
+from storage.models import Brand, Merchant, MerchantMail
 from storage.queries import merchants, receivers
 from storage.queries.totals import balances, days
+from storage.statement import as_dict, changed
 
 
-def find_merchant(db: Database, name: str) -> Row:
+def find_merchant(db: Database, name: str) -> Merchant:
     """The merchant of that name. Raises CommandError when there is none."""
     row = db.row(merchants.BY_NAME, name=name)
     if row is None:
@@ -30,12 +32,12 @@ def refuse_taken(db: Database, account: Descriptor) -> None:
     """Raises CommandError for a key that another merchant has."""
     if taken := db.row(merchants.BY_ACCOUNT_KEY, account_key=account.identity):
         raise CommandError(
-            f"merchant {taken['name']} has this key already: use that merchant, or give this one"
+            f"merchant {taken.name} has this key already: use that merchant, or give this one"
             " another account of the wallet"
         )
 
 
-def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) -> Row:
+def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) -> Merchant:
     """Stores a merchant with its empty balance; returns the whole row.
 
     Raises CommandError for a name or a key that another one has.
@@ -53,43 +55,44 @@ def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) ->
                 created_at=to_ms(now),
             )
             row = db.only(merchants.BY_NAME, name=name)
-            db.run(balances.OPEN, merchant_id=row["id"])
+            db.run(balances.OPEN, merchant_id=row.id)
     except IntegrityError:
         raise CommandError(f"there is a merchant {name!r}, or one with this key, already") from None
     return row
 
 
-def set_brand(db: Database, merchant: Row, change: Row, clear: bool = False) -> Row:
+def set_brand(db: Database, merchant_id: int, change: Values, clear: bool = False) -> Brand:
     """Changes columns of a merchant's brand, such as `branding.checked` made; the whole row.
 
     `clear` forgets how its pages looked before. With neither, nothing is written.
     """
     with db.write():
-        row = db.row(merchants.BRAND, merchant_id=merchant["id"]) or merchants.BLANK
-        row = row | (merchants.PLAIN if clear else {}) | change | {"merchant_id": merchant["id"]}
+        row = db.row(merchants.BRAND, merchant_id=merchant_id) or merchants.BLANK
+        new: Values = {**(merchants.PLAIN if clear else {}), **change, "merchant_id": merchant_id}
+        row = changed(row, **new)
         if clear or change:
-            db.run(merchants.PUT_BRAND, **row)
+            db.run(merchants.PUT_BRAND, **as_dict(row))
     return row
 
 
-def set_currency(db: Database, merchant: Row, currency: str) -> None:
-    db.run(merchants.SET_CURRENCY, id=merchant["id"], currency=currency)
+def set_currency(db: Database, merchant_id: int, currency: str) -> None:
+    db.run(merchants.SET_CURRENCY, id=merchant_id, currency=currency)
 
 
-def set_timezone(db: Database, merchant: Row, timezone: str) -> None:
+def set_timezone(db: Database, merchant_id: int, timezone: str) -> None:
     """Its days are that zone's from now on, the past ones too: all at once, or nothing."""
     with db.write():
-        balances.lock(db, merchant["id"])
-        days.recount(db, merchant["id"], timezone)
+        balances.lock(db, merchant_id)
+        days.recount(db, merchant_id, timezone)
         # Last: until the transaction ends nobody else makes an invoice of this merchant.
-        db.run(merchants.SET_TIMEZONE, id=merchant["id"], timezone=timezone)
+        db.run(merchants.SET_TIMEZONE, id=merchant_id, timezone=timezone)
 
 
-def set_mail(db: Database, merchant: Row, change: Row, now: datetime) -> Row:
+def set_mail(db: Database, merchant_id: int, change: Values, now: datetime) -> MerchantMail:
     """Changes where a merchant gets mail; the whole row. Without a change nothing is written."""
     with db.write():
-        row = db.row(receivers.MAIL_OF, merchant_id=merchant["id"]) or receivers.NO_MAIL
-        row = row | change | {"merchant_id": merchant["id"]}
+        row = db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
+        row = changed(row, **change | {"merchant_id": merchant_id})
         if change:
             receivers.put_mail(db, row, to_ms(now))
     return row

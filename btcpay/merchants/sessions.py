@@ -11,7 +11,8 @@ from btcpay.merchants.keys import sha256_of
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, is_id, new_id, random_base62
 from btcpay.values.times import to_ms
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import MerchantSession
 from storage.queries import sessions
 
 LINK_LIFE = timedelta(minutes=10)
@@ -62,7 +63,7 @@ def login_url(db: Database, base_url: str, merchant_id: int, now: datetime) -> s
 def login_of(db: Database, secret: str, now: datetime) -> str | None:
     """The merchant whose pages the link opens; None for a bad one. Uses up nothing."""
     row = db.row(sessions.LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))
-    return row["merchant"] if row else None
+    return row[0] if row else None
 
 
 def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) -> str | None:
@@ -81,7 +82,7 @@ def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) 
         db.run(
             sessions.ADD,
             id=new_id("ses"),
-            merchant_id=login["merchant_id"],
+            merchant_id=login.merchant_id,
             secret_sha256=sha256_of(opened),
             browser=browser[:BROWSER_CHARACTERS],
             created_at=to_ms(now),
@@ -93,10 +94,10 @@ def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) 
 def session_of(db: Database, secret: str, now: datetime) -> Session | None:
     """The session of this secret; None for an unknown, ended or old one."""
     row = db.row(sessions.BY_SECRET, secret_sha256=sha256_of(secret), used_after=to_ms(now - LIFE))
-    return Session(**{name: row[name] for name in Session._fields}) if row else None
+    return Session(**{name: getattr(row, name) for name in Session._fields}) if row else None
 
 
-def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[Row]:
+def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantSession]:
     """The merchant's sessions, the newest first: id, browser, created_at, last_used_at."""
     return db.rows(sessions.OF_MERCHANT, merchant_id=merchant_id, used_after=to_ms(now - LIFE))
 

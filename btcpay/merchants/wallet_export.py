@@ -9,6 +9,7 @@ from btcpay.bitcoin.hd import HARDENED
 from btcpay.merchants.account import ACCOUNT_DEPTH, stored_account
 from btcpay.values.errors import CommandError
 from storage.database import Row
+from storage.models import Merchant
 
 MOST_IN_RANGE = 1_000_000  # Bitcoin Core refuses a longer range
 MS_PER_S = 1000
@@ -27,17 +28,17 @@ def receiving(account: Descriptor, fingerprint: str | None = None) -> str:
     return f"{account}#{checksum(str(account))}"
 
 
-def import_request(merchant: Row, indexes: range, fingerprint: str | None = None) -> Row:
+def import_request(merchant: Merchant, indexes: range, fingerprint: str | None = None) -> Row:
     """One request of Bitcoin Core's importdescriptors: addresses to watch, none to hand out.
 
     No address was paid before `timestamp`, in unix seconds, when the merchant was added.
     """
-    account = stored_account(merchant["descriptor"])
+    account = stored_account(merchant.descriptor)
     return {
         "desc": receiving(account, fingerprint and fingerprint.lower()),
         "active": False,
         "range": [indexes[0], indexes[-1]],
-        "timestamp": merchant["created_at"] // MS_PER_S,
+        "timestamp": merchant.created_at // MS_PER_S,
         "internal": False,
     }
 

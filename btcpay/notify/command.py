@@ -11,12 +11,12 @@ from btcpay.http.http_client import Session
 from btcpay.notify.read import Event
 from btcpay.notify.retries import Answer
 from btcpay.notify.transport import Transport
-from storage.database import Row
+from storage.models import Receiver
 
 
 class Command(Transport):
     def send(
-        self, _session: Session, receiver: Row, event: Event, _at: datetime, timeout_s: float
+        self, _session: Session, receiver: Receiver, event: Event, _at: datetime, timeout_s: float
     ) -> Answer:
         """Status 0 takes the event. The program gets nothing of our environment, and no shell."""
         environ = {
@@ -27,7 +27,7 @@ class Command(Transport):
         }
         try:
             process = subprocess.Popen(
-                shlex.split(receiver["command"]),
+                shlex.split(receiver.command),
                 env=environ,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

@@ -4,7 +4,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from btcpay.notify.retries import Answer
-from storage.database import Row
+from storage.models import Receiver
+from storage.queries import deliveries
 
 # In a run, of a receiver that takes others: an event that it never takes stops none behind it.
 MOST_REFUSED = 3
@@ -18,9 +19,9 @@ class Lane:
     and no other lane.
     """
 
-    receivers: list[Row]
+    receivers: list[Receiver]
     at_once: int
-    rows: deque[tuple[Row, Row]] = field(default_factory=deque)
+    rows: deque[tuple[Receiver, deliveries.Due]] = field(default_factory=deque)
     tried: set[tuple[str, str]] = field(default_factory=set)
     failures: int = 0
     has_taken: bool = False
@@ -28,7 +29,7 @@ class Lane:
 
     @property
     def was_failing(self) -> bool:
-        return any(one["failing_since"] for one in self.receivers)
+        return any(one.failing_since for one in self.receivers)
 
     @property
     def is_failing(self) -> bool:

@@ -19,7 +19,8 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from schemas.resources import Resources
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Receiver
 from storage.queries import deliveries, events, receivers
 
 log = logging.getLogger(__name__)
@@ -32,15 +33,15 @@ NO_ANSWER = Answer(False, None, "there was no answer when the run ended", may_go
 FOR_EVER_MS = (1 << 63) - 1
 
 # Makes one attempt to send a receiver an event, at that time.
-Send = Callable[[Row, Event, datetime], Answer]
+Send = Callable[[Receiver, Event, datetime], Answer]
 
 
 def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
     """What sends over the network or to a program, with connections that are kept."""
     session = Session(MOST_OF_ONE, settings.proxy)
 
-    def send(receiver: Row, event: Event, at: datetime) -> Answer:
-        transport = TRANSPORTS[receiver["transport"]]
+    def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
+        transport = TRANSPORTS[receiver.transport]
         return transport.send(session, receiver, event, at, timeout_s)
 
     return send
@@ -52,7 +53,7 @@ class Delivered:
     failed: int = 0
 
 
-_Answers = queue.SimpleQueue[tuple[Lane, Row, Row, Answer]]
+_Answers = queue.SimpleQueue[tuple[Lane, Receiver, deliveries.Due, Answer]]
 
 
 class Outbox:
@@ -75,7 +76,7 @@ class Outbox:
         server, sender = self._settings.smtp_url, self._settings.mail_from
         url = self._settings.base_url
         self._mail = Mail(self._db, url, server, sender) if server and sender else None
-        self._in_flight: list[tuple[Lane, Row, Row]] = []
+        self._in_flight: list[tuple[Lane, Receiver, deliveries.Due]] = []
         events.number_new(self._db)
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
         if self._mail:
@@ -100,9 +101,9 @@ class Outbox:
 
     def _lanes(self) -> list[Lane]:
         waited_for = self._db.rows(receivers.WAITED_FOR)
-        by_mail = [one for one in waited_for if one["transport"] in receivers.MAILS]
+        by_mail = [one for one in waited_for if one.transport in receivers.MAILS]
         others = [one for one in waited_for if one not in by_mail]
-        lanes = [Lane([one], MOST_OF_ONE) for one in others if one["transport"] in TRANSPORTS]
+        lanes = [Lane([one], MOST_OF_ONE) for one in others if one.transport in TRANSPORTS]
         return lanes + ([Lane(by_mail, 1)] if by_mail and self._mail else [])
 
     def _begin(self, lanes: Sequence[Lane]) -> None:
@@ -120,7 +121,7 @@ class Outbox:
             return False
         return busy.count(lane) < lane.allowed and len(busy) < MOST_AT_ONCE
 
-    def _next(self, lane: Lane) -> tuple[Row, Row] | None:
+    def _next(self, lane: Lane) -> tuple[Receiver, deliveries.Due] | None:
         """What is due; once a receiver that failed takes something, all that waits, oldest first.
 
         From one that fails one attempt each half hour, whether one is due or not.
@@ -128,26 +129,26 @@ class Outbox:
         query = deliveries.OLDEST if lane.brings_all else deliveries.DUE
         for receiver in lane.receivers if not lane.rows else ():
             until_ms = FOR_EVER_MS if lane.brings_all else self._until_ms(receiver)
-            found = self._db.rows(query, receiver_id=receiver["id"], until=until_ms, limit=PAGE)
+            found = self._db.rows(query, receiver_id=receiver.id, until=until_ms, limit=PAGE)
             lane.rows.extend((receiver, row) for row in found if _key(row) not in lane.tried)
         return lane.rows.popleft() if lane.rows else None
 
-    def _until_ms(self, receiver: Row) -> int:
-        now, failed_at = self._now(), receiver["failed_at"]
+    def _until_ms(self, receiver: Receiver) -> int:
+        now, failed_at = self._now(), receiver.failed_at
         is_probed = failed_at is not None and now - from_ms(failed_at) >= PROBE_AFTER
         return FOR_EVER_MS if is_probed else to_ms(now)
 
-    def _attempt(self, lane: Lane, receiver: Row, row: Row) -> None:
+    def _attempt(self, lane: Lane, receiver: Receiver, row: deliveries.Due) -> None:
         lane.tried.add(_key(row))
         try:
             send = self._prepared(receiver, row)
         except BadRow as error:  # the next is somebody's news too
-            log.error("%s cannot be sent to %s: %s", row["about"], receiver["id"], error)
+            log.error("%s cannot be sent to %s: %s", row.about, receiver.id, error)
             spoiled = Answer(False, None, f"cannot be sent: {error}", is_final=True)
             note(self._db, receiver, row, spoiled, self._now())
             return
         if send is None:
-            self._db.run(deliveries.DROP, receiver_id=row["receiver_id"], about=row["about"])
+            self._db.run(deliveries.DROP, receiver_id=row.receiver_id, about=row.about)
             return
         if not self._is_ours(row):
             return
@@ -158,28 +159,37 @@ class Outbox:
 
         threading.Thread(target=attempt, daemon=True).start()
 
-    def _prepared(self, receiver: Row, row: Row) -> Callable[[], Answer] | None:
+    def _prepared(self, receiver: Receiver, row: deliveries.Due) -> Callable[[], Answer] | None:
         now = self._now()
-        if self._mail and receiver["transport"] in receivers.MAILS:
+        if self._mail and receiver.transport in receivers.MAILS:
             return self._mail.prepare(receiver, row, now)
         event = event_of(self._db, self._resources, row)
-        event = TRANSPORTS[receiver["transport"]].told(self._db, receiver, row, event)
+        event = TRANSPORTS[receiver.transport].told(self._db, receiver, row, event)
         return lambda: self._send(receiver, event, now)
 
-    def _is_ours(self, row: Row) -> bool:
+    def _is_ours(self, row: deliveries.Due) -> bool:
         """Whether no other process sends it right now: of a line the next would overtake it."""
-        if row["line"] is None:
+        if row.line is None:
             return True
         now = to_ms(self._now())
-        held = {name: row[name] for name in ("receiver_id", "about", "attempts")}
-        return self._db.run(deliveries.HOLD, **held, now=now, until=now + HELD_MS) == 1
+        held = self._db.run(
+            deliveries.HOLD,
+            receiver_id=row.receiver_id,
+            about=row.about,
+            attempts=row.attempts,
+            now=now,
+            until=now + HELD_MS,
+        )
+        return held == 1
 
-    def _on_answer(self, lane: Lane, receiver: Row, row: Row, answer: Answer) -> None:
+    def _on_answer(
+        self, lane: Lane, receiver: Receiver, row: deliveries.Due, answer: Answer
+    ) -> None:
         self._in_flight.remove((lane, receiver, row))
         lane.learn(answer, note(self._db, receiver, row, answer, self._now()))
         self._result.delivered += answer.is_taken
         self._result.failed += not answer.is_taken
 
 
-def _key(row: Row) -> tuple[str, str]:
-    return row["receiver_id"], row["about"]
+def _key(row: deliveries.Due) -> tuple[str, str]:
+    return row.receiver_id, row.about

@@ -11,8 +11,10 @@ from btcpay.notify.kinds import EventKind
 from btcpay.values.errors import BadRow
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Invoice, PaymentLink, PublicEvent
 from storage.queries import deliveries, events, invoices, links
+from storage.statement import changed
 
 PAGE = 100
 # Longer than any receiver is tried, and than a shop is away over the holidays.
@@ -58,48 +60,52 @@ def after(db: Database, resources: Resources, number: int, limit: int = PAGE) ->
 def last_number(db: Database) -> int:
     """The number of the newest event, 0 before the first; numbers what is new first."""
     events.number_new(db)
-    return db.only(events.LAST)["number"]
+    return db.only(events.LAST)[0]
 
 
-def event_of(db: Database, resources: Resources, row: Row) -> Event:
+def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     """The event of a row, in the words of the interface. Raises BadRow."""
     try:
-        kind = EventKind(row["kind"])
+        kind = EventKind(row.kind)
     except ValueError as error:
         raise BadRow(str(error)) from None
     if kind.resource == "payment_link":
-        data = of_link(resources, kind, db.only(links.ANY_BY_ID, id=row["payment_link_id"]))
+        data = of_link(resources, kind, db.only(links.ANY_BY_ID, id=row.payment_link_id or ""))
     else:
-        state = None if row["state"] is None else state_of(row)
-        data = of_invoice(resources, db.only(invoices.ANY_BY_ID, id=row["invoice_id"]), state)
-    at = iso_ms(row["happened_at"])
-    return Event(row["number"], row["id"], row["merchant_id"], kind, at, data)
+        state = None if row.state is None else state_of(row)
+        data = of_invoice(resources, db.only(invoices.ANY_BY_ID, id=row.invoice_id or ""), state)
+    at = iso_ms(row.happened_at)
+    return Event(row.number or 0, row.id, row.merchant_id, kind, at, data)
 
 
-def of_link(resources: Resources, kind: EventKind, link: Row) -> dict[str, Any]:
+def of_link(resources: Resources, kind: EventKind, link: PaymentLink) -> dict[str, Any]:
     status = "active" if kind == EventKind.PAYMENT_LINK_CREATED else "inactive"
-    return {"payment_link": resources.payment_link.dump(link | {"status": status})}
+    return {"payment_link": resources.payment_link.dump(changed(link, status=status))}
 
 
-def of_invoice(resources: Resources, invoice: Row, state: Row | None) -> dict[str, Any]:
+def of_invoice(
+    resources: Resources, invoice: Invoice, state: dict[str, Any] | None
+) -> dict[str, Any]:
     """Of the e-mail address what is still kept, of everything else what was true then.
 
     None: it was just made.
     """
     if state is None:
-        came = {"received_sats": 0, "unconfirmed_sats": 0, "missing_sats": invoice["amount_sats"]}
-        state = _NEW | came | {"attention": None}
-    then = {name: state[name] for name in _NEW}
-    data = {"payment": resources.payment.dump(state["payment"])} if "payment" in state else {}
-    data["invoice"] = resources.invoice.dump(invoice | then)
-    data["reference"] = invoice["reference"]
+        came = {"received_sats": 0, "unconfirmed_sats": 0, "missing_sats": invoice.amount_sats}
+        state = {**_NEW, **came, "attention": None}
+    then: Any = {name: state[name] for name in _NEW}
+    data: dict[str, Any] = {}
+    if "payment" in state:
+        data["payment"] = resources.payment.shown(state["payment"])
+    data["invoice"] = resources.invoice.dump(changed(invoice, **then))
+    data["reference"] = invoice.reference
     return data | {name: state[name] for name in _BESIDE if name in state}
 
 
-def state_of(row: Row) -> dict[str, Any]:
+def state_of(row: PublicEvent) -> dict[str, Any]:
     """What was true when the event happened. Raises BadRow."""
     try:
-        state = orjson.loads(row["state"])
+        state = orjson.loads(row.state or "")
     except orjson.JSONDecodeError:
         state = None
     if not isinstance(state, dict):
@@ -116,10 +122,10 @@ def forget_old(db: Database, now: datetime) -> int:
     before = to_ms(now - KEPT)
     with db.write():
         db.run(deliveries.FORGET, before=before)
-        last = db.only(events.LAST)["number"]
-        waiting = db.only(deliveries.OLDEST_WAITING)["number"]
+        last = db.only(events.LAST)[0]
+        waiting = db.only(deliveries.OLDEST_WAITING).number
         end = last if waiting is None else min(last, waiting)
         oldest = db.rows(events.OLDEST)
-        old = takewhile(lambda row: row["happened_at"] < before and row["number"] < end, oldest)
-        numbers = [row["number"] for row in old]
+        old = takewhile(lambda row: row.happened_at < before and (row.number or 0) < end, oldest)
+        numbers = [row.number for row in old]
         return db.run(events.FORGET, number=numbers[-1]) if numbers else 0

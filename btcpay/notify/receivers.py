@@ -19,7 +19,8 @@ from btcpay.values.hosts import is_here
 from btcpay.values.ids import new_id
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
-from storage.database import Database, Row
+from storage.database import Database, Values
+from storage.models import PublicEvent, Receiver
 from storage.queries import deliveries, events, receivers
 
 GRACE = timedelta(days=1)
@@ -32,18 +33,18 @@ class Added(NamedTuple):
     secret: str | None
 
 
-def find(db: Database, receiver_id: str) -> Row:
+def find(db: Database, receiver_id: str) -> Receiver:
     """The whole row, with its secret. Raises CommandError when there is none."""
     row = db.row(receivers.BY_ID, id=receiver_id)
-    if row is None or row["transport"] in receivers.MAILS:
+    if row is None or row.transport in receivers.MAILS:
         raise CommandError(f"there is no webhook {receiver_id!r}: `btcpay webhook list` lists them")
     return row
 
 
-def find_own(db: Database, receiver_id: str) -> Row:
+def find_own(db: Database, receiver_id: str) -> Receiver:
     """As above, but one that was added here: a part's own are told once and in order."""
     row = find(db, receiver_id)
-    if row["transport"] not in (receivers.WEBHOOK, receivers.COMMAND):
+    if row.transport not in (receivers.WEBHOOK, receivers.COMMAND):
         raise CommandError(
             f"the webhook {receiver_id} belongs to a shop's plug-in: save its settings in the shop"
             " for a new secret; `btcpay webhook resend ID --failed` sends what was given up"
@@ -119,11 +120,12 @@ def remove(db: Database, receiver_id: str) -> None:
 def rotate(db: Database, receiver_id: str, now: datetime) -> Added:
     """A new secret; for a day the old one signs too. Raises CommandError."""
     row = find_own(db, receiver_id)
-    if row["secret"] is None:
+    if row.secret is None:
         raise CommandError("a command has no secret")
     added = Added(receiver_id, new_secret())
-    changed = {"secret": added.secret, "was": row["secret"], "until": to_ms(now + GRACE)}
-    if db.run(receivers.ROTATE, id=receiver_id, **changed) != 1:
+    until_ms = to_ms(now + GRACE)
+    new: Values = {"id": receiver_id, "secret": added.secret, "was": row.secret, "until": until_ms}
+    if db.run(receivers.ROTATE, **new) != 1:
         raise CommandError("the secret was rotated by somebody else just now")
     return added
 
@@ -146,7 +148,7 @@ def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
 def resend_event(db: Database, receiver_id: str, event_id: str, now: datetime) -> None:
     """Has one event sent again, whatever became of it before. Raises CommandError."""
     receiver = find_own(db, receiver_id)
-    row = db.row(events.OF_ID, id=event_id, merchant_id=receiver["merchant_id"])
+    row = db.row(events.OF_ID, id=event_id, merchant_id=receiver.merchant_id)
     if row is None:
         raise CommandError(f"there is no event {event_id!r} of this merchant; 30 days are kept")
     with db.write():
@@ -162,16 +164,16 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
     with db.write():
         db.run(receivers.ENABLE, id=receiver_id)
         while rows := db.rows(events.AFTER, number=number, limit=PAGE):
-            number = rows[-1]["number"]
+            number = rows[-1].number or number
             for row in rows:
-                if row["merchant_id"] == receiver["merchant_id"] and wants(receiver, row["kind"]):
+                if row.merchant_id == receiver.merchant_id and wants(receiver, row.kind):
                     _again(db, receiver, row, now)
                     count += 1
     return count
 
 
-def _again(db: Database, receiver: Row, event: Row, now: datetime) -> None:
-    row = delivery(receiver, event, Named(event["kind"], event["id"]), now)
-    key = {name: row[name] for name in ("receiver_id", "about")}
-    if not db.run(deliveries.AGAIN, **key, at=to_ms(now)):
+def _again(db: Database, receiver: Receiver, event: PublicEvent, now: datetime) -> None:
+    row = delivery(receiver, event, Named(event.kind, event.id), now)
+    key: Values = {"receiver_id": receiver.id, "about": row["about"]}
+    if not db.run(deliveries.AGAIN, **key | {"at": to_ms(now)}):
         db.run(deliveries.ADD, **row)

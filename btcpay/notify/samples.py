@@ -9,6 +9,7 @@ from btcpay.values.ids import new_id
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
 from storage.models import Invoice, PaymentLink
+from storage.statement import blank, changed
 
 SATS = 41_667
 # Nobody's: they look like none that was given out.
@@ -16,18 +17,10 @@ INVOICE_ID, PAYMENT_ID, LINK_ID = (f"{prefix}_{'0' * 24}" for prefix in ("inv", 
 TX_HASH = "00" * 32
 _STATUSES = {EventKind.INVOICE_EXPIRED: "expired", EventKind.INVOICE_CANCELED: "canceled"}
 # There is no address that somebody could pay to.
-_INVOICE = dict.fromkeys([*(field.name for field in Invoice.PUBLIC), "reference"]) | {
-    "id": INVOICE_ID,
-    "amount_sats": SATS,
-    "amount_usd_quote": "25",
-    "description": "A test",
-}
-_LINK = dict.fromkeys(field.name for field in PaymentLink._meta.sorted_fields) | {
-    "id": LINK_ID,
-    "title": "A test",
-    "amount_mode": "fixed",
-    "amount_usd": "25",
-}
+_INVOICE = blank(
+    Invoice, id=INVOICE_ID, amount_sats=SATS, amount_usd_quote="25", description="A test"
+)
+_LINK = blank(PaymentLink, id=LINK_ID, title="A test", amount_mode="fixed", amount_usd="25")
 _PAYMENT = {
     "id": PAYMENT_ID,
     "invoice_id": INVOICE_ID,
@@ -40,11 +33,11 @@ _PAYMENT = {
 def sample(resources: Resources, merchant_id: int, kind: EventKind, now: datetime) -> Event:
     """An event as it would be sent now."""
     at_ms = to_ms(now)
-    made = {"created_at": at_ms}
     if kind.resource == "payment_link":
-        data = of_link(resources, kind, _LINK | made)
+        data = of_link(resources, kind, changed(_LINK, created_at=at_ms))
     else:
-        data = of_invoice(resources, _INVOICE | made, _state(kind, at_ms))
+        invoice = changed(_INVOICE, created_at=at_ms)
+        data = of_invoice(resources, invoice, _state(kind, at_ms))
     return Event(0, new_id("evt"), merchant_id, kind, iso_ms(at_ms), data)
 
 

@@ -16,7 +16,7 @@ from btcpay.notify.retries import Answer
 from btcpay.notify.transport import Transport
 from btcpay.values.errors import FetchError, TimedOut
 from btcpay.values.times import to_ms
-from storage.database import Row
+from storage.models import Receiver
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32  # the specification asks for 24 to 64
@@ -48,15 +48,15 @@ def headers(keys: Iterable[str], id: str, at: datetime, body: bytes) -> dict[str
 
 class StandardWebhook(Transport):
     def send(
-        self, session: Session, receiver: Row, event: Event, at: datetime, timeout_s: float
+        self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
     ) -> Answer:
         """Signed with each secret that is valid; 2xx takes the event."""
-        keys = [receiver["secret"]]
-        if receiver["old_until_at"] is not None and to_ms(at) < receiver["old_until_at"]:
-            keys.append(receiver["old_secret"])
+        keys = [receiver.secret]
+        if receiver.old_until_at is not None and to_ms(at) < receiver.old_until_at:
+            keys.append(receiver.old_secret)
         body = event.body
-        signed = headers(keys, event.id, at, body)
-        return post(session, receiver["url"], timeout_s, body, signed)
+        signed = headers(filter(None, keys), event.id, at, body)
+        return post(session, receiver.url or "", timeout_s, body, signed)
 
 
 def post(

@@ -8,6 +8,8 @@ from btcpay.http.http_client import Session
 from btcpay.notify.read import Event
 from btcpay.notify.retries import Answer
 from storage.database import Database, Row
+from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
+from storage.queries.deliveries import Due
 
 
 class Named(NamedTuple):
@@ -24,19 +26,21 @@ class Named(NamedTuple):
 class Transport:
     """One way to notify. Only `send` runs in a thread of its own, without the database."""
 
-    def names(self, receiver: Row, event: Row, about: Row, state: Row) -> Iterable[Named]:
+    def names(
+        self, receiver: Receiver, event: PublicEvent, about: Invoice | PaymentLink, state: Row
+    ) -> Iterable[Named]:
         """What this receiver is told of an event, in order: nothing if it does not concern it.
 
         `about`: the row of its invoice or its link; `state`: what may change of it later.
         """
-        return [Named(event["kind"], event["id"])]
+        return [Named(event.kind, event.id)]
 
-    def told(self, db: Database, receiver: Row, row: Row, event: Event) -> Event:
+    def told(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """The event of a delivery as this receiver is told it. Raises BadRow."""
         return event
 
     def send(
-        self, session: Session, receiver: Row, event: Event, at: datetime, timeout_s: float
+        self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
     ) -> Answer:
         """One attempt; what goes wrong is an answer too. Mails go by the run's own `Mail`."""
         raise NotImplementedError

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from flask import current_app
 
@@ -80,4 +80,4 @@ def open_sandbox(state_dir: Path, clock: Callable[[], int], shop: Shop | None = 
 
 
 def current() -> Sandbox:
-    return current_app.extensions[EXTENSION]
+    return cast(Sandbox, current_app.extensions[EXTENSION])

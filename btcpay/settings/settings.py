@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from importlib.util import find_spec
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from btcpay.settings import env_file, mail_settings
@@ -32,7 +32,8 @@ def derived(
     An empty variable counts as absent, unless it `may_be_empty`. What `is_secret` may also lie in a
     file, named by a variable with _FILE behind its name.
     """
-    return field(metadata={"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret})
+    metadata = {"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret}
+    return cast(T, field(metadata=metadata))
 
 
 def setting(default: str, parser: Callable[[str], T], **more: bool) -> T:

@@ -1,8 +1,7 @@
 """Currencies: their codes, and how many decimals amounts have (ISO 4217)."""
 
-from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Context, Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from btcpay.values.errors import CommandError
 from btcpay.values.money import SATS_PER_BTC, stored_amount
@@ -75,13 +74,26 @@ class Money(NamedTuple):
     currency: str
 
 
-def price_of(invoice_row: Mapping[str, Any]) -> Decimal:
+class Asked(Protocol):
+    """Any row with the columns of `Invoice.ASKED`."""
+
+    amount_usd_quote: str
+    amount: str | None
+    currency: str
+
+
+class Priced(Asked, Protocol):
+    price_usd: str
+    price: str
+
+
+def price_of(row: Priced) -> Decimal:
     """Of one bitcoin in the currency that the invoice asks in, when it was made."""
-    return stored_amount(invoice_row["price_usd" if invoice_row["amount"] is None else "price"])
+    return stored_amount(row.price_usd if row.amount is None else row.price)
 
 
-def asked_of(invoice_row: Mapping[str, Any]) -> Money:
+def asked_of(row: Asked) -> Money:
     """Raises BadRow."""
-    if invoice_row["amount"] is None:
-        return Money(stored_amount(invoice_row["amount_usd_quote"]), "USD")
-    return Money(stored_amount(invoice_row["amount"]), invoice_row["currency"])
+    if row.amount is None:
+        return Money(stored_amount(row.amount_usd_quote), "USD")
+    return Money(stored_amount(row.amount), row.currency)

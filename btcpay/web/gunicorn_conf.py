@@ -5,6 +5,7 @@ gunicorn imports it, and it reads the environment then: nothing else may import 
 
 import os
 import signal
+from typing import Any
 
 from gunicorn.glogging import Logger
 
@@ -17,10 +18,10 @@ from btcpay.web.startup import check_before_start, too_many
 STOPS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 
 
-class JsonLogger(Logger):
+class JsonLogger(Logger):  # type: ignore[misc]  # it has no types
     """JSON lines. With a `logconfig_dict` gunicorn would prepare a line of each request too."""
 
-    def setup(self, cfg):
+    def setup(self, cfg: Any) -> None:
         super().setup(cfg)
         to_json(self.error_log)
         for handler in self.error_log.handlers:
@@ -42,19 +43,19 @@ if settings.metrics_bind:
     metrics_setup.make_folder()
 
 
-def on_starting(server):
+def on_starting(server: Any) -> None:
     """Runs in the master, when command line and GUNICORN_CMD_ARGS have had their say."""
     check_before_start(settings, server.cfg.workers)
 
 
-def nworkers_changed(server, new_value, old_value):
+def nworkers_changed(server: Any, new_value: Any, old_value: Any) -> None:
     """Runs in the master when a signal or a reload asks for another number of workers."""
     if old_value and (mistake := too_many(settings, new_value)):
         server.log.error(mistake)
         server.num_workers = old_value
 
 
-def when_ready(server):
+def when_ready(server: Any) -> None:
     """Runs when the sockets listen, before any worker starts."""
     process.let_go_of_the_gone(listener.sock for listener in server.LISTENERS)
     server.metrics_listener = metrics_setup.listen(settings.metrics_bind)
@@ -65,14 +66,14 @@ def when_ready(server):
     )
 
 
-def post_fork(server, worker):
+def post_fork(server: Any, worker: Any) -> None:
     """Runs in each worker at its start."""
     if server.cfg.workers == 1:
         process.keep_to_one_processor(str(server.cfg.bind))
     worker.metrics_listener = getattr(server, "metrics_listener", None)
 
 
-def post_worker_init(worker):
+def post_worker_init(worker: Any) -> None:
     """Runs in each worker, when the application is there."""
     # A terminal interrupts the master too, and that stops us, by SIGQUIT. gunicorn's handler of it
     # would take the thread pool's lock, which the interrupted thread may hold: the one of SIGTERM
@@ -84,18 +85,18 @@ def post_worker_init(worker):
         worker.scraped = worker.wsgi.extensions["metrics"](worker.metrics_listener)
 
 
-def pre_request(worker, req):
+def pre_request(worker: Any, req: Any) -> None:
     """Runs in a thread, before each request."""
     process.begin(req)
 
 
-def post_request(worker, req, environ, resp):
+def post_request(worker: Any, req: Any, environ: Any, resp: Any) -> None:
     """Runs in the same thread, after each request."""
     if resp and resp.should_close():
         process.take_leave(environ["gunicorn.socket"])
 
 
-def worker_exit(server, worker):
+def worker_exit(server: Any, worker: Any) -> None:
     """Runs in a worker that ends, when its requests have ended."""
     if scraped := getattr(worker, "scraped", None):
         scraped.end()

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pkgutil import resolve_name
 
-from btcpay.web.rate_limits_memory import Bucket, MemoryWindows, Window
+from btcpay.web.rate_limits_memory import Bucket as Bucket
+from btcpay.web.rate_limits_memory import MemoryWindows
+from btcpay.web.rate_limits_memory import Window as Window
 
 READS = Bucket("read", 120, period_s=60)
 WRITES = Bucket("write", 30, period_s=60)

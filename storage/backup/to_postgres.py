@@ -27,7 +27,7 @@ def require_empty(db: Database) -> None:
     """Raises CommandError when there is a merchant: without one there are no other rows."""
     if rows := db.rows(merchants.ALL):
         raise CommandError(
-            f"the database already has the merchant {rows[0]['name']!r}: make a new one"
+            f"the database already has the merchant {rows[0].name!r}: make a new one"
             " (createdb), set BTCPAY_DATABASE_URL to it, and run `btcpay migrate`"
         )
 

@@ -3,8 +3,8 @@
 from peewee import EXCLUDED, JOIN, Case, fn
 
 from storage.models import Attention, Invoice
-from storage.queries.invoices import CHAIN
-from storage.statement import every, slot
+from storage.queries.invoices import CHAIN, WithChain
+from storage.statement import every, shaped, slot
 
 # The same reason again is no news: the row keeps the time of the first.
 _SINCE = Case(None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at)
@@ -32,8 +32,16 @@ BELOW = (
     .order_by(Attention.stake_minor, Attention.invoice_id)
     .limit(slot("limit"))
 )
+
+
+class WithAttention(WithChain):
+    attention: str | None
+    attention_since_at: int | None
+
+
 # An invoice with all its columns, how far the chain is known, why it wants a human if it does.
-INVOICE = (
+INVOICE = shaped(
+    WithAttention,
     Invoice.select(
         Invoice,
         Attention.reason.alias("attention"),
@@ -41,9 +49,10 @@ INVOICE = (
         *CHAIN,
     )
     .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
-    .where(Invoice.id == slot("id"))
+    .where(Invoice.id == slot("id")),
 )
 # Read at every scrape: an index that only holds what needs a human.
-BY_REASON = Attention.select(
-    Attention.reason, fn.COUNT(Attention.reason).alias("invoices")
-).group_by(Attention.reason)
+BY_REASON = shaped(
+    tuple[str, int],
+    Attention.select(Attention.reason, fn.COUNT(Attention.reason)).group_by(Attention.reason),
+)

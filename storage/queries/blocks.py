@@ -1,15 +1,16 @@
 """The headers of the best chain: which blocks are read, and which of their scripts are ours."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from peewee import JOIN, SQL, Case, Join, Select, fn
 
-from storage.database import Database, Row
+from storage.database import Database
 from storage.models import Balance, Block, Invoice, Output, Payment
 from storage.queries.invoices import MAY_BE_PAID
-from storage.statement import every, slot
+from storage.statement import Shaped, every, shaped, slot
 
+T = TypeVar("T")
 _HEADER = (Block.height, Block.hash, Block.header, Block.mined_at)
 
 TOP = Block.select(*_HEADER).order_by(Block.height.desc()).limit(1)
@@ -35,9 +36,11 @@ OLDEST = _DUE.order_by(Block.height).limit(slot("limit"))
 PASS_OVER = Block.update({Block.not_before: slot("until")}).where(
     _UNREAD & (Block.hash == slot("hash"))
 )
-UNREAD = Block.select(
-    fn.COUNT(Block.height).alias("blocks"), fn.MIN(Block.height).alias("first")
-).where(_UNREAD)
+# How many, and the first of them.
+UNREAD = shaped(
+    tuple[int, int | None],
+    Block.select(fn.COUNT(Block.height), fn.MIN(Block.height)).where(_UNREAD),
+)
 # Once: whoever comes second changes nothing.
 READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).where(
     _UNREAD & (Block.hash == slot("hash"))
@@ -62,54 +65,59 @@ SKIP = Block.update({Block.read_at: NEVER}).where(
 )
 
 
-_HEIGHT = Block.select(fn.MAX(Block.height).alias("height"))
+_HEIGHT = shaped(tuple[int | None], Block.select(fn.MAX(Block.height)))
 
 
 def tip_height(db: Database) -> int | None:
     """Height of the best block that we know; None before the first one."""
-    return db.only(_HEIGHT)["height"]
+    return db.only(_HEIGHT)[0]
 
 
-def _given(db: Database, texts: Collection[str]) -> Any:
+def given(db: Database, texts: Collection[str]) -> str | list[str]:
+    """The texts as the one value of a statement."""
     if db.is_server:
         return list(texts)
     return '["' + '","'.join(texts) + '"]'
 
 
-def _of_given(columns: Sequence[Any], key: Any, is_server: bool) -> Select:
+def _of_given(model: type[T], columns: Sequence[Any], key: Any, is_server: bool) -> Shaped[T]:
     """The rows whose `key` is among the texts that the statement is given in one slot.
 
     SQLite goes through the texts and seeks each: IN would sort them all first, at five times the
     cost.
     """
     if is_server:
-        return key.model.select(*columns).where(key == fn.ANY(slot("texts")))
+        return shaped(model, key.model.select(*columns).where(key == fn.ANY(slot("texts"))))
     given = fn.json_each(slot("texts")).alias("given")
-    return Select([Join(given, key.model, JOIN.CROSS, on=key == SQL("given.value"))], columns)
+    joined = Join(given, key.model, JOIN.CROSS, on=key == SQL("given.value"))
+    return shaped(model, Select([joined], columns))
 
 
 _OURS = {
     is_server: _of_given(
-        (Invoice.id, Invoice.merchant_id, Invoice.script), Invoice.script, is_server
+        Invoice, (Invoice.id, Invoice.merchant_id, Invoice.script), Invoice.script, is_server
     )
     for is_server in (False, True)
 }
 _COINS = {
     is_server: _of_given(
-        (Output.invoice_id, Output.merchant_id, Output.txid, Output.vout), Output.txid, is_server
+        Output,
+        (Output.invoice_id, Output.merchant_id, Output.txid, Output.vout),
+        Output.txid,
+        is_server,
     ).where(Output.block_height.is_null(False) & Output.spent_height.is_null())
     for is_server in (False, True)
 }
 
 
-def of_scripts(db: Database, scripts: Collection[str]) -> list[Row]:
+def of_scripts(db: Database, scripts: Collection[str]) -> list[Invoice]:
     """The invoices whose addresses have these scripts, in hex."""
-    return db.rows(_OURS[db.is_server], texts=_given(db, scripts))
+    return db.rows(_OURS[db.is_server], texts=given(db, scripts))
 
 
-def coins_of(db: Database, txids: Collection[str]) -> list[Row]:
+def coins_of(db: Database, txids: Collection[str]) -> list[Output]:
     """Our unspent coins that came with these transactions."""
-    return db.rows(_COINS[db.is_server], texts=_given(db, txids))
+    return db.rows(_COINS[db.is_server], texts=given(db, txids))
 
 
 # What a reorganisation takes back, above the last block that both chains have.
@@ -152,11 +160,23 @@ WAITS_AGAIN = Output.update(
 _OF_BLOCKS = Output.select(fn.COUNT(Output.txid)).where(
     Output.block_height.is_null(False) & Output.payment_id.is_null()
 )
-GIVEN_UP = Block.select(
-    fn.COUNT(Block.height).alias("headers"),
-    Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("unread"),
-    _OF_BLOCKS.alias("waiting_again"),
-    Payment.select(fn.COUNT(Payment.id)).alias("payments_kept"),
+
+
+class GivenUp(NamedTuple):
+    headers: int
+    unread: int
+    waiting_again: int
+    payments_kept: int
+
+
+GIVEN_UP = shaped(
+    GivenUp,
+    Block.select(
+        fn.COUNT(Block.height).alias("headers"),
+        Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("unread"),
+        _OF_BLOCKS.alias("waiting_again"),
+        Payment.select(fn.COUNT(Payment.id)).alias("payments_kept"),
+    ),
 )
 KEEP_PROVEN = Output.update(
     {
@@ -171,6 +191,16 @@ MONEY_AT_STAKE = Balance.select(Balance.merchant_id).where(Balance.total_sats > 
 # The best block that we know, with what UNREAD, AT_STAKE and MONEY_AT_STAKE say of the others.
 BEST = Block.alias()
 IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
+
+
+class Known(NamedTuple):
+    height: int
+    mined_at: int
+    behind: int
+    invoice_at_stake: str | None
+    money_at_stake: int | None
+
+
 KNOWN = (
     BEST.height,
     BEST.mined_at,
@@ -178,5 +208,5 @@ KNOWN = (
     AT_STAKE.alias("invoice_at_stake"),
     MONEY_AT_STAKE.alias("money_at_stake"),
 )
-PROGRESS = BEST.select(*KNOWN).where(IS_BEST)
-FIRST_INVOICE = Invoice.select(fn.MIN(Invoice.created_at).alias("at"))
+PROGRESS = shaped(Known, BEST.select(*KNOWN).where(IS_BEST))
+FIRST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MIN(Invoice.created_at)))

@@ -1,10 +1,12 @@
 """The one outbox: what is on its way to each receiver, or how it went."""
 
+from typing import NamedTuple
+
 from peewee import JOIN, Case, Tuple, fn
 
 from storage.models import Delivery, PublicEvent, Receiver
 from storage.queries.receivers import MAILS
-from storage.statement import needed, slot, slots
+from storage.statement import needed, shaped, slot, slots
 
 _THIS = (Delivery.receiver_id == slot("receiver_id")) & (Delivery.about == slot("about"))
 _OF_RECEIVER = Delivery.receiver_id == slot("receiver_id")
@@ -29,7 +31,21 @@ ADD = Delivery.insert(
     | slots(Delivery.event_seq, Delivery.next_at, Delivery.line)
     | {Delivery.attempts: 0}
 ).on_conflict_ignore()
-_WHOLE = (
+
+
+class Due(PublicEvent):
+    """A delivery with its event; of a mail that is about none every column of that is NULL."""
+
+    receiver_id: str
+    about: str
+    attempts: int
+    first_at: int | None
+    created_at: int
+    line: str | None
+
+
+_WHOLE = shaped(
+    Due,
     Delivery.select(
         Delivery.receiver_id,
         Delivery.about,
@@ -41,7 +57,7 @@ _WHOLE = (
     )
     .join(PublicEvent, JOIN.LEFT_OUTER, on=(PublicEvent.seq == Delivery.event_seq))
     .where(_OF_RECEIVER & (Delivery.next_at <= slot("until")) & _FIRST_IN_LINE)
-    .limit(slot("limit"))
+    .limit(slot("limit")),
 )
 # What was tried least comes first: an event that is never taken stops none behind it.
 DUE = _WHOLE.order_by(Delivery.attempts, Delivery.next_at, Delivery.event_seq)
@@ -93,7 +109,17 @@ FORGET = Delivery.delete().where(
 STATE = Case(
     None, [(Delivery.delivered_at.is_null(False), "delivered"), (_WAITS, "waiting")], "given up"
 )
-LIST = (
+
+
+class Listed(Delivery):
+    number: int | None
+    event_id: str
+    kind: str
+    state: str
+
+
+LIST = shaped(
+    Listed,
     Delivery.select(
         Delivery.receiver_id,
         PublicEvent.number,
@@ -109,24 +135,43 @@ LIST = (
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
     .where(_OF_RECEIVER)
     .order_by(Delivery.event_seq.desc())
-    .limit(slot("limit"))
+    .limit(slot("limit")),
 )
+
+
+class Oldest(NamedTuple):
+    number: int | None
+    at: int | None
+
+
 # Nothing is forgotten that waits to be delivered.
-OLDEST_WAITING = (
+OLDEST_WAITING = shaped(
+    Oldest,
     Delivery.select(
         fn.MIN(PublicEvent.number).alias("number"), fn.MIN(PublicEvent.happened_at).alias("at")
     )
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
-    .where(_WAITS)
+    .where(_WAITS),
 )
 OLDEST_WEBHOOK = OLDEST_WAITING.join(Receiver, on=(Receiver.id == Delivery.receiver_id)).where(
     Receiver.transport.not_in(MAILS)
 )
-_COUNTED = Delivery.select(
-    fn.COUNT(Delivery.about).alias("mails"),
-    fn.MIN(Delivery.created_at).alias("at"),
-    fn.MAX(Delivery.answer).alias("answer"),
-).where(_OF_MAILS)
+
+
+class Mails(NamedTuple):
+    mails: int
+    at: int | None
+    answer: str | None
+
+
+_COUNTED = shaped(
+    Mails,
+    Delivery.select(
+        fn.COUNT(Delivery.about).alias("mails"),
+        fn.MIN(Delivery.created_at).alias("at"),
+        fn.MAX(Delivery.answer).alias("answer"),
+    ).where(_OF_MAILS),
+)
 MAILS_WAITING = _COUNTED.where(_WAITS)
 MAILS_GIVEN_UP = _COUNTED.where(
     Delivery.next_at.is_null()

@@ -7,7 +7,7 @@ from peewee import SQL, fn
 from storage.database import Database
 from storage.models import Event, PublicEvent
 from storage.queries import meta
-from storage.statement import every, needed, slot, slots
+from storage.statement import every, needed, shaped, slot, slots
 
 
 class Kind(StrEnum):
@@ -36,23 +36,29 @@ OF_MONEY = (
     .where((Event.invoice_id == slot("invoice_id")) & Event.kind.in_(_OF_MONEY))
     .order_by(Event.seq)
 )
-COUNT = Event.select(fn.COUNT(Event.seq).alias("lines")).where(
-    Event.invoice_id == slot("invoice_id")
+COUNT = shaped(
+    tuple[int], Event.select(fn.COUNT(Event.seq)).where(Event.invoice_id == slot("invoice_id"))
 )
 OF_INVOICE = Event.select().where(Event.invoice_id == slot("invoice_id")).order_by(Event.seq)
 
 # Nobody waits for long while so many are numbered or forgotten.
 BATCH = 1000
 
-ADD = PublicEvent.insert(
-    needed(PublicEvent)
-    | slots(PublicEvent.invoice_id, PublicEvent.payment_link_id, PublicEvent.state)
-).returning(PublicEvent.seq)
+ADD = shaped(
+    PublicEvent,
+    PublicEvent.insert(
+        needed(PublicEvent)
+        | slots(PublicEvent.invoice_id, PublicEvent.payment_link_id, PublicEvent.state)
+    ).returning(PublicEvent),
+)
 OF_ID = PublicEvent.select().where(
     (PublicEvent.id == slot("id")) & (PublicEvent.merchant_id == slot("merchant_id"))
 )
-LAST = PublicEvent.select(fn.COALESCE(fn.MAX(PublicEvent.number), 0).alias("number")).where(
-    PublicEvent.number.is_null(False)
+LAST = shaped(
+    tuple[int],
+    PublicEvent.select(fn.COALESCE(fn.MAX(PublicEvent.number), 0)).where(
+        PublicEvent.number.is_null(False)
+    ),
 )
 AFTER = (
     PublicEvent.select()
@@ -95,6 +101,6 @@ def number_new(db: Database) -> int:
     while db.row(_NEWEST):
         with db.write():
             meta.lock(db)
-            done = db.run(NUMBER, last=db.only(LAST)["number"], limit=BATCH)
+            done = db.run(NUMBER, last=db.only(LAST)[0], limit=BATCH)
         numbered += done
     return numbered

@@ -1,10 +1,12 @@
 """Invoices: what was asked for, and where it stands."""
 
+from typing import NamedTuple
+
 from peewee import Case, fn
 
 from storage.models import Block, Fact, Invoice, Output
 from storage.queries.meta import Key
-from storage.statement import every, slot, slots
+from storage.statement import as_dict, blank, every, shaped, slot, slots
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = Invoice.merchant_id == slot("merchant_id")
@@ -27,10 +29,13 @@ WHOLE = Invoice.select().where(Invoice.id == slot("id"))
 
 # A new invoice, before it is said what it is for and before anything happens to it.
 _CAME_COUNTED = (Invoice.received_sats, Invoice.unconfirmed_sats, Invoice.beside_sats)
-BLANK = dict.fromkeys(field.name for field in Invoice._meta.sorted_fields) | dict.fromkeys(
-    ("failures", *(field.name for field in _CAME_COUNTED)), 0
+BLANK = as_dict(blank(Invoice, failures=0, received_sats=0, unconfirmed_sats=0, beside_sats=0))
+ADD = shaped(
+    Invoice,
+    Invoice.insert(every(Invoice)).returning(
+        *Invoice.PUBLIC, Invoice.merchant_id, Invoice.store_id
+    ),
 )
-ADD = Invoice.insert(every(Invoice)).returning(*Invoice.PUBLIC)
 
 # How far the chain is known, and up to when it was read: each NULL before the first block.
 CHAIN = (
@@ -52,8 +57,20 @@ _GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_at)).where(
         )
     )
 )
-# For who looks at it: with all that its state follows from.
-SEEN = WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_at"))
+
+
+class WithChain(Invoice):
+    tip_height: int | None
+    read_at: str | None
+
+
+class Seen(WithChain):
+    """For who looks at it: with all that its state follows from."""
+
+    gone_at: int | None
+
+
+SEEN = shaped(Seen, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_at")))
 
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
 _CAME = _EVER_CAME.where(Output.vanished_at.is_null())
@@ -66,16 +83,28 @@ _LAST_LOOK = Case(
 )
 # To a payment that vanished nothing is owed: who replaces each of them would pass any limit.
 _UNPAID = (Invoice.status == "open") & ~fn.EXISTS(_CAME)
-# How many of a link's invoices somebody may be about to pay, and when the first stops counting.
-WAITED_FOR_OF_LINK = Invoice.select(
-    fn.COUNT(Invoice.seq).alias("invoices"),
-    fn.MIN(_LAST_LOOK).alias("first_look"),
-    fn.MIN(Invoice.expires_at).alias("first_expiry"),
-).where(
-    (Invoice.payment_link_id == slot("payment_link_id"))
-    & _UNPAID
-    & (Invoice.expires_at > slot("now"))
-    & (slot("since") < _LAST_LOOK)
+
+
+class WaitedFor(NamedTuple):
+    """How many invoices somebody may be about to pay, and when the first stops counting."""
+
+    invoices: int
+    first_look: int | None
+    first_expiry: int | None
+
+
+WAITED_FOR_OF_LINK = shaped(
+    WaitedFor,
+    Invoice.select(
+        fn.COUNT(Invoice.seq).alias("invoices"),
+        fn.MIN(_LAST_LOOK).alias("first_look"),
+        fn.MIN(Invoice.expires_at).alias("first_expiry"),
+    ).where(
+        (Invoice.payment_link_id == slot("payment_link_id"))
+        & _UNPAID
+        & (Invoice.expires_at > slot("now"))
+        & (slot("since") < _LAST_LOOK)
+    ),
 )
 _OF_LINK = (Invoice.id == slot("id")) & (Invoice.payment_link_id == slot("payment_link_id"))
 # A link's invoice that a browser may be led back to, or one that the till made: it can be paid, and

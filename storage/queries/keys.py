@@ -3,7 +3,7 @@
 from peewee import fn
 
 from storage.models import ApiKey, Merchant
-from storage.statement import needed, slot, slots
+from storage.statement import needed, shaped, slot, slots
 
 # What a request needs to know of its key, in one statement.
 BY_SECRET = ApiKey.select(
@@ -21,7 +21,13 @@ ADD = ApiKey.insert(
     needed(ApiKey) | slots(ApiKey.store_id, ApiKey.permissions)
 ).on_conflict_ignore()
 
-ALL = (
+
+class Listed(ApiKey):
+    merchant: str
+
+
+ALL = shaped(
+    Listed,
     ApiKey.select(
         ApiKey.id,
         ApiKey.name,
@@ -34,7 +40,7 @@ ALL = (
         fn.COALESCE(ApiKey.revoked_at, ApiKey.expires_at).alias("revoked_at"),
     )
     .join(Merchant, on=(ApiKey.merchant_id == Merchant.id))
-    .order_by(ApiKey.created_at, ApiKey.id)
+    .order_by(ApiKey.created_at, ApiKey.id),
 )
 
 OF_MERCHANT = ALL.where(ApiKey.merchant_id == slot("merchant_id"))

@@ -1,7 +1,7 @@
 """Payment links."""
 
 from storage.models import PaymentLink
-from storage.statement import every, slot, slots
+from storage.statement import every, shaped, slot, slots
 
 BY_ID = PaymentLink.select().where(
     (PaymentLink.merchant_id == slot("merchant_id")) & (PaymentLink.id == slot("id"))
@@ -21,7 +21,9 @@ CURRENCIES = (
     PaymentLink.select(PaymentLink.currency).where(PaymentLink.status == "active").distinct()
 )
 
-ADD = PaymentLink.insert(every(PaymentLink)).returning(*PaymentLink._meta.sorted_fields)
+ADD = shaped(
+    PaymentLink, PaymentLink.insert(every(PaymentLink)).returning(*PaymentLink._meta.sorted_fields)
+)
 
 SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(PaymentLink.id == slot("id"))
 SUGGEST = PaymentLink.update(slots(PaymentLink.suggested)).where(PaymentLink.id == slot("id"))

@@ -1,9 +1,12 @@
 """Merchants, their address counters and brands: how pages look, where they lead back."""
 
+from typing import cast
+
 from peewee import JOIN, fn
 
 from storage.models import Brand, Merchant
-from storage.statement import every, slot, slots
+from storage.statement import blank, every, shaped, slot, slots
+from storage.values import Values
 
 ALL = Merchant.select().order_by(Merchant.id)
 BY_NAME = Merchant.select().where(Merchant.name == slot("name"))
@@ -23,10 +26,11 @@ ADD = Merchant.insert(
 )
 
 # Takes the next address index, once and for all; the row stays locked until the transaction ends.
-TAKE_INDEX = (
+TAKE_INDEX = shaped(
+    Merchant,
     Merchant.update({Merchant.next_index: Merchant.next_index + 1})
     .where(Merchant.id == slot("id"))
-    .returning(Merchant.next_index, Merchant.descriptor)
+    .returning(Merchant.next_index, Merchant.descriptor),
 )
 
 # An address counter moves forward only, whoever else has moved it meanwhile.
@@ -48,18 +52,25 @@ _LOGO = (Brand.logo, Brand.logo_type)
 _COLUMNS = (*_LOOKS, *_LOGO)
 RETURNS = (Brand.return_paid, Brand.return_unpaid)
 
-# What pages show: `seller` is the merchant's own name where its brand has none.
-BRAND_ON_PAGES = (
+
+class Shown(Brand):
+    """What pages show: `seller` is the merchant's own name where its brand has none."""
+
+    seller: str
+
+
+BRAND_ON_PAGES = shaped(
+    Shown,
     Merchant.select(*_LOOKS, *RETURNS, fn.COALESCE(Brand.name, Merchant.name).alias("seller"))
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
-    .where(Merchant.id == slot("merchant_id"))
+    .where(Merchant.id == slot("merchant_id")),
 )
 BRAND = Brand.select().where(Brand.merchant_id == slot("merchant_id"))
 LOGO = Brand.select(*_LOGO).where(Brand.logo_sha256 == slot("logo_sha256")).limit(1)
 
 # Nothing of it is set: of how the pages look, of all.
-PLAIN = dict.fromkeys(column.name for column in _COLUMNS)
-BLANK = PLAIN | dict.fromkeys(column.name for column in RETURNS)
+PLAIN = cast(Values, dict.fromkeys(column.name for column in _COLUMNS))
+BLANK = blank(Brand)
 PUT_BRAND = Brand.insert(every(Brand)).on_conflict(
     conflict_target=[Brand.merchant_id], preserve=[*_COLUMNS, *RETURNS]
 )

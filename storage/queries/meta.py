@@ -43,7 +43,7 @@ _KEEP = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_con
 
 def get(db: Database, key: Key) -> str | None:
     row = db.row(_GET, name=Key(key).value)
-    return row["value"] if row else None
+    return row.value if row else None
 
 
 def put(db: Database, key: Key, value: str) -> None:

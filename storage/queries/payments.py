@@ -1,7 +1,7 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
 from storage.models import Output, Payment, Proof
-from storage.statement import every, slot, slots
+from storage.statement import every, shaped, slot, slots
 
 LIST = (
     Payment.select(*Payment.PUBLIC)
@@ -16,8 +16,8 @@ OF_ADDRESS = (
     .order_by(Payment.created_at, Payment.seq)
 )
 
-# One payment for a transaction and an address: the second insert changes nothing.
-ADD = Payment.insert(every(Payment)).on_conflict_ignore()
+# One payment for a transaction and an address: a second one is refused.
+ADD = shaped(Payment, Payment.insert(every(Payment)).returning(Payment))
 
 # A part, or late money, now pays the invoice whose address it came to.
 SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
@@ -26,12 +26,18 @@ SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
     & Payment.invoice_id.is_null()
 )
 
+
+class Seen(Output):
+    settled_invoice_id: str | None
+
+
 # All that was ever seen.
-OUTPUTS = (
+OUTPUTS = shaped(
+    Seen,
     Output.select(Output, Payment.invoice_id.alias("settled_invoice_id"))
     .left_outer_join(Payment, on=(Payment.id == Output.payment_id))
     .where(Output.invoice_id == slot("invoice_id"))
-    .order_by(Output.first_seen_at, Output.txid, Output.vout)
+    .order_by(Output.first_seen_at, Output.txid, Output.vout),
 )
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())

@@ -1,13 +1,12 @@
 """Who is notified of events, and where merchants want mail."""
 
 import json
-from typing import Any
 
 from peewee import fn
 
-from storage.database import Database, Row
+from storage.database import Database, Values
 from storage.models import Delivery, Merchant, MerchantMail, Receiver
-from storage.statement import every, needed, slot, slots
+from storage.statement import as_dict, blank, every, needed, shaped, slot, slots
 
 WEBHOOK, COMMAND, MAIL, RECEIPT = "webhook", "command", "mail", "receipt"
 MAILS = [MAIL, RECEIPT]
@@ -38,8 +37,17 @@ WAITED_FOR = (
         Receiver.id,
     )
 )
+
+
+class Listed(Receiver):
+    merchant: str
+    pending: int
+    failing_since_at: int | None
+
+
 # Webhooks and commands, without secrets.
-LIST = (
+LIST = shaped(
+    Listed,
     Receiver.select(
         Receiver.id,
         Receiver.transport,
@@ -55,7 +63,7 @@ LIST = (
     )
     .join(Merchant, on=(Merchant.id == Receiver.merchant_id))
     .where(Receiver.transport.not_in(MAILS))
-    .order_by(Receiver.created_at, Receiver.id)
+    .order_by(Receiver.created_at, Receiver.id),
 )
 LIST_OF_MERCHANT = LIST.where(Receiver.merchant_id == slot("merchant_id"))
 ROTATE = Receiver.update(
@@ -79,13 +87,21 @@ FAILS = Receiver.update(
     }
 ).where(_THIS)
 
-WANT_MAIL = (
+
+class Wanted(MerchantMail):
+    name: str
+    created_at: int
+    timezone: str
+
+
+WANT_MAIL = shaped(
+    Wanted,
     MerchantMail.select(MerchantMail, Merchant.name, Merchant.created_at, Merchant.timezone)
     .join(Merchant, on=(Merchant.id == MerchantMail.merchant_id))
-    .order_by(MerchantMail.merchant_id)
+    .order_by(MerchantMail.merchant_id),
 )
 MAIL_OF = MerchantMail.select().where(MerchantMail.merchant_id == slot("merchant_id"))
-NO_MAIL: dict[str, Any] = {"address": None, "receipts": 0, "language": "en"}
+NO_MAIL = blank(MerchantMail, receipts=0, language="en")
 PUT_MAIL = MerchantMail.insert(every(MerchantMail)).on_conflict(
     conflict_target=[MerchantMail.merchant_id],
     preserve=[MerchantMail.address, MerchantMail.receipts, MerchantMail.language],
@@ -97,15 +113,15 @@ def mail_id(transport: str, merchant_id: int) -> str:
     return f"{transport}_{merchant_id}"
 
 
-def put_mail(db: Database, row: Row, at_ms: int) -> None:
+def put_mail(db: Database, row: MerchantMail, at_ms: int) -> None:
     """Stores what mail a merchant wants; what nobody wants any more and waits is forgotten."""
-    db.run(PUT_MAIL, **row)
+    db.run(PUT_MAIL, **as_dict(row))
     kinds = {MAIL: ["invoice.paid", "invoice.attention"], RECEIPT: ["invoice.paid"]}
-    for transport, wanted in ((MAIL, row["address"]), (RECEIPT, row["receipts"])):
-        id = mail_id(transport, row["merchant_id"])
+    for transport, wanted in ((MAIL, row.address), (RECEIPT, row.receipts)):
+        id = mail_id(transport, row.merchant_id)
         if not wanted:
             db.run(REMOVE, id=id)
             continue
-        new = {"id": id, "merchant_id": row["merchant_id"], "transport": transport}
+        new: Values = {"id": id, "merchant_id": row.merchant_id, "transport": transport}
         new |= {"kinds": json.dumps(kinds[transport]), "created_at": at_ms}
-        db.run(ADD, **new, **dict.fromkeys(("url", "command", "secret")))
+        db.run(ADD, **new | {"url": None, "command": None, "secret": None})

@@ -3,7 +3,7 @@
 from peewee import JOIN, Select, fn
 
 from storage.models import Attention, Brand, Merchant, MerchantLogin, MerchantSession
-from storage.statement import needed, slot
+from storage.statement import needed, shaped, slot
 
 ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
 
@@ -11,13 +11,16 @@ _IS_LOGIN = (MerchantLogin.secret_sha256 == slot("secret_sha256")) & (
     MerchantLogin.expires_at > slot("now")
 )
 # Whether the link still works: a page that is only looked at uses up nothing.
-LOGIN = (
-    MerchantLogin.select(Merchant.name.alias("merchant"))
+LOGIN = shaped(
+    tuple[str],
+    MerchantLogin.select(Merchant.name)
     .join(Merchant, on=(MerchantLogin.merchant_id == Merchant.id))
-    .where(_IS_LOGIN)
+    .where(_IS_LOGIN),
 )
 # Of two that press at once one gets a row.
-USE_LOGIN = MerchantLogin.delete().where(_IS_LOGIN).returning(MerchantLogin.merchant_id)
+USE_LOGIN = shaped(
+    MerchantLogin, MerchantLogin.delete().where(_IS_LOGIN).returning(MerchantLogin.merchant_id)
+)
 OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_at <= slot("now"))
 LOGINS_OF_MERCHANT = MerchantLogin.delete().where(MerchantLogin.merchant_id == slot("merchant_id"))
 
@@ -32,7 +35,17 @@ def _wanting() -> Select:
     return Select([counted], [fn.COUNT(counted.c.invoice_id)]).alias("wanting")
 
 
-BY_SECRET = (
+class Visit(MerchantSession):
+    merchant: str
+    seller: str
+    currency: str
+    timezone: str
+    tip_percents: str | None
+    wanting: int
+
+
+BY_SECRET = shaped(
+    Visit,
     MerchantSession.select(
         MerchantSession.id,
         MerchantSession.merchant_id,
@@ -49,7 +62,7 @@ BY_SECRET = (
     .where(
         (MerchantSession.secret_sha256 == slot("secret_sha256"))
         & (MerchantSession.last_used_at > slot("used_after"))
-    )
+    ),
 )
 OF_MERCHANT = (
     MerchantSession.select(

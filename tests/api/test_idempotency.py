@@ -35,7 +35,7 @@ def count(shop, path="/invoices"):
 
 
 def addresses_used(shop):
-    return shop.service.db.only(merchants.BY_ID, id=shop.merchant_id)["next_index"]
+    return shop.service.db.only(merchants.BY_ID, id=shop.merchant_id).next_index
 
 
 def held_row(shop):
@@ -229,10 +229,10 @@ def test_a_holder_that_was_overtaken_makes_nothing(shop, ticker, pool):
     with ticker.silent():
         slow: Future[TestResponse] = pool.submit(order, shop)
         until(lambda: ticker.asked == 1, "the first request to ask for the price")
-        owner = held_row(shop)["owner"]
+        owner = held_row(shop).owner
         shop.clock.move(seconds=60)
         quick: Future[TestResponse] = pool.submit(order, shop)
-        until(lambda: held_row(shop)["owner"] != owner, "the second request to take the key")
+        until(lambda: held_row(shop).owner != owner, "the second request to take the key")
     assert (slow.result().status_code, quick.result().status_code) == (409, 201)
     assert count(shop) == addresses_used(shop) == 1
     assert order(shop).data == quick.result().data
@@ -274,7 +274,7 @@ def test_a_server_killed_in_the_middle_leaves_no_invoice_and_a_key_usable_after_
         live.kill()
         assert isinstance(cut.exception(), requests.ConnectionError)
         assert count(shop) == addresses_used(shop) == 0
-    locked_at = datetime.fromtimestamp(held_row(shop)["locked_at"] / 1000, UTC)
+    locked_at = datetime.fromtimestamp(held_row(shop).locked_at / 1000, UTC)
     shop.clock.at = locked_at + timedelta(seconds=59)
     assert order(shop).status_code == 409
     shop.clock.at = locked_at + timedelta(seconds=60)

@@ -263,8 +263,8 @@ def test_paid_addresses_of_every_form_are_found_again(till, tmp_path):
 
 def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till, tmp_path, file):
     row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
-    far = derive(row["descriptor"], 99, till.settings.network)
-    too_far = derive(row["descriptor"], 200, till.settings.network)
+    far = derive(row.descriptor, 99, till.settings.network)
+    too_far = derive(row.descriptor, 200, till.settings.network)
     for address in (far, too_far):
         till.sandbox.wallet.pay(address, 10_000, till.now)
     (moved,) = restored(till, file, tmp_path / "a.db", skip=0).moves

@@ -136,7 +136,7 @@ def test_a_merchant_that_is_added_meanwhile_is_not_lost(till, target, tmp_path):
         again.shop.add_merchant("meanwhile")
         with pytest.raises(Exception, match="already has the merchant 'meanwhile'"):
             to_postgres.carry_over(file, again.shop.service.db)
-        assert [row["name"] for row in again.shop.service.db.rows(merchants.ALL)] == ["meanwhile"]
+        assert [row.name for row in again.shop.service.db.rows(merchants.ALL)] == ["meanwhile"]
 
 
 def test_the_rows_go_by_without_being_held(till, target, tmp_path):

@@ -35,9 +35,9 @@ def hashes(till):
     """The chain as the shop keeps it; each header is linked to the one below."""
     rows = till.shop.service.db.rows(blocks.ABOVE, height=-1)
     for below, row in zip(rows, rows[1:], strict=False):
-        assert parse_header(bytes(row["header"])).previous == below["hash"]
-        assert row["height"] == below["height"] + 1
-    return {row["height"]: row["hash"] for row in rows}
+        assert parse_header(bytes(row.header)).previous == below.hash
+        assert row.height == below.height + 1
+    return {row.height: row.hash for row in rows}
 
 
 def is_at(till, best):
@@ -48,7 +48,7 @@ def is_at(till, best):
 
 def is_whole(till):
     """Whether the shop keeps the sandbox's chain, and has read every block of it."""
-    unread = till.shop.service.db.only(blocks.UNREAD)["blocks"]
+    unread = till.shop.service.db.only(blocks.UNREAD)[0]
     return unread == 0 and is_at(till, till.sandbox.chain.ledger.hashes)
 
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.both_databases
 
 
 def unread(till):
-    return till.shop.service.db.only(blocks.UNREAD)["blocks"]
+    return till.shop.service.db.only(blocks.UNREAD)[0]
 
 
 def raws(till):

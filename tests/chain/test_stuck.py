@@ -58,7 +58,7 @@ def test_a_frozen_first_explorer_keeps_no_payment_back(till, open_liar, ahead):
     report = till.check(till.liar.root, second.root)
     assert report.complete and report.changed == {invoice["id"]: "paid"}
     top = till.shop.service.db.only(blocks.TOP)
-    assert top["hash"] == till.sandbox.chain.ledger.tip.hash
+    assert top.hash == till.sandbox.chain.ledger.tip.hash
 
 
 def test_a_chain_of_less_work_is_not_followed_and_ours_counts(till, open_liar):
@@ -67,7 +67,7 @@ def test_a_chain_of_less_work_is_not_followed_and_ours_counts(till, open_liar):
     till.liar.instead, second.instead = hard, Rival(till).add(7)
     till.clock.move(minutes=31)
     report = till.check(till.liar.root, second.root)
-    assert report.complete and till.shop.service.db.only(blocks.TOP)["hash"] == hard.blocks[-1].hash
+    assert report.complete and till.shop.service.db.only(blocks.TOP).hash == hard.blocks[-1].hash
 
 
 @pytest.mark.parametrize("lie", ["height alone", "headers without blocks below"])
@@ -139,7 +139,7 @@ def test_one_that_was_ahead_and_breaks_off_is_told(till, open_liar):
     second.lies = {f"^/blocks/{height - 20}$": lambda _: say("no", 404)}
     report = till.check(till.liar.root, second.root)
     assert "which cannot be read" in report.stuck
-    assert till.shop.service.db.only(blocks.TOP)["height"] == height - 30
+    assert till.shop.service.db.only(blocks.TOP).height == height - 30
 
 
 def test_a_run_without_news_asks_each_explorer_once(till, open_liar):

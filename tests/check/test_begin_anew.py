@@ -54,7 +54,7 @@ def test_payments_stay_and_what_is_no_payment_yet_waits_again(till):
     assert status["status"] == "paid" and status["confirmations"] >= 1
     assert till.shop.service.db.row(blocks.TOP) is None
     assert till.check().complete
-    assert till.shop.service.db.only(blocks.TOP)["hash"] == rival.blocks[-1].hash
+    assert till.shop.service.db.only(blocks.TOP).hash == rival.blocks[-1].hash
     assert till.payments() == before and till.balance()[0] == balance[0]
     assert till.look(paid)["status"] == "paid" and till.look(shallow)["status"] == "open"
     # Nor does a reorganisation of the new chain take back what the old one has proven.

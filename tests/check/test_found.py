@@ -50,7 +50,7 @@ def busy(tmp_path, ticker, clock):
 def test_late_previews_are_yellow_with_a_number_and_no_alarm(busy):
     """An hour and a half in which every payment is found, and most pages are not looked for."""
     db, page = busy.shop.service.db, MerchantBrowser(busy.shop).log_in()
-    set_mail(db, {"id": busy.shop.merchant_id}, {"address": "owner@shop.example"}, busy.clock())
+    set_mail(db, busy.shop.merchant_id, {"address": "owner@shop.example"}, busy.clock())
     invoices = [busy.shop.invoice() for _ in range(40)]
     late = []
     for minute in range(0, 90, 3):

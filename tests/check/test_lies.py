@@ -145,6 +145,6 @@ def test_a_header_that_may_not_follow_is_not_kept(lied_to, lie, why, count, hone
     top = till.shop.service.db.only(blocks.TOP)
     if honest_too:
         assert report.complete and report.changed == {invoice["id"]: "paid"}
-        assert top["hash"] == till.sandbox.chain.ledger.tip.hash
+        assert top.hash == till.sandbox.chain.ledger.tip.hash
     else:
-        assert report.chain_failed and top["height"] == till.sandbox.chain.ledger.height - 1
+        assert report.chain_failed and top.height == till.sandbox.chain.ledger.height - 1

@@ -41,7 +41,7 @@ def looks(till, invoice, count=2):
 
 def blocks_of(till, invoice):
     rows = till.shop.service.db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
-    return [(row["block_height"], row["block_hash"]) for row in rows]
+    return [(row.block_height, row.block_hash) for row in rows]
 
 
 def height(till):

@@ -75,12 +75,12 @@ def test_every_page_of_a_test_network_is_marked(open_shops, network, mark):
 def test_what_is_not_given_stays_and_clear_forgets(shop, btcpay):
     db = shop.service.db
     merchant = find_merchant(db, "shop")
-    set_brand(db, merchant, branding.checked(name="One", accent=GREEN))
-    row = set_brand(db, merchant, branding.checked(name="Two", logo=PNG))
-    assert (row["name"], row["accent"], row["logo_type"]) == ("Two", GREEN, "image/png")
-    assert set_brand(db, merchant, {}) == row
-    row = set_brand(db, merchant, branding.checked(accent=GREEN), clear=True)
-    assert (row["name"], row["accent"], row["logo"]) == (None, GREEN, None)
+    set_brand(db, merchant.id, branding.checked(name="One", accent=GREEN))
+    row = set_brand(db, merchant.id, branding.checked(name="Two", logo=PNG))
+    assert (row.name, row.accent, row.logo_type) == ("Two", GREEN, "image/png")
+    assert set_brand(db, merchant.id, {}) == row
+    row = set_brand(db, merchant.id, branding.checked(accent=GREEN), clear=True)
+    assert (row.name, row.accent, row.logo) == (None, GREEN, None)
     (row,) = btcpay.json("merchant", "brand", "shop", "--clear")
     assert set(row.values()) == {"shop", None}
 

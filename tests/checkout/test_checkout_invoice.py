@@ -17,6 +17,7 @@ from btcpay.languages import formats
 from btcpay.values.money import btc_shown, btc_text
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import attentions, invoices, links, merchants
+from storage.statement import changed
 
 STATUS_FIELDS = (
     "amount_sats checked_at confirmations confirmations_needed expires_at missing_sats now"
@@ -296,7 +297,7 @@ def test_page_and_status_tell_nothing_but_what_they_are_for(shop):
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
     shown = shop.client.get(f"/pay/{invoice['id']}").text
     shown += shop.client.get(f"/pay/{invoice['id']}/status").text
-    for secret in ("example.com", other["id"], other["deposit_address"], "pub", row["price_usd"]):
+    for secret in ("example.com", other["id"], other["deposit_address"], "pub", row.price_usd):
         assert secret not in shown
     fields = page_of(snapshot_of(shop.service, invoice["id"]), merchants.BLANK, Notices()).keys()
     assert not fields & {"customer_email", "merchant_id", "price_usd", "payment_link_id", "xpub"}
@@ -334,7 +335,7 @@ def test_a_part_that_leaves_less_than_can_be_sent_can_still_be_completed(shop):
 
 def test_a_page_never_shows_more_confirmations_than_are_asked_for(shop):
     row = shop.service.db.only(invoices.WHOLE, id=shop.invoice()["id"])
-    row |= {"received_sats": row["amount_sats"], "unconfirmed_sats": row["amount_sats"]}
+    row = changed(row, received_sats=row.amount_sats, unconfirmed_sats=row.amount_sats)
     page = page_of(Snapshot(row, 0, 6, 1, shop.clock(), 294), merchants.BLANK, Notices())
     assert (page["state"], page["confirmations"], page["confirmations_left"]) == ("seen", 1, 0)
 

@@ -36,7 +36,7 @@ def test_what_is_stored_says_what_the_outputs_say(shop, case, status):
     shown = status_of(snapshot_of(shop.service, invoice["id"]))
     assert {name: shown[name] for name in SHOWN} == {name: getattr(whole, name) for name in SHOWN}
     beside = sum(receipt.amount_sats for receipt in whole.receipts if not receipt.settles)
-    assert row["beside_sats"] == beside
+    assert row.beside_sats == beside
 
 
 @pytest.mark.both_databases

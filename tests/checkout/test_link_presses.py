@@ -140,7 +140,7 @@ def crowd(shop, link, presses):
 def look_at(shop, invoice_id):
     shop.client.get(f"/pay/{invoice_id}")
     now_ms, db = to_ms(shop.clock()), shop.service.db
-    until(lambda: db.only(invoices.WHOLE, id=invoice_id)["asked_at"] == now_ms, "the note")
+    until(lambda: db.only(invoices.WHOLE, id=invoice_id).asked_at == now_ms, "the note")
 
 
 @pytest.mark.parametrize(

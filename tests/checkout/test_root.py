@@ -27,7 +27,7 @@ def test_of_several_merchants_none_is_named(shop):
 
 def test_a_page_that_sends_to_the_seller_says_how_to_reach_whoever_that_is(shop):
     db = shop.service.db
-    set_brand(db, find_merchant(db, "shop"), {"contact": "+49 30 12345"})
+    set_brand(db, find_merchant(db, "shop").id, {"contact": "+49 30 12345"})
     link = shop.link(amount_usd=5)
     shop.sql("UPDATE payment_link SET status = 'inactive'")
     ended, unknown = f"/link/{link['id']}", f"/pay/inv_{'a' * 24}"

@@ -20,6 +20,7 @@ from btcpay.exports.payments import COLUMNS, cells, defused, received
 from btcpay.values.times import iso
 from storage.database import Database
 from storage.queries import merchants, payments
+from storage.statement import as_dict
 
 pytestmark = pytest.mark.both_databases
 
@@ -42,8 +43,10 @@ def merchant_of(shop):
 def add_twin(shop, invoice, **other):
     """Another output of the transaction that paid the invoice; the first one's row."""
     (kept,) = shop.service.db.rows(payments.OUTPUTS, invoice_id=invoice["id"])
-    columns = kept.keys() - {"payment_id", "settled_invoice_id"}
-    shop.service.db.run(payments.PUT_OUTPUT, **{name: kept[name] for name in columns} | other)
+    columns = as_dict(kept).keys() - {"payment_id", "settled_invoice_id"}
+    shop.service.db.run(
+        payments.PUT_OUTPUT, **{name: getattr(kept, name) for name in columns} | other
+    )
     return kept
 
 
@@ -132,7 +135,7 @@ def test_several_outputs_of_a_payment_stand_in_one_line(shop, clock):
     invoice = shop.invoice(25)
     txid = pay(shop, invoice)
     db = shop.service.db
-    payment_id = add_twin(shop, invoice, vout=3)["payment_id"]
+    payment_id = add_twin(shop, invoice, vout=3).payment_id
     found = {"payment_id": payment_id, "txid": txid, "invoice_id": invoice["id"]}
     db.run(payments.CREDIT_OUTPUTS, **found)
     (record,) = received(db, merchant_of(shop))

@@ -6,6 +6,8 @@ import pytest
 
 from btcpay.greenfield.meanings import OURS, meaning_of
 from btcpay.settlement.values import Rules
+from storage.models import Invoice
+from storage.statement import blank
 
 NOTHING = {"received_sats": 0, "unconfirmed_sats": 0, "beside_sats": 0, "settled_reason": None}
 
@@ -33,6 +35,6 @@ NOTHING = {"received_sats": 0, "unconfirmed_sats": 0, "beside_sats": 0, "settled
 ])
 # fmt: on
 def test_every_state_has_its_names(status, came, called):
-    row = NOTHING | {"status": status, "amount_sats": 1000} | came
+    row = blank(Invoice, **NOTHING | {"status": status, "amount_sats": 1000} | came)
     assert meaning_of(row, Rules(1, Decimal(5))) == called
     assert OURS[called[0]] == status

@@ -15,6 +15,7 @@ from btcpay.invoices.status import rules_for
 from btcpay.merchants import keys
 from btcpay.values.errors import CommandError
 from storage.queries import invoices
+from storage.statement import as_dict
 
 pytestmark = pytest.mark.both_databases
 RECORDED = json.loads((TESTS / "greenfield" / "requests.json").read_text())
@@ -39,9 +40,9 @@ def test_an_order_is_an_invoice_with_what_the_shop_said(greenfield):
     assert order["storeId"] == greenfield.store
     assert greenfield.seen(order) == order
     row = row_of(greenfield, order)
-    assert (row["reference"], row["amount_sats"]) == ("ORD-1", 41667)
-    assert row["return_url"] == "https://shop.example/r?i={invoice}"
-    assert (row["confirmations"], row["tolerance_percent"]) == (1, "0.00")
+    assert (row.reference, row.amount_sats) == ("ORD-1", 41667)
+    assert row.return_url == "https://shop.example/r?i={invoice}"
+    assert (row.confirmations, row.tolerance_percent) == (1, "0.00")
     page = greenfield.shop.client.get(order["checkoutLink"].removeprefix("http://127.0.0.1:8000"))
     assert page.status_code == 200 and order["id"] in page.text
 
@@ -57,7 +58,7 @@ def test_amounts_are_exact_in_any_currency(greenfield, ticker):
         order = greenfield.order(amount, currency)
         assert (order["amount"], order["currency"]) == (str(amount), currency.upper())
         row = row_of(greenfield, order)
-        assert (row["amount_sats"], row["currency"]) == (sats, ours)
+        assert (row.amount_sats, row.currency) == (sats, ours)
         (method,) = greenfield.ask("GET", f"{INVOICES}/{order['id']}/payment-methods").json
         assert method["amount"] == method["due"] == f"{sats / 1e8:.8f}"
         assert method["rate"] == rate
@@ -142,10 +143,10 @@ def test_what_is_tiny_long_or_has_blanks_is_kept_within_bounds(greenfield):
     for number, found in ((long, [order]), (long[:501], [order]), (long[:499], [])):
         assert greenfield.ask("GET", INVOICES, query_string={"orderId": number}).json == found
     blanks = row_of(greenfield, greenfield.order(metadata={"orderId": "1 &#/"}, checkout=checkout))
-    assert blanks["return_url"] == f"{SHOP}/?r=a%7Cb&o=1%20%26%23%2F"
-    assert blanks["tolerance_percent"] == "0.00"
+    assert blanks.return_url == f"{SHOP}/?r=a%7Cb&o=1%20%26%23%2F"
+    assert blanks.tolerance_percent == "0.00"
     no_number = greenfield.order(metadata={"orderId": {"a": 1.5}})
-    assert row_of(greenfield, no_number)["reference"] is None
+    assert row_of(greenfield, no_number).reference is None
     part = {"amount": f"1.{'0' * 40}1", "currency": "BTC"}
     assert greenfield.ask("POST", INVOICES, part).json[0]["path"] == "amount"
 
@@ -174,11 +175,11 @@ def test_a_state_is_shown_and_listed_by_its_name(greenfield):
     paid, part, over, new, late = (
         greenfield.order(metadata={"orderId": number}) for number in (1, "2", "3", "3", "5")
     )
-    pay(greenfield.shop, row_of(greenfield, paid))
-    pay(greenfield.shop, row_of(greenfield, part), 400)
-    pay(greenfield.shop, row_of(greenfield, over), 90_000, confirmed=False)
+    pay(greenfield.shop, as_dict(row_of(greenfield, paid)))
+    pay(greenfield.shop, as_dict(row_of(greenfield, part)), 400)
+    pay(greenfield.shop, as_dict(row_of(greenfield, over)), 90_000, confirmed=False)
     greenfield.shop.clock.at += timedelta(hours=2)
-    pay(greenfield.shop, row_of(greenfield, late))
+    pay(greenfield.shop, as_dict(row_of(greenfield, late)))
 
     def listed(**query):
         found = greenfield.ask("GET", INVOICES, query_string=query).json
@@ -216,7 +217,7 @@ def test_metadata_anew_archived_and_marked(greenfield):
     assert (marked["status"], marked["additionalStatus"]) == ("Invalid", "Marked")
     again = greenfield.ask("POST", f"{path}/status", {"status": "Invalid"})
     assert again.status_code == 422
-    pay(greenfield.shop, row_of(greenfield, other), confirmed=False)
+    pay(greenfield.shop, as_dict(row_of(greenfield, other)), confirmed=False)
     on_its_way = greenfield.ask("POST", f"{INVOICES}/{other['id']}/status", {"status": "Invalid"})
     assert on_its_way.status_code == 422 and greenfield.seen(other)["status"] == "Processing"
 
@@ -298,14 +299,14 @@ def test_metadata_is_erased_with_the_address(greenfield):
     order = greenfield.order(
         metadata={"buyerEmail": "ada@example.com", "buyerName": "Ada", "orderId": 5}
     )
-    assert row_of(greenfield, order)["customer_email"] == "ada@example.com"
-    pay(greenfield.shop, row_of(greenfield, order))
+    assert row_of(greenfield, order).customer_email == "ada@example.com"
+    pay(greenfield.shop, as_dict(row_of(greenfield, order)))
     greenfield.shop.clock.at += timedelta(days=8)
     erase_emails(greenfield.shop.service.db, 30, greenfield.shop.clock())
     assert greenfield.seen(order)["metadata"]["buyerName"] == "Ada"
     erase_emails(greenfield.shop.service.db, 7, greenfield.shop.clock())
     assert greenfield.seen(order)["metadata"] == {}
-    assert row_of(greenfield, order)["customer_email"] is None
+    assert row_of(greenfield, order).customer_email is None
 
 
 def test_every_recorded_request_of_a_plug_in_is_understood(greenfield, ticker):

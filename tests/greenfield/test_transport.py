@@ -15,7 +15,7 @@ from btcpay.values.times import to_ms
 from storage.models import Delivery
 from storage.queries import deliveries, invoices
 from storage.queries import receivers as stored
-from storage.statement import slot
+from storage.statement import as_dict, slot
 
 SEEN, RECEIVED, PAID = (
     EventKind.INVOICE_PAYMENT_SEEN,
@@ -73,7 +73,7 @@ def store(till, receiver):
 
 def order(till, store, **fields):
     made = store.order(metadata={"orderId": "27"}, **fields)
-    return till.shop.service.db.only(invoices.WHOLE, id=made["id"])
+    return as_dict(till.shop.service.db.only(invoices.WHOLE, id=made["id"]))
 
 
 def listen(store, url, *types, **more):
@@ -190,7 +190,7 @@ def test_what_one_process_sends_no_other_sends_for_a_minute(till, store, receive
     db, now = till.shop.service.db, to_ms(till.clock())
     due = {"receiver_id": added["id"], "until": now, "limit": 9}
     (row,) = db.rows(deliveries.DUE, **due)
-    key = {name: row[name] for name in ("receiver_id", "about", "attempts")}
+    key = {name: getattr(row, name) for name in ("receiver_id", "about", "attempts")}
     hold = [db.run(deliveries.HOLD, **key, now=now, until=now + 60_000) for _ in range(2)]
     assert hold == [1, 0]
     assert deliver(till) == (0, 0) and receiver.messages == []
@@ -257,7 +257,7 @@ def test_the_same_url_again_keeps_what_waits_and_takes_the_new_secret(till, stor
     again = listen(store, receiver.url, secret="chosen")
     assert (again["id"], again["secret"]) == (first["id"], "chosen")
     row = till.shop.service.db.only(stored.BY_ID, id=first["id"])
-    assert row["failing_since"] is row["failed_at"] is None  # what is saved anew begins anew
+    assert row.failing_since is row.failed_at is None  # what is saved anew begins anew
     receiver.instead = lambda _: say(b"", 200)
     till.clock.move(minutes=1)
     assert deliver(till) == (1, 0)
@@ -271,7 +271,7 @@ def test_what_was_given_up_is_sent_again_unless_it_was_overtaken(till, store, re
     for invoice in (order(till, store), order(till, store)):
         till.confirm(invoice)
     db.run(Delivery.update({Delivery.next_at: None}).where(Delivery.about.endswith("Created")))
-    spoiled = db.only(Delivery.select(Delivery.line).limit(1))["line"]
+    spoiled = db.only(Delivery.select(Delivery.line).limit(1)).line
     db.run(GIVE_UP, line=spoiled)
     assert deliver(till) == (3, 0)
     assert receivers.resend_failed(db, added["id"], till.clock()) == 4

@@ -94,6 +94,6 @@ def test_declared_kinds_are_stored_by_their_names_and_no_other_kind_or_key_is_wr
         record(db, invoice["id"], "lost", {}, shop.clock())
     with pytest.raises(ValueError, match="secret"):
         meta.put(db, "secret", "1")
-    stored = [row["kind"] for row in db.rows(events.OF_INVOICE, invoice_id=invoice["id"])]
+    stored = [row.kind for row in db.rows(events.OF_INVOICE, invoice_id=invoice["id"])]
     assert stored == list(Kind)
     assert shop.sql("SELECT 1 FROM meta WHERE name = 'secret'").fetchall() == []

@@ -38,7 +38,7 @@ def belongings(shop, merchant_id, text):
     (payment, *_) = shop.get("/payments", key).json["data"]
     MerchantBrowser(shop).log_in(merchant_id)
     (session, *_) = merchant_sessions.sessions_of(shop.service.db, merchant_id, shop.clock())
-    return [it["id"] for it in (invoice, late, link, payment, session)]
+    return [*(it["id"] for it in (invoice, late, link, payment)), session.id]
 
 
 def new_minute(shop):
@@ -54,7 +54,7 @@ def test_no_form_is_taken_from_another_page(shop, browser):
     token, client = browser.token(), browser.client
     before, paths = dump(shop), rules(shop, "POST")
     assert "/logout" in paths and "/sessions/<id>/end" in paths
-    own = [session["id"] for session in sessions(shop)]
+    own = [session.id for session in sessions(shop)]
     for path in (path for rule in paths for path in filled(rule, own)):
         for headers in FOREIGN:
             answer = client.post(f"/merchant{path}", data={"token": token}, headers=headers)
@@ -76,7 +76,7 @@ def test_no_form_is_taken_without_the_token_of_its_session(shop, browser):
         "of another merchant": MerchantBrowser(shop).log_in(shop.add_merchant("other")).token(),
     }
     in_the_address = f"/logout?token={browser.token()}"
-    own, before = [session["id"] for session in sessions(shop)], dump(shop)
+    own, before = [session.id for session in sessions(shop)], dump(shop)
     paths = [path for rule in rules(shop, "POST") for path in filled(rule, own[:1])]
     for path in (*paths, in_the_address):
         for name, token in tokens.items():
@@ -154,7 +154,7 @@ def test_of_many_who_press_one_links_button_at_once_one_gets_in(shop):
 
 def test_a_session_lives_on_by_being_used_and_ends_after_thirty_days_without(shop, browser):
     def is_noted(used_at):
-        return sessions(shop)[0]["last_used_at"] == used_at
+        return sessions(shop)[0].last_used_at == used_at
 
     shop.clock.move(days=-2)
     assert browser.get().status_code == 200  # a clock that went back logs nobody out

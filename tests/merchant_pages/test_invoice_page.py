@@ -94,8 +94,8 @@ def test_what_is_set_aside_keeps_the_invoice_as_it_is_and_comes_back_with_news(t
     invoice = late(till)
     assert "Set aside." in decide(browser, invoice, "set-aside")
     assert till.look(invoice)["status"] == "expired"
-    (event,) = [one for one in events_of(till, invoice) if one["kind"] == "dismissed"]
-    assert json.loads(event["detail"])["reason"] == "Settled with the customer"
+    (event,) = [one for one in events_of(till, invoice) if one.kind == "dismissed"]
+    assert json.loads(event.detail)["reason"] == "Settled with the customer"
     till.confirm(invoice)
     assert f'id="about-{invoice["id"]}"' in browser.page("/attention").source
 

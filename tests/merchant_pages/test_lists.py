@@ -12,6 +12,7 @@ from statements import statements
 from btcpay.merchant_pages.lists import listing, search
 from btcpay.merchant_pages.lists.search import is_found
 from storage.queries.lists import merchant_lists
+from storage.queries.lists.merchant_lists import Texts
 
 pytestmark = pytest.mark.both_databases
 
@@ -165,9 +166,8 @@ SEARCHES = {
 
 
 def test_what_a_search_in_texts_finds():
-    row = {"description": "Two Pounds of Tea", "customer_email": "Ann@example.com"}
-    row["reference"] = "ORD-10442"
-    row |= {"value": "1234.50", "amount_sats": 41_667}
+    texts = "inv_1", "Two Pounds of Tea", "ORD-10442", "Ann@example.com"
+    row = Texts(*texts, amount_sats=41_667, value="1234.50", created_at=0)
     assert {typed: is_found(row, typed) for typed in SEARCHES} == SEARCHES
 
 

@@ -21,6 +21,7 @@ from btcpay.notify import read
 from btcpay.values.errors import CommandError
 from schemas.resources import Resources
 from storage.queries import merchants
+from storage.statement import as_dict
 
 REFERENCES = {
     "a number": "10442",
@@ -59,7 +60,7 @@ def order(shop, reference, merchant_id=None):
     wanted = {"amount_usd": Decimal(5), "description": "Tea", "reference": reference}
     quote = create.quote(db, service.prices, now, create.order_of(merchant_id, wanted))
     with db.write():
-        return create.new_invoice(db, service.settings.network, now, quote)
+        return as_dict(create.new_invoice(db, service.settings.network, now, quote))
 
 
 def test_what_is_no_line_of_print_is_refused(shop):

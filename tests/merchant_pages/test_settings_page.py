@@ -11,6 +11,7 @@ from btcpay.merchants import keys
 from btcpay.merchants.sessions import sessions_of
 from storage.queries import deliveries, merchants, receivers
 from storage.queries import keys as stored_keys
+from storage.statement import as_dict
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + bytes(30)
 LOOK = {"name": "Café Ünder", "accent": "#c0397f", "contact": "+49 30 1234567"}
@@ -40,7 +41,7 @@ def all_of(shop):
     row = db.row(merchants.BRAND, **own) or merchants.BLANK
     mail = db.row(receivers.MAIL_OF, **own) or receivers.NO_MAIL
     (merchant,) = db.rows(receivers.Merchant.select())
-    return {**merchant, **mail, **row}
+    return as_dict(merchant) | as_dict(mail) | as_dict(row)
 
 
 @pytest.mark.both_databases
@@ -112,7 +113,7 @@ def test_a_key_is_issued_once_a_press_shown_once_and_revoked(browser):
     assert caller.may_write and caller.merchant_id == shop.merchant_id
     again = browser.post("/keys", **fields)
     assert again.status_code == 303
-    assert sum(row["name"] == "Shop" for row in shop.service.db.rows(stored_keys.ALL)) == 1
+    assert sum(row.name == "Shop" for row in shop.service.db.rows(stored_keys.ALL)) == 1
     assert secret not in browser.get("/keys?done=issued").text
     for wrong in ({"scope": "all"}, {"name": "a" * 61}):
         assert browser.post("/keys", **fields | wrong).status_code == 400
@@ -138,7 +139,7 @@ def try_webhook(browser, receiver):
     assert "whsec_" in shown
     assert browser.post("/webhooks", **fields).status_code == 303
     (row,) = db.rows(receivers.LIST)
-    id = row["id"]
+    id = row.id
     assert "whsec_" not in browser.get("/webhooks?done=added").text
     assert "was accepted" in browser.post(f"/webhooks/{id}/test").text
     receiver.instead = lambda _message: say(b"", 500)

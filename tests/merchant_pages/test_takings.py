@@ -3,6 +3,8 @@
 import pytest
 
 from btcpay.merchant_pages.takings import HEIGHT, STEP, Sum, amounts, chart_of, takings
+from storage.models import MerchantDay
+from storage.statement import blank
 
 TODAY = 20_000
 DAYS = 30
@@ -10,7 +12,7 @@ DAYS = 30
 
 def day(number, minor, currency="USD", payments=1, unpriced=0):
     sums = {"payments": payments, "unpriced": unpriced, "received_sats": 5, "value_minor": minor}
-    return {"day": number, "currency": currency} | sums
+    return blank(MerchantDay, day=number, currency=currency, **sums)
 
 
 def thirty_days(rows, currency):

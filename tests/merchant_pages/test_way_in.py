@@ -48,7 +48,7 @@ def by(shop, user_agent):
 
 
 def ids(shop):
-    return [row["id"] for row in sessions_of(shop.service.db, shop.merchant_id, shop.clock())]
+    return [row.id for row in sessions_of(shop.service.db, shop.merchant_id, shop.clock())]
 
 
 def test_each_is_called_by_its_name_and_this_one_stands_first(shop):

@@ -95,7 +95,7 @@ def of_lines(text):
 
 def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, clock):
     chance, model, btcpay = random.Random(24), Model(), Terminal(SimpleNamespace(shop=shop))
-    db, owner = shop.service.db, {"id": shop.merchant_id}
+    db, owner = shop.service.db, shop.merchant_id
     clock.at = datetime(2026, 1, 1, tzinfo=UTC)
     set_timezone(db, owner, "Europe/Berlin")
     set_currency(db, owner, "EUR")

@@ -13,6 +13,8 @@ from btcpay.merchants.gap_limit import gap_of
 from btcpay.merchants.wallet_export import import_request, receiving
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
+from storage.models import Merchant
+from storage.statement import blank
 
 MAINNET = NETWORKS["mainnet"]
 VECTORS = json.loads((VECTORS / "bip_vectors.json").read_text(encoding="utf-8"))
@@ -78,10 +80,8 @@ def test_the_export_is_what_importdescriptors_asks_for_and_the_list_what_invoice
 
 
 def test_the_request_has_the_range_the_age_and_the_origin_that_were_asked_for():
-    merchant = {
-        "descriptor": str(parse_account(BIP84_ZPUB, MAINNET)),
-        "created_at": 1_700_000_000_999,
-    }
+    account = str(parse_account(BIP84_ZPUB, MAINNET))
+    merchant = blank(Merchant, descriptor=account, created_at=1_700_000_000_999)
     assert import_request(merchant, range(7), "73C5DA0A") == {
         "desc": BIP84_DESCRIPTOR,
         "active": False,

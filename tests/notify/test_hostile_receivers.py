@@ -20,15 +20,17 @@ from btcpay.notify.standard_webhook import KEPT_BYTES, new_secret
 from btcpay.settings import settings
 from btcpay.values.times import utc_now
 from schemas.resources import Resources
+from storage import models
 from storage.queries import deliveries
 from storage.queries.receivers import WEBHOOK
+from storage.statement import blank
 
 TIMEOUT_S = 0.5
 
 
 def attempt(url):
     """One event to that URL, within half a second."""
-    to = {"transport": WEBHOOK, "url": url, "secret": new_secret(), "old_until_at": None}
+    to = blank(models.Receiver, transport=WEBHOOK, url=url, secret=new_secret())
     event = sample(Resources(""), 1, EventKind.INVOICE_PAID, utc_now())
     return new_send(settings.read({}), TIMEOUT_S)(to, event, utc_now())
 
@@ -113,7 +115,7 @@ def outbox(shop, send=None):
 
 def waiting(shop, endpoint_id):
     rows = shop.service.db.rows(deliveries.LIST, receiver_id=endpoint_id, limit=1000)
-    return sum(row["state"] == "waiting" for row in rows)
+    return sum(row.state == "waiting" for row in rows)
 
 
 def test_those_that_hang_delay_no_other(shop, receiver, released):
@@ -156,9 +158,9 @@ def test_a_run_has_an_end_whatever_a_receiver_does_and_no_answer_is_a_failure(
     result = outbox(shop, lambda *_: _never(released)).run(run_s=1)
     assert time.monotonic() - began_s < 20
     assert (result.delivered, result.failed) == (0, 1) and waiting(shop, bad) == 1
-    assert receivers.find(db, bad)["failing_since"] is not None
+    assert receivers.find(db, bad).failing_since is not None
     (row,) = db.rows(deliveries.LIST, receiver_id=bad, limit=2)
-    assert (row["attempts"], row["answer"]) == (1, "there was no answer when the run ended")
+    assert (row.attempts, row.answer) == (1, "there was no answer when the run ended")
 
 
 def _never(released):

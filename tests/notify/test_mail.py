@@ -38,7 +38,7 @@ class Office:
         return Outbox(self.shop.service.db, settings, self.clock, new_send(settings))
 
     def want(self, **change):
-        set_mail(self.shop.service.db, {"id": self.shop.merchant_id}, change, self.clock())
+        set_mail(self.shop.service.db, self.shop.merchant_id, change, self.clock())
 
     def run(self, outbox=None, **options):
         meta.put_time(self.shop.service.db, Key.CHECKED_AT, self.clock())

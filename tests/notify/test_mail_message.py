@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,6 +13,8 @@ from btcpay.notify.mail.message import MailText, message_of
 from btcpay.notify.mail.texts import About
 from btcpay.settings.mail_settings import Sender
 from btcpay.settlement.attention import REASONS
+from storage.models import Invoice
+from storage.statement import blank, changed
 
 AT = datetime(2026, 11, 22, 7, 0, tzinfo=UTC)
 SENDER = Sender("My shop", "shop@example.com")
@@ -99,12 +102,12 @@ def test_the_same_mail_has_the_same_id_whenever_it_is_sent():
     assert ids == {"<evt_1.mail_1@example.com>"}
 
 
-INVOICE = {
-    "id": "inv_1", "amount_sats": 41_667, "amount_usd_quote": "1234.5", "amount": None,
-    "description": "Two mugs", "reference": "10442",
-}  # fmt: skip
+INVOICE = blank(
+    Invoice, id="inv_1", amount_sats=41_667, amount_usd_quote="1234.5",
+    description="Two mugs", reference="10442",
+)  # fmt: skip
 PAGE, BERLIN = "https://pay.example.com/pay/inv_1", ZoneInfo("Europe/Berlin")
-BRAND = {"seller": "My shop", "contact": None}
+BRAND = SimpleNamespace(seller="My shop", contact=None)
 STATE = {"received_sats": 50_000, "paid_at": 1_700_000_000_000, "tx_hash": "ab" * 32}
 
 
@@ -143,7 +146,9 @@ def test_a_receipt_says_what_the_page_says():
         f"Transaction: {'ab' * 32}\nInvoice: inv_1",
         "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",
     ]
-    about = About(INVOICE | {"reference": None}, STATE, PAGE, BERLIN)
+    about = About(changed(INVOICE, reference=None), STATE, PAGE, BERLIN)
     assert texts.receipt(about, "en", BRAND).subject == "Receipt from My shop"
-    reachable = texts.receipt(about, "en", BRAND | {"contact": "me@example.com"})
+    reachable = texts.receipt(
+        about, "en", SimpleNamespace(seller="My shop", contact="me@example.com")
+    )
     assert "Invoice: inv_1\nContact: me@example.com\n" in reachable.text

@@ -12,7 +12,9 @@ from btcpay.notify import read
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import publish_link
 from schemas.resources import Resources
+from storage.models import PaymentLink
 from storage.queries import events
+from storage.statement import blank
 
 pytestmark = pytest.mark.both_databases
 
@@ -24,7 +26,7 @@ def make(shop, title=""):
     db = shop.service.db
     with db.write():
         wanted = {"amount_mode": "flexible", "title": title}
-        return new_link(db, shop.clock(), shop.merchant_id, wanted)["id"]
+        return new_link(db, shop.clock(), shop.merchant_id, wanted).id
 
 
 def numbered(shop, since=0, limit=1000):
@@ -43,7 +45,7 @@ def test_events_are_numbered_from_one_in_their_order(shop):
 def test_what_was_undone_leaves_no_gap(shop):
     first = make(shop)
     with pytest.raises(LookupError), shop.service.db.write():
-        link = {"id": first, "merchant_id": shop.merchant_id}
+        link = blank(PaymentLink, id=first, merchant_id=shop.merchant_id)
         publish_link(shop.service.db, link, EventKind.PAYMENT_LINK_DEACTIVATED, shop.clock())
         raise LookupError
     second = make(shop)

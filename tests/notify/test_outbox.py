@@ -87,7 +87,7 @@ def test_a_2xx_takes_it_and_nothing_else_and_no_redirect_is_followed(till, recei
         assert deliver(till) == (is_taken, not is_taken), status
         (row,) = deliveries(till, added)
         state = "delivered" if is_taken else "waiting"
-        assert (row["state"], row["attempts"], row["status"]) == (state, 1, status)
+        assert (row.state, row.attempts, row.status) == (state, 1, status)
         assert len(receiver.messages) == 1
         receivers.remove(till.shop.service.db, added.id)
 
@@ -107,7 +107,7 @@ def test_it_is_tried_again_with_the_same_id_and_a_new_time(till, receiver):
     assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
     assert all(message.is_signed_by(added.secret or "") for message in receiver.messages)
     (row,) = deliveries(till, added)
-    assert (row["state"], row["attempts"], row["status"]) == ("delivered", 2, 204)
+    assert (row.state, row.attempts, row.status) == ("delivered", 2, 204)
 
 
 def test_gone_disables_at_once_and_a_resend_enables(till, receiver):
@@ -115,7 +115,7 @@ def test_gone_disables_at_once_and_a_resend_enables(till, receiver):
     receiver.instead = lambda _: say(b"", 410)
     till.shop.invoice()
     assert deliver(till) == (0, 1)
-    assert endpoint(till, added)["disabled_reason"] == "it answered 410 Gone"
+    assert endpoint(till, added).disabled_reason == "it answered 410 Gone"
     till.shop.link()
     till.clock.move(hours=1)
     assert deliver(till) == (0, 0)
@@ -123,7 +123,7 @@ def test_gone_disables_at_once_and_a_resend_enables(till, receiver):
     receiver.instead = lambda _: say(b"", 204)
     assert receivers.resend_since(till.shop.service.db, added.id, 0, till.clock()) == 2
     assert deliver(till) == (2, 0)
-    assert endpoint(till, added)["disabled_at"] is None
+    assert endpoint(till, added).disabled_at is None
     assert found(till)["webhooks"].colour == "green"
 
 
@@ -133,13 +133,13 @@ def test_five_days_without_success_disable_and_the_doctor_says_so_before(till):
         till.clock.move(hours=hours)
         till.shop.invoice()
         deliver(till)
-    assert endpoint(till, added)["disabled_at"] is None
+    assert endpoint(till, added).disabled_at is None
     assert "has accepted nothing since" in found(till)[f"webhook {added.id}"].sentence
     till.clock.move(hours=2)
     till.shop.invoice()
     deliver(till)
-    assert "5 days" in endpoint(till, added)["disabled_reason"]
-    assert {row["state"] for row in deliveries(till, added)} == {"given up"}
+    assert "5 days" in endpoint(till, added).disabled_reason
+    assert {row.state for row in deliveries(till, added)} == {"given up"}
 
 
 def test_for_a_day_after_a_rotation_both_secrets_sign(till, receiver):
@@ -179,8 +179,8 @@ def test_a_receiver_that_is_back_gets_all_that_waits_in_that_run_oldest_first(
     till.clock.move(minutes=30)
     assert deliver(till) == (6, 0)
     assert sorted(receiver.ids) == sorted(ids)
-    assert endpoint(till, dead)["failing_since"] is None
-    assert {row["state"] for row in deliveries(till, dead)} == {"delivered"}
+    assert endpoint(till, dead).failing_since is None
+    assert {row.state for row in deliveries(till, dead)} == {"delivered"}
 
 
 def test_what_waits_for_a_receiver_that_is_back_comes_oldest_first(till, monkeypatch):
@@ -217,11 +217,11 @@ def test_an_event_that_is_never_taken_stops_none_behind_it_and_is_given_up(till,
         till.clock.move(hours=hours)
         till.shop.link(), till.shop.link()
         assert deliver(till) == (2, 1)
-    assert [row["state"] for row in deliveries(till, added)] == ["delivered"] * 6 + ["waiting"]
+    assert [row.state for row in deliveries(till, added)] == ["delivered"] * 6 + ["waiting"]
     till.clock.move(hours=1)
     till.shop.link()
     deliver(till)
-    assert deliveries(till, added)[-1]["state"] == "given up"
+    assert deliveries(till, added)[-1].state == "given up"
     receiver.instead = lambda _: say(b"", 204)
     assert deliver(till) == (0, 0)
     assert receivers.resend_failed(till.shop.service.db, added.id, till.clock()) == 1
@@ -254,7 +254,7 @@ def test_an_answer_that_comes_when_somebody_else_has_delivered_changes_nothing(t
     db = till.shop.service.db
     assert Outbox(db, till.settings, till.clock, slow).run() == Delivered(0, 1)
     (row,) = deliveries(till, added)
-    assert (row["state"], row["attempts"], row["answer"]) == ("delivered", 1, "")
+    assert (row.state, row.attempts, row.answer) == ("delivered", 1, "")
 
 
 def test_a_success_still_in_flight_does_not_begin_anew_after_a_failure(till, receiver):
@@ -268,7 +268,7 @@ def test_a_success_still_in_flight_does_not_begin_anew_after_a_failure(till, rec
         if place == 1:
             return say(b"", 410)
         if place > 1:
-            until(lambda: endpoint(till, added)["disabled_at"], "the endpoint to be disabled")
+            until(lambda: endpoint(till, added).disabled_at, "the endpoint to be disabled")
         return say(b"", 204)
 
     receiver.instead = answer
@@ -299,8 +299,8 @@ def test_a_spoiled_event_keeps_no_other_back(till, receiver):
     till.shop.sql("UPDATE public_event SET state = '{' WHERE kind = 'invoice.created'")
     assert deliver(till) == (1, 0)
     assert receiver.kinds == ["payment_link.created"]
-    assert [row["state"] for row in deliveries(till, added)] == ["delivered", "given up"]
-    assert endpoint(till, added)["failing_since"] is None
+    assert [row.state for row in deliveries(till, added)] == ["delivered", "given up"]
+    assert endpoint(till, added).failing_since is None
 
 
 def test_metrics_count_attempts_and_tell_how_long_something_waits(till, receiver):

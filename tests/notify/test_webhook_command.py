@@ -154,7 +154,7 @@ def test_no_check_waits_for_a_receiver(till, btcpay, receiver):
 
     def checks():
         rows = till.shop.service.db.rows(tallies.ALL)
-        return sum(row["total"] for row in rows if row["name"] == "checks")
+        return sum(row.total for row in rows if row.name == "checks")
 
     watching = btcpay.start("check", "--watch", "1")
     try:

@@ -41,7 +41,7 @@ def deepen(shop, invoice, tip_height):
 
 def kept(shop, invoice):
     row = shop.service.db.only(payments.PROOF, invoice_id=invoice["id"], txid=TXID)
-    return json.loads(row["document"])
+    return json.loads(row.document)
 
 
 def test_it_has_as_many_headers_as_were_asked_for_also_when_its_block_is_read_again(shop):

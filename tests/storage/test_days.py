@@ -79,7 +79,7 @@ def test_a_payment_beside_a_change_of_zone_is_counted_once(shop):
     db, url = shop.service.db, shop.environ["BTCPAY_DATABASE_URL"]
     late = datetime(2026, 1, 1, 20, tzinfo=UTC)  # the next day in Kathmandu
     invoice = shop.invoice()
-    change = Thread(target=set_timezone, args=(db, {"id": shop.merchant_id}, "Asia/Kathmandu"))
+    change = Thread(target=set_timezone, args=(db, shop.merchant_id, "Asia/Kathmandu"))
 
     def waits():
         if not ON_POSTGRES:
@@ -107,7 +107,7 @@ def test_what_is_taken_back_after_a_change_leaves_the_day_and_the_currency_that_
         till.confirm(invoice)
     assert sum(of_days(till.shop).values()) == 2
     if changed == "timezone":
-        set_timezone(till.shop.service.db, {"id": till.shop.merchant_id}, "Pacific/Apia")
+        set_timezone(till.shop.service.db, till.shop.merchant_id, "Pacific/Apia")
     else:
         till.shop.sql("UPDATE merchant SET currency = 'JPY'")
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))

@@ -100,14 +100,14 @@ def came(db, invoice, vanished):
     """What a check does to outputs: one comes, or the one that waits vanishes."""
     with db.write():
         if vanished:
-            db.run(Output.update({Output.vanished_at: 1}).where(Output.invoice_id == invoice["id"]))
+            db.run(Output.update({Output.vanished_at: 1}).where(Output.invoice_id == invoice.id))
         else:
             columns = dict.fromkeys(field.name for field in Output._meta.sorted_fields)
-            columns |= {"txid": new_id("inv"), "vout": 0, "invoice_id": invoice["id"]}
-            columns |= {"merchant_id": invoice["merchant_id"], "amount_sats": 1, "coinbase": 0}
+            columns |= {"txid": new_id("inv"), "vout": 0, "invoice_id": invoice.id}
+            columns |= {"merchant_id": invoice.merchant_id, "amount_sats": 1, "coinbase": 0}
             columns |= {"first_seen_at": 1, "seen_waiting": 1, "spent_height": None}
             db.run(payments.PUT_OUTPUT, **columns)
-        gaps.note(db, db.only(invoices.WHOLE, id=invoice["id"]))
+        gaps.note(db, db.only(invoices.WHOLE, id=invoice.id))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -117,7 +117,7 @@ def test_the_gap_that_is_kept_is_the_one_between_all_paid_addresses(shop, seed):
     merchant = db.only(merchants.BY_ID, id=shop.merchant_id)
     for _ in range(60):
         invoice = chance.choice(made)
-        is_paid = invoice["address_index"] in paid
+        is_paid = invoice.address_index in paid
         came(db, invoice, vanished=is_paid)
-        paid ^= {invoice["address_index"]}
-        assert gap_of_merchant(db, merchant) == gap_of(sorted(paid), merchant["next_index"])
+        paid ^= {invoice.address_index}
+        assert gap_of_merchant(db, merchant) == gap_of(sorted(paid), merchant.next_index)

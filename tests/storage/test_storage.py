@@ -18,6 +18,7 @@ from storage import locks, migrate, models, versions
 from storage.backup import sqlite_file
 from storage.database import open_database
 from storage.queries import links, merchants
+from storage.statement import as_dict
 
 pytestmark = pytest.mark.both_databases
 
@@ -183,7 +184,7 @@ def test_the_models_have_the_columns_of_the_tables(db, model):
 def test_packed_rows_hold_the_same_values(full):
     columns, packed = full.packed(links.LIST, merchant_id=1, limit=50)
     rows = [dict(zip(columns, json.loads(row), strict=True)) for row in packed]
-    assert rows == full.rows(links.LIST, merchant_id=1, limit=50) != []
+    assert rows == [as_dict(row) for row in full.rows(links.LIST, merchant_id=1, limit=50)] != []
 
 
 def test_every_table_has_a_model(db):
@@ -266,7 +267,7 @@ def test_an_index_is_taken_once_by_each_of_eight_threads(full, url):
         taken = []
         for _ in range(25):
             with own.write():
-                taken.append(own.only(merchants.TAKE_INDEX, id=1)["next_index"])
+                taken.append(own.only(merchants.TAKE_INDEX, id=1).next_index)
         own.close()
         return taken
 
@@ -278,7 +279,7 @@ def test_an_index_of_a_transaction_that_failed_is_given_out_again(full):
     with pytest.raises(RuntimeError), full.write():
         full.only(merchants.TAKE_INDEX, id=1)
         raise RuntimeError
-    assert full.only(merchants.TAKE_INDEX, id=1)["next_index"] == 1
+    assert full.only(merchants.TAKE_INDEX, id=1).next_index == 1
 
 
 def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(url):

@@ -47,7 +47,7 @@ class Owner:
     def __init__(self, shop: Shop, name: str) -> None:
         self._shop, self._name = shop, name
         db, account = shop.service.db, parse_account(descriptor_of(name), REGTEST)
-        self.merchant_id = add_merchant(db, name, account, shop.clock())["id"]
+        self.merchant_id = add_merchant(db, name, account, shop.clock()).id
         self.key = shop.issue("write", self.merchant_id)
         self._indexes: dict[str, int] = {}
 

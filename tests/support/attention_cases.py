@@ -8,7 +8,7 @@ from storage.queries import attentions
 
 def reason_of(till: Till, invoice: Json) -> str | None:
     row = till.shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
-    return row and row["reason"]
+    return row and row.reason
 
 
 def late(till: Till, sats: int | None = None) -> Json:

@@ -132,7 +132,7 @@ class Shop:
     def add_merchant(self, name: str) -> int:
         network = self.service.settings.network
         account = parse_account(new_xpub(network), network)
-        return add_merchant(self.service.db, name, account, self.clock())["id"]
+        return add_merchant(self.service.db, name, account, self.clock()).id
 
     def issue(self, scope: str, merchant_id: int | None = None) -> str:
         """A new key's secret; of the first merchant unless another is named."""

@@ -384,12 +384,12 @@ class Till:
     def proof(self, invoice: Json) -> Proven:
         """Shown offline by the proof of the invoice's only payment."""
         rows = self.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
-        (proven,) = (check_document(json.loads(row["document"])) for row in rows)
+        (proven,) = (check_document(json.loads(row.document)) for row in rows)
         return proven
 
     def kinds(self, invoice: Json) -> list[str]:
         found = self.shop.service.db.rows(events.OF_INVOICE, invoice_id=invoice["id"])
-        return [event["kind"] for event in found]
+        return [event.kind for event in found]
 
 
 @contextlib.contextmanager

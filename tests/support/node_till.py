@@ -51,7 +51,7 @@ class NodeTill(Till):
     def proof(self, invoice: Json) -> Proven:
         """What the proof of the invoice's only payment shows, offline."""
         rows = self.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
-        (proven,) = (check_document(json.loads(row["document"])) for row in rows)
+        (proven,) = (check_document(json.loads(row.document)) for row in rows)
         return proven
 
     def sweep(self, invoice: Json, txid: str) -> str:
@@ -91,7 +91,7 @@ def open_node_till(
     environ = {"BTCPAY_EXPLORERS": esplora.root} | OWN_EXPLORER | environ
     with open_shop(folder, ticker.url, clock, **environ) as shop:
         account = parse_account(wallet.at(ACCOUNT).xpub(), REGTEST)
-        shop.merchant_id = add_merchant(shop.service.db, "spender", account, clock())["id"]
+        shop.merchant_id = add_merchant(shop.service.db, "spender", account, clock()).id
         shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
         try:
             yield NodeTill(shop, None, clock, node, wallet)

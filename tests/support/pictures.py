@@ -154,7 +154,7 @@ def shot(browser: Browser, hosted: Hosted, size: tuple[int, int], path: str) -> 
 
 
 def front(browser: Browser, hosted: Hosted, file: Path) -> None:
-    db, owner = hosted.shop.service.db, {"id": hosted.shop.merchant_id}
+    db, owner = hosted.shop.service.db, hosted.shop.merchant_id
     set_brand(db, owner, {"name": "Corner Coffee"})
     set_currency(db, owner, "EUR")
     set_timezone(db, owner, "Europe/Berlin")

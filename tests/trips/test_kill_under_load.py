@@ -90,18 +90,18 @@ def rows(shop):
 
 def assert_sound(shop, acknowledged):
     """What was acknowledged is there as it was said; addresses go on without gap or repetition."""
-    found = {row["id"]: row for row in rows(shop)}
+    found = {row.id: row for row in rows(shop)}
     for invoice in acknowledged:
         row = found[invoice["id"]]
         for name in ("status", "deposit_address", "amount_sats", "description"):
-            assert row[name] == invoice[name]
+            assert getattr(row, name) == invoice[name]
     merchant = shop.service.db.only(merchants.BY_ID, id=shop.merchant_id)
-    indexes = sorted(row["address_index"] for row in found.values())
-    assert indexes == list(range(merchant["next_index"]))
-    assert {row["address_index"]: row["deposit_address"] for row in found.values()} == {
-        i: derive(merchant["descriptor"], i, REGTEST) for i in indexes
+    indexes = sorted(row.address_index for row in found.values())
+    assert indexes == list(range(merchant.next_index))
+    assert {row.address_index: row.deposit_address for row in found.values()} == {
+        i: derive(merchant.descriptor, i, REGTEST) for i in indexes
     }
-    assert len({row["description"] for row in found.values()}) == len(found)
+    assert len({row.description for row in found.values()}) == len(found)
 
 
 def test_kill_9_under_load_loses_no_acknowledged_invoice_and_gives_no_address_twice(shop, tmp_path):
@@ -128,8 +128,8 @@ def ask_again(shop, live, writers):
     claim stands for its minute, or was not stored either.
     """
     again = []
-    answers = {row["idempotency_key"]: row["response"] for row in shop.service.db.rows(KEYS)}
-    stored = {row["description"]: row["id"] for row in rows(shop)}
+    answers = {row.idempotency_key: row.response for row in shop.service.db.rows(KEYS)}
+    stored = {row.description: row.id for row in rows(shop)}
     for writer in writers:
         writer.url = live.url
         for order in writer.unanswered:

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from btcpay.chain.sources import Allowance, Spent
 from btcpay.values.times import from_ms, to_ms
-from storage.database import Database, Row
+from storage.database import Database, Values
+from storage.models import Explorer
 from storage.queries import meta
 from storage.queries.totals import explorers
 
@@ -50,7 +51,7 @@ class Quota:
         with self.db.write():
             meta.lock(self.db)
             rows = self.db.rows(explorers.USED, **_last_hour(now_ms))
-            used = sum(row["calls"] for row in rows if row["root"] == name)
+            used = sum(row.calls for row in rows if row.root == name)
             if used >= self.per_hour:
                 raise Spent(f"was asked {used} times in this hour, its budget is spent")
             self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=1)
@@ -69,8 +70,8 @@ class Quota:
         used: dict[str, Counter[int]] = defaultdict(Counter)
         for row in self.db.rows(explorers.USED, **_last_hour(now_ms)):
             # A clock that was ahead may have counted minutes that are to come.
-            minutes_ago = max(0, now_ms - row["minute_at"]) // MINUTE_MS
-            used[row["root"]][minutes_ago] += row["calls"]
+            minutes_ago = max(0, now_ms - row.minute_at) // MINUTE_MS
+            used[row.root][minutes_ago] += row.calls
         awake = [used[name] for name in names if not self.rests_until(name)]
         left = [max(0, self.per_hour - one.total()) for one in awake]
         return Allowance(
@@ -82,16 +83,16 @@ class Quota:
     def rests_until(self, name: str) -> datetime | None:
         """When an explorer that refused us may be asked again; None when it may be now."""
         now, row = self.now(), self._refusal(name)
-        until = from_ms(row["rests_until_at"]) if row else now
+        until = from_ms(row.rests_until_at) if row else now
         # No rest is longer: the clock was wrong when a later time was written.
         return until if now < until <= now + LONGEST_REST else None
 
     def refusals(self, name: str) -> int:
         """How often it has refused us since it last answered."""
         row = self._refusal(name)
-        return row["refusals"] if row else 0
+        return row.refusals if row else 0
 
-    def _refusal(self, name: str) -> Row | None:
+    def _refusal(self, name: str) -> Explorer | None:
         return self.db.row(explorers.REFUSAL, root=name)
 
     def refused(self, name: str, retry_after_s: int) -> None:
@@ -104,7 +105,7 @@ class Quota:
         self.db.run(explorers.REFUSED, root=name, refusals=1, rests_until_at=to_ms(until))
 
 
-def _last_hour(now_ms: int) -> dict[str, int]:
+def _last_hour(now_ms: int) -> Values:
     # A clock that was ahead may have counted minutes of the next hour: they were spent just now.
     hour_ms = HOUR // timedelta(milliseconds=1)
     return {"after": now_ms - OUT_AFTER_MIN * MINUTE_MS, "now": now_ms + hour_ms}

@@ -46,14 +46,14 @@ def chosen(
     Those that are left alone are not among them, unless there is nobody else.
     """
     rows = db.rows(peers.ALL)
-    left = {row["place"] for row in rows if (row["left_until"] or 0) > to_ms(now)}
+    left = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
     if settings.peers != (AUTO,):
         return [one for one in settings.peers if one not in left] or list(settings.peers)
     network = settings.network
     if settings.proxy:  # which looks the names up: each leads to a node of that seed's choice
         seeds = [f"{name}:{network.port}" for name in network.seeds]
         return [one for one in seeds if one not in left] or seeds
-    found = spread(row["place"] for row in rows if row["good_at"] and row["place"] not in left)
+    found = spread(row.place for row in rows if row.good_at and row.place not in left)
     if len(found) < MOST:
         named = [
             one for name in network.seeds for one in look_up(name, network.port)[:MOST_OF_SEED]

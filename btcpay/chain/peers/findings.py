@@ -8,8 +8,10 @@ from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.networks import AUTO
 from btcpay.values.times import iso_ms, to_ms
 from storage.database import Database
+from storage.models import Peer
 from storage.queries import meta
 from storage.queries.totals.peers import ALL
+from storage.statement import blank
 
 LATELY = timedelta(hours=1)
 REMEDY = "check that it runs and can be reached, or name another one in BTCPAY_PEERS"
@@ -21,10 +23,10 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
     wanted = settings.peers
     if not wanted:
         return
-    rows = {row["place"]: row for row in db.rows(ALL)}
+    rows = {row.place: row for row in db.rows(ALL)}
 
     def good_within(age: timedelta) -> list[str]:
-        return [one for one, row in rows.items() if (row["good_at"] or 0) > to_ms(now - age)]
+        return [one for one, row in rows.items() if (row.good_at or 0) > to_ms(now - age)]
 
     if wanted == (AUTO,):
         wanted = tuple(good_within(KNOWN))
@@ -34,17 +36,17 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
             )
     good = set(good_within(LATELY)).intersection(wanted)
     for place in wanted:
-        row = rows.get(place, {"good_at": None, "left_until": None})
-        if (row["left_until"] or 0) > to_ms(now):
-            said = f"gave false answers, or none: not asked until {iso_ms(row['left_until'])}"
+        row = rows.get(place) or blank(Peer)
+        if row.left_until and row.left_until > to_ms(now):
+            said = f"gave false answers, or none: not asked until {iso_ms(row.left_until)}"
         elif place in good:
-            ago_s = (to_ms(now) - row["good_at"]) // 1000
-            yield Finding(f"peer {place}", GREEN, f"at block {row['height']}, {ago_s} s ago")
+            ago_s = (to_ms(now) - (row.good_at or 0)) // 1000
+            yield Finding(f"peer {place}", GREEN, f"at block {row.height}, {ago_s} s ago")
             continue
         else:
-            when = f"since {iso_ms(row['good_at'])}" if row["good_at"] else "any check"
+            when = f"since {iso_ms(row.good_at)}" if row.good_at else "any check"
             said = f"has not answered {when}"
-        is_lost = not good and row["good_at"]
+        is_lost = not good and row.good_at
         yield Finding(f"peer {place}", RED if is_lost else YELLOW, said, REMEDY)
     if meta.get(db, meta.Key.LISTENS):
         yield Finding("listening", GREEN, "the check stays, and listens while a page is open")

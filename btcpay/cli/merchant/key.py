@@ -12,6 +12,7 @@ from btcpay.merchants.merchants import find_merchant
 from btcpay.values.parts import brought
 from btcpay.values.times import utc_now
 from storage.queries import keys as stored_keys
+from storage.statement import as_dict
 
 KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
 
@@ -32,7 +33,7 @@ def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **optio
     """Issue a key; its secret is shown once."""
     network, owner, now = shell.settings.network, find_merchant(shell.db, merchant), utc_now()
     for part in OTHER_KINDS:
-        if found := part.issue(shell.db, shell.settings, owner["id"], now, scope, options):
+        if found := part.issue(shell.db, shell.settings, owner.id, now, scope, options):
             issued, known, hints = found
             shell.answer(known | issued._asdict(), "\n".join([*known.values(), issued.secret]))
             for hint in hints:
@@ -40,7 +41,7 @@ def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **optio
             return
     if scope is None:
         raise click.UsageError("give --scope, or the options of another kind of key: see --help")
-    _show_secret(shell, keys.issue(shell.db, network, owner["id"], scope, name, now))
+    _show_secret(shell, keys.issue(shell.db, network, owner.id, scope, name, now))
 
 
 def _show_secret(shell: Shell, issued: keys.Issued) -> None:
@@ -54,7 +55,7 @@ def _show_secret(shell: Shell, issued: keys.Issued) -> None:
 @answering
 def key_list(shell: Shell) -> None:
     """All keys, without their secrets."""
-    shell.show(shell.db.rows(stored_keys.ALL), KEY_COLUMNS)
+    shell.show(list(map(as_dict, shell.db.rows(stored_keys.ALL))), KEY_COLUMNS)
 
 
 @key.command("revoke")

@@ -23,6 +23,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from btcpay.values.times import utc_now
 from storage.queries import merchants
+from storage.statement import as_dict
 
 EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
@@ -71,8 +72,8 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
     if not agreed:
         raise CommandError("nothing was added")
     row = add_merchant(shell.db, name, account, utc_now())
-    row |= {"script_type": account.script_type}
-    shell.answer(plain(row, MERCHANT_COLUMNS) | {"addresses": first}, f"added {name}")
+    added = as_dict(row) | {"script_type": account.script_type}
+    shell.answer(plain(added, MERCHANT_COLUMNS) | {"addresses": first}, f"added {name}")
 
 
 def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
@@ -113,9 +114,10 @@ def key_of(xpub: str, others: list[str]) -> str:
 @answering
 def merchant_list(shell: Shell) -> None:
     """All merchants: next address, highest paid one, gap limits needed and set in the wallet."""
-    rows = shell.db.rows(merchants.ALL)
-    for row in rows:
+    rows = []
+    for row in shell.db.rows(merchants.ALL):
         gap = gap_of_merchant(shell.db, row)
-        row |= {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
-        row |= {"script_type": stored_account(row["descriptor"]).script_type}
+        known = {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
+        script_type = stored_account(row.descriptor).script_type
+        rows.append(as_dict(row) | known | {"script_type": script_type})
     shell.show(rows, f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit")

@@ -1,6 +1,6 @@
 """`merchant brand`, `currency`, `timezone`, `mail`, `return`: each shows what is set or sets it."""
 
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import click
 
@@ -20,7 +20,8 @@ from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from btcpay.values.zones import checked_zone
-from storage.database import Row
+from storage.statement import as_dict
+from storage.values import Values
 
 
 @click.command("brand")
@@ -41,8 +42,11 @@ def brand(
     """Show or set what a merchant's pages look like."""
     content = logo.read(branding.MAX_LOGO_BYTES + 1) if logo else None
     change = branding.checked(logo=content, **texts)
-    row = set_brand(shell.db, find_merchant(shell.db, merchant), change, clear)
-    shell.show([row | {"merchant": merchant}], "merchant name accent contact logo_type logo_sha256")
+    row = set_brand(shell.db, find_merchant(shell.db, merchant).id, cast(Values, change), clear)
+    shell.show(
+        [as_dict(row) | {"merchant": merchant}],
+        "merchant name accent contact logo_type logo_sha256",
+    )
 
 
 @click.command("currency")
@@ -55,15 +59,16 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
     Prints what a bitcoin costs in it. Past payments keep their value in the former one.
     """
     owner = find_merchant(shell.db, merchant)
+    kept = owner.currency
     if code is not None:
-        owner["currency"] = checked_currency(code)
-        set_currency(shell.db, owner, owner["currency"])
-    row = {"merchant": merchant, "currency": owner["currency"], "price": None}
-    price = new_prices(shell.settings).of(owner["currency"]).current_or_none()
+        kept = checked_currency(code)
+        set_currency(shell.db, owner.id, kept)
+    row = {"merchant": merchant, "currency": kept, "price": None}
+    price = new_prices(shell.settings).of(kept).current_or_none()
     if price is not None:
         row["price"] = number("usd", f"{price:f}") if shell.as_json else f"{price:f}"
     else:
-        say(f"no price in {owner['currency']} now: nothing can be sold until enough sources agree")
+        say(f"no price in {kept} now: nothing can be sold until enough sources agree")
     shell.show([row], "merchant currency price")
 
 
@@ -74,10 +79,11 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
 def timezone(shell: Shell, merchant: str, name: str | None) -> None:
     """Show or set the time zone that divides a merchant's days, past ones too."""
     owner = find_merchant(shell.db, merchant)
+    kept = owner.timezone
     if name is not None:
-        owner["timezone"] = checked_zone(name)
-        set_timezone(shell.db, owner, owner["timezone"])
-    shell.show([{"merchant": merchant, "timezone": owner["timezone"]}], "merchant timezone")
+        kept = checked_zone(name)
+        set_timezone(shell.db, owner.id, kept)
+    shell.show([{"merchant": merchant, "timezone": kept}], "merchant timezone")
 
 
 @click.command("mail")
@@ -93,19 +99,20 @@ def mail(
 ) -> None:
     """Show or set where a merchant gets mail about payments; `off`: no mail, no receipts."""
     owner = find_merchant(shell.db, merchant)
-    change: Row = {} if receipts is None else {"receipts": int(receipts)}
-    change |= {"language": language} if language else {}
+    change: Values = {} if receipts is None else {"receipts": int(receipts)}
+    if language:
+        change["language"] = language
     if address == "off":
-        change = {"address": None, "receipts": 0} | change
+        change = {"address": None, "receipts": 0, **change}
     elif address is not None:
         try:
             change["address"] = checked_address(address)
         except ValueError as error:
             raise CommandError(f"{printable(address)} is not {error}") from None
-    row = set_mail(shell.db, owner, change, utc_now())
+    row = set_mail(shell.db, owner.id, change, utc_now())
     if change and not (shell.settings.smtp_url and shell.settings.mail_from):
         say("nothing is sent until BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
-    shown = row | {"merchant": merchant, "receipts": bool(row["receipts"])}
+    shown = as_dict(row) | {"merchant": merchant, "receipts": bool(row.receipts)}
     shell.show([shown], "merchant address receipts language")
 
 
@@ -121,9 +128,9 @@ def way_back(
     """Show or set the pages' link back to the shop; {invoice} is replaced by the id."""
     if (off and paid) or branding.is_half_a_way_back(paid, unpaid):
         raise click.UsageError("either --paid URL and maybe --unpaid URL, or off, or nothing")
-    owner, change = find_merchant(shell.db, merchant), {}
+    owner, change = find_merchant(shell.db, merchant), Values()
     if off or paid:
         urls = [None if url is None else branding.checked_url(url) for url in (paid, unpaid)]
         change = {"return_paid": urls[0], "return_unpaid": urls[1]}
-    row = set_brand(shell.db, owner, change)
-    shell.show([row | {"merchant": merchant}], "merchant return_paid return_unpaid")
+    row = set_brand(shell.db, owner.id, change)
+    shell.show([as_dict(row) | {"merchant": merchant}], "merchant return_paid return_unpaid")

@@ -9,6 +9,7 @@ from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
 from btcpay.merchants.merchants import find_merchant
 from btcpay.merchants.wallet_export import MOST_IN_RANGE, import_request
 from storage.queries import merchants
+from storage.statement import changed
 
 
 @click.group()
@@ -35,9 +36,9 @@ def wallet_export(
     bitcoin-cli -rpcwallet=NAME importdescriptors "$(btcpay wallet export MERCHANT)".
     """
     row, network = find_merchant(shell.db, merchant), shell.settings.network
-    indexes = range(count) if count else range(row["next_index"] + MARGIN + 1)
+    indexes = range(count) if count else range(row.next_index + MARGIN + 1)
     if addresses:
-        found = (derive(row["descriptor"], index, network) for index in indexes)
+        found = (derive(row.descriptor, index, network) for index in indexes)
         for line in json_lines(found) if shell.as_json else (f"{address}\n" for address in found):
             click.echo(line, nl=False)
         return
@@ -57,9 +58,9 @@ def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
     """
     row = find_merchant(shell.db, merchant)
     if limit is not None:
-        row["wallet_gap_limit"] = limit
-        shell.db.run(merchants.SAY_GAP, id=row["id"], wallet_gap_limit=limit)
-    needed, said = gap_of_merchant(shell.db, row).limit, row["wallet_gap_limit"]
+        shell.db.run(merchants.SAY_GAP, id=row.id, wallet_gap_limit=limit)
+        row = changed(row, wallet_gap_limit=limit)
+    needed, said = gap_of_merchant(shell.db, row).limit, row.wallet_gap_limit
     shell.answer(
         {"needed": needed, "said": said},
         f"the wallet needs a gap limit of {needed}; it is taken to have {said}",

@@ -15,7 +15,9 @@ from btcpay.notify.receivers import refuse_url
 from btcpay.notify.standard_webhook import new_secret
 from btcpay.values.times import utc_now
 from schemas.resources import Resources
+from storage.models import Receiver
 from storage.queries.receivers import WEBHOOK
+from storage.statement import blank
 
 EVERY_S = 0.5
 
@@ -32,7 +34,7 @@ EVERY_S = 0.5
 @answering
 def listen(shell: Shell, merchant: str | None, since: int | None, url: str | None) -> None:
     """Print events as they come until Ctrl-C: a readable line each, JSON into a pipe."""
-    owner_id = find_merchant(shell.db, merchant)["id"] if merchant is not None else None
+    owner_id = find_merchant(shell.db, merchant).id if merchant is not None else None
     forward = _forwarding(shell, url) if url is not None else lambda _event: None
     number = read.last_number(shell.db) if since is None else since
     resources = Resources(shell.settings.base_url)
@@ -64,8 +66,8 @@ def readable(event: Event) -> str:
 def _forwarding(shell: Shell, url: str) -> Callable[[Event], None]:
     """Sends an event once, and says so when it is not taken: nothing is tried again."""
     refuse_url(url, shell.settings.network)
-    receiver = {"transport": WEBHOOK, "url": url, "secret": new_secret(), "old_until_at": None}
-    say(f"forwarded events are signed with {receiver['secret']}")
+    receiver = blank(Receiver, transport=WEBHOOK, url=url, secret=new_secret())
+    say(f"forwarded events are signed with {receiver.secret}")
     send = new_send(shell.settings)
 
     def forward(event: Event) -> None:

@@ -17,6 +17,7 @@ from btcpay.values.times import utc_now
 from schemas.resources import Resources
 from storage.queries import deliveries
 from storage.queries.receivers import LIST
+from storage.statement import as_dict
 
 LIST_COLUMNS = (
     "id merchant url command kinds pending failing_since_at disabled_at disabled_reason created_at"
@@ -56,7 +57,7 @@ def webhook_add(
     else:
         receivers.refuse_command(command or "")
     wanted = [EventKind(kind) for kind in kinds]
-    added = receivers.add(shell.db, owner["id"], url, command, wanted, utc_now())
+    added = receivers.add(shell.db, owner.id, url, command, wanted, utc_now())
     shell.answer(added._asdict(), added.secret)
     say(f"added {added.id}; `btcpay webhook test {added.id}` tries it, `btcpay check` delivers")
 
@@ -65,10 +66,11 @@ def webhook_add(
 @answering
 def webhook_list(shell: Shell) -> None:
     """All endpoints, how much waits for each, and why one is disabled."""
-    rows = shell.db.rows(LIST)
-    for row in rows:
-        kinds = json.loads(row["kinds"] or "null")
-        row["kinds"] = kinds if shell.as_json else ", ".join(kinds or ["all"])
+    rows = []
+    for row in shell.db.rows(LIST):
+        kinds = json.loads(row.kinds or "null")
+        shown = kinds if shell.as_json else ", ".join(kinds or ["all"])
+        rows.append(as_dict(row) | {"kinds": shown})
     shell.show(rows, LIST_COLUMNS)
 
 
@@ -101,7 +103,7 @@ def webhook_test(shell: Shell, webhook_id: str) -> None:
     resources = Resources(shell.settings.base_url)
     rows = []
     for kind in EventKind:
-        event = sample(resources, endpoint["merchant_id"], kind, utc_now())
+        event = sample(resources, endpoint.merchant_id, kind, utc_now())
         if wants(endpoint, kind):
             answer = send(endpoint, event, utc_now())
             row = {"kind": kind.value, "event_id": event.id, "answer": answer.text}
@@ -118,7 +120,7 @@ def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
     """The newest deliveries: how often each was tried, and what was answered."""
     receivers.find(shell.db, webhook_id)
     rows = shell.db.rows(deliveries.LIST, receiver_id=webhook_id, limit=limit)
-    shell.show(rows, DELIVERY_COLUMNS)
+    shell.show(list(map(as_dict, rows)), DELIVERY_COLUMNS)
 
 
 @webhook.command("resend")

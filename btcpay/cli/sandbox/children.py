@@ -29,7 +29,7 @@ class Children(contextlib.AbstractContextManager["Children"]):
 
     def __init__(self, environ: dict[str, str], log: Path, stop_timeout_s: float = STOP_TIMEOUT_S):
         self._environ, self._log, self._stop_timeout_s = environ, log, stop_timeout_s
-        self._running: dict[str, subprocess.Popen] = {}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
         log.unlink(missing_ok=True)  # of the run before
         log.touch(mode=0o600)
         self._keeper = subprocess.Popen(

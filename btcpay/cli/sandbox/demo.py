@@ -42,8 +42,8 @@ def write_key(db: Database, settings: Settings, file: Path) -> str:
 def add_webhook(db: Database, settings: Settings, chain_url: str, file: Path) -> None:
     """Sends events to this start's workbench alone; the file keeps the webhook's secret."""
     for row in db.rows(LIST):
-        if row["url"] and row["url"].endswith(WEBHOOK_PATH):
-            receivers.remove(db, row["id"])
+        if row.url and row.url.endswith(WEBHOOK_PATH):
+            receivers.remove(db, row.id)
     owner_id, url = _merchant_id(db, settings), chain_url + WEBHOOK_PATH
     _keep(file, str(receivers.add(db, owner_id, url, None, [], utc_now()).secret))
 
@@ -58,7 +58,7 @@ def _merchant_id(db: Database, settings: Settings) -> int:
     if row is None:
         account = parse_account(_nobodys_account(), settings.network)
         row = add_merchant(db, MERCHANT, account, utc_now())
-    return row["id"]
+    return row.id
 
 
 def _keep(file: Path, secret: str) -> None:
@@ -81,17 +81,17 @@ class Demo:
 
     def pay_url(self) -> str:
         order = {"description": MEMO, "amount_usd": 25}
-        return self._kept_or_new("/invoices", "open", "description", order)["pay_url"]
+        return str(self._kept_or_new("/invoices", "open", "description", order)["pay_url"])
 
     def link_url(self) -> str:
         link = {"title": TITLE}
-        return self._kept_or_new("/payment-links", "active", "title", link)["link_url"]
+        return str(self._kept_or_new("/payment-links", "active", "title", link)["link_url"])
 
     def _kept_or_new(self, path: str, status: str, name: str, body: Json) -> Json:
         """The last start's, while it has this status: each new invoice widens the gap."""
         for row in self._ask("GET", f"{path}?limit=100")["data"]:
             if (row["status"], row[name]) == (status, body[name]):
-                return row
+                return dict(row)
         return self._ask("POST", path, body)
 
     def _ask(self, method: str, path: str, body: Json | None = None) -> Json:

@@ -1,7 +1,6 @@
 """The merchant that `setup` makes, and the first link into its pages."""
 
 import sys
-from typing import Any
 
 import segno
 
@@ -12,6 +11,7 @@ from btcpay.merchants.merchants import add_merchant
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage.database import Database
+from storage.models import Merchant
 from storage.queries import merchants
 
 
@@ -23,13 +23,13 @@ def show_way_in(url: str) -> None:
         segno.make_qr(url).terminal(sys.stderr, compact=True)
 
 
-def with_account(db: Database, name: str, account: Descriptor) -> dict[str, Any]:
+def with_account(db: Database, name: str, account: Descriptor) -> Merchant:
     """The merchant of that name and key, added where there is none. Raises CommandError."""
     row = db.row(merchants.BY_NAME, name=name)
     if row is None:
         row = add_merchant(db, name, account, utc_now())
         say(f"added {name}")
-    elif stored_account(row["descriptor"]).script(0) == account.script(0):
+    elif stored_account(row.descriptor).script(0) == account.script(0):
         say(f"the merchant {name} is there already")
     else:
         raise CommandError(f"the merchant {name} has another account key: choose a new name")

@@ -169,16 +169,16 @@ class _Run:
         """The merchant, and a key for the shop's program when there is none."""
         url, network = settings.database_url, settings.network
         with closing(open_ready(url, network.name)) as db:
-            there = {row["name"]: row for row in db.rows(merchants.ALL)}
+            there = {row.name: row for row in db.rows(merchants.ALL)}
             if merchant is None and not there:
                 merchant = self.talk.merchant(network)
             owner = with_account(db, *merchant) if merchant else next(iter(there.values()))
-            if not keys.has_write_key(db, owner["id"]):
-                say(f"A key for {owner['name']}'s program, which may create invoices, shown once:")
-                issued = keys.issue(db, network, owner["id"], "write", "setup", utc_now())
+            if not keys.has_write_key(db, owner.id):
+                say(f"A key for {owner.name}'s program, which may create invoices, shown once:")
+                issued = keys.issue(db, network, owner.id, "write", "setup", utc_now())
                 click.echo(issued.secret)
-            if settings.merchant_pages and not sessions_of(db, owner["id"], utc_now()):
-                show_way_in(login_url(db, settings.base_url, owner["id"], utc_now()))
+            if settings.merchant_pages and not sessions_of(db, owner.id, utc_now()):
+                show_way_in(login_url(db, settings.base_url, owner.id, utc_now()))
 
     def _units(self, state: Path | None, user: pwd.struct_passwd, watches: bool) -> bool:
         """Writes and starts the units, if they are wanted; whether they are."""

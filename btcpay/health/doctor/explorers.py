@@ -19,7 +19,8 @@ from btcpay.values.errors import ExplorerError, FetchError, ProofFailed
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.networks import SANDBOX_URL, Known, Network
 from btcpay.values.times import from_unix_s
-from storage.database import Database, Row
+from storage.database import Database
+from storage.models import Merchant
 from storage.queries import merchants
 
 OF_SANDBOX = "is `btcpay sandbox` running, nothing down? For other ports use the line it prints"
@@ -169,13 +170,13 @@ def addresses_ahead(
         yield Finding("addresses", GREEN, sentence)
 
 
-def _ahead_of(merchant: Row, explorers: Explorers, shop: Shop) -> Finding:
-    name, start = f"addresses of {merchant['name']}", merchant["next_index"]
+def _ahead_of(merchant: Merchant, explorers: Explorers, shop: Shop) -> Finding:
+    name, start = f"addresses of {merchant.name}", merchant.next_index
     try:
         used = [
             index
             for index in range(start, start + AHEAD)
-            if explorers.is_used(derive(merchant["descriptor"], index, shop.settings.network))
+            if explorers.is_used(derive(merchant.descriptor, index, shop.settings.network))
         ]
     except ExplorerError as error:
         return Finding(name, YELLOW, f"could not be asked about: {error}", "try again later")

@@ -61,8 +61,9 @@ def findings(shop: Shop) -> Iterator[Finding]:
 def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
     """What merchants count in and active links ask for, where that is not the dollar."""
     prices = new_prices(shop.settings)
-    rows = [*db.rows(merchants.CURRENCIES), *db.rows(links.CURRENCIES)]
-    for currency in sorted({row["currency"] for row in rows} - {"USD"}):
+    used = {row.currency for row in db.rows(merchants.CURRENCIES)}
+    used |= {row.currency for row in db.rows(links.CURRENCIES)}
+    for currency in sorted(used - {"USD"}):
         name, price = f"price in {currency}", prices.of(currency).current_or_none()
         if price is None:
             sentence = "none: too few sources know one, or agree on it"

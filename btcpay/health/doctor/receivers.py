@@ -20,18 +20,18 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
     """Each endpoint that is disabled, or has been failing for an hour."""
     rows, now, well = db.rows(receivers.LIST), shop.now(), True
     for row in rows:
-        if row["disabled_at"] is not None:
-            since = iso(from_ms(row["disabled_at"]))
-            sentence = f"has been disabled since {since}: {row['disabled_reason']}"
-            remedy = f"`btcpay webhook resend {row['id']} --failed` tries again what was given up"
-        elif row["failing_since_at"] and now - from_ms(row["failing_since_at"]) >= PATIENCE:
-            since = iso(from_ms(row["failing_since_at"]))
-            sentence = f"has accepted nothing since {since}; {row['pending']} wait for it"
-            remedy = f"`btcpay webhook deliveries {row['id']}` shows what it answered"
+        if row.disabled_at is not None:
+            since = iso(from_ms(row.disabled_at))
+            sentence = f"has been disabled since {since}: {row.disabled_reason}"
+            remedy = f"`btcpay webhook resend {row.id} --failed` tries again what was given up"
+        elif row.failing_since_at and now - from_ms(row.failing_since_at) >= PATIENCE:
+            since = iso(from_ms(row.failing_since_at))
+            sentence = f"has accepted nothing since {since}; {row.pending} wait for it"
+            remedy = f"`btcpay webhook deliveries {row.id}` shows what it answered"
         else:
             continue
         well = False
-        yield Finding(f"webhook {row['id']}", YELLOW, sentence, remedy)
+        yield Finding(f"webhook {row.id}", YELLOW, sentence, remedy)
     if well:
         count = f"{len(rows)} of them, none failing" if rows else "there are none"
         yield Finding("webhooks", GREEN, count)
@@ -42,17 +42,15 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
     settings, now = shop.settings, shop.now()
     waiting = db.only(deliveries.MAILS_WAITING)
     lost = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
-    wanting = [
-        row["name"] for row in db.rows(receivers.WANT_MAIL) if row["address"] or row["receipts"]
-    ]
+    wanting = [row.name for row in db.rows(receivers.WANT_MAIL) if row.address or row.receipts]
     if wanting and not (settings.smtp_url and settings.mail_from):
         sentence = f"{', '.join(wanting)} should get mail, but no mail server is set"
         yield Finding("mail", YELLOW, sentence, "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")
-    elif waiting["mails"] and now - from_ms(waiting["at"]) >= PATIENCE:
-        sentence = f"{waiting['mails']} wait, the oldest since {iso(from_ms(waiting['at']))}"
-        yield Finding("mail", YELLOW, f"{sentence}; last: {waiting['answer']}", LOOK)
-    elif lost["mails"]:
-        sentence = f"{lost['mails']} were given up in the last day; last: {lost['answer']}"
+    elif waiting.at is not None and now - from_ms(waiting.at) >= PATIENCE:
+        sentence = f"{waiting.mails} wait, the oldest since {iso(from_ms(waiting.at))}"
+        yield Finding("mail", YELLOW, f"{sentence}; last: {waiting.answer}", LOOK)
+    elif lost.mails:
+        sentence = f"{lost.mails} were given up in the last day; last: {lost.answer}"
         yield Finding("mail", YELLOW, sentence, "check the addresses")
     elif wanting:
         yield Finding("mail", GREEN, "none has waited for long")

@@ -12,7 +12,7 @@ from btcpay.values.errors import BadRow
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.times import iso
 from btcpay.values.zones import zone_of
-from storage.database import Database
+from storage.database import Database, Values
 from storage.queries import attentions, merchants, meta
 from storage.queries.totals import balances
 
@@ -20,12 +20,12 @@ from storage.queries.totals import balances
 def totals(shop: Shop, db: Database) -> Iterator[Finding]:
     """Each merchant's balance is kept as a total; it must equal the sum of the rows."""
     for merchant in db.rows(merchants.ALL):
-        of = {"merchant_id": merchant["id"]}
+        of: Values = {"merchant_id": merchant.id}
         with db.snapshot():  # between the two queries a check may settle something
             kept, summed = db.row(balances.OF_MERCHANT, **of), db.only(balances.RECOMPUTED, **of)
-        name = f"totals of {merchant['name']}"
+        name = f"totals of {merchant.name}"
         if kept and kept == summed:
-            sentence = f"{kept['confirmed_sats']} satoshis confirmed, {kept['total_sats']} in all"
+            sentence = f"{kept.confirmed_sats} satoshis confirmed, {kept.total_sats} in all"
             yield Finding(name, GREEN, sentence)
         else:
             yield Finding(
@@ -101,18 +101,18 @@ def zones(shop: Shop, db: Database) -> Iterator[Finding]:
     """A machine without the time zone database, or with an older one than the shop had."""
     for merchant in db.rows(merchants.ALL):
         try:
-            zone_of(merchant["timezone"])
+            zone_of(merchant.timezone)
         except BadRow as error:
-            say = shlex.join(["btcpay", "merchant", "timezone", merchant["name"], "UTC"])
+            say = shlex.join(["btcpay", "merchant", "timezone", merchant.name, "UTC"])
             remedy = (
                 f"install the system's tzdata, or `pip install tzdata`; or name another: `{say}`"
             )
-            yield Finding(f"time zone of {merchant['name']}", RED, str(error), remedy)
+            yield Finding(f"time zone of {merchant.name}", RED, str(error), remedy)
 
 
 def attention(shop: Shop, db: Database) -> Iterator[Finding]:
     """What the rules leave to a human."""
-    counts = {row["reason"]: row["invoices"] for row in db.rows(attentions.BY_REASON)}
+    counts = dict(db.rows(attentions.BY_REASON))
     if not counts:
         yield Finding("attention", GREEN, "no invoice needs attention")
         return
@@ -136,12 +136,12 @@ def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
         )
         sentence = (
             f"the next address is {gap.next_index}, {paid}: the wallet needs a gap limit of"
-            f" {gap.limit}, and is taken to have {merchant['wallet_gap_limit']}"
+            f" {gap.limit}, and is taken to have {merchant.wallet_gap_limit}"
         )
-        say = shlex.join(["btcpay", "wallet", "gap", merchant["name"], str(gap.limit + MARGIN)])
+        say = shlex.join(["btcpay", "wallet", "gap", merchant.name, str(gap.limit + MARGIN)])
         remedy = (
             f"set the wallet's gap limit to {gap.limit + MARGIN}, or use `btcpay wallet export`"
             f" (docs/operators/backup.md); then note it: `{say}`"
         )
-        name, well = f"gap of {merchant['name']}", gap.is_well_within(merchant["wallet_gap_limit"])
+        name, well = f"gap of {merchant.name}", gap.is_well_within(merchant.wallet_gap_limit)
         yield Finding(name, GREEN, sentence) if well else Finding(name, YELLOW, sentence, remedy)

@@ -90,7 +90,7 @@ def _outside(shop: Shop, db: Database | None) -> Iterator[Finding]:
     quota = Quota(db, shop.settings.explorer_calls_per_hour, shop.now) if db else None
     known_height = blocks.tip_height(db) or 0 if db else 0
     row = db.row(blocks.FIRST) if db else None
-    first = Known(row["height"], row["hash"]) if row else None
+    first = Known(row.height, row.hash) if row else None
     probes = explorers.probe_all(shop, quota, known_height, first)
     yield from explorers.findings(probes)
     yield from explorers.clock(shop, probes)

@@ -4,20 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from flask import Response
-from peewee import Select
 
 from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.lists.search import MOST_CHARACTERS, Names, search
 from btcpay.merchant_pages.visit import Visit
 from schemas.requests import STATUSES
 from storage.queries.lists import merchant_lists as queries
+from storage.statement import Typed
+from storage.values import Values
 
 LOOSE = "loose"
 
 
 def show_invoices(visit: Visit) -> Response:
     """A page of the list, or what a search finds; what one name alone finds is opened at once."""
-    own: dict[str, object] = {"merchant_id": visit.merchant_id}
+    own: Values = {"merchant_id": visit.merchant_id}
     older, newer, texts = queries.INVOICES, queries.INVOICES_NEWER, queries.INVOICE_TEXTS
     status = visit.query.get("status", "")
     if status in STATUSES:
@@ -27,7 +28,7 @@ def show_invoices(visit: Visit) -> Response:
     page = _page(visit, listing, queries.FOUND_INVOICES, texts)
     found = page["found"]
     if found and found.named and len(found.rows) == 1:
-        return visit.to(f"/invoices/{found.rows[0]['id']}")
+        return visit.to(f"/invoices/{found.rows[0].id}")
     return visit.page("invoices.html", of_status=own.get("status", ""), **page)
 
 
@@ -38,14 +39,14 @@ def show_payments(visit: Visit) -> Response:
     if kind:
         older, newer = queries.LOOSE_PAYMENTS, queries.LOOSE_PAYMENTS_NEWER
         texts = queries.LOOSE_PAYMENT_TEXTS
-    own = {"merchant_id": visit.merchant_id}
+    own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, newer, queries.PAYMENT_PLACE, own)
     page = _page(visit, listing, queries.FOUND_PAYMENTS, texts)
     return visit.page("payments.html", kind=kind, **page)
 
 
 def _page(
-    visit: Visit, listing: Listing, names: Mapping[bool, Names], texts: Select
+    visit: Visit, listing: Listing, names: Mapping[bool, Names], texts: Typed[queries.Texts]
 ) -> dict[str, Any]:
     """What was typed, and what that finds; else the rows of the list."""
     db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]

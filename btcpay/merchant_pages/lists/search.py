@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
-from peewee import Select
-
-from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing
+from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing, Named
 from btcpay.values.currencies import CODES
 from btcpay.values.ids import is_id
 from btcpay.values.money import SATS_PER_BTC
-from storage.database import Database, Row
+from storage.database import Database, Values
+from storage.queries.blocks import given
+from storage.queries.lists import merchant_lists
 from storage.queries.lists.keyset import FIRST
-from storage.queries.lists.merchant_lists import chosen
+from storage.statement import Typed
 
 PIECE = 1_000  # rows whose texts one request goes through: some milliseconds
 MOST_CHARACTERS = 200  # of what is typed; the longest that names something has 90
@@ -27,7 +27,7 @@ _BASE58 = re.compile(r"(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")
 _AMOUNT = re.compile(r"[^\w.,]*(\d{1,16})(?:[.,](\d{1,8}))?\s*(sats?|[a-z]{3}|[$€£¥])?", re.I)
 
 _UNITS = CODES | {"", "BTC", "SAT", "SATS", *"$€£¥"}
-Names = Mapping[str, Select]  # the queries by which what names a row finds it
+Names = Mapping[str, Typed[Named]]  # the queries by which what names a row finds it
 
 
 class Found(NamedTuple):
@@ -37,14 +37,19 @@ class Found(NamedTuple):
     id behind which it goes on; both None when it came to the end. `named`: found by its name.
     """
 
-    rows: list[Row]
+    rows: list[Named]
     named: bool = False
     until_at: int | None = None
     further: str | None = None
 
 
 def search(
-    db: Database, listing: Listing, names: Names, texts: Select, typed: str, behind: str
+    db: Database,
+    listing: Listing,
+    names: Names,
+    texts: Typed[merchant_lists.Texts],
+    typed: str,
+    behind: str,
 ) -> Found:
     """What a name finds; without one, or behind an id, what the next piece of texts has."""
     rows = [] if behind else _by_name(db, listing, names, typed)
@@ -53,20 +58,20 @@ def search(
     if len(rows) <= SIZE:
         return Found(rows, named=True)
     last = rows[SIZE - 1]  # texts are searched behind it, references among them
-    return Found(rows[:SIZE], until_at=last["created_at"], further=last["id"])
+    return Found(rows[:SIZE], until_at=last.created_at, further=last.id)
 
 
-def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Row]:
+def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Named]:
     """Rows that an id, the beginning of one, of an address or a txid, or a reference names."""
     if is_id(listing.prefix, typed):
-        return db.rows(names["chosen"], **listing.values, **chosen([typed]))
-    limits = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
+        return db.rows(names["chosen"], **listing.values | {"texts": given(db, [typed])})
+    limits: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
     name, begin = _beginning(typed)
-    if name and (rows := db.rows(names[name], begin=begin, end=begin + END, **limits)):
+    if name and (rows := db.rows(names[name], **limits | {"begin": begin, "end": begin + END})):
         return rows
     if not typed.isprintable():  # no reference is, and a server takes no null in a text
         return []
-    return db.rows(names["reference"], begin=typed, **limits)
+    return db.rows(names["reference"], **limits | {"begin": typed})
 
 
 def _beginning(typed: str) -> tuple[str, str]:
@@ -87,14 +92,19 @@ def _beginning(typed: str) -> tuple[str, str]:
 
 
 def _in_texts(
-    db: Database, listing: Listing, whole: Select, texts: Select, typed: str, behind: str
+    db: Database,
+    listing: Listing,
+    whole: Typed[Named],
+    texts: Typed[merchant_lists.Texts],
+    typed: str,
+    behind: str,
 ) -> Found:
     """The next rows with these words or this amount, in one piece of the list behind an id.
 
     Three statements: the place, the piece, the rows that were found in it.
     """
     place = listing.place_of(db, behind) or FIRST
-    piece = db.rows(texts, **listing.values, **place, limit=PIECE + 1)
+    piece = db.rows(texts, **listing.behind(place, PIECE + 1))
     ids: list[str] = []
     last = None
     for row in piece[:PIECE]:
@@ -102,25 +112,25 @@ def _in_texts(
             break
         last = row
         if is_found(row, typed):
-            ids.append(row["id"])
-    rows = db.rows(whole, **listing.values, **chosen(ids)) if ids else []
+            ids.append(row.id)
+    rows = db.rows(whole, **listing.values | {"texts": given(db, ids)}) if ids else []
     if last is None or last is piece[-1]:
         return Found(rows)
-    return Found(rows, until_at=last["created_at"], further=last["id"])
+    return Found(rows, until_at=last.created_at, further=last.id)
 
 
-def is_found(row: Row, typed: str) -> bool:
+def is_found(row: merchant_lists.Texts, typed: str) -> bool:
     """Whether a row of a query of texts has all the words, or is of the amount that is typed."""
-    texts = (row[name] or "" for name in ("description", "reference", "customer_email"))
-    text = "\n".join(texts).casefold()
+    texts = (row.description, row.reference, row.customer_email)
+    text = "\n".join(filter(None, texts)).casefold()
     return all(word in text for word in typed.casefold().split()) or _is_of(typed, row)
 
 
-def _is_of(typed: str, row: Row) -> bool:
+def _is_of(typed: str, row: merchant_lists.Texts) -> bool:
     """A number can mean the value of a row, or satoshis as such or as bitcoin."""
     found = _AMOUNT.fullmatch(typed)
     if not found or (found[3] or "").upper() not in _UNITS:
         return False
     number = Decimal(f"{found[1]}.{found[2] or 0}")
-    is_value = row["value"] is not None and Decimal(row["value"]) == number
-    return is_value or row["amount_sats"] in (number, number * SATS_PER_BTC)
+    is_value = row.value is not None and Decimal(row.value) == number
+    return is_value or row.amount_sats in (number, number * SATS_PER_BTC)

@@ -17,7 +17,7 @@ def show(
 ) -> Response:
     """The newest first; those that work no more last."""
     rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
-    rows.sort(key=lambda row: (row["revoked_at"] is not None, -row["created_at"]))
+    rows.sort(key=lambda row: (row.revoked_at is not None, -row.created_at))
     return visit.page("keys.html", status, keys=rows, issued=issued, wrong=wrong)
 
 
@@ -39,6 +39,6 @@ def issue(visit: Visit) -> Response:
 
 def revoke(visit: Visit, id: str) -> Response:
     """Ends a key for ever."""
-    if visit.own(stored_keys.BY_ID, "key", id)["revoked_at"] is None:
+    if visit.own(stored_keys.BY_ID, "key", id).revoked_at is None:
         keys.revoke(visit.service.db, id, visit.now)
     return visit.to("/keys", done="revoked")

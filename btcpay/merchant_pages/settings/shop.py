@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from flask import Response, request
 
@@ -16,6 +16,8 @@ from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.zones import checked_zone, places
 from btcpay.web.pages.languages import gettext
 from storage.queries import merchants, receivers
+from storage.statement import as_dict, changed
+from storage.values import Values
 
 USUAL_ACCENT = "#2563eb"  # that of static/pages.css, where a merchant has set none
 Fields = dict[str, Any]
@@ -40,11 +42,13 @@ def show(
     `preview`: columns of the brand that are shown, and not stored.
     """
     db, settings, own = visit.service.db, visit.service.settings, visit.merchant_id
-    brand = visit.pages.brand(own) | (preview or {})
-    brand["seller"] = brand["name"] or visit.session.merchant
+    brand = visit.pages.brand(own)
+    new: Any = dict(preview or {})
+    new["seller"] = new.get("name", brand.name) or visit.session.merchant
+    brand = changed(brand, **new)
     mail = db.row(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
     stored = {"currency": visit.session.currency, "timezone": visit.session.timezone}
-    values = brand | mail | stored
+    values = as_dict(brand) | as_dict(mail) | stored
     if part:
         values |= {name: visit.form.get(name, "") for name in PARTS[part].checks}
     return visit.page(
@@ -96,13 +100,13 @@ def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
 
 
 def _store_brand(visit: Visit, change: Fields) -> str:
-    set_brand(visit.service.db, {"id": visit.merchant_id}, change)
+    set_brand(visit.service.db, visit.merchant_id, cast(Values, change))
     return "saved"
 
 
 def _store_counting(visit: Visit, change: Fields) -> str:
     """What did not change is not written: counting days anew is work."""
-    db, owner = visit.service.db, {"id": visit.merchant_id}
+    db, owner = visit.service.db, visit.merchant_id
     if change["currency"] != visit.session.currency:
         set_currency(db, owner, change["currency"])
     if change["timezone"] != visit.session.timezone:
@@ -112,7 +116,7 @@ def _store_counting(visit: Visit, change: Fields) -> str:
 
 
 def _store_mail(visit: Visit, change: Fields) -> str:
-    set_mail(visit.service.db, {"id": visit.merchant_id}, change, visit.now)
+    set_mail(visit.service.db, visit.merchant_id, cast(Values, change), visit.now)
     return "saved"
 
 

@@ -48,7 +48,7 @@ def add(visit: Visit) -> Response:
 def test(visit: Visit, id: str) -> Response:
     """Sends a made-up event now; of those that it wants the first."""
     receiver, service = visit.own(queries.BY_ID, "whk", id), visit.service
-    if receiver["transport"] != queries.WEBHOOK:
+    if receiver.transport != queries.WEBHOOK:
         raise NotFound("a command is tried on the command line, a plug-in's by an order")
     wanted = (kind for kind in EventKind if wants(receiver, kind))
     kind = next(wanted, EventKind.INVOICE_PAID)
@@ -59,10 +59,10 @@ def test(visit: Visit, id: str) -> Response:
 
 def send_all_now(visit: Visit, id: str) -> Response:
     """What waits, and what was given up."""
-    receivers.send_all_now(visit.service.db, visit.own(queries.BY_ID, "whk", id)["id"], visit.now)
+    receivers.send_all_now(visit.service.db, visit.own(queries.BY_ID, "whk", id).id, visit.now)
     return visit.to("/webhooks", done="sent")
 
 
 def remove(visit: Visit, id: str) -> Response:
-    receivers.remove(visit.service.db, visit.own(queries.BY_ID, "whk", id)["id"])
+    receivers.remove(visit.service.db, visit.own(queries.BY_ID, "whk", id).id)
     return visit.to("/webhooks", done="removed")

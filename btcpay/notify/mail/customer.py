@@ -1,15 +1,14 @@
 """A mail to a customer that the merchant looks through and sends: what happened, what to answer."""
 
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.values.currencies import asked_of
+from storage.queries.lists import merchant_lists
 
 
-def mailto(row: Mapping[str, Any], page_url: str, seller: str, language: str) -> str:
+def mailto(row: merchant_lists.WantingInvoice, page_url: str, seller: str, language: str) -> str:
     """The link (RFC 6068) for an invoice of `merchant_lists.WANTING`, in the language of mails."""
     gettext = catalog(language).gettext
     asks = {
@@ -36,8 +35,8 @@ def mailto(row: Mapping[str, Any], page_url: str, seller: str, language: str) ->
     }
     amount = formats.written(asked_of(row), language)
     subject = gettext("About your payment of %(amount)s") % {"amount": amount}
-    if row["reference"]:
-        subject += f" \u00b7 {row['reference']}"
-    body = "\r\n\r\n".join(filter(None, (asks.get(row["attention"]), page_url, seller)))
-    address = quote(row["customer_email"], safe="@")
+    if row.reference:
+        subject += f" \u00b7 {row.reference}"
+    body = "\r\n\r\n".join(filter(None, (asks.get(row.attention or ""), page_url, seller)))
+    address = quote(row.customer_email or "", safe="@")
     return f"mailto:{address}?subject={quote(subject, safe='')}&body={quote(body, safe='')}"

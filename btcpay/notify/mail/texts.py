@@ -9,6 +9,8 @@ from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.message import MailText
 from btcpay.values.currencies import asked_of
+from storage.models import Invoice
+from storage.queries import merchants
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class About:
     `zone`: the seller's, in which times are written.
     """
 
-    invoice: Mapping[str, Any]
+    invoice: Invoice
     state: Mapping[str, Any]
     page_url: str
     zone: tzinfo
@@ -36,13 +38,13 @@ def paid(about: About, language: str) -> MailText:
     )
 
 
-def receipt(about: About, language: str, brand: Mapping[str, Any]) -> MailText:
+def receipt(about: About, language: str, brand: merchants.Shown) -> MailText:
     """To the customer, whose page it leads to. `brand`: its seller, and how to reach them."""
     gettext = catalog(language).gettext
-    contact = [(gettext("Contact"), brand["contact"])] if brand["contact"] else []
+    contact = [(gettext("Contact"), brand.contact)] if brand.contact else []
     return MailText(
         language,
-        _subject(gettext("Receipt from %(name)s") % {"name": brand["seller"]}, about),
+        _subject(gettext("Receipt from %(name)s") % {"name": brand.seller}, about),
         [gettext("Thank you. This is your receipt.")],
         [*_facts(about, language), *contact],
         (gettext("Print receipt"), about.page_url),
@@ -68,7 +70,7 @@ def attention(about: About, language: str) -> MailText:
         _subject(needs % {"amount": _asked(about, language)}, about),
         [
             reasons[about.state["attention"]],
-            show % {"command": f"btcpay invoice show {about.invoice['id']}"},
+            show % {"command": f"btcpay invoice show {about.invoice.id}"},
         ],
         _facts(about, language),
         (gettext("Invoice"), about.page_url),
@@ -95,7 +97,7 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
 
 def _subject(text: str, about: About) -> str:
     """With the number of the shop's order behind it, by which it is looked for."""
-    reference = about.invoice["reference"]
+    reference = about.invoice.reference
     return f"{text} · {reference}" if reference else text
 
 
@@ -108,17 +110,17 @@ def _facts(about: About, language: str) -> list[tuple[str, str]]:
     gettext = catalog(language).gettext
     invoice, state = about.invoice, about.state
     facts = [
-        (gettext("Amount"), f"{formats.btc(invoice['amount_sats'], language)} BTC"),
+        (gettext("Amount"), f"{formats.btc(invoice.amount_sats, language)} BTC"),
         (gettext("Value when quoted"), _asked(about, language)),
     ]
-    if state["received_sats"] != invoice["amount_sats"]:
+    if state["received_sats"] != invoice.amount_sats:
         facts.append((gettext("Received"), f"{formats.btc(state['received_sats'], language)} BTC"))
-    if invoice["reference"]:
-        facts.append((gettext("Reference"), invoice["reference"]))
-    if invoice["description"]:
-        facts.append((gettext("For"), invoice["description"]))
+    if invoice.reference:
+        facts.append((gettext("Reference"), invoice.reference))
+    if invoice.description:
+        facts.append((gettext("For"), invoice.description))
     if state["paid_at"] is not None:
         facts.append((gettext("Time"), formats.moment(state["paid_at"], language, about.zone)))
     if state["tx_hash"]:
         facts.append((gettext("Transaction"), state["tx_hash"]))
-    return [*facts, (gettext("Invoice"), invoice["id"])]
+    return [*facts, (gettext("Invoice"), invoice.id)]

@@ -18,6 +18,7 @@ from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from btcpay.values.zones import zone_of
 from storage.database import Database, Row
+from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
 from storage.queries import deliveries, invoices, merchants, meta, receivers
 
 log = logging.getLogger(__name__)
@@ -30,8 +31,10 @@ STALE = timedelta(days=4)
 class Receipt(Transport):
     """A customer gets one receipt of an invoice, whatever a reorganisation does to it."""
 
-    def names(self, receiver: Row, event: Row, about: Row, state: Row) -> list[Named]:
-        return [Named(event["kind"], about["id"])]
+    def names(
+        self, receiver: Receiver, event: PublicEvent, about: Invoice | PaymentLink, state: Row
+    ) -> list[Named]:
+        return [Named(event.kind, about.id)]
 
 
 class Mail:
@@ -41,7 +44,9 @@ class Mail:
         self._db, self._base_url, self._server, self._sender = db, base_url, server, sender
         self._session: smtp.Session | None = None
 
-    def prepare(self, receiver: Row, row: Row, now: datetime) -> Callable[[], Answer] | None:
+    def prepare(
+        self, receiver: Receiver, row: deliveries.Due, now: datetime
+    ) -> Callable[[], Answer] | None:
         """What sends a mail; None when there is nothing to say any more. Raises BadRow.
 
         That is so when the customer's address was erased, when an invoice is not paid any more,
@@ -54,8 +59,8 @@ class Mail:
             to = checked_address(composed[0])
         except ValueError:
             raise BadRow("no address that mail can be sent to") from None
-        id = f"{row['about']}.{receiver['id']}".replace(" ", ".")
-        message = message_of(composed[1], self._sender, to, id, from_ms(row["created_at"]))
+        id = f"{row.about}.{receiver.id}".replace(" ", ".")
+        message = message_of(composed[1], self._sender, to, id, from_ms(row.created_at))
         return lambda: self._send(message, to)
 
     def _send(self, message: EmailMessage, to: str) -> Answer:
@@ -78,35 +83,37 @@ class Mail:
             self._session.close()
             self._session = None
 
-    def _compose(self, receiver: Row, row: Row, now: datetime) -> tuple[str, MailText] | None:
-        merchant_id = receiver["merchant_id"]
+    def _compose(
+        self, receiver: Receiver, row: deliveries.Due, now: datetime
+    ) -> tuple[str, MailText] | None:
+        merchant_id = receiver.merchant_id
         wanted = self._db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
-        language = wanted["language"]
-        zone = zone_of(self._db.only(merchants.BY_ID, id=merchant_id)["timezone"])
-        if row["seq"] is None:
+        language = wanted.language
+        zone = zone_of(self._db.only(merchants.BY_ID, id=merchant_id).timezone)
+        if row.seq is None:
             since = unchecked_since(self._db, merchant_id)
             if now - since < OVERDUE:
                 return None
-            return wanted["address"], texts.overdue(to_ms(since), zone, language)
-        invoice = self._db.only(invoices.WHOLE, id=row["invoice_id"])
-        about = About(invoice, state_of(row), f"{self._base_url}/pay/{invoice['id']}", zone)
-        if receiver["transport"] == receivers.RECEIPT:
-            if not invoice["customer_email"] or invoice["status"] != "paid":
+            return wanted.address or "", texts.overdue(to_ms(since), zone, language)
+        invoice = self._db.only(invoices.WHOLE, id=row.invoice_id or "")
+        about = About(invoice, state_of(row), f"{self._base_url}/pay/{invoice.id}", zone)
+        if receiver.transport == receivers.RECEIPT:
+            if not invoice.customer_email or invoice.status != "paid":
                 return None
             brand = self._db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
-            return invoice["customer_email"], texts.receipt(about, language, brand)
-        say = texts.paid if row["kind"] == EventKind.INVOICE_PAID else texts.attention
-        return wanted["address"], say(about, language)
+            return invoice.customer_email, texts.receipt(about, language, brand)
+        say = texts.paid if row.kind == EventKind.INVOICE_PAID else texts.attention
+        return wanted.address or "", say(about, language)
 
 
 def add_overdue(db: Database, now: datetime) -> None:
     """A mail to each merchant when no check was complete for an hour: at most one each day."""
     for who in db.rows(receivers.WANT_MAIL):
-        if who["address"] and now - unchecked_since(db, who["merchant_id"]) >= OVERDUE:
+        if who.address and now - unchecked_since(db, who.merchant_id) >= OVERDUE:
             db.run(
                 deliveries.ADD,
-                receiver_id=receivers.mail_id(receivers.MAIL, who["merchant_id"]),
-                about=f"check {_day(now, who['timezone'])}",
+                receiver_id=receivers.mail_id(receivers.MAIL, who.merchant_id),
+                about=f"check {_day(now, who.timezone)}",
                 event_seq=None,
                 created_at=to_ms(now),
                 next_at=to_ms(now),
@@ -124,5 +131,5 @@ def _day(now: datetime, zone_name: str) -> date:
 
 def unchecked_since(db: Database, merchant_id: int) -> datetime:
     """When a check was last complete, or since when there is the merchant."""
-    born_at = from_ms(db.only(merchants.BY_ID, id=merchant_id)["created_at"])
+    born_at = from_ms(db.only(merchants.BY_ID, id=merchant_id).created_at)
     return max(meta.time(db, meta.Key.CHECKED_AT) or born_at, born_at)

@@ -14,7 +14,6 @@ from btcpay.values.times import iso_ms
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.pages import assets, languages
 from btcpay.web.service import Service
-from storage.database import Row
 from storage.queries import merchants
 
 STYLE, SCRIPT, ICON = "pages.css", "pages.js", "icon.svg"
@@ -51,24 +50,24 @@ class Pages:
             f" frame-ancestors {ancestors}"
         )
 
-    def brand(self, merchant_id: int) -> Row:
+    def brand(self, merchant_id: int) -> merchants.Shown:
         """What a merchant has set, each None when not; `seller` is what to call it in any case."""
         return self._service.db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
-    def only_brand(self) -> Row | None:
+    def only_brand(self) -> merchants.Shown | None:
         """Of the merchant whose service it is; None where several share it."""
         known = self._service.db.rows(merchants.ALL)
-        return self.brand(known[0]["id"]) if len(known) == 1 else None
+        return self.brand(known[0].id) if len(known) == 1 else None
 
     def page(
-        self, template: str, status: int = 200, brand: Row | None = None, **values: Any
+        self, template: str, status: int = 200, brand: merchants.Shown | None = None, **values: Any
     ) -> Response:
         """A template, with what all of them share."""
         language = languages.current()
         up = to_root()
         styles = [up + assets.address(style) for style in self._styles]
-        if brand and brand["accent"]:
-            styles.append(f"{up}accent/{brand['accent'][1:]}.css")
+        if brand and brand.accent:
+            styles.append(f"{up}accent/{brand.accent[1:]}.css")
         text = current_app.jinja_env.get_template(template).render(
             brand=brand,
             up=up,
@@ -96,7 +95,7 @@ class Pages:
         """The service's own, relative to the page that is asked for."""
         return to_root() + assets.address(file)
 
-    def failed(self, error: Exception, brand: Row | None = None) -> Response:
+    def failed(self, error: Exception, brand: merchants.Shown | None = None) -> Response:
         """What went wrong: JSON when the script asks, otherwise a page."""
         error = as_api_error(error)
         response = error_response(error)

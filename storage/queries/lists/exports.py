@@ -1,37 +1,59 @@
 """Rows for bookkeepers and wallets, page by page, so that no export fills the memory."""
 
+from typing import NamedTuple
+
 from peewee import fn
 
 from storage.models import Event, Invoice, Output, Payment
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
-from storage.statement import slot
+from storage.statement import shaped, slot
+
+
+class Received(Payment):
+    """A payment with what its address's invoice says."""
+
+    status: str
+    amount_usd_quote: str
+    price_usd: str
+    description: str | None
+    reference: str | None
+    deposit_address: str
+    tip: str | None
+    invoice_currency: str
+    completed_by: str | None
+
 
 # The oldest first; the index on merchant and time serves both lists.
 PAYMENTS = keyset.newer(
-    Payment.select(
-        Payment.seq,
-        Payment.id,
-        Payment.address_invoice_id,
-        Payment.invoice_id,
-        Payment.amount_sats,
-        Payment.amount_usd_at_receipt,
-        Payment.currency,
-        Payment.value_at_receipt,
-        Payment.tx_hash,
-        Payment.created_at,
-        Invoice.status,
-        Invoice.amount_usd_quote,
-        Invoice.price_usd,
-        Invoice.description,
-        Invoice.reference,
-        Invoice.deposit_address,
-        Invoice.tip,
-        Invoice.currency.alias("invoice_currency"),
-        Invoice.tx_hash.alias("completed_by"),
-    )
-    .join(Invoice, on=(Invoice.id == Payment.address_invoice_id))
-    .where((Payment.merchant_id == slot("merchant_id")) & (Payment.created_at < slot("before"))),
+    shaped(
+        Received,
+        Payment.select(
+            Payment.seq,
+            Payment.id,
+            Payment.address_invoice_id,
+            Payment.invoice_id,
+            Payment.amount_sats,
+            Payment.amount_usd_at_receipt,
+            Payment.currency,
+            Payment.value_at_receipt,
+            Payment.tx_hash,
+            Payment.created_at,
+            Invoice.status,
+            Invoice.amount_usd_quote,
+            Invoice.price_usd,
+            Invoice.description,
+            Invoice.reference,
+            Invoice.deposit_address,
+            Invoice.tip,
+            Invoice.currency.alias("invoice_currency"),
+            Invoice.tx_hash.alias("completed_by"),
+        )
+        .join(Invoice, on=(Invoice.id == Payment.address_invoice_id))
+        .where(
+            (Payment.merchant_id == slot("merchant_id")) & (Payment.created_at < slot("before"))
+        ),
+    ),
     Payment,
 )
 _IN_PAGE = (Payment.merchant_id == slot("merchant_id")) & Payment.created_at.between(
@@ -82,8 +104,18 @@ OUTPUTS_OF_INVOICES = (
     )
     .order_by(Output.first_seen_at, Output.txid, Output.vout)
 )
+
+
+class SharedTransaction(NamedTuple):
+    txid: str
+    id: str
+    description: str | None
+    reference: str | None
+
+
 # Transactions that pay more than one invoice: a transaction has one label.
-SHARED_TRANSACTIONS = (
+SHARED_TRANSACTIONS = shaped(
+    SharedTransaction,
     Output.select(Output.txid, Invoice.id, Invoice.description, Invoice.reference)
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
@@ -97,5 +129,5 @@ SHARED_TRANSACTIONS = (
         )
     )
     .distinct()
-    .order_by(Output.txid, Invoice.id)
+    .order_by(Output.txid, Invoice.id),
 )

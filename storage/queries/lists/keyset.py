@@ -4,18 +4,32 @@ A page stands behind a row that is named by its time (`at`) and its place in tha
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
 
 from peewee import ColumnBase, Select
 
-from storage.database import Database, Row
-from storage.statement import slot
+from storage.database import Database, Values
+from storage.statement import Shaped, Typed, shaped, slot
 
-FIRST = {"at": 2**62, "place": 2**62}  # behind it is the newest row of all
+Q = TypeVar("Q", bound=Select)
+
+
+class Place(NamedTuple):
+    at: int
+    place: int
+
+
+class Placed(Protocol):
+    created_at: int
+    seq: int
+
+
+P = TypeVar("P", bound=Placed)
+FIRST = Place(2**62, 2**62)  # behind it is the newest row of all
 OLDEST = -(2**63)  # before every time and place that can be stored
 
 
-def older(query: Select, model: Any) -> Select:
+def older(query: Q, model: Any) -> Q:
     """The newest of those behind the named row, the newest first."""
     behind = (model.created_at <= slot("at")) & (
         (model.created_at < slot("at")) | (model.seq < slot("place"))
@@ -23,7 +37,7 @@ def older(query: Select, model: Any) -> Select:
     return query.where(behind).order_by(*order(model)).limit(slot("limit"))
 
 
-def newer(query: Select, model: Any) -> Select:
+def newer(query: Q, model: Any) -> Q:
     """The oldest of those before it, the oldest first."""
     before = (model.created_at >= slot("at")) & (
         (model.created_at > slot("at")) | (model.seq > slot("place"))
@@ -32,13 +46,13 @@ def newer(query: Select, model: Any) -> Select:
 
 
 def pages(
-    db: Database, query: Select, limit: int, since: int = OLDEST, **values: Any
-) -> Iterator[list[Row]]:
+    db: Database, query: Typed[P], limit: int, since: int = OLDEST, /, **values: Unpack[Values]
+) -> Iterator[list[P]]:
     """All rows of a `newer` from that time on, so many at once: a transaction for each page."""
-    at, place = since, OLDEST
-    while rows := db.rows(query, at=at, place=place, limit=limit, **values):
+    behind: Values = {**values, "at": since, "place": OLDEST, "limit": limit}
+    while rows := db.rows(query, **behind):
         yield rows
-        at, place = rows[-1]["created_at"], rows[-1]["seq"]
+        behind |= {"at": rows[-1].created_at, "place": rows[-1].seq}
 
 
 def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
@@ -46,6 +60,6 @@ def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
     return [column.desc() if newest_first else column.asc() for column in columns]
 
 
-def place_of(model: Any) -> Select:
+def place_of(model: Any) -> Shaped[Place]:
     columns = (model.created_at.alias("at"), model.seq.alias("place"))
-    return model.select(*columns).where(model.id == slot("id"))
+    return shaped(Place, model.select(*columns).where(model.id == slot("id")))

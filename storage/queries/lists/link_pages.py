@@ -7,7 +7,7 @@ from peewee import SQL, Expression, Select, fn
 from storage.models import Invoice, PaymentLink
 from storage.queries.invoices import CAME_SATS
 from storage.queries.lists import keyset
-from storage.statement import slot
+from storage.statement import shaped, slot
 
 MOST_COUNTED = 500  # of a link's invoices: an index is read so far and no further
 
@@ -20,9 +20,19 @@ def _count(*conditions: Expression) -> Any:
 
 
 _IS_OWN = PaymentLink.merchant_id == slot("merchant_id")
-_OWN = PaymentLink.select(
-    PaymentLink, _count().alias("invoices"), _count(Invoice.status == "paid").alias("paid")
-).where(_IS_OWN)
+
+
+class Listed(PaymentLink):
+    invoices: int
+    paid: int
+
+
+_OWN = shaped(
+    Listed,
+    PaymentLink.select(
+        PaymentLink, _count().alias("invoices"), _count(Invoice.status == "paid").alias("paid")
+    ).where(_IS_OWN),
+)
 LINKS, LINKS_NEWER = keyset.older(_OWN, PaymentLink), keyset.newer(_OWN, PaymentLink)
 LINK_PLACE = keyset.place_of(PaymentLink).where(_IS_OWN)
 LINK = _OWN.where(PaymentLink.id == slot("id"))

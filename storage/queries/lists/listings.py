@@ -1,16 +1,16 @@
 """Invoices, links and payments as the command line lists them: of all merchants, with what came."""
 
 from heapq import nlargest
-from operator import itemgetter
-from typing import Any
+from typing import Unpack
 
-from peewee import Case, Select
+from peewee import Case
 
-from storage.database import Database, Row
+from storage.database import Database, Values
 from storage.models import Attention, Invoice, Merchant, Payment
 from storage.queries import merchants
 from storage.queries.invoices import CAME_SATS
-from storage.statement import slot
+from storage.queries.lists.keyset import P
+from storage.statement import Typed, shaped, slot
 
 _MISSING_SATS = Case(
     None,
@@ -18,23 +18,43 @@ _MISSING_SATS = Case(
       Invoice.amount_sats - CAME_SATS)],
     0,
 )  # fmt: skip
-_LISTED = Invoice.select(
-    Invoice,
-    Merchant.name.alias("merchant"),
-    CAME_SATS.alias("received_sats"),
-    _MISSING_SATS.alias("missing_sats"),
-).join(Merchant, on=(Merchant.id == Invoice.merchant_id))
+
+
+class ListedInvoice(Invoice):
+    merchant: str
+    missing_sats: int
+
+
+class WantingInvoice(ListedInvoice):
+    reason: str
+    since_at: int
+
+
+class ListedPayment(Payment):
+    merchant: str
+
+
+_LISTED = shaped(
+    ListedInvoice,
+    Invoice.select(
+        *(field for field in Invoice._meta.sorted_fields if field is not Invoice.received_sats),
+        Merchant.name.alias("merchant"),
+        CAME_SATS.alias("received_sats"),
+        _MISSING_SATS.alias("missing_sats"),
+    ).join(Merchant, on=(Merchant.id == Invoice.merchant_id)),
+)
 
 
 # Chosen first, so that sums are made only for the invoices that are listed. What has waited
 # longest first.
 _Any = Attention.alias()
 _CHOSEN = _Any.select(_Any.invoice_id).order_by(_Any.since_at, _Any.invoice_id).limit(slot("limit"))
-WANTING = (
+WANTING = shaped(
+    WantingInvoice,
     _LISTED.select_extend(Attention.reason, Attention.since_at)
     .join(Attention, on=(Attention.invoice_id == Invoice.id))
     .where(Attention.invoice_id.in_(_CHOSEN))
-    .order_by(Attention.since_at, Attention.invoice_id)
+    .order_by(Attention.since_at, Attention.invoice_id),
 )
 
 _ONE = _LISTED.where(Invoice.seq == slot("seq"))
@@ -46,25 +66,26 @@ _OF_MERCHANT = (
 )
 _OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(Invoice.status == slot("status"))
 
-_PAYMENTS = (
+_PAYMENTS = shaped(
+    ListedPayment,
     Payment.select(Payment, Merchant.name.alias("merchant"))
     .join(Merchant, on=(Merchant.id == Payment.merchant_id))
     .order_by(Payment.created_at.desc(), Payment.seq.desc())
-    .limit(slot("limit"))
+    .limit(slot("limit")),
 )
 PAYMENTS_OF_MERCHANT = _PAYMENTS.where(Payment.merchant_id == slot("merchant_id"))
 PAYMENTS_OF_INVOICE = _PAYMENTS.where(Payment.address_invoice_id == slot("invoice_id"))
 
 
-def newest_invoices(db: Database, status: str | None, limit: int) -> list[Row]:
+def newest_invoices(db: Database, status: str | None, limit: int) -> list[ListedInvoice]:
     query = _OF_MERCHANT_BY_STATUS if status else _OF_MERCHANT
-    return [db.only(_ONE, seq=row["seq"]) for row in newest(db, query, limit, status=status)]
+    return [db.only(_ONE, seq=row.seq) for row in newest(db, query, limit, status=status)]
 
 
-def newest(db: Database, of_merchant: Select, limit: int, **values: Any) -> list[Row]:
+def newest(db: Database, of_merchant: Typed[P], limit: int, /, **values: Unpack[Values]) -> list[P]:
     """Each merchant's by its index, of which the newest are taken: so none need be sorted."""
-    found: list[Row] = []
+    found: list[P] = []
     for merchant in db.rows(merchants.ALL):
-        found += db.rows(of_merchant, merchant_id=merchant["id"], limit=limit, **values)
-        found = nlargest(limit, found, key=itemgetter("created_at", "seq"))
+        found += db.rows(of_merchant, **values | {"merchant_id": merchant.id, "limit": limit})
+        found = nlargest(limit, found, key=lambda row: (row.created_at, row.seq))
     return found

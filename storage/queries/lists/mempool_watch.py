@@ -1,7 +1,8 @@
 """Invoices that the mempool is asked for: a payer may look, the end is near, money is coming."""
 
 from storage.models import Invoice, Output
-from storage.statement import slot
+from storage.queries.payments import Seen
+from storage.statement import shaped, slot
 
 COLUMNS = (
     Invoice.id,
@@ -45,11 +46,20 @@ LOOKED = Invoice.update(
 FAILED = Invoice.update(
     {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")}
 ).where(Invoice.id == slot("id"))
+
+
 # Outputs in a block that are no payment yet: a new tip may make them one.
-DEEPENING = (
+class Deepening(Seen):
+    amount_usd_quote: str
+    confirmations: int | None
+    tolerance_percent: str | None
+
+
+DEEPENING = shaped(
+    Deepening,
     Output.select(Output, *Invoice.RULED, Output.payment_id.alias("settled_invoice_id"))
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
-    .where(_COMES & Output.block_height.is_null(False))
+    .where(_COMES & Output.block_height.is_null(False)),
 )
 # What waits of one invoice.
 WAITING = Output.select(

@@ -4,56 +4,90 @@ A page begins behind a row that is named by its time and then by its place in th
 on merchant and time serve both ways. The sums are made for the rows that are shown, and no others.
 """
 
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from peewee import JOIN, ColumnBase, Expression, Select, fn
+from peewee import JOIN, SQL, ColumnBase, Expression, Select, fn
 
 from storage.models import Attention, Invoice, Output, Payment
 from storage.queries.invoices import CAME_SATS
 from storage.queries.lists import keyset
-from storage.statement import slot
+from storage.statement import shaped, slot
 
 Listed = type[Invoice] | type[Payment]
-MOST_CHOSEN = 26  # rows that `chosen` takes: a page, and one to know whether there is another
+Q = TypeVar("Q", bound=Select)
 
-_INVOICES = Invoice.select(
-    Invoice.id,
-    Invoice.status,
-    Invoice.amount_sats,
-    *Invoice.ASKED,
-    Invoice.description,
-    Invoice.reference,
-    Invoice.customer_email,
-    Invoice.created_at,
-    Invoice.covered_at,
-    Attention.reason.alias("attention"),
-    CAME_SATS.alias("received_sats"),
-).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
+
+class ListedInvoice(Invoice):
+    attention: str | None
+
+
+class WantingInvoice(ListedInvoice):
+    since_at: int
+    stake_minor: int
+
+
+class ListedPayment(Payment):
+    description: str | None
+    reference: str | None
+    status: str
+
+
+class Texts(NamedTuple):
+    """What a search goes through."""
+
+    id: str
+    description: str | None
+    reference: str | None
+    customer_email: str | None
+    amount_sats: int
+    value: str | None
+    created_at: int
+
+
+_INVOICES = shaped(
+    ListedInvoice,
+    Invoice.select(
+        Invoice.id,
+        Invoice.status,
+        Invoice.amount_sats,
+        *Invoice.ASKED,
+        Invoice.description,
+        Invoice.reference,
+        Invoice.customer_email,
+        Invoice.created_at,
+        Invoice.covered_at,
+        Attention.reason.alias("attention"),
+        CAME_SATS.alias("received_sats"),
+    ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id)),
+)
 _OF_ADDRESS = Invoice.id == Payment.address_invoice_id
-_PAYMENTS = Payment.select(
-    Payment.id,
-    Payment.amount_sats,
-    Payment.currency,
-    Payment.value_at_receipt,
-    Payment.tx_hash,
-    Payment.created_at,
-    Payment.address_invoice_id,
-    Payment.invoice_id,
-    Invoice.description,
-    Invoice.reference,
-    Invoice.status,
-).join(Invoice, on=_OF_ADDRESS)
+_PAYMENTS = shaped(
+    ListedPayment,
+    Payment.select(
+        Payment.id,
+        Payment.amount_sats,
+        Payment.currency,
+        Payment.value_at_receipt,
+        Payment.tx_hash,
+        Payment.created_at,
+        Payment.address_invoice_id,
+        Payment.invoice_id,
+        Invoice.description,
+        Invoice.reference,
+        Invoice.status,
+    ).join(Invoice, on=_OF_ADDRESS),
+)
 
 
 def _own(model: Listed) -> Any:
     return model.merchant_id == slot("merchant_id")
 
 
-def _older(query: Select, model: Listed) -> Select:
+def _older(query: Q, model: Listed) -> Q:
     return keyset.older(query.where(_own(model)), model)
 
 
-def _newer(query: Select, model: Listed) -> Select:
+def _newer(query: Q, model: Listed) -> Q:
     return keyset.newer(query.where(_own(model)), model)
 
 
@@ -63,7 +97,8 @@ INVOICES_BY_STATUS, INVOICES_BY_STATUS_NEWER = (
     query.where(_OF_STATUS) for query in (INVOICES, INVOICES_NEWER)
 )
 # What the till has sold, the newest first; with the sum that settlement counts.
-SALES = (
+SALES = shaped(
+    ListedInvoice,
     Invoice.select(
         Invoice.id,
         Invoice.status,
@@ -81,7 +116,7 @@ SALES = (
     .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
     .where(_own(Invoice) & Invoice.tip.is_null(False))
     .order_by(*keyset.order(Invoice))
-    .limit(slot("limit"))
+    .limit(slot("limit")),
 )
 INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
 
@@ -94,48 +129,55 @@ PAYMENT_PLACE = keyset.place_of(Payment).where(_own(Payment))
 
 # What a search in texts goes through, a piece at a time; then the rows that were found.
 INVOICE_TEXTS = _older(
-    Invoice.select(
-        Invoice.id,
-        Invoice.description,
-        Invoice.reference,
-        Invoice.customer_email,
-        Invoice.amount_sats,
-        fn.COALESCE(Invoice.amount, Invoice.amount_usd_quote).alias("value"),
-        Invoice.created_at,
+    shaped(
+        Texts,
+        Invoice.select(
+            Invoice.id,
+            Invoice.description,
+            Invoice.reference,
+            Invoice.customer_email,
+            Invoice.amount_sats,
+            fn.COALESCE(Invoice.amount, Invoice.amount_usd_quote).alias("value"),
+            Invoice.created_at,
+        ),
     ),
     Invoice,
 )
 INVOICE_TEXTS_BY_STATUS = INVOICE_TEXTS.where(_OF_STATUS)
 PAYMENT_TEXTS = _older(
-    Payment.select(
-        Payment.id,
-        Invoice.description,
-        Invoice.reference,
-        Invoice.customer_email,
-        Payment.amount_sats,
-        Payment.value_at_receipt.alias("value"),
-        Payment.created_at,
-    ).join(Invoice, on=_OF_ADDRESS),
+    shaped(
+        Texts,
+        Payment.select(
+            Payment.id,
+            Invoice.description,
+            Invoice.reference,
+            Invoice.customer_email,
+            Payment.amount_sats,
+            Payment.value_at_receipt.alias("value"),
+            Payment.created_at,
+        ).join(Invoice, on=_OF_ADDRESS),
+    ),
     Payment,
 )
 LOOSE_PAYMENT_TEXTS = PAYMENT_TEXTS.where(_LOOSE)
-_CHOSEN = [slot(f"id_{number}") for number in range(MOST_CHOSEN)]
 
 
-def _few(query: Select, model: Listed, condition: Expression) -> Select:
+def _few(query: Q, model: Listed, condition: Expression) -> Q:
     """The newest first; by the condition's index, not by that of all that the merchant has."""
     own = (model.merchant_id + 0) == slot("merchant_id")
     return query.where(condition & own).order_by(*keyset.order(model))
 
 
-def chosen(ids: list[str]) -> dict[str, str]:
-    """The values of such slots: these ids, at most MOST_CHOSEN; no row has the empty one."""
-    filled = ids + [""] * (MOST_CHOSEN - len(ids))
-    return {f"id_{number}": id for number, id in enumerate(filled)}
+def _is_given(column: ColumnBase, is_server: bool) -> Any:
+    """Whether it is one of the texts that `blocks.given` makes a value of."""
+    if is_server:
+        return column == fn.ANY(slot("texts"))
+    return column.in_(Select([fn.json_each(slot("texts")).alias("given")], [SQL("given.value")]))
 
 
 # What wants a human, first that on which most hangs, behind a row that is named by stake and id.
-WANTING = (
+WANTING = shaped(
+    WantingInvoice,
     _INVOICES.select_extend(Invoice.price, Attention.since_at, Attention.stake_minor)
     .where(
         (Attention.merchant_id == slot("merchant_id"))
@@ -143,7 +185,7 @@ WANTING = (
         & ((Attention.stake_minor < slot("stake_minor")) | (Attention.invoice_id > slot("id")))
     )
     .order_by(Attention.stake_minor.desc(), Attention.invoice_id)
-    .limit(slot("limit"))
+    .limit(slot("limit")),
 )
 WANTING_PLACE = Attention.select(Attention.stake_minor).where(
     (Attention.invoice_id == slot("id")) & (Attention.merchant_id == slot("merchant_id"))
@@ -168,8 +210,8 @@ _OF_REFERENCE = (
 )
 
 
-def _found(query: Select, model: Listed, is_server: bool) -> dict[str, Select]:
-    """By the beginning of an id, an address or a txid, by a reference; and those of `chosen` ids.
+def _found(query: Q, model: Listed, is_server: bool) -> dict[str, Q]:
+    """By the beginning of an id, an address or a txid, by a reference; and those of the given ids.
 
     A transaction paid to an invoice also while it waits, and when it has vanished.
     """
@@ -186,7 +228,7 @@ def _found(query: Select, model: Listed, is_server: bool) -> dict[str, Select]:
     }
     by_name = {name: _few(query, model, one) for name, one in conditions.items()}
     found = {name: one.limit(slot("limit")) for name, one in by_name.items()}
-    return found | {"chosen": _few(query, model, model.id.in_(_CHOSEN))}
+    return found | {"chosen": _few(query, model, _is_given(model.id, is_server))}
 
 
 # For SQLite, and for servers.

@@ -1,19 +1,56 @@
 """What a merchant's first page says beside the days: the shop itself, what comes, what wants."""
 
+from typing import NamedTuple
+
 from peewee import JOIN, Select
 
 from storage.models import Attention, Balance, Fact, Invoice, Merchant, Output
 from storage.queries import blocks
 from storage.queries.meta import Key
 from storage.queries.totals import gaps
-from storage.statement import slot
+from storage.statement import shaped, slot
 
 
 def _fact(key: Key) -> Select:
     return Fact.select(Fact.value).where(Fact.name == key.value).alias(key.value)
 
 
-SHOP = (
+class Shop(NamedTuple):
+    next_index: int
+    wallet_gap_limit: int
+    confirmed_sats: int
+    last_paid: int | None
+    widest: int | None
+    checked_at: str | None
+    previews_late: str | None
+    backed_up_at: str | None
+    height: int | None
+    mined_at: int | None
+    behind: int
+    invoice_at_stake: str | None
+    money_at_stake: int | None
+
+
+class Coming(Output):
+    description: str | None
+    reference: str | None
+    amount_usd_quote: str
+    confirmations: int | None
+    tolerance_percent: str | None
+    currency: str
+    price: str
+
+
+class Wanting(Attention):
+    description: str | None
+    reference: str | None
+    amount_usd_quote: str
+    amount: str | None
+    currency: str
+
+
+SHOP = shaped(
+    Shop,
     Merchant.select(
         Merchant.next_index,
         Merchant.wallet_gap_limit,
@@ -27,10 +64,11 @@ SHOP = (
     )
     .join(Balance, on=(Balance.merchant_id == Merchant.id))
     .join(blocks.BEST, JOIN.LEFT_OUTER, on=blocks.IS_BEST)
-    .where(Merchant.id == slot("merchant_id"))
+    .where(Merchant.id == slot("merchant_id")),
 )
 # What was seen and does not count yet, in a block or in none; the newest first.
-ON_ITS_WAY = (
+ON_ITS_WAY = shaped(
+    Coming,
     Output.select(
         Output.invoice_id,
         Output.amount_sats,
@@ -50,10 +88,11 @@ ON_ITS_WAY = (
         & Output.spent_height.is_null()
     )
     .order_by(Output.first_seen_at.desc(), Output.invoice_id)
-    .limit(slot("limit"))
+    .limit(slot("limit")),
 )
 # What wants a human, first that on which most hangs.
-WANTING = (
+WANTING = shaped(
+    Wanting,
     Attention.select(
         Attention.invoice_id,
         Attention.reason,
@@ -66,5 +105,5 @@ WANTING = (
     .join(Invoice, on=(Invoice.id == Attention.invoice_id))
     .where(Attention.merchant_id == slot("merchant_id"))
     .order_by(Attention.stake_minor.desc(), Attention.invoice_id)
-    .limit(slot("limit"))
+    .limit(slot("limit")),
 )

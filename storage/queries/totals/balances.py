@@ -8,9 +8,9 @@ from peewee import Case, ColumnBase, fn
 
 from btcpay.values.errors import BeyondMoney
 from btcpay.values.money import MAX_MONEY_SATS
-from storage.database import Database, Row
+from storage.database import Database, Values
 from storage.models import Balance, Output
-from storage.statement import slot
+from storage.statement import shaped, slot
 
 OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
     Balance.merchant_id == slot("merchant_id")
@@ -22,18 +22,24 @@ def _sum(sats: ColumnBase) -> Any:
     return fn.COALESCE(fn.SUM(sats), 0).cast("BIGINT")
 
 
-_SUMS = Output.select(
-    _sum(Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)).alias(
-        "confirmed_sats"
-    ),
-    _sum(Output.amount_sats).alias("total_sats"),
-).where(Output.vanished_at.is_null() & Output.spent_height.is_null())
+_SUMS = shaped(
+    tuple[int, int],
+    Output.select(
+        _sum(Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)).alias(
+            "confirmed_sats"
+        ),
+        _sum(Output.amount_sats).alias("total_sats"),
+    ).where(Output.vanished_at.is_null() & Output.spent_height.is_null()),
+)
 _OF_INVOICE = _SUMS.where(Output.invoice_id == slot("invoice_id"))
 # What was paid, whether it has moved since or not.
-_SETTLED = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats), 0).alias("settled_sats")).where(
-    (Output.invoice_id == slot("invoice_id"))
-    & Output.payment_id.is_null(False)
-    & Output.vanished_at.is_null()  # no payment has this; an index holds only these
+_SETTLED = shaped(
+    tuple[int],
+    Output.select(fn.COALESCE(fn.SUM(Output.amount_sats), 0)).where(
+        (Output.invoice_id == slot("invoice_id"))
+        & Output.payment_id.is_null(False)
+        & Output.vanished_at.is_null()  # no payment has this; an index holds only these
+    ),
 )
 # What the totals must equal; for tests and the doctor.
 RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))
@@ -78,12 +84,15 @@ def kept(db: Database, invoice_id: str, merchant_id: int, bounded: bool = True) 
     before = _sums(db, invoice_id)
     yield
     after = _sums(db, invoice_id)
-    change = {name: after[name] - before[name] for name in after}
+    confirmed, total, settled = (new - old for new, old in zip(after, before, strict=True))
+    change: Values = {"confirmed_sats": confirmed, "total_sats": total, "settled_sats": settled}
     query = _CHANGE_BOUNDED if bounded else _CHANGE
-    if any(change.values()) and db.run(query, merchant_id=merchant_id, **change) != 1:
+    if any(change.values()) and db.run(query, **change | {"merchant_id": merchant_id}) != 1:
         raise BeyondMoney("the merchant would have more than the 21 million bitcoin there can be")
 
 
-def _sums(db: Database, invoice_id: str) -> Row:
-    of = {"invoice_id": invoice_id}
-    return db.only(_OF_INVOICE, **of) | db.only(_SETTLED, **of)
+def _sums(db: Database, invoice_id: str) -> tuple[int, int, int]:
+    """Confirmed, total and settled."""
+    of: Values = {"invoice_id": invoice_id}
+    (settled_sats,) = db.only(_SETTLED, **of)
+    return *db.only(_OF_INVOICE, **of), settled_sats

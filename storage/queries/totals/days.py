@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from peewee import EXCLUDED, SQL, fn
 
 from btcpay.values.zones import day_of, stretches, zone_of
-from storage.database import Database, Row
+from storage.database import Database
 from storage.models import Merchant, MerchantDay, Payment
-from storage.statement import every, slot
+from storage.statement import every, shaped, slot
 
 _OWN = MerchantDay.merchant_id == slot("merchant_id")
 BETWEEN = (
@@ -56,34 +56,37 @@ _COUNT = MerchantDay.insert_from(
     .group_by(SQL("1"), SQL("2"), SQL("3")),
     [MerchantDay.merchant_id, MerchantDay.currency, MerchantDay.day, *_TOTALS],
 )
-_SPAN = Payment.select(
-    fn.MIN(Payment.created_at).alias("first_at"), fn.MAX(Payment.created_at).alias("last_at")
-).where(Payment.merchant_id == slot("merchant_id"))
+_SPAN = shaped(
+    tuple[int | None, int | None],
+    Payment.select(fn.MIN(Payment.created_at), fn.MAX(Payment.created_at)).where(
+        Payment.merchant_id == slot("merchant_id")
+    ),
+)
 
 
-def add(db: Database, payment: Row) -> None:
+def add(db: Database, payment: Payment) -> None:
     """Counts a payment that was made."""
-    value = payment["value_at_receipt"]
-    zone = db.only(_ZONE, merchant_id=payment["merchant_id"])["timezone"]
+    value = payment.value_at_receipt
+    zone = db.only(_ZONE, merchant_id=payment.merchant_id).timezone
     db.run(
         _ADD,
-        merchant_id=payment["merchant_id"],
-        currency=payment["currency"],
-        day=day_of(payment["created_at"], zone_of(zone)),
+        merchant_id=payment.merchant_id,
+        currency=payment.currency,
+        day=day_of(payment.created_at, zone_of(zone)),
         payments=1,
         unpriced=int(value is None),
-        received_sats=payment["amount_sats"],
+        received_sats=payment.amount_sats,
         value_minor=int((value or "0").replace(".", "")),
     )
 
 
-def take(db: Database, payments: Iterable[Row]) -> None:
+def take(db: Database, payments: Iterable[Payment]) -> None:
     """Counts each day again of which payments were taken back; one without any is as if never."""
     times: dict[int, list[int]] = {}
     for payment in payments:
-        times.setdefault(payment["merchant_id"], []).append(payment["created_at"])
+        times.setdefault(payment.merchant_id, []).append(payment.created_at)
     for merchant_id, at_ms in times.items():
-        zone = db.only(_ZONE, merchant_id=merchant_id)["timezone"]
+        zone = db.only(_ZONE, merchant_id=merchant_id).timezone
         for day in {day_of(each, zone_of(zone)) for each in at_ms}:
             db.run(_FORGET_DAY, merchant_id=merchant_id, day=day)
             _count(db, merchant_id, zone, day, day)
@@ -92,9 +95,9 @@ def take(db: Database, payments: Iterable[Row]) -> None:
 def recount(db: Database, merchant_id: int, timezone: str) -> None:
     """Counts all days again, as those of this zone."""
     db.run(_FORGET, merchant_id=merchant_id)
-    span = db.only(_SPAN, merchant_id=merchant_id)
-    if span["first_at"] is not None:
-        first, last = (day_of(at_ms, zone_of(timezone)) for at_ms in span.values())
+    first_at, last_at = db.only(_SPAN, merchant_id=merchant_id)
+    if first_at is not None and last_at is not None:
+        first, last = (day_of(at_ms, zone_of(timezone)) for at_ms in (first_at, last_at))
         _count(db, merchant_id, timezone, first, last)
 
 

@@ -3,7 +3,7 @@
 from peewee import EXCLUDED, SQL, Select, fn
 
 from storage.models import Balance, Invoice, Tally
-from storage.statement import every
+from storage.statement import every, shaped
 
 ADD = Tally.insert(every(Tally)).on_conflict(
     conflict_target=[Tally.name, Tally.label], update={Tally.total: Tally.total + EXCLUDED.total}
@@ -13,6 +13,6 @@ ALL = Tally.select().order_by(Tally.name, Tally.label)
 # One reads a row for each merchant, the other an index only, and no more than MOST_OPEN of it: both
 # run at every scrape.
 MOST_OPEN = 10_000
-SETTLED = Balance.select(fn.COALESCE(fn.SUM(Balance.settled_sats), 0).alias("sats"))
+SETTLED = shaped(tuple[int], Balance.select(fn.COALESCE(fn.SUM(Balance.settled_sats), 0)))
 _SOME_OPEN = Invoice.select(Invoice.status).where(Invoice.status == "open").limit(MOST_OPEN)
-OPEN_INVOICES = Select([_SOME_OPEN], [fn.COUNT(SQL("*")).alias("invoices")])
+OPEN_INVOICES = shaped(tuple[int], Select([_SOME_OPEN], [fn.COUNT(SQL("*"))]))

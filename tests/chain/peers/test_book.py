@@ -69,9 +69,7 @@ def test_seeds_are_asked_until_enough_were_good_and_who_lies_is_left_for_a_day(a
     assert chosen(DAY)[0] == "11.6.0.1:8333"
     book.leave(db, "12.0.0.1:8333", now)
     book.leave(db, "12.0.0.2:8333", now + 2 * DAY)  # forgets the one before, never good
-    assert {row["place"] for row in db.rows(peers.ALL) if row["good_at"] is None} == {
-        "12.0.0.2:8333"
-    }
+    assert {row.place for row in db.rows(peers.ALL) if row.good_at is None} == {"12.0.0.2:8333"}
 
 
 def test_a_seed_that_no_name_server_answers_for_is_passed_over(monkeypatch, caplog, released):
@@ -121,11 +119,11 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
         for _ in range(2):
             assert replace(checker, sources=kind.open()).run().complete
             till.mine()
-        found = {row["place"]: row for row in db.rows(peers.ALL)}
-        assert found[good.place]["height"] == len(chain()) - 2
-        assert found[good.place]["left_until"] is None
+        found = {row.place: row for row in db.rows(peers.ALL)}
+        assert found[good.place].height == len(chain()) - 2
+        assert found[good.place].left_until is None
         assert [one.host for one in kind.open().all] == [good.place]
-        assert found[bad.place]["left_until"]
+        assert found[bad.place].left_until
 
 
 def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(till):

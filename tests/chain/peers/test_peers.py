@@ -67,7 +67,7 @@ def test_a_payment_is_found_reorganised_and_proven_over_two_peers(shop):
     assert report.changed == {invoice["id"]: "paid"} and report.complete and report.is_agreed
     assert report.blocks_read == 3 and report.read_bytes > 600
     (row,) = till.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
-    assert sum(check_document(json.loads(row["document"])).amounts_sats.values()) > 0
+    assert sum(check_document(json.loads(row.document)).amounts_sats.values()) > 0
     till.sandbox.chain.reorganise(3, till.now)
     assert check(till, *peers).complete
     assert till.look(invoice)["status"] == "open"

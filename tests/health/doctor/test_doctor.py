@@ -402,8 +402,8 @@ def test_one_explorer_with_the_same_time_is_enough_and_a_block_hours_ahead_too_m
 def test_a_used_address_ahead_of_the_counter_is_red(ahead, colour, till):
     till.shop.invoice()
     row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
-    index = row["next_index"] + ahead
-    address = derive(row["descriptor"], index, till.settings.network)
+    index = row.next_index + ahead
+    address = derive(row.descriptor, index, till.settings.network)
     till.sandbox.wallet.pay(address, 10_000, till.now)
     finding = found(till)["addresses of shop"]
     assert finding.colour == colour

@@ -133,7 +133,7 @@ def addresses(till):
 
 
 def next_index(till):
-    return till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)["next_index"]
+    return till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id).next_index
 
 
 def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, machine):

@@ -77,7 +77,7 @@ def leads_back(hosted, site):
     shop, (paid, unpaid) = hosted.shop, (f"{site.root}/{kind}/" for kind in ("paid", "unpaid"))
     owner = find_merchant(shop.service.db, "shop")
     returns = {"return_paid": f"{paid}{{invoice}}", "return_unpaid": f"{unpaid}{{invoice}}"}
-    set_brand(shop.service.db, owner, returns)
+    set_brand(shop.service.db, owner.id, returns)
     shows(site, '<p id="shop">The shop</p>')
 
 

@@ -44,7 +44,7 @@ def test_a_restart_amid_a_transaction_undoes_it_and_is_not_hidden(shop):
         postgres.server().restart()
         db.only(merchants.TAKE_INDEX, id=shop.merchant_id)
     with db.write():
-        assert db.only(merchants.TAKE_INDEX, id=shop.merchant_id)["next_index"] == 1
+        assert db.only(merchants.TAKE_INDEX, id=shop.merchant_id).next_index == 1
 
 
 def test_every_connection_comes_back_to_the_pool(till):

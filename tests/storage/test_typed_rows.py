@@ -1,0 +1,98 @@
+"""Every query is typed: its rows have the columns that mypy reads, its slots have types."""
+
+from importlib import import_module
+from inspect import get_annotations
+from pkgutil import walk_packages
+from typing import get_args
+
+import pytest
+from peewee import Field, Model, PostgresqlDatabase, Query, Select
+
+import storage.queries
+from btcpay.values.parts import brought
+from storage.models.table import Table
+from storage.sqlite import Sqlite
+from storage.statement import Slot, Statement
+from storage.values import Values
+
+PREFIX = "storage.queries."
+OF_PARTS = {"offset"}  # whose queries may be gone
+
+
+def found(name, value):
+    """The queries of a module's constant, which may be a table or a row of queries."""
+    if isinstance(value, Query):
+        return {name: value}
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, tuple | list):
+        return {}
+    return {
+        key: query
+        for place, one in enumerate(value)
+        for key, query in found(f"{name}[{place}]", one).items()
+    }
+
+
+MODULES = [
+    *map(import_module, (one.name for one in walk_packages(storage.queries.__path__, PREFIX))),
+    *brought("queries"),
+]
+QUERIES = {
+    f"{module.__name__.removeprefix(PREFIX)}.{key}": query
+    for module in MODULES
+    for name, value in vars(module).items()
+    for key, query in found(name, value).items()
+}
+
+
+def names_of(query):
+    """What it selects, by name; None for what has none, as in a part of another query."""
+    columns = query._returning if not isinstance(query, Select) else query.selected_columns
+    return [
+        each.name if isinstance(each, Field) else vars(each).get("_alias") for each in columns or ()
+    ]
+
+
+ROWS = {
+    key: query
+    for key, query in QUERIES.items()
+    if getattr(query, "shape", None) or (any(names_of(query)) and not query.__dict__.get("_alias"))
+}
+
+
+def declared(shape):
+    """The columns that every row of the shape has, and those that it may have."""
+    if not issubclass(shape, Model):
+        return set(shape._fields), set(shape._fields)
+    annotated = [name for each in shape.__mro__ for name in get_annotations(each)]
+    own = {name for name in annotated if not name.startswith("_")}
+    return own, own | set(shape._meta.fields)
+
+
+@pytest.mark.parametrize("key", ROWS)
+def test_a_query_selects_what_mypy_takes_its_rows_to_have(key):
+    query = ROWS[key]
+    names, shape = names_of(query), getattr(query, "shape", None) or query.model
+    if getattr(shape, "__origin__", None) is tuple:
+        assert len(names) == len(get_args(shape))
+        return
+    must, may = declared(shape)
+    assert len(names) == len(set(names)), "of two columns of one name the first is read"
+    assert must <= set(names) <= may
+
+
+def test_every_slot_has_a_type_and_every_type_a_slot():
+    """A column that nobody names in a call needs no type yet."""
+    slots = {
+        parameter.name
+        for database in (Sqlite(":memory:"), PostgresqlDatabase("none"))
+        for query in QUERIES.values()
+        for parameter in Statement(database, query).parameters
+        if isinstance(parameter, Slot)
+    }
+    columns = {
+        field.name for model in Table.__subclasses__() for field in model._meta.sorted_fields
+    }
+    typed = set(Values.__annotations__)
+    assert slots - columns <= typed and typed - columns - OF_PARTS <= slots
