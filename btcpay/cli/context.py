@@ -15,13 +15,12 @@ import click
 import orjson
 
 from btcpay.settings.logs import is_json
-from btcpay.settings.settings import Settings, is_said, read_or_exit, strange_names
+from btcpay.settings.settings import Settings, is_said, read_or_exit
 from btcpay.values.times import iso_ms
 from storage.database import Database, place_of
 from storage.versions import open_ready
 
 HAVE_DEFAULTS = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # their defaults are rarely wanted
-A_LETTER = 0.9  # the likeness (difflib) of two names that differ by a letter
 log = logging.getLogger(__name__)
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 limited = click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
@@ -93,9 +92,6 @@ def answering(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _warn_of_defaults(settings: Settings) -> None:
-    for name, meant in strange_names(os.environ, A_LETTER).items():
-        if meant:
-            say(f"nothing reads {name}: did you mean {meant}?")
     names = [name for name in HAVE_DEFAULTS if not is_said(os.environ, name)]
     if names:
         place = place_of(settings.database_url)

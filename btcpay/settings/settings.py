@@ -109,18 +109,15 @@ def is_said(environ: Mapping[str, str], variable: str) -> bool:
     return any(environ.get(name, "").strip() for name in (variable, OF_FILES.get(variable, "")))
 
 
-def strange_names(environ: Mapping[str, str], near: float = 0.6) -> dict[str, str]:
-    """The variables that are set and that nothing reads, each with the one probably meant, or "".
-
-    `near`: how alike the two names must be, from 0 to 1 (difflib).
-    """
+def strange_names(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are set and never read, each with the one probably meant, or ""."""
     known = [*VARIABLES.values(), *OF_FILES.values()]
     strange = [
         name
         for name, text in sorted(environ.items())
         if name.startswith(PREFIX) and text.strip() and name not in (*known, env_file.VARIABLE)
     ]
-    return {name: "".join(difflib.get_close_matches(name, known, 1, near)) for name in strange}
+    return {name: "".join(difflib.get_close_matches(name, known, 1)) for name in strange}
 
 
 def read(environ: Mapping[str, str]) -> Settings:
