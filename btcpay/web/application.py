@@ -14,10 +14,10 @@ NONE = "none"  # the endpoint of whatever is not served
 
 
 class Rest(PathConverter):
-    """Any end of a path: none, too, or one that begins with a slash."""
+    """Any end of a path: none, too, or one with slashes or line breaks."""
 
     part_isolating = False
-    regex = ".*?"
+    regex = "(?s:.*?)"
 
 
 def add_path(
