@@ -52,6 +52,20 @@ def refuse(**_: str) -> NoReturn:
     raise NotFound
 
 
+def as_plain_http(served: Callable[..., Any]) -> Callable[..., Any]:
+    """Has werkzeug's router take a handshake for a websocket as a GET, and no path as `/`.
+
+    It would refuse the one before any door, and redirect the other to SERVER_NAME.
+    """
+
+    def called(environ: dict[str, Any], start: Any) -> Any:
+        environ.pop("HTTP_UPGRADE", None)
+        environ["PATH_INFO"] = environ["PATH_INFO"] or "/"
+        return served(environ, start)
+
+    return called
+
+
 def answer(value: Any, status: int = 200) -> Response:
     """A JSON value; the newline at its end is for terminals."""
     body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
