@@ -77,7 +77,7 @@ def save(visit: Visit, part: str) -> Response:
             wrong[name] = _advice()[name]
     if part == "return" and checked.get("return_unpaid") and not visit.form.get("return_paid"):
         wrong["return_paid"] = gettext("This one is required if the other one is set.")
-    is_shown = "show" in visit.form and not wrong
+    is_shown = part == "look" and "show" in visit.form and not wrong
     if part == "look" and not is_shown:
         _check_logo(visit, checked, wrong)
     if wrong:
