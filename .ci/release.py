@@ -108,7 +108,7 @@ def bill(sources: Path, files: Sequence[Path], time: int) -> Path:
 
     A requirement has one hash for each file that may be installed of it; an extra's is optional.
     """
-    version = re.search(r'"(.+)"', (sources / "btcpay/__init__.py").read_text().splitlines()[-1])[1]
+    version = re.search('__version__ = "(.+)"', (sources / "btcpay/__init__.py").read_text())[1]
     own = component(
         "blocktill", version, [hashlib.sha256(f.read_bytes()).hexdigest() for f in files]
     )
