@@ -10,8 +10,7 @@ from typing import Any, cast
 from flask import current_app
 
 from btcpay.sandbox.esplora.invented import InventedPayment
-from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.node.journal import Journal
+from btcpay.sandbox.node.chain import Chain, Journal
 from btcpay.sandbox.payer.key import open_key
 from btcpay.sandbox.payer.wallet import Wallet
 from btcpay.sandbox.scenes.stage import Stage

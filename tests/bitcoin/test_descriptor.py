@@ -19,7 +19,7 @@ from btcpay.bitcoin.secp256k1 import ORDER, Point
 from btcpay.bitcoin.wire import hash160
 from btcpay.merchants.account import derive, parse_account
 from btcpay.merchants.wallet_export import receiving
-from btcpay.sandbox.payer.ecdsa import public_point
+from btcpay.sandbox.payer.key import public_point
 
 PUBLISHED = json.loads((VECTORS / "descriptors.json").read_text(encoding="utf-8"))
 A, B, C, PRIVATE, WIF, POINT, _BIP86 = PUBLISHED["keys"].values()

@@ -17,11 +17,11 @@ from node_esplora import NodeEsplora
 from btcpay.bitcoin.address import p2pkh, p2sh
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.node.mempool import COINBASE_MATURITY_BLOCKS
+from btcpay.sandbox.node.ledger import COINBASE_MATURITY_BLOCKS
 from btcpay.sandbox.node.script import address_of, script_of
-from btcpay.sandbox.payer.coins import Spendable
 from btcpay.sandbox.payer.key import Key
 from btcpay.sandbox.payer.misbehave import double_spends, replace
+from btcpay.sandbox.payer.wallet import Spendable
 from btcpay.sandbox.state import Sandbox
 
 TO_NOBODY = script_of(NOBODY)
@@ -186,7 +186,7 @@ def test_the_node_takes_blocks_beyond_the_second_halving(pair):
 def test_both_count_the_same_coins(pair):
     coins = pair.sandbox.chain.ledger.coins
     found = pair.node.rpc("gettxoutsetinfo")
-    total_sats = sum(coin.output.value_sats for coin in coins.values())
+    total_sats = sum(each.tx.outputs[at.vout].value_sats for at, each in coins.items())
     assert found["txouts"] == len(coins)
     assert round(found["total_amount"] * 100_000_000) == total_sats
 

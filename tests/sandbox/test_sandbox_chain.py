@@ -12,8 +12,8 @@ from btcpay.sandbox.node import chain as chains
 from btcpay.sandbox.node.block import subsidy_sats
 from btcpay.sandbox.node.ledger import Ledger
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.coins import Spendable
 from btcpay.sandbox.payer.misbehave import double_spends, replace
+from btcpay.sandbox.payer.wallet import Spendable
 from btcpay.sandbox.state import open_sandbox
 
 NOW = 1_800_000_000
@@ -113,7 +113,7 @@ class TestReorganising:
         sandbox.chain.mine(1, NOW)
         sandbox.chain.reorganise(1, NOW, double_spends(sandbox.wallet, 1))
         assert not sandbox.chain.mempool.entries
-        assert SCRIPT not in {coin.output.script for coin in sandbox.chain.ledger.coins.values()}
+        assert SCRIPT not in {out.script for out in outputs(sandbox.chain.ledger).values()}
 
     def test_a_refused_double_spend_leaves_everything_as_it_was(self, sandbox):
         sandbox.wallet.pay(ADDRESS, 10_000, NOW)
@@ -153,7 +153,7 @@ def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leave
         for tx in (tx for block in branch[1:] for tx in block.txs):
             spend(tx, unspent)
         spendable = {where: out for where, out in unspent.items() if out.script[:1] != b"\x6a"}
-        assert {where: coin.output for where, coin in ledger.coins.items()} == spendable
+        assert outputs(ledger) == spendable
         mined_sats = sum(subsidy_sats(height) for height in range(1, ledger.height + 1))
         assert sum(output.value_sats for output in unspent.values()) == mined_sats
         fresh = Ledger()
@@ -164,6 +164,11 @@ def test_on_a_random_walk_coins_are_kept_and_spent_once_and_what_is_undone_leave
         for entry in chain.mempool.entries.values():
             spend(entry.tx, unspent)
     assert len(chain.ledger.blocks) > len(chain.ledger.hashes)  # blocks were undone
+
+
+def outputs(ledger):
+    """The unspent outputs, by where they are."""
+    return {where: found.tx.outputs[where.vout] for where, found in ledger.coins.items()}
 
 
 def spend(tx, unspent):

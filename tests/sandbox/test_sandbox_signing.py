@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from btcpay.bitcoin.secp256k1 import FIELD, ORDER, G, Point
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.bitcoin.wire import hash256
-from btcpay.sandbox.payer import ecdsa
-from btcpay.sandbox.payer.coins import SIGHASH_ALL, witness_preimage
-from btcpay.sandbox.payer.key import Key, open_key
+from btcpay.sandbox.payer.key import Key, open_key, public_point, sign_digest
+from btcpay.sandbox.payer.wallet import SIGHASH_ALL, witness_preimage
 
 # RFC 6979 has no vectors of secp256k1. These are those that trezor-crypto, python-ecdsa and
 # bitcoinjs share, with a nonce by HMAC-SHA256 over SHA-256: secret, message, r and lower s.
@@ -34,7 +33,7 @@ RFC6979 = [
     ("secret", "message", "numbers"), [pytest.param(*v, id=f"{v[0]:x}, {v[1]!r}") for v in RFC6979]
 )
 def test_a_published_signature(secret, message, numbers):
-    signature = ecdsa.sign(secret, hashlib.sha256(message).digest())
+    signature = sign_digest(secret, hashlib.sha256(message).digest())
     assert b"".join(n.to_bytes(32, "big") for n in der(signature)).hex() == numbers
 
 
@@ -65,10 +64,10 @@ def test_the_example_of_bip143_is_signed_as_it_is_there():
 @settings(max_examples=30)
 def test_a_signature_is_one_of_the_public_key_and_has_the_lower_s(secret, digest):
     """By the equation of SEC 1, 4.1.4: x of (z/s) * G + (r/s) * Q is r."""
-    r, s = der(ecdsa.sign(secret, digest))
+    r, s = der(sign_digest(secret, digest))
     assert 1 <= r < ORDER and 1 <= s <= ORDER // 2
     inverse, z = pow(s, -1, ORDER), int.from_bytes(digest, "big")
-    assert ecdsa.public_point((z + r * secret) * inverse % ORDER).x % ORDER == r
+    assert public_point((z + r * secret) * inverse % ORDER).x % ORDER == r
 
 
 def der(signature):

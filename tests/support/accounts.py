@@ -12,8 +12,8 @@ from btcpay.bitcoin.wire import prefixed
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.coins import RBF_SEQUENCE, SIGHASH_ALL, witness_preimage
 from btcpay.sandbox.payer.key import Key
+from btcpay.sandbox.payer.wallet import RBF_SEQUENCE, SIGHASH_ALL, witness_preimage
 
 WALLETS = [HdWallet.from_seed(f"signer {n} of the tests".encode()) for n in range(3)]
 FORMS = {

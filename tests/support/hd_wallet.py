@@ -8,7 +8,7 @@ from btcpay.bitcoin.address import b58check_encode
 from btcpay.bitcoin.hd import HARDENED, NO_PARENT, ExtendedKey
 from btcpay.bitcoin.secp256k1 import ORDER
 from btcpay.bitcoin.wire import hash160
-from btcpay.sandbox.payer.ecdsa import public_point
+from btcpay.sandbox.payer.key import public_point
 
 XPUB, XPRV = bytes.fromhex("0488b21e"), bytes.fromhex("0488ade4")
 TPUB = bytes.fromhex("043587cf")

@@ -12,7 +12,7 @@ import pytest
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut, parse_tx
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer import coins as sandbox
+from btcpay.sandbox.payer import wallet as sandbox
 from btcpay.sandbox.payer.key import Key
 
 NESTED = {"p2pkh": "np2wkh", "p2sh": "np2wsh"}  # as `bit` calls them

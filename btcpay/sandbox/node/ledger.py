@@ -1,21 +1,16 @@
-"""The best branch: its blocks, unspent coins and the history of every script."""
+"""The best branch, with its unspent coins and every script's history, and the mempool on it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
+from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.script import OP_RETURN
 
 MTP_BLOCKS = 11  # BIP113 and the rule for block times: the median of the last eleven
-
-
-class Coin(NamedTuple):
-    """An unspent output of a block."""
-
-    output: TxOut
-    height: int
-    is_coinbase: bool
+COINBASE_MATURITY_BLOCKS = 100
 
 
 class Found(NamedTuple):
@@ -37,15 +32,21 @@ class Found(NamedTuple):
         outputs = [*self.prevouts, *self.tx.outputs]
         return list(dict.fromkeys(output.script for output in outputs))
 
+    def is_immature(self, tip_height: int) -> bool:
+        """True for a coinbase that the block after the tip may not spend."""
+        if self.height is None or not self.tx.is_coinbase:
+            return False
+        return tip_height + 1 - self.height < COINBASE_MATURITY_BLOCKS
+
 
 @dataclass
 class Ledger:
-    """`blocks` and `heights` also keep lost branches."""
+    """`blocks` and `heights` also keep lost branches; `coins`: the unspent, with what made each."""
 
     hashes: list[str] = field(default_factory=list)
     blocks: dict[str, Block] = field(default_factory=dict)
     heights: dict[str, int] = field(default_factory=dict)
-    coins: dict[Outpoint, Coin] = field(default_factory=dict)
+    coins: dict[Outpoint, Found] = field(default_factory=dict)
     confirmed: dict[str, Found] = field(default_factory=dict)
     history: dict[bytes, list[Found]] = field(default_factory=dict)
 
@@ -82,11 +83,64 @@ class Ledger:
 
     def _confirm(self, tx: Tx) -> None:
         inputs = () if tx.is_coinbase else tx.inputs
-        spent = tuple(self.coins.pop(i.outpoint).output for i in inputs)
+        spent = tuple(self.coins.pop(i.outpoint).tx.outputs[i.outpoint.vout] for i in inputs)
         self.confirmed[tx.txid] = found = Found(tx, spent, self.height)
         for vout, output in enumerate(tx.outputs):
             is_spendable = output.script[:1] != bytes([OP_RETURN])
             if self.height > 0 and is_spendable:  # nobody can spend what genesis paid
-                self.coins[Outpoint(tx.txid, vout)] = Coin(output, self.height, tx.is_coinbase)
+                self.coins[Outpoint(tx.txid, vout)] = found
         for script in found.scripts:
             self.history.setdefault(script, []).append(found)
+
+
+@dataclass
+class Mempool:
+    """Transactions that wait for a block, in the order they came: parents stand before children.
+
+    The payer's wallet alone sends them, so nothing looks for a wrong signature, a fee below the
+    relay's, a replacement that pays too little (BIP125), or a chain longer than nodes relay.
+    """
+
+    entries: dict[str, Found] = field(default_factory=dict)
+
+    @property
+    def spenders(self) -> dict[Outpoint, str]:
+        """The id of the waiting transaction that spends each coin."""
+        entries = self.entries.items()
+        return {txin.outpoint: txid for txid, entry in entries for txin in entry.tx.inputs}
+
+    def judge(self, ledger: Ledger, tx: Tx) -> Found:
+        """The entry that `tx` would be. Raises BadRequest, in Bitcoin Core's words."""
+        return Found(tx, tuple(self._output(ledger, i.outpoint) for i in tx.inputs), None)
+
+    def add(self, entry: Found) -> None:
+        """Adds an entry, in place of those that it replaces."""
+        self.remove(self.replaced(entry.tx))
+        self.entries[entry.tx.txid] = entry
+
+    def remove(self, txids: Iterable[str]) -> None:
+        for txid in txids:
+            del self.entries[txid]
+
+    def replaced(self, tx: Tx) -> set[str]:
+        """The waiting transactions that spend what `tx` spends, and what depends on them."""
+        spenders = self.spenders
+        spent = [txin.outpoint for txin in tx.inputs if txin.outpoint in spenders]
+        return self.descendants({spenders[outpoint] for outpoint in spent})
+
+    def descendants(self, txids: set[str]) -> set[str]:
+        """`txids` and every waiting transaction that depends on one of them."""
+        found = set(txids)
+        for txid, entry in self.entries.items():
+            if any(txin.outpoint.txid in found for txin in entry.tx.inputs):
+                found.add(txid)
+        return found
+
+    def _output(self, ledger: Ledger, outpoint: Outpoint) -> TxOut:
+        """The output to be spent, even if a waiting transaction spends it already."""
+        found = self.entries.get(outpoint.txid) or ledger.coins.get(outpoint)
+        if found is None:
+            raise BadRequest("bad-txns-inputs-missingorspent")
+        if found.is_immature(ledger.height):
+            raise BadRequest("bad-txns-premature-spend-of-coinbase")
+        return found.tx.outputs[outpoint.vout]

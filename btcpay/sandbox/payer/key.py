@@ -1,5 +1,9 @@
-"""The payer's key: its public half, its scripts, its signatures, and the file that keeps it."""
+"""The payer's key: its scripts, the file that keeps it, and ECDSA with RFC 6979's nonces.
 
+For play money alone: the time that a signature takes depends on the secret.
+"""
+
+import hmac
 import secrets
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,9 +11,8 @@ from pathlib import Path
 from typing import Self
 
 from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
-from btcpay.bitcoin.secp256k1 import ORDER
+from btcpay.bitcoin.secp256k1 import ORDER, G, Point
 from btcpay.bitcoin.wire import hash160, hash256
-from btcpay.sandbox.payer import ecdsa
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Key:
 
     @cached_property
     def public_key(self) -> bytes:
-        return ecdsa.public_point(self.secret).format()
+        return public_point(self.secret).format()
 
     @property
     def program_script(self) -> bytes:
@@ -42,7 +45,7 @@ class Key:
         return p2pkh(hash160(self.public_key))
 
     def sign(self, preimage: bytes) -> bytes:
-        return ecdsa.sign(self.secret, hash256(preimage))
+        return sign_digest(self.secret, hash256(preimage))
 
 
 def open_key(path: Path) -> Key:
@@ -51,3 +54,33 @@ def open_key(path: Path) -> Key:
         path.touch(mode=0o600)
         path.write_text(f"{Key.new().secret:064x}\n")
     return Key(int(path.read_text(), 16))
+
+
+def public_point(secret: int) -> Point:
+    """secret * G, for a secret from 1 to ORDER - 1."""
+    return G.add(secret - 1)
+
+
+def sign_digest(secret: int, digest: bytes) -> bytes:
+    """The signature of a digest of 32 bytes, in DER, with the lower of the two s (BIP62)."""
+    number, nonce = int.from_bytes(digest, "big"), _nonce(secret, digest)
+    r = public_point(nonce).x % ORDER
+    s = pow(nonce, -1, ORDER) * (number + r * secret) % ORDER
+    body = _der_integer(r) + _der_integer(min(s, ORDER - s))
+    return b"\x30" + len(body).to_bytes(1, "big") + body
+
+
+def _nonce(secret: int, digest: bytes) -> int:
+    """RFC 6979, 3.2 with SHA-256, without the next candidate: one in 2**127 would need it."""
+    seed = secret.to_bytes(32, "big") + (int.from_bytes(digest, "big") % ORDER).to_bytes(32, "big")
+    key, value = bytes(32), b"\x01" * 32
+    for round_byte in (b"\x00", b"\x01"):
+        key = hmac.digest(key, value + round_byte + seed, "sha256")
+        value = hmac.digest(key, value, "sha256")
+    return int.from_bytes(hmac.digest(key, value, "sha256"), "big")
+
+
+def _der_integer(number: int) -> bytes:
+    """An INTEGER: the fewest bytes whose highest bit is not set."""
+    data = number.to_bytes(number.bit_length() // 8 + 1, "big")
+    return b"\x02" + len(data).to_bytes(1, "big") + data

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from btcpay.bitcoin.tx import TxOut
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.ledger import Found
-from btcpay.sandbox.payer.coins import Spendable, choose, total
-from btcpay.sandbox.payer.wallet import Wallet
+from btcpay.sandbox.payer.wallet import Spendable, Wallet, choose, total
 
 
 def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str:

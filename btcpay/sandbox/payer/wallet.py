@@ -1,14 +1,15 @@
-"""The payer's wallet: the miner's rewards make it rich."""
+"""The payer's wallet: its coins, payments and signatures. The miner's rewards make it rich."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from btcpay.bitcoin.address import DUST_SATS
-from btcpay.bitcoin.tx import Outpoint, TxOut
+from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
+from btcpay.bitcoin.wire import hash256, prefixed, u32
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.node.mempool import COINBASE_MATURITY_BLOCKS
 from btcpay.sandbox.node.script import address_of, script_of
-from btcpay.sandbox.payer.coins import Spendable, choose, sign, total
 from btcpay.sandbox.payer.key import Key
 
 FEE_SATS_PER_VB = 2
@@ -16,6 +17,16 @@ OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
 INPUT_VB, OUTPUT_VB = 91, 9  # a P2SH-P2WPKH input; an output beside its script
 CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
 MOST_DUST_SATS = 354  # the limit of the longest witness program, 40 bytes: (51 + 67) * 3
+RBF_SEQUENCE = 0xFFFFFFFD  # opts in to replacement (BIP125)
+SIGHASH_ALL = 1
+
+
+class Spendable(NamedTuple):
+    """A coin of the wallet; `waiting` when its transaction is not yet in a block."""
+
+    outpoint: Outpoint
+    value_sats: int
+    waiting: bool
 
 
 class Wallet:
@@ -30,20 +41,17 @@ class Wallet:
         """The mature unspent coins: confirmed ones first, and large ones before small."""
         with self.chain.lock:
             ledger, mempool = self.chain.ledger, self.chain.mempool
-            oldest = ledger.height + 1 - COINBASE_MATURITY_BLOCKS
+            made = dict(ledger.coins)
+            for txid, entry in mempool.entries.items():
+                made |= {Outpoint(txid, vout): entry for vout in range(len(entry.tx.outputs))}
+            spenders = mempool.spenders
             coins = [
-                Spendable(outpoint, coin.output.value_sats, False)
-                for outpoint, coin in ledger.coins.items()
-                if coin.output.script == self.script
-                if not (coin.is_coinbase and coin.height > oldest)
-            ] + [
-                Spendable(Outpoint(txid, vout), output.value_sats, True)
-                for txid, entry in mempool.entries.items()
-                for vout, output in enumerate(entry.tx.outputs)
-                if output.script == self.script
+                Spendable(outpoint, output.value_sats, found.height is None)
+                for outpoint, found in made.items()
+                if (output := found.tx.outputs[outpoint.vout]).script == self.script
+                if not found.is_immature(ledger.height) and outpoint not in spenders
             ]
-            unspent = [coin for coin in coins if coin.outpoint not in mempool.spenders]
-        return sorted(unspent, key=lambda coin: (coin.waiting, -coin.value_sats))
+        return sorted(coins, key=lambda coin: (coin.waiting, -coin.value_sats))
 
     def pay(self, address: str, sats: int, now: int) -> str:
         """Sends a payment; its txid."""
@@ -89,3 +97,40 @@ def _output(address: str, amount_sats: int) -> TxOut:
     if amount_sats < (least := DUST_SATS.get(len(script), MOST_DUST_SATS)):
         raise BadRequest(f"Amount: nodes relay at least {least} satoshis to this address")
     return TxOut(amount_sats, script)
+
+
+def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
+    """The first coins that suffice. Raises BadRequest when all of them do not."""
+    chosen: list[Spendable] = []
+    for coin in coins:
+        chosen.append(coin)
+        if total(chosen) >= needed_sats:
+            return chosen
+    has = f"has {total(chosen)} sat to spend, not {needed_sats}"
+    raise BadRequest(f"the sandbox wallet {has}; mine some blocks")
+
+
+def total(coins: Iterable[Spendable]) -> int:
+    return sum(coin.value_sats for coin in coins)
+
+
+def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut]) -> bytes:
+    """The signed transaction, raw."""
+    inputs = [TxIn(c.outpoint, prefixed(key.program_script), RBF_SEQUENCE) for c in coins]
+    unsigned = Tx(2, tuple(inputs), tuple(outputs), 0)
+    for index, coin in enumerate(coins):
+        preimage = witness_preimage(unsigned, index, key.script_code, coin.value_sats)
+        witness = (key.sign(preimage) + bytes([SIGHASH_ALL]), key.public_key)
+        inputs[index] = inputs[index]._replace(witness=witness)
+    return replace(unsigned, inputs=tuple(inputs)).raw
+
+
+def witness_preimage(tx: Tx, index: int, script_code: bytes, value_sats: int) -> bytes:
+    """The bytes that are signed for input `index`, whose coin has `value_sats` (BIP143)."""
+    spent = tx.inputs[index]
+    outpoints = hash256(b"".join(i.outpoint.raw for i in tx.inputs))
+    sequences = hash256(b"".join(u32(i.sequence) for i in tx.inputs))
+    own = spent.outpoint.raw + prefixed(script_code) + value_sats.to_bytes(8, "little")
+    outputs = hash256(b"".join(output.raw for output in tx.outputs))
+    parts = (outpoints, sequences, own, u32(spent.sequence), outputs)
+    return u32(tx.version) + b"".join(parts) + u32(tx.locktime) + u32(SIGHASH_ALL)

@@ -15,7 +15,7 @@ from btcpay.sandbox.esplora.app import text
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.node.script import address_of
-from btcpay.sandbox.payer.coins import total
+from btcpay.sandbox.payer.wallet import total
 from btcpay.sandbox.scenes.stories import SCENES
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
