@@ -9,7 +9,7 @@ from btcpay.sandbox.errors import JournalError
 from btcpay.sandbox.server import create_app, serve
 from btcpay.sandbox.shop import Shop
 from btcpay.sandbox.state import EXTENSION, open_sandbox
-from btcpay.sandbox.workbench.events import LOG_FILE
+from btcpay.sandbox.workbench.page import LOG_FILE
 
 KEY_FILE = "workbench_key"  # the shop's; in a file, since others can read a command's words
 

@@ -10,7 +10,7 @@ from werkzeug.exceptions import NotFound
 from werkzeug.serving import make_server
 
 from btcpay.sandbox.errors import BadRequest, ShopAway
-from btcpay.sandbox.esplora.app import create_esplora, text
+from btcpay.sandbox.esplora import create_esplora, text
 from btcpay.sandbox.state import current
 from btcpay.sandbox.workbench.buttons import create_buttons, wants_json
 from btcpay.sandbox.workbench.page import create_page, show

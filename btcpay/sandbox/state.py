@@ -9,18 +9,43 @@ from typing import Any, cast
 
 from flask import current_app
 
-from btcpay.sandbox.esplora.invented import InventedPayment
+from btcpay.bitcoin.tx import parse_tx
+from btcpay.bitcoin.wire import compact_size
+from btcpay.sandbox.errors import BadRequest
+from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.chain import Chain, Journal
+from btcpay.sandbox.node.ledger import Found
+from btcpay.sandbox.payer import misbehave
 from btcpay.sandbox.payer.key import open_key
 from btcpay.sandbox.payer.wallet import Wallet
 from btcpay.sandbox.scenes.stage import Stage
-from btcpay.sandbox.shop import Shop
+from btcpay.sandbox.shop import Json, Shop
 
 FIRST_BLOCKS = 200  # so that 100 coinbases are mature: 100 payments need not wait for one another
 FIRST_BLOCKS_APART_S = 600
 FIRST_PRICE_USD = Decimal("60000.00")
 SHOWN_EVENTS = 14
 EXTENSION = "btcpay-sandbox"
+
+
+@dataclass
+class InventedPayment:
+    """A payment that nobody has sent: an explorer that lies shows it, waiting and in new blocks.
+
+    It is in every block above `since_height`; `blocks_shown`: the number of such answers.
+    """
+
+    found: Found
+    since_height: int
+    blocks_shown: int = 0
+
+    def put_into(self, block: Block, height: int) -> bytes:
+        """The raw block with the payment, which its header does not prove."""
+        if height <= self.since_height:
+            return block.raw
+        self.blocks_shown += 1
+        txs = (*block.txs, self.found.tx)
+        return block.header + compact_size(len(txs)) + b"".join(tx.raw for tx in txs)
 
 
 @dataclass
@@ -49,7 +74,10 @@ class Switches:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """`clock`: unix seconds; `events`: the shop's, the newest first."""
+    """`clock`: unix seconds; `events`: the shop's, the newest first.
+
+    Its methods raise BadRequest for what cannot be done.
+    """
 
     chain: Chain
     wallet: Wallet
@@ -60,6 +88,35 @@ class Sandbox:
     switches: Switches = field(default_factory=Switches)
     stage: Stage = field(default_factory=Stage)
     events: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=SHOWN_EVENTS))
+
+    def require_shop(self) -> Shop:
+        if self.shop is None:
+            raise BadRequest("no shop runs beside this chain; `btcpay sandbox` starts both")
+        return self.shop
+
+    def pay(self, address: str, sats: int) -> str:
+        return self.wallet.pay(address, sats, self.clock())
+
+    def mine(self, count: int) -> list[str]:
+        return self.chain.mine(count, self.clock())
+
+    def replace(self, txid: str, away: bool) -> str:
+        return misbehave.replace(self.wallet, self.clock(), txid, away)
+
+    def reorganise(self, depth: int, double_spend: bool) -> list[str]:
+        """The new hashes; with `double_spend` the lost payments become impossible."""
+        with self.chain.lock:
+            instead = misbehave.double_spends(self.wallet, depth) if double_spend else []
+            return self.chain.reorganise(depth, self.clock(), instead)
+
+    def invent(self, invoice: Json) -> InventedPayment:
+        """Lets the explorer lie about a payment of the whole invoice."""
+        with self.chain.lock:
+            raw = self.wallet.draft({invoice["deposit_address"]: invoice["amount_sats"]})
+            found = self.chain.mempool.judge(self.chain.ledger, parse_tx(raw))
+            invented = InventedPayment(found, self.chain.ledger.height)
+        self.switches.invented, self.switches.explorer_up = invented, True
+        return invented
 
     def close(self) -> None:
         self.stage.stop()

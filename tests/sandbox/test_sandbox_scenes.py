@@ -58,11 +58,11 @@ def test_what_cannot_be_done_is_said(playground):
     for button, fields, said in (
         ("pay", {"invoice": "inv_unknown"}, "Invoice: the shop has no inv_unknown"),
         ("pay", {"invoice": "../balance"}, "Invoice: give an id"),
-        ("invoice", {"amount_usd": "2000000"}, "Dollars: give 0.01 to 1,000,000"),
+        ("invoice", {"amount_usd": "2000000"}, "Amount usd: give 0.01 to 1,000,000"),
         ("invoice", {"amount_usd": "1", "minutes": "soon"}, "Minutes: give"),
         ("invoice", {"amount_usd": "1", "minutes": "99999999"}, "The shop says: "),
         ("scene", {"scene": "hamlet"}, "Scene: give one of paid-in-time, "),
-        ("explorer", {"state": "mumbles"}, "Up or down: give up, down or lies"),
+        ("explorer", {"state": "mumbles"}, "State: give up, down or lies"),
     ):
         url = f"{playground.chain}/sandbox/{button}"
         answer = requests.post(url, data=fields, headers=JSON, timeout=60)

@@ -99,7 +99,7 @@ class Chain:
         with self.lock:
             deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)
             if not 1 <= depth <= deepest:
-                raise BadRequest(f"Blocks to undo: give 1 to {deepest}, not {depth}")
+                raise BadRequest(f"Depth: give 1 to {deepest}, not {depth}")
             fork_height = self.ledger.height - depth
             ledger, mempool = self.ledger.branch(fork_height), Mempool()
             for raw in instead:

@@ -1,12 +1,67 @@
 """The scenes: each a story of one invoice over 25 dollars, with a line for each step."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
 
-from btcpay.sandbox.scenes.actors import Actors
+from btcpay.sandbox.errors import ShopAway
+from btcpay.sandbox.shop import Json, Shop
+from btcpay.sandbox.state import Sandbox
 
+PRICE_USD = Decimal(25)
 # Seconds that a customer hesitates; the second when nobody reads along.
 SOON_S, SOON_QUICK_S = 20, 4
+
+
+@dataclass(frozen=True)
+class Actors:
+    """The shop that makes an invoice, a customer who pays. Each method may raise SandboxError."""
+
+    sandbox: Sandbox
+    shop: Shop
+
+    def invoice(self, expires_in_s: int | None = None) -> Json:
+        made = self.shop.create(PRICE_USD, "Two bags of coffee", expires_in_s)
+        self.sandbox.stage.show(made)
+        return made
+
+    def pay(self, invoice: Json, sats: int | None = None) -> str:
+        """The customer pays these satoshis, or all of it; the txid."""
+        amount_sats = invoice["amount_sats"] if sats is None else sats
+        return self.sandbox.pay(invoice["deposit_address"], amount_sats)
+
+    def confirm(self, invoice: Json) -> int:
+        blocks: int = self.shop.look(invoice)["confirmations_needed"]
+        self.sandbox.mine(blocks)
+        return blocks
+
+    def pay_and_confirm(self, invoice: Json) -> int:
+        """Pays and mines until the status is `paid`; the number of blocks that it took."""
+        self.pay(invoice)
+        self.until_seen(invoice)
+        blocks = self.confirm(invoice)
+        self.until_status(invoice, "paid")
+        return blocks
+
+    @property
+    def next_height(self) -> str:
+        return f"{self.sandbox.chain.ledger.height + 1:,}"
+
+    def until_seen(self, invoice: Json, sats: int | None = None) -> None:
+        self._until(invoice, "received_sats", invoice["amount_sats"] if sats is None else sats)
+
+    def until_status(self, invoice: Json, status: str) -> None:
+        self._until(invoice, "status", status)
+
+    def _until(self, invoice: Json, name: str, expected: Any) -> None:
+        def holds() -> bool:
+            try:
+                return bool(self.shop.look(invoice)[name] == expected)
+            except ShopAway:  # for a moment, as when a server is started again
+                return False
+
+        self.sandbox.stage.until(holds, f"{invoice['id']} to have {expected} as {name}")
 
 
 class Scene(NamedTuple):
@@ -65,7 +120,8 @@ def too_late(on: Actors) -> Iterator[str]:
     )
     yield "Now the customer pays all the same, as happens with slow wallets and low fees."
     txid = on.pay(invoice)
-    height = on.mine()
+    height = on.next_height
+    on.sandbox.mine(1)
     on.sandbox.stage.until(lambda: on.shop.has_received(txid), "the late payment")
     yield (
         f"The shop finds the money in block {height}: addresses are watched for ever. It is in the"
@@ -83,10 +139,10 @@ def replaced(on: Actors) -> Iterator[str]:
     txid = on.pay(invoice)
     on.until_seen(invoice)
     yield "The wallet replaces the payment by one with a higher fee. It is counted once."
-    txid = on.replace(txid)
+    txid = on.sandbox.replace(txid, away=False)
     on.until_seen(invoice)
     yield "Now the customer replaces it again, and sends the money back home."
-    on.replace(txid, away=True)
+    on.sandbox.replace(txid, away=True)
     on.until_seen(invoice, 0)
     yield "The page says that what was seen has vanished. Who delivered on “seen” has lost."
     yield "An honest payment, after all; and a block."
@@ -99,7 +155,7 @@ def reorganised(on: Actors) -> Iterator[str]:
     yield "An invoice is paid, in a block, as it should be."
     blocks = on.pay_and_confirm(invoice)
     yield "Then miners find a longer branch without that block: the chain is reorganised."
-    on.reorganise(blocks)
+    on.sandbox.reorganise(blocks, double_spend=True)
     on.until_status(invoice, "open")
     yield (
         "In it the same coins went elsewhere. The shop takes the payment back, opens the invoice,"
@@ -114,11 +170,11 @@ def reorganised(on: Actors) -> Iterator[str]:
 def explorer_lies(on: Actors) -> Iterator[str]:
     invoice = on.invoice()
     yield "Nobody pays this invoice. But the explorer that the shop asks begins to lie."
-    invented = on.invent_payment(invoice)
+    invented = on.sandbox.invent(invoice)
     on.until_seen(invoice)
     yield "It shows a payment that nobody has sent. The page says “seen”, and no more than that."
     yield f"Now it swears that the payment is in block {on.next_height}."
-    on.mine()
+    on.sandbox.mine(1)
     on.sandbox.stage.until(lambda: invented.blocks_shown >= 2, "the shop to read the block twice")
     yield (
         "The shop reads the block and computes its Merkle root: the header does not prove this"

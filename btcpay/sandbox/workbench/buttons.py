@@ -11,13 +11,9 @@ from flask import Blueprint, jsonify, redirect, request
 from flask.typing import ResponseReturnValue
 
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.esplora.invented import invent
-from btcpay.sandbox.payer import misbehave
-from btcpay.sandbox.scenes.actors import Actors
-from btcpay.sandbox.scenes.stories import SCENES
+from btcpay.sandbox.scenes.stories import SCENES, Actors
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.sandbox.workbench.forms import (
-    Order,
     field,
     read_count,
     read_flag,
@@ -25,7 +21,7 @@ from btcpay.sandbox.workbench.forms import (
     read_usd,
     refused,
 )
-from btcpay.sandbox.workbench.invoices import newest_payment, order_of, require_shop
+from btcpay.sandbox.workbench.invoices import newest_payment, order_of
 from btcpay.sandbox.workbench.page import refuse_other_sites
 
 MAX_PRICE_USD, MAX_INVOICE_USD = 1_000_000_000, 1_000_000
@@ -33,25 +29,17 @@ MAX_PRICE_USD, MAX_INVOICE_USD = 1_000_000_000, 1_000_000
 Answer = dict[str, Any]
 
 
-def pay(sandbox: Sandbox) -> Answer:
-    return _pay(sandbox, order_of(sandbox, request.form))
-
-
-def pay_short(sandbox: Sandbox) -> Answer:
-    """Half of the amount, rounded down."""
+def pay(sandbox: Sandbox, tenths: int = 10) -> Answer:
+    """Pays so many tenths of the amount, rounded down."""
     order = order_of(sandbox, request.form)
-    return _pay(sandbox, order._replace(amount_sats=order.amount_sats // 2))
-
-
-def pay_too_much(sandbox: Sandbox) -> Answer:
-    """A tenth more, rounded down; the dust limit makes that a satoshi at least."""
-    order = order_of(sandbox, request.form)
-    return _pay(sandbox, order._replace(amount_sats=order.amount_sats * 11 // 10))
+    amount_sats = order.amount_sats * tenths // 10
+    txid = sandbox.pay(order.address, amount_sats)
+    return {"txid": txid, "address": order.address, "amount_sats": amount_sats}
 
 
 def mine(sandbox: Sandbox) -> Answer:
     count = read_count(request.form, "blocks", "1")
-    return _new_tip(sandbox, sandbox.chain.mine(count, sandbox.clock()))
+    return _new_tip(sandbox, sandbox.mine(count))
 
 
 def replace(sandbox: Sandbox) -> Answer:
@@ -61,7 +49,7 @@ def replace(sandbox: Sandbox) -> Answer:
         given = newest_payment(sandbox, id)
     with sandbox.chain.lock:
         replaced = given or next(iter(sandbox.wallet.payments()), "")
-        txid = misbehave.replace(sandbox.wallet, sandbox.clock(), replaced, away)
+        txid = sandbox.replace(replaced, away)
     return {"txid": txid, "replaced": replaced}
 
 
@@ -71,8 +59,7 @@ def reorganise(sandbox: Sandbox) -> Answer:
     double_spend = read_flag(request.form, "double_spend")
     with sandbox.chain.lock:
         lost = sandbox.chain.ledger.hashes[-depth:]
-        instead = misbehave.double_spends(sandbox.wallet, depth) if double_spend else []
-        hashes = sandbox.chain.reorganise(depth, sandbox.clock(), instead)
+        hashes = sandbox.reorganise(depth, double_spend)
     return {**_new_tip(sandbox, hashes), "lost": lost}
 
 
@@ -84,9 +71,8 @@ def explorer(sandbox: Sandbox) -> Answer:
         switches.invented, switches.explorer_up = None, state == "up"
         return {"explorer": state}
     about = _open_invoice(sandbox)
-    switches.invented = invent(sandbox.wallet, about)
-    switches.explorer_up = True
-    return {"explorer": state, "invoice": about["id"], "txid": switches.invented.found.tx.txid}
+    txid = sandbox.invent(about).found.tx.txid
+    return {"explorer": state, "invoice": about["id"], "txid": txid}
 
 
 def price(sandbox: Sandbox) -> Answer:
@@ -104,12 +90,12 @@ def invoice(sandbox: Sandbox) -> Answer:
     minutes = field(request.form, "minutes")
     expires_in_s = read_count(request.form, "minutes") * 60 if minutes else None
     usd = read_usd(request.form, "amount_usd", MAX_INVOICE_USD)
-    return require_shop(sandbox).create(usd, field(request.form, "description"), expires_in_s)
+    return sandbox.require_shop().create(usd, field(request.form, "description"), expires_in_s)
 
 
 def scene(sandbox: Sandbox) -> Answer:
     """Field `scene`; `quick` waits for no reader. First it mends explorer and price."""
-    shop, name = require_shop(sandbox), field(request.form, "scene")
+    shop, name = sandbox.require_shop(), field(request.form, "scene")
     if not (chosen := SCENES.get(name)):
         raise refused("scene", f"give one of {', '.join(SCENES)}")
     quick = read_flag(request.form, "quick")
@@ -128,8 +114,8 @@ PAID = "Paid {amount_sats:,} sat to {address}. It waits: mine a block."
 # Each button's function, and the sentence that the page then shows, filled from its answer.
 BUTTONS: dict[str, tuple[Callable[[Sandbox], Answer], str]] = {
     "pay": (pay, PAID),
-    "pay-short": (pay_short, PAID),
-    "pay-too-much": (pay_too_much, PAID),
+    "pay-short": (partial(pay, tenths=5), PAID),
+    "pay-too-much": (partial(pay, tenths=11), PAID),
     "mine": (mine, "Mined. The tip is block {height:,}."),
     "replace": (replace, "Replaced {replaced:.12} by {txid:.12}."),
     "reorganise": (reorganise, "Reorganised. The tip is block {height:,} of another branch."),
@@ -162,17 +148,12 @@ def _press(name: str) -> ResponseReturnValue:
 
 
 def _open_invoice(sandbox: Sandbox) -> Answer:
-    shop = require_shop(sandbox)
+    shop = sandbox.require_shop()
     if id := field(request.form, "invoice"):
         return shop.invoice(id)
     if invoice := next((each for each in shop.invoices() if each["status"] == "open"), None):
         return invoice
     raise BadRequest("no invoice is open that the explorer could lie about; make one first")
-
-
-def _pay(sandbox: Sandbox, order: Order) -> Answer:
-    txid = sandbox.wallet.pay(order.address, order.amount_sats, sandbox.clock())
-    return {"txid": txid, "address": order.address, "amount_sats": order.amount_sats}
 
 
 def _new_tip(sandbox: Sandbox, hashes: list[str]) -> Answer:

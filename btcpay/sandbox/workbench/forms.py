@@ -1,6 +1,6 @@
 """Texts that people type into the page's fields: amounts, addresses, BIP21 URIs, prices, switches.
 
-Every reader raises BadRequest, naming the field as the page labels it.
+Every reader raises BadRequest, naming the field.
 """
 
 import re
@@ -13,21 +13,6 @@ from btcpay.sandbox.errors import BadRequest
 from btcpay.values.money import SATS_PER_BTC
 
 MAX_DIGITS = 16  # 21 million BTC in satoshis
-LABELS = {
-    "address": "Address",
-    "invoice": "Invoice",
-    "amount": "Amount",
-    "blocks": "Blocks",
-    "away": "Take the money back",
-    "depth": "Blocks to undo",
-    "double_spend": "Pay elsewhere instead",
-    "state": "Up or down",
-    "usd": "Dollars for a bitcoin",
-    "amount_usd": "Dollars",
-    "minutes": "Minutes",
-    "quick": "Quick",
-    "scene": "Scene",
-}
 SATS = re.compile(r"([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?: ?(?:sats?|satoshis?))?", re.IGNORECASE)
 BTC = re.compile(r"([0-9]*\.[0-9]+|[0-9]+(?= ?btc))(?: ?btc)?", re.IGNORECASE)
 
@@ -40,7 +25,8 @@ class Order(NamedTuple):
 
 
 def refused(name: str, why: str) -> BadRequest:
-    return BadRequest(f"{LABELS[name]}: {why}")
+    """`amount_usd` reads as "Amount usd"."""
+    return BadRequest(f"{name.replace('_', ' ').capitalize()}: {why}")
 
 
 def field(form: Form, name: str) -> str:

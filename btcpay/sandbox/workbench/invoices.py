@@ -6,7 +6,7 @@ from typing import Any
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.shop import Json, Shop
+from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox
 from btcpay.sandbox.workbench.forms import Form, Order, field, read_amount, read_order
 
@@ -42,18 +42,11 @@ def _sum(all_found: list[Found], script: bytes) -> int:
     return sum(output.value_sats for output in outputs if output.script == script)
 
 
-def require_shop(sandbox: Sandbox) -> Shop:
-    """Raises BadRequest where the chain runs alone."""
-    if sandbox.shop is None:
-        raise BadRequest("no shop runs beside this chain; `btcpay sandbox` starts both")
-    return sandbox.shop
-
-
 def order_of(sandbox: Sandbox, form: Form) -> Order:
     """Field `amount`, else the sum that is missing, or all again. Raises BadRequest, ShopAway."""
     if not (id := field(form, "invoice")):
         return read_order(form)
-    invoice = require_shop(sandbox).invoice(id)
+    invoice = sandbox.require_shop().invoice(id)
     if given := field(form, "amount"):
         return Order(invoice["deposit_address"], read_amount(given))
     missing_sats = on_chain(sandbox, invoice).missing_sats
@@ -62,7 +55,7 @@ def order_of(sandbox: Sandbox, form: Form) -> Order:
 
 def newest_payment(sandbox: Sandbox, id: str) -> str:
     """The txid of the payer's newest waiting payment to an invoice. Raises BadRequest, ShopAway."""
-    payments = on_chain(sandbox, require_shop(sandbox).invoice(id)).payments
+    payments = on_chain(sandbox, sandbox.require_shop().invoice(id)).payments
     if not payments:
         raise BadRequest("nothing waits for this invoice; press pay first")
     return payments[0]

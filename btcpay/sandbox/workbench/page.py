@@ -1,5 +1,9 @@
 """The page: scenes, the shop's invoices, the chain, faults and events, each with its buttons."""
 
+import base64
+import hashlib
+import hmac
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import islice
@@ -11,7 +15,7 @@ from flask import Blueprint, Response, abort, jsonify, redirect, render_template
 from flask.typing import ResponseReturnValue
 
 from btcpay.sandbox.errors import ShopAway
-from btcpay.sandbox.esplora.app import text
+from btcpay.sandbox.esplora import text
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.node.script import address_of
@@ -19,11 +23,11 @@ from btcpay.sandbox.payer.wallet import total
 from btcpay.sandbox.scenes.stories import SCENES
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
-from btcpay.sandbox.workbench.events import receive
-from btcpay.sandbox.workbench.invoices import require_shop, row_of
+from btcpay.sandbox.workbench.invoices import row_of
 from btcpay.values.hosts import is_here
 
 SHOWN_INVOICES, SHOWN_BLOCKS, SHOWN_TXS = 8, 5, 6
+SECRET_FILE, LOG_FILE = "webhook_secret", "webhooks.log"
 OWN_SITES = ("", "same-origin", "none")
 # Its own style and script alone; the frame shows the shop's pages, on any host.
 POLICY = (
@@ -76,7 +80,18 @@ def state() -> Response:
 
 
 def merchant() -> ResponseReturnValue:
-    return redirect(require_shop(current()).login_url())
+    return redirect(current().require_shop().login_url())
+
+
+def receive() -> ResponseReturnValue:
+    """`POST /sandbox/webhook`: 204 for an event, 401 for one that this shop has not signed."""
+    sandbox, body = current(), request.get_data()
+    if not _is_signed((sandbox.state_dir / SECRET_FILE).read_text(encoding="ascii"), body):
+        return text("This shop has not signed it.", 401)
+    with (sandbox.state_dir / LOG_FILE).open("ab") as file:
+        file.write(body + b"\n")
+    sandbox.events.appendleft(json.loads(body))
+    return "", 204
 
 
 def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> Response:
@@ -104,6 +119,16 @@ def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> 
     response.headers["Referrer-Policy"] = "same-origin"
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _is_signed(secret: str, body: bytes) -> bool:
+    """By Standard Webhooks: HMAC-SHA256 over id, time and body."""
+    id, at = (request.headers.get(f"webhook-{name}", "") for name in ("id", "timestamp"))
+    key = base64.b64decode(secret.strip().removeprefix("whsec_"))
+    ours = hmac.digest(key, f"{id}.{at}.".encode() + body, hashlib.sha256)
+    expected = f"v1,{base64.b64encode(ours).decode()}"
+    given = request.headers.get("webhook-signature", "").encode()
+    return any(hmac.compare_digest(expected.encode(), one) for one in given.split())
 
 
 def _shop_facts(sandbox: Sandbox) -> dict[str, Any]:

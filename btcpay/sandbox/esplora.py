@@ -1,4 +1,7 @@
-"""The Esplora interface at the root path, as Blockstream's electrs speaks it; 503 while down."""
+"""The Esplora interface at the root path, as Blockstream's electrs speaks it; 503 while down.
+
+Source: https://github.com/Blockstream/esplora/blob/master/API.md.
+"""
 
 import re
 from collections.abc import Callable
@@ -6,11 +9,12 @@ from functools import partial
 
 from flask import Blueprint, Response, abort, jsonify
 
+from btcpay.bitcoin.tx import NO_TXID
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.esplora.views import block_view, tx_view
 from btcpay.sandbox.node.block import Block
-from btcpay.sandbox.node.ledger import Found
+from btcpay.sandbox.node.ledger import Found, Ledger
 from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import current
 
 HASH = re.compile("[0-9a-f]{64}")
@@ -44,7 +48,7 @@ def blocks(start_height: str = "") -> Response:
     ledger = current().chain.ledger
     start = _height(start_height) if start_height else ledger.height
     newest_first = ledger.hashes[max(0, start - BLOCKS_PER_PAGE + 1) : start + 1][::-1]
-    return jsonify([block_view(ledger, ledger.blocks[each]) for each in newest_first])
+    return jsonify([_block_view(ledger, ledger.blocks[each]) for each in newest_first])
 
 
 def hash_at(height: str) -> Response:
@@ -118,7 +122,7 @@ def _waiting(script: bytes) -> list[Found]:
 
 
 def _txs(found: list[Found]) -> Response:
-    return jsonify([tx_view(each) for each in found])
+    return jsonify([_tx_view(each) for each in found])
 
 
 def _script(address: str) -> bytes:
@@ -126,3 +130,27 @@ def _script(address: str) -> bytes:
         return script_of(address)
     except BadRequest as error:
         abort(text(str(error), 400))
+
+
+def _tx_view(found: Found) -> Json:
+    outpoints = [txin.outpoint for txin in found.tx.inputs]
+    outputs = found.tx.outputs
+    return {
+        "txid": found.tx.txid,
+        "vin": [{"txid": outpoint.txid, "vout": outpoint.vout} for outpoint in outpoints],
+        "vout": [{"scriptpubkey": o.script.hex(), "value": o.value_sats} for o in outputs],
+        "status": {"confirmed": found.height is not None},
+    }
+
+
+def _block_view(ledger: Ledger, block: Block) -> Json:
+    return {
+        "id": block.hash,
+        "height": ledger.heights[block.hash],
+        "version": block.version,
+        "timestamp": block.time,
+        "merkle_root": block.merkle_root,
+        "previousblockhash": None if block.previous == NO_TXID else block.previous,
+        "nonce": block.nonce,
+        "bits": block.bits,
+    }

@@ -1,1 +1,0 @@
-"""The sandbox as an Esplora explorer."""
