@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.backup.derive_again import derive_again
 from btcpay.bitcoin.hd import InvalidChild
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
@@ -118,14 +117,3 @@ def apply_moves(db: Database, moves: Iterable[Move]) -> None:
         for move in moves:
             db.run(merchants.FORWARD, id=move.merchant_id, next_index=move.next_index)
     end_every(db)
-
-
-def move_counters(
-    db: Database, settings: Settings, skip: int, agree: Agree, clock: Clock
-) -> list[Move]:
-    """Moves the counters of the database in place, as after pg_restore. Raises CommandError."""
-    moves = plan(db, settings, skip, clock, {})
-    agree(moves, [], [])
-    derive_again(db, settings.network)
-    apply_moves(db, moves)
-    return moves

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from btcpay.bitcoin.header import Header, parse_header, target_of
+from btcpay.bitcoin.header import RETARGET_INTERVAL, Header, parse_header, required_bits, target_of
 from btcpay.bitcoin.wire import Malformed
-from btcpay.proofs.difficulty import RETARGET_INTERVAL, required_bits
 from btcpay.values.errors import ProofFailed
 from btcpay.values.networks import Network
 

@@ -10,7 +10,7 @@ import click
 
 from btcpay.cli.context import Shell, answering, json_lines, number, with_shell
 from btcpay.exports import payments
-from btcpay.exports.labels import label_lines
+from btcpay.exports.payments import label_lines
 from btcpay.merchants.merchants import find_merchant
 from btcpay.values.times import to_ms
 from btcpay.values.zones import in_zone, zone_of

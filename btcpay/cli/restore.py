@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from btcpay.backup.address_counters import Move, move_counters
-from btcpay.backup.restore import carry_over
+from btcpay.backup.address_counters import Move
+from btcpay.backup.restore import carry_over, move_counters
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS
 from btcpay.cli.context import Shell, answering, plain, printable, say

@@ -15,8 +15,7 @@ from fake_esplora import Terminal
 from paths import PROJECT, VECTORS
 
 from btcpay.cli.export import export
-from btcpay.exports.labels import labels
-from btcpay.exports.payments import COLUMNS, cells, defused, received
+from btcpay.exports.payments import COLUMNS, cells, defused, labels, received
 from btcpay.values.times import iso
 from storage.database import Database
 from storage.queries import merchants, payments

@@ -12,8 +12,7 @@ from builders import pay
 from fake_esplora import Terminal
 from payer import Page
 
-from btcpay.exports.labels import labels
-from btcpay.exports.payments import csv_lines, defused, received
+from btcpay.exports.payments import csv_lines, defused, labels, received
 from btcpay.invoices import create
 from btcpay.merchant_pages.lists.listing import SIZE
 from btcpay.merchants.branding import checked_line

@@ -8,7 +8,7 @@ from itertools import islice
 from flask import Response
 
 from btcpay.exports import payments
-from btcpay.exports.labels import label_lines
+from btcpay.exports.payments import label_lines
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import RateLimited
 from btcpay.values.zones import number_of, start_of

@@ -2,8 +2,7 @@
 
 import pytest
 
-from btcpay.bitcoin.header import Header
-from btcpay.proofs.difficulty import required_bits
+from btcpay.bitcoin.header import Header, required_bits
 
 POW_LIMIT = 0x1D00FFFF
 TWO_WEEKS_S = 1_209_600
