@@ -21,7 +21,7 @@ from btcpay.invoices.retention import erase_emails
 from btcpay.notify.read import forget_old
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
-from btcpay.settlement.bound import HISTORY_AFTER
+from btcpay.settlement.merge import HISTORY_AFTER
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, OutOfQuota

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from btcpay.settings.settings import Settings
-from btcpay.settlement.bound import HISTORY_AFTER
+from btcpay.settlement.merge import HISTORY_AFTER
 from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, Verdict
 from btcpay.values.errors import BadRow, CommandError

@@ -3,8 +3,7 @@
 import re
 from dataclasses import replace
 
-from btcpay.bitcoin.descriptor import Descriptor
-from btcpay.bitcoin.descriptor_checksum import checksum
+from btcpay.bitcoin.descriptor import Descriptor, checksum
 from btcpay.bitcoin.hd import HARDENED
 from btcpay.merchants.account import ACCOUNT_DEPTH, stored_account
 from btcpay.values.errors import CommandError

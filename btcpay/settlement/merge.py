@@ -1,11 +1,15 @@
-"""The outputs of an address after a scan: the known ones joined with its news. Pure."""
+"""The outputs of an address after a scan: those known and its news, and a bound on lies. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from btcpay.settlement.values import Output, Scan, SeenOutput
+
+MOST_KEPT = 100  # outputs that wait, and as many that have vanished lately
+# From then on a vanished output is history alone: its replacement is not looked for.
+HISTORY_AFTER = timedelta(hours=1)
 
 
 def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
@@ -105,3 +109,24 @@ def _sats(outputs: Sequence[Output | SeenOutput]) -> Counter[str]:
 def _not_after(output: Output, now: datetime) -> Output:
     vanished_at = output.vanished_at and min(output.vanished_at, now)
     return replace(output, first_seen_at=min(output.first_seen_at, now), vanished_at=vanished_at)
+
+
+def bounded(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
+    """All outputs that are in a block, and the first of the others in this order.
+
+    So there is a bound on the sightings that a liar can invent.
+
+    1. Outputs of at least a hundredth of the amount: to fill all places with these is to pay it.
+    2. Outputs that were seen earlier: later inventions push none of them out.
+    3. Of those seen at the same time, the nearest to the amount.
+    """
+
+    def order(output: Output) -> tuple[bool, datetime, int]:
+        matters = output.amount_sats * MOST_KEPT >= amount_sats
+        return not matters, output.first_seen_at, abs(output.amount_sats - amount_sats)
+
+    seen = sorted((output for output in outputs if not output.block), key=order)
+    waiting = [output for output in seen if not output.vanished][:MOST_KEPT]
+    vanished = [output for output in seen if output.vanished][:MOST_KEPT]
+    kept = {output.outpoint for output in (*waiting, *vanished)}
+    return [output for output in outputs if output.block or output.outpoint in kept]

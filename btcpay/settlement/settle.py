@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from btcpay.settlement.bound import bounded
 from btcpay.settlement.decide import came_in_time, decide, required_sats
-from btcpay.settlement.merge import merge
+from btcpay.settlement.merge import bounded, merge
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Scan, Verdict
 
 # The longest that an invoice's end waits for an answer that may never come, such as a whole list of

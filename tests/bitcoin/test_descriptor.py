@@ -11,8 +11,7 @@ from hd_wallet import HdWallet
 from paths import VECTORS
 
 from btcpay.bitcoin.address import b58check_decode, b58check_encode, p2sh, witness_script
-from btcpay.bitcoin.descriptor import parse, taproot_output_key
-from btcpay.bitcoin.descriptor_checksum import checksum, is_checked
+from btcpay.bitcoin.descriptor import checksum, is_checked, parse, taproot_output_key
 from btcpay.bitcoin.descriptor_keys import DescriptorRefused
 from btcpay.bitcoin.hd import HARDENED
 from btcpay.bitcoin.secp256k1 import ORDER, Point

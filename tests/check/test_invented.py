@@ -5,7 +5,7 @@ from builders import is_summed
 
 from btcpay.check import apply as applied
 from btcpay.check.apply import apply
-from btcpay.settlement.bound import MOST_KEPT
+from btcpay.settlement.merge import MOST_KEPT
 from btcpay.settlement.values import Scan, SeenOutput
 from storage.queries import events, payments
 from storage.queries.lists import mempool_watch

@@ -8,7 +8,7 @@ import pytest
 from builders import clean_environ, new_xpub
 from paths import PROJECT
 
-from btcpay.bitcoin.descriptor_checksum import checksum
+from btcpay.bitcoin.descriptor import checksum
 from btcpay.cli.merchant.merchant import key_of, show_first_addresses
 from btcpay.merchants.account import are_seed_words, parse_account
 from btcpay.values.errors import CommandError

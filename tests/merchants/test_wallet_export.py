@@ -7,7 +7,7 @@ import pytest
 from fake_esplora import Terminal
 from paths import VECTORS
 
-from btcpay.bitcoin.descriptor_checksum import is_checked
+from btcpay.bitcoin.descriptor import is_checked
 from btcpay.merchants.account import derive, parse_account
 from btcpay.merchants.gap_limit import gap_of
 from btcpay.merchants.wallet_export import import_request, receiving

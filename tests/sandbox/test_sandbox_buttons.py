@@ -74,11 +74,9 @@ def test_a_uri_or_an_amount_as_the_checkout_page_shows_it_is_paid(page):
         (f"bitcoin:{ADDRESS}?amount=0.00012345", "777", 777),
         (f" bitcoin:{ADDRESS} ", "778", 778),
         (ADDRESS, "41,667", 41_667),
-        (ADDRESS, "1,234,567 satoshis", 1_234_567),
+        (ADDRESS, "1,234,567", 1_234_567),
         (ADDRESS, "0.00041667", 41_667),
-        (ADDRESS, "0.00041667 BTC", 41_667),
         (ADDRESS, ".5", 50_000_000),
-        (ADDRESS, "1 BTC", 100_000_000),
     ):
         txid = page.press("pay", address=uri, amount=amount).json()["txid"]
         assert page.paid_sats(txid) == sats

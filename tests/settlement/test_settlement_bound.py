@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_settlement_life import ASKED, TIP, Life, at
 
-from btcpay.settlement.bound import MOST_KEPT, bounded
+from btcpay.settlement.merge import MOST_KEPT, bounded
 from btcpay.settlement.values import Block, Output, Rules, Scan, SeenOutput
 
 DUST, PART = 330, ASKED // MOST_KEPT

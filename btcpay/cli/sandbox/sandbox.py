@@ -4,17 +4,23 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
+import stat
+import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
+import orjson
 
 from btcpay.cli.context import Shell, Stop, with_shell
-from btcpay.cli.sandbox.children import Children
-from btcpay.cli.sandbox.demo import Demo, add_webhook, login_url, write_key
-from btcpay.cli.sandbox.once import run_once, thrown_away
+from btcpay.cli.sandbox.children import LOOKS_EVERY_S, STOP_TIMEOUT_S, Children
+from btcpay.cli.sandbox.demo import MERCHANT, Demo, add_webhook, login_url, write_key
 from btcpay.cli.sandbox.place import Place, command_line
+from btcpay.settings.settings import is_said, read
 from btcpay.values.errors import CommandError
 from storage.database import Database
 from storage.migrate import migrate
@@ -50,7 +56,7 @@ def sandbox(
         raise CommandError(f"{words[0]} cannot be run: there is no such program")
     place = Place(shell.settings, state or STATE, port or PORT, os.environ)
     if once:
-        place = click.get_current_context().with_resource(thrown_away(os.environ, state, port))
+        place = click.get_current_context().with_resource(_thrown_away(os.environ, state, port))
         shell = Shell(place.settings)
     place.require_fit()
     place.prepare_folders()
@@ -60,7 +66,7 @@ def sandbox(
         if stop.wait():
             return
         if once:
-            raise SystemExit(run_once(place, demo, children, words, stop))
+            raise SystemExit(_run_once(place, demo, children, words, stop))
         click.echo(_introduction(demo, place, login_url(shell.db, place.settings)))
         children.watch(stop)
 
@@ -105,3 +111,63 @@ every event   the same with `listen` in place of `doctor`
 log           {place.log}, webhooks.log (emptied at each start)
 start over    {place.afresh}, after Ctrl-C
 """
+
+
+@contextlib.contextmanager
+def _thrown_away(
+    environ: Mapping[str, str], state: Path | None, port: int | None
+) -> Iterator[Place]:
+    """A place in a temporary folder, on free ports, but for what the environment sets."""
+    with tempfile.TemporaryDirectory(prefix="btcpay-sandbox-") as folder:
+        usual = {
+            "BTCPAY_DATABASE_URL": f"sqlite:///{folder}/btcpay.db",
+            "BTCPAY_BASE_URL": f"http://127.0.0.1:{_free_port()}",
+            "BTCPAY_METRICS_BIND": "",
+        }
+        unset = {name: text for name, text in usual.items() if not is_said(environ, name)}
+        own = dict(environ) | unset
+        yield Place(read(own), state or Path(folder, "sandbox"), port or _free_port(), own)
+
+
+def _run_once(
+    place: Place, demo: Demo, children: Children, words: Sequence[str], stop: Stop
+) -> int:
+    """The command's exit status; without one, prints the shop and waits. Raises CommandError."""
+    shop = {"url": place.settings.base_url, "key": demo.secret, "sandbox_url": place.chain_url}
+    environ = place.environ | {f"BTCPAY_{name.upper()}": text for name, text in shop.items()}
+    if words:
+        return _run(words, environ, children, stop)
+    settings = {name: text for name, text in environ.items() if name.startswith("BTCPAY_")}
+    click.echo(orjson.dumps({**shop, "merchant": MERCHANT, "environ": settings}).decode())
+    # A shell gives /dev/null to what it starts in the background: only a pipe's end means anything.
+    mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin else 0
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        threading.Thread(target=_stop_at_the_end_of_input, args=(stop,), daemon=True).start()
+    children.watch(stop)
+    return 0
+
+
+def _run(words: Sequence[str], environ: Mapping[str, str], children: Children, stop: Stop) -> int:
+    command = subprocess.Popen(words, env=environ)
+    try:
+        while command.poll() is None and not stop.wait(LOOKS_EVERY_S):
+            children.require_all()
+    finally:
+        command.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            command.wait(STOP_TIMEOUT_S)
+        command.kill()
+        status = command.wait()
+    return status if status >= 0 else 128 - status  # as a shell says which signal it was
+
+
+def _stop_at_the_end_of_input(stop: Stop) -> None:
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    stop.set()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -5,13 +5,13 @@ Each answers what happened, or raises BadRequest or ShopAway.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from flask import Blueprint, jsonify, redirect, request
 from flask.typing import ResponseReturnValue
 
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.scenes.stories import SCENES, Actors
+from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.sandbox.workbench.forms import (
     field,
@@ -26,10 +26,8 @@ from btcpay.sandbox.workbench.page import refuse_other_sites
 
 MAX_PRICE_USD, MAX_INVOICE_USD = 1_000_000_000, 1_000_000
 
-Answer = dict[str, Any]
 
-
-def pay(sandbox: Sandbox, tenths: int = 10) -> Answer:
+def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
     """Pays so many tenths of the amount, rounded down."""
     order = order_of(sandbox, request.form)
     amount_sats = order.amount_sats * tenths // 10
@@ -37,12 +35,12 @@ def pay(sandbox: Sandbox, tenths: int = 10) -> Answer:
     return {"txid": txid, "address": order.address, "amount_sats": amount_sats}
 
 
-def mine(sandbox: Sandbox) -> Answer:
+def mine(sandbox: Sandbox) -> Json:
     count = read_count(request.form, "blocks", "1")
     return _new_tip(sandbox, sandbox.mine(count))
 
 
-def replace(sandbox: Sandbox) -> Answer:
+def replace(sandbox: Sandbox) -> Json:
     """Field `invoice` or `txid`, by default the newest waiting payment; `away` takes it back."""
     given, away = field(request.form, "txid").lower(), read_flag(request.form, "away")
     if not given and (id := field(request.form, "invoice")):
@@ -53,7 +51,7 @@ def replace(sandbox: Sandbox) -> Answer:
     return {"txid": txid, "replaced": replaced}
 
 
-def reorganise(sandbox: Sandbox) -> Answer:
+def reorganise(sandbox: Sandbox) -> Json:
     """Field `depth`, by default 1; `double_spend` makes the payments of these blocks impossible."""
     depth = read_count(request.form, "depth", "1")
     double_spend = read_flag(request.form, "double_spend")
@@ -63,7 +61,7 @@ def reorganise(sandbox: Sandbox) -> Answer:
     return {**_new_tip(sandbox, hashes), "lost": lost}
 
 
-def explorer(sandbox: Sandbox) -> Answer:
+def explorer(sandbox: Sandbox) -> Json:
     """Field `state`; it lies about `invoice`, by default the newest open one."""
     switches = sandbox.switches
     state = read_switch(request.form, switches.explorer, ("up", "down", "lies"))
@@ -75,7 +73,7 @@ def explorer(sandbox: Sandbox) -> Answer:
     return {"explorer": state, "invoice": about["id"], "txid": txid}
 
 
-def price(sandbox: Sandbox) -> Answer:
+def price(sandbox: Sandbox) -> Json:
     """Field `usd` sets the price; field `state`, or no field at all, switches the ticker."""
     switches, has_price = sandbox.switches, bool(field(request.form, "usd"))
     new_usd = read_usd(request.form, "usd", MAX_PRICE_USD) if has_price else switches.price_usd
@@ -85,7 +83,7 @@ def price(sandbox: Sandbox) -> Answer:
     return {"price": switches.price, "usd": f"{new_usd:.2f}"}
 
 
-def invoice(sandbox: Sandbox) -> Answer:
+def invoice(sandbox: Sandbox) -> Json:
     """Fields `amount_usd`, `description`, and `minutes` until it ends."""
     minutes = field(request.form, "minutes")
     expires_in_s = read_count(request.form, "minutes") * 60 if minutes else None
@@ -93,7 +91,7 @@ def invoice(sandbox: Sandbox) -> Answer:
     return sandbox.require_shop().create(usd, field(request.form, "description"), expires_in_s)
 
 
-def scene(sandbox: Sandbox) -> Answer:
+def scene(sandbox: Sandbox) -> Json:
     """Field `scene`; `quick` waits for no reader. First it mends explorer and price."""
     shop, name = sandbox.require_shop(), field(request.form, "scene")
     if not (chosen := SCENES.get(name)):
@@ -104,7 +102,7 @@ def scene(sandbox: Sandbox) -> Answer:
     return {"scene": name, "title": chosen.title}
 
 
-def stop(sandbox: Sandbox) -> Answer:
+def stop(sandbox: Sandbox) -> Json:
     sandbox.stage.stop()
     sandbox.switches.mend()
     return {"scene": None}
@@ -112,7 +110,7 @@ def stop(sandbox: Sandbox) -> Answer:
 
 PAID = "Paid {amount_sats:,} sat to {address}. It waits: mine a block."
 # Each button's function, and the sentence that the page then shows, filled from its answer.
-BUTTONS: dict[str, tuple[Callable[[Sandbox], Answer], str]] = {
+BUTTONS: dict[str, tuple[Callable[[Sandbox], Json], str]] = {
     "pay": (pay, PAID),
     "pay-short": (partial(pay, tenths=5), PAID),
     "pay-too-much": (partial(pay, tenths=11), PAID),
@@ -147,7 +145,7 @@ def _press(name: str) -> ResponseReturnValue:
     return jsonify(answer) if wants_json() else redirect("/", 303)
 
 
-def _open_invoice(sandbox: Sandbox) -> Answer:
+def _open_invoice(sandbox: Sandbox) -> Json:
     shop = sandbox.require_shop()
     if id := field(request.form, "invoice"):
         return shop.invoice(id)
@@ -156,6 +154,6 @@ def _open_invoice(sandbox: Sandbox) -> Answer:
     raise BadRequest("no invoice is open that the explorer could lie about; make one first")
 
 
-def _new_tip(sandbox: Sandbox, hashes: list[str]) -> Answer:
+def _new_tip(sandbox: Sandbox, hashes: list[str]) -> Json:
     height = sandbox.chain.ledger.heights[hashes[-1]]
     return {"height": height, "hash": hashes[-1], "hashes": hashes}

@@ -13,8 +13,8 @@ from btcpay.sandbox.errors import BadRequest
 from btcpay.values.money import SATS_PER_BTC
 
 MAX_DIGITS = 16  # 21 million BTC in satoshis
-SATS = re.compile(r"([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?: ?(?:sats?|satoshis?))?", re.IGNORECASE)
-BTC = re.compile(r"([0-9]*\.[0-9]+|[0-9]+(?= ?btc))(?: ?btc)?", re.IGNORECASE)
+# Satoshis, also with commas, or BTC with a point.
+AMOUNT = re.compile(r"[0-9]{1,16}|[0-9]{1,3}(,[0-9]{3}){1,5}|[0-9]{0,8}\.[0-9]{1,16}")
 
 Form = Mapping[str, str]
 
@@ -45,13 +45,10 @@ def read_order(form: Form) -> Order:
 
 def read_amount(given: str) -> int:
     """Satoshis, as a checkout page shows and copies it: `41,667` satoshis, or with a point BTC."""
-    if found := SATS.fullmatch(given):
-        sats = int(found[1].replace(",", "")[: MAX_DIGITS + 1])
-    elif found := BTC.fullmatch(given):
-        sats = _btc_to_sats(found[1])
-    else:
-        sats = 0
-    if not 1 <= sats < 10**MAX_DIGITS:
+    sats = 0
+    if AMOUNT.fullmatch(given):
+        sats = _btc_to_sats(given) if "." in given else int(given.replace(",", ""))
+    if sats < 1:
         raise refused("amount", "give satoshis, such as 41667, or BTC with a point: 0.00041667")
     return sats
 

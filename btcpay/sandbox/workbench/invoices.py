@@ -1,7 +1,6 @@
 """The shop's invoices beside what the chain knows of their addresses."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.ledger import Found
@@ -61,18 +60,13 @@ def newest_payment(sandbox: Sandbox, id: str) -> str:
     return payments[0]
 
 
-def row_of(sandbox: Sandbox, invoice: Json) -> dict[str, Any]:
+def row_of(sandbox: Sandbox, invoice: Json) -> Json:
+    """The invoice with what came for it, as the page's list shows it."""
     chain = on_chain(sandbox, invoice)
-    came = _came(chain, invoice)
+    places = {
+        "in blocks": chain.confirmed_sats,
+        "in the mempool": chain.waiting_sats,
+        "missing": chain.missing_sats,
+    }
+    came = [f"{sats:,} {place}" for place, sats in places.items() if sats]
     return {**invoice, "chain": chain, "is_over": invoice["status"] in OVER, "came": came}
-
-
-def _came(chain: OnChain, invoice: Json) -> list[str]:
-    all_sats = invoice["amount_sats"]
-    places = ((chain.confirmed_sats, "blocks"), (chain.waiting_sats, "the mempool"))
-    parts = [
-        f"{'all' if sats == all_sats else f'{sats:,}'} in {place}" for sats, place in places if sats
-    ]
-    if not parts:
-        return ["nothing came" if invoice["status"] in OVER else "nothing has come yet"]
-    return [*parts, f"{chain.missing_sats:,} missing"] if chain.missing_sats else parts
