@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
@@ -10,12 +10,11 @@ from typing import Any, cast
 from flask import current_app
 
 from btcpay.bitcoin.tx import parse_tx
-from btcpay.bitcoin.wire import compact_size
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.chain import Chain, Journal
 from btcpay.sandbox.node.ledger import Found
-from btcpay.sandbox.payer import misbehave
+from btcpay.sandbox.payer import wallet as wallets
 from btcpay.sandbox.payer.key import open_key
 from btcpay.sandbox.payer.wallet import Wallet
 from btcpay.sandbox.scenes.stage import Stage
@@ -44,8 +43,7 @@ class InventedPayment:
         if height <= self.since_height:
             return block.raw
         self.blocks_shown += 1
-        txs = (*block.txs, self.found.tx)
-        return block.header + compact_size(len(txs)) + b"".join(tx.raw for tx in txs)
+        return replace(block, txs=(*block.txs, self.found.tx)).raw
 
 
 @dataclass
@@ -101,12 +99,12 @@ class Sandbox:
         return self.chain.mine(count, self.clock())
 
     def replace(self, txid: str, away: bool) -> str:
-        return misbehave.replace(self.wallet, self.clock(), txid, away)
+        return wallets.replace(self.wallet, self.clock(), txid, away)
 
     def reorganise(self, depth: int, double_spend: bool) -> list[str]:
         """The new hashes; with `double_spend` the lost payments become impossible."""
         with self.chain.lock:
-            instead = misbehave.double_spends(self.wallet, depth) if double_spend else []
+            instead = wallets.double_spends(self.wallet, depth) if double_spend else []
             return self.chain.reorganise(depth, self.clock(), instead)
 
     def invent(self, invoice: Json) -> InventedPayment:

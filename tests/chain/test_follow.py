@@ -11,7 +11,7 @@ from btcpay.chain.follow import Follower
 from btcpay.check.undo import undo_above
 from btcpay.sandbox.node.block import BITS
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.misbehave import double_spends
+from btcpay.sandbox.payer.wallet import double_spends
 from storage.queries import blocks
 
 

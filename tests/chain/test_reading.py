@@ -17,7 +17,7 @@ from btcpay.check import read
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.misbehave import double_spends
+from btcpay.sandbox.payer.wallet import double_spends
 from storage.database import open_database
 from storage.queries import blocks
 

@@ -7,7 +7,7 @@ import pytest
 from fake_esplora import open_till
 
 from btcpay.invoices.events import finish
-from btcpay.sandbox.payer.misbehave import replace
+from btcpay.sandbox.payer.wallet import replace
 from storage.queries import invoices
 
 pytestmark = pytest.mark.both_databases

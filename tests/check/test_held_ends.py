@@ -5,7 +5,7 @@ from attention_cases import reason_of
 from fake_esplora import tx_of
 
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer.misbehave import replace
+from btcpay.sandbox.payer.wallet import replace
 
 pytestmark = pytest.mark.both_databases
 

@@ -8,7 +8,7 @@ from btcpay.chain.sources import Announced
 from btcpay.check.listening import Listening, hear
 from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
-from btcpay.sandbox.payer import misbehave
+from btcpay.sandbox.payer import wallet as wallets
 
 pytestmark = pytest.mark.both_databases
 
@@ -63,7 +63,7 @@ def test_what_spends_its_coins_otherwise_takes_it_back(till, away, at_once):
     if not at_once:
         announce(till, lost)
         till.clock.move(minutes=61)  # raising a fee makes nobody late
-    instead = waiting(till, misbehave.replace(till.sandbox.wallet, till.now, lost.txid, away))
+    instead = waiting(till, wallets.replace(till.sandbox.wallet, till.now, lost.txid, away))
     announce(till, *([lost, instead] if at_once else [instead]))
     sats = 0 if away else invoice["amount_sats"]
     assert received(till, invoice, other) == [sats, other["amount_sats"]]

@@ -4,7 +4,7 @@ import pytest
 from builders import is_summed
 from sweeper import Sweeper
 
-from btcpay.sandbox.payer.misbehave import double_spends
+from btcpay.sandbox.payer.wallet import double_spends
 
 pytestmark = pytest.mark.both_databases
 

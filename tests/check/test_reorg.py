@@ -10,7 +10,7 @@ from builders import at_once, dump
 from fake_esplora import Terminal, say
 
 from btcpay.check.undo import undo_above
-from btcpay.sandbox.payer.misbehave import double_spends, replace
+from btcpay.sandbox.payer.wallet import double_spends, replace
 from storage.database import open_database
 from storage.queries import payments
 

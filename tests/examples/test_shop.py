@@ -15,7 +15,7 @@ from fake_esplora import Terminal
 from paths import PROJECT
 from ports import free_port
 
-from btcpay.sandbox.payer.misbehave import double_spends
+from btcpay.sandbox.payer.wallet import double_spends
 
 PROGRAM = PROJECT / "examples" / "shop" / "shop.py"
 

@@ -17,7 +17,7 @@ from hosted import Watch
 from paths import TESTS
 from plug_in import GreenfieldShop
 
-from btcpay.sandbox.payer.misbehave import double_spends
+from btcpay.sandbox.payer.wallet import double_spends
 
 pytestmark = pytest.mark.both_databases
 ID = itemgetter("id")

@@ -9,7 +9,7 @@ from btcpay.greenfield.transport import signature
 from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import Outbox, new_send
-from btcpay.sandbox.payer.misbehave import double_spends
+from btcpay.sandbox.payer.wallet import double_spends
 from btcpay.values.errors import CommandError
 from btcpay.values.times import to_ms
 from storage.models import Delivery

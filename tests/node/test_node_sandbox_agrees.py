@@ -20,8 +20,7 @@ from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.ledger import COINBASE_MATURITY_BLOCKS
 from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.key import Key
-from btcpay.sandbox.payer.misbehave import double_spends, replace
-from btcpay.sandbox.payer.wallet import Spendable
+from btcpay.sandbox.payer.wallet import Spendable, double_spends, replace
 from btcpay.sandbox.state import Sandbox
 
 TO_NOBODY = script_of(NOBODY)

@@ -7,7 +7,7 @@ import pytest
 from fake_esplora import Terminal, open_till
 from shop_events import events, kinds
 
-from btcpay.sandbox.payer.misbehave import double_spends, replace
+from btcpay.sandbox.payer.wallet import double_spends, replace
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from fake_esplora import tx_of
 
 from btcpay.bitcoin.address import script_of
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.payer.misbehave import double_spends, replace
+from btcpay.sandbox.payer.wallet import double_spends, replace
 from btcpay.values.errors import ExplorerError
 from btcpay.values.money import MAX_MONEY_SATS
 from storage.queries.totals import balances

@@ -12,7 +12,7 @@ from fake_esplora import Terminal
 from scenes import assert_days
 
 from btcpay.merchants.merchants import set_timezone
-from btcpay.sandbox.payer.misbehave import double_spends
+from btcpay.sandbox.payer.wallet import double_spends
 from storage.queries.totals import days
 
 pytestmark = pytest.mark.both_databases

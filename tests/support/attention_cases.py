@@ -2,7 +2,7 @@
 
 from fake_esplora import Json, Terminal, Till
 
-from btcpay.sandbox.payer.misbehave import double_spends, replace
+from btcpay.sandbox.payer.wallet import double_spends, replace
 from storage.queries import attentions
 
 

@@ -23,7 +23,7 @@ from fake_esplora import FakeEsplora, Json, Reply, Terminal, Till, open_till, sa
 from sweeper import Sweeper
 
 from btcpay.merchants.gap_limit import Gap, gap_of, gap_of_merchant
-from btcpay.sandbox.payer import misbehave
+from btcpay.sandbox.payer import wallet as wallets
 from storage.database import open_database
 from storage.queries import merchants
 from storage.queries.totals import balances
@@ -170,7 +170,7 @@ def over_the_deadline(till: Till) -> None:
     in_time, taken_back = till.pay(confirmed), till.pay(replaced)
     till.look_for(waiting, confirmed, replaced)
     till.clock.move(hours=2)
-    misbehave.replace(till.sandbox.wallet, till.now, taken_back, away=True)
+    wallets.replace(till.sandbox.wallet, till.now, taken_back, away=True)
     till.mine_only(in_time, till.pay(late))
 
 
@@ -218,7 +218,7 @@ def reorganised(till: Till) -> None:
     till.pay(lost), till.pay(waits), till.pay(parts, parts["amount_sats"] - 10_000)
     till.mine()
     assert sorted(till.check().changed.values()) == ["paid"] * 5
-    taken_back = misbehave.double_spends(till.sandbox.wallet, 1)[0]
+    taken_back = wallets.double_spends(till.sandbox.wallet, 1)[0]
     till.sandbox.chain.reorganise(2, till.now, [raw, taken_back])
 
 

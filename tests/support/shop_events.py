@@ -4,7 +4,7 @@ from fake_esplora import Terminal, Till
 
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.read import Event, after
-from btcpay.sandbox.payer.misbehave import double_spends, replace
+from btcpay.sandbox.payer.wallet import double_spends, replace
 from schemas.resources import Resources
 
 

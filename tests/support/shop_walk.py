@@ -11,7 +11,7 @@ from hosted import Counter
 from merchant_browser import log_in
 from PIL import Image
 
-from btcpay.sandbox.payer.misbehave import replace
+from btcpay.sandbox.payer.wallet import replace
 
 PHONE = (390, 664)  # the height that a browser leaves
 ACCENT = "#c0397f"

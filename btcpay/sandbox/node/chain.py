@@ -119,7 +119,8 @@ class Chain:
 
     def confirmed_of(self, script: bytes) -> list[Found]:
         """Newest first."""
-        return self.ledger.history.get(script, [])[::-1]
+        confirmed = reversed(self.ledger.confirmed.values())
+        return [found for found in confirmed if script in found.scripts]
 
     def waiting_of(self, script: bytes) -> list[Found]:
         """Newest first."""

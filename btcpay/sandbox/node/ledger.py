@@ -1,4 +1,4 @@
-"""The best branch, with its unspent coins and every script's history, and the mempool on it."""
+"""The best branch, with its unspent coins, and the mempool on it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -27,10 +27,9 @@ class Found(NamedTuple):
         return sum(prevout.value_sats for prevout in self.prevouts) - paid_sats
 
     @property
-    def scripts(self) -> list[bytes]:
-        """The scripts that it spends from or pays, each once."""
-        outputs = [*self.prevouts, *self.tx.outputs]
-        return list(dict.fromkeys(output.script for output in outputs))
+    def scripts(self) -> set[bytes]:
+        """The scripts that it spends from or pays."""
+        return {output.script for output in (*self.prevouts, *self.tx.outputs)}
 
     def is_immature(self, tip_height: int) -> bool:
         """True for a coinbase that the block after the tip may not spend."""
@@ -48,7 +47,6 @@ class Ledger:
     heights: dict[str, int] = field(default_factory=dict)
     coins: dict[Outpoint, Found] = field(default_factory=dict)
     confirmed: dict[str, Found] = field(default_factory=dict)
-    history: dict[bytes, list[Found]] = field(default_factory=dict)
 
     @property
     def height(self) -> int:
@@ -89,8 +87,6 @@ class Ledger:
             is_spendable = output.script[:1] != bytes([OP_RETURN])
             if self.height > 0 and is_spendable:  # nobody can spend what genesis paid
                 self.coins[Outpoint(tx.txid, vout)] = found
-        for script in found.scripts:
-            self.history.setdefault(script, []).append(found)
 
 
 @dataclass

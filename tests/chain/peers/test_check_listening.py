@@ -7,7 +7,7 @@ from builders import until
 from fake_peer import FakePeer, chain_of
 from samples import figures
 
-from btcpay.sandbox.payer.misbehave import replace
+from btcpay.sandbox.payer.wallet import replace
 
 WITHIN_S = 30  # after one, on a machine that has time; 15 are promised
 

@@ -4,7 +4,7 @@ import re
 
 from merchant_browser import log_in
 
-from btcpay.sandbox.payer.misbehave import replace
+from btcpay.sandbox.payer.wallet import replace
 from btcpay.values.money import btc_text
 
 
