@@ -6,10 +6,9 @@ import time
 from pathlib import Path
 
 from btcpay.sandbox.errors import JournalError
-from btcpay.sandbox.server import create_app, serve
+from btcpay.sandbox.server import LOG_FILE, create_app, serve
 from btcpay.sandbox.shop import Shop
 from btcpay.sandbox.state import EXTENSION, open_sandbox
-from btcpay.sandbox.workbench.page import LOG_FILE
 
 KEY_FILE = "workbench_key"  # the shop's; in a file, since others can read a command's words
 

@@ -1,5 +1,9 @@
-"""The whole sandbox: explorer, ticker, page and buttons over one chain, on 127.0.0.1."""
+"""The whole sandbox: explorer, ticker, webhook, page and buttons over one chain, on 127.0.0.1."""
 
+import base64
+import hashlib
+import hmac
+import json
 import logging
 import signal
 from decimal import Decimal
@@ -17,6 +21,7 @@ from btcpay.sandbox.workbench.page import create_page, show
 
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 1_000_000  # a form, or an event
+SECRET_FILE, LOG_FILE = "webhook_secret", "webhooks.log"
 # Units of each currency for a dollar, near the rates of 2026; they never change.
 RATES = {"usd": "1", "eur": "0.92", "gbp": "0.79", "chf": "0.88", "cad": "1.37", "aud": "1.52"}
 RATES |= {"brl": "5.4", "mxn": "18.3", "inr": "84", "jpy": "150", "krw": "1380"}
@@ -29,6 +34,7 @@ def create_app() -> Flask:
     for blueprint in (create_esplora(), create_page(), create_buttons()):
         app.register_blueprint(blueprint)
     app.add_url_rule("/price", view_func=price)
+    app.add_url_rule("/sandbox/webhook", view_func=receive, methods=["POST"])
     app.register_error_handler(NotFound, _no_such_path)
     for kind, status in ((BadRequest, 400), (ShopAway, 502)):
         app.register_error_handler(kind, lambda error, status=status: _problem(error, status))
@@ -51,6 +57,27 @@ def price() -> Response:
     if not switches.price_up:
         return text("Service Unavailable", 503)
     return jsonify({name: f"{switches.price_usd * Decimal(r):.2f}" for name, r in RATES.items()})
+
+
+def receive() -> ResponseReturnValue:
+    """`POST /sandbox/webhook`: 204 for an event, 401 for one that this shop has not signed."""
+    sandbox, body = current(), request.get_data()
+    if not _is_signed((sandbox.state_dir / SECRET_FILE).read_text(encoding="ascii"), body):
+        return text("This shop has not signed it.", 401)
+    with (sandbox.state_dir / LOG_FILE).open("ab") as file:
+        file.write(body + b"\n")
+    sandbox.events.appendleft(json.loads(body))
+    return "", 204
+
+
+def _is_signed(secret: str, body: bytes) -> bool:
+    """By Standard Webhooks: HMAC-SHA256 over id, time and body."""
+    id, at = (request.headers.get(f"webhook-{name}", "") for name in ("id", "timestamp"))
+    key = base64.b64decode(secret.strip().removeprefix("whsec_"))
+    ours = hmac.digest(key, f"{id}.{at}.".encode() + body, hashlib.sha256)
+    expected = f"v1,{base64.b64encode(ours).decode()}"
+    given = request.headers.get("webhook-signature", "").encode()
+    return any(hmac.compare_digest(expected.encode(), one) for one in given.split())
 
 
 def _no_such_path(_: Exception) -> Response:

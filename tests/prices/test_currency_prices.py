@@ -36,14 +36,11 @@ def prices_of(server, sources=SOURCES):
     )
 
 
-def test_the_code_stands_where_the_source_has_a_place_for_it(server):
-    assert prices_of(server).of("EUR").current_or_none() == 90
-    assert sorted(server.asked) == ["/0/EUR", "/1", "/2"]
-
-
 def test_each_currency_has_a_price_of_its_own_and_none_of_them_is_the_dollars(server):
     prices = prices_of(server)
-    assert [prices.of(code).current_or_none() for code in ("EUR", "JPY")] == [90, 15000]
+    assert prices.of("EUR").current_or_none() == 90
+    assert sorted(server.asked) == ["/0/EUR", "/1", "/2"]
+    assert [prices.of(code).current_or_none() for code in ("JPY", "XPF")] == [15000, None]
     assert prices.usd.current() == 100 and prices.of("EUR").known() == 90
 
 
@@ -62,10 +59,6 @@ def test_the_rules_are_those_of_the_dollar(server, euros, agreed):
     server.instead = tell
     price = prices_of(server).of("EUR").current_or_none()
     assert price == (None if agreed is None else Decimal(agreed))
-
-
-def test_a_currency_that_a_source_does_not_know_is_no_number(server):
-    assert prices_of(server).of("XPF").current_or_none() is None
 
 
 def took_s(what):

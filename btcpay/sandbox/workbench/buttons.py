@@ -14,22 +14,24 @@ from btcpay.sandbox.scenes.stories import SCENES, Actors
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.sandbox.workbench.forms import (
+    Order,
     field,
+    read_amount,
     read_count,
     read_flag,
+    read_order,
     read_switch,
     read_usd,
     refused,
 )
-from btcpay.sandbox.workbench.invoices import newest_payment, order_of
-from btcpay.sandbox.workbench.page import refuse_other_sites
+from btcpay.sandbox.workbench.page import on_chain, refuse_other_sites
 
 MAX_PRICE_USD, MAX_INVOICE_USD = 1_000_000_000, 1_000_000
 
 
 def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
     """Pays so many tenths of the amount, rounded down."""
-    order = order_of(sandbox, request.form)
+    order = _order_of(sandbox)
     amount_sats = order.amount_sats * tenths // 10
     txid = sandbox.pay(order.address, amount_sats)
     return {"txid": txid, "address": order.address, "amount_sats": amount_sats}
@@ -44,7 +46,7 @@ def replace(sandbox: Sandbox) -> Json:
     """Field `invoice` or `txid`, by default the newest waiting payment; `away` takes it back."""
     given, away = field(request.form, "txid").lower(), read_flag(request.form, "away")
     if not given and (id := field(request.form, "invoice")):
-        given = newest_payment(sandbox, id)
+        given = _newest_payment(sandbox, id)
     with sandbox.chain.lock:
         replaced = given or next(iter(sandbox.wallet.payments()), "")
         txid = sandbox.replace(replaced, away)
@@ -143,6 +145,25 @@ def _press(name: str) -> ResponseReturnValue:
     answer, switches = button(current()), current().switches
     switches.notice = notice.format(**answer, price_usd=switches.price_usd)
     return jsonify(answer) if wants_json() else redirect("/", 303)
+
+
+def _order_of(sandbox: Sandbox) -> Order:
+    """Field `amount`, else the sum that is missing, or all again. Raises BadRequest, ShopAway."""
+    if not (id := field(request.form, "invoice")):
+        return read_order(request.form)
+    invoice = sandbox.require_shop().invoice(id)
+    if given := field(request.form, "amount"):
+        return Order(invoice["deposit_address"], read_amount(given))
+    missing_sats = on_chain(sandbox, invoice).missing_sats
+    return Order(invoice["deposit_address"], missing_sats or invoice["amount_sats"])
+
+
+def _newest_payment(sandbox: Sandbox, id: str) -> str:
+    """The txid of the payer's newest waiting payment to an invoice. Raises BadRequest, ShopAway."""
+    payments = on_chain(sandbox, sandbox.require_shop().invoice(id)).payments
+    if not payments:
+        raise BadRequest("nothing waits for this invoice; press pay first")
+    return payments[0]
 
 
 def _open_invoice(sandbox: Sandbox) -> Json:

@@ -1,10 +1,7 @@
 """The page: scenes, the shop's invoices, the chain, faults and events, each with its buttons."""
 
-import base64
-import hashlib
-import hmac
-import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from types import MappingProxyType
@@ -18,16 +15,15 @@ from btcpay.sandbox.errors import ShopAway
 from btcpay.sandbox.esplora import text
 from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.ledger import Found
-from btcpay.sandbox.node.script import address_of
+from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.wallet import total
 from btcpay.sandbox.scenes.stories import SCENES
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
-from btcpay.sandbox.workbench.invoices import row_of
 from btcpay.values.hosts import is_here
 
 SHOWN_INVOICES, SHOWN_BLOCKS, SHOWN_TXS = 8, 5, 6
-SECRET_FILE, LOG_FILE = "webhook_secret", "webhooks.log"
+OVER = ("paid", "expired", "canceled")
 OWN_SITES = ("", "same-origin", "none")
 # Its own style and script alone; the frame shows the shop's pages, on any host.
 POLICY = (
@@ -48,7 +44,6 @@ def create_page() -> Blueprint:
     blueprint.add_url_rule("/", view_func=show)
     blueprint.add_url_rule("/sandbox/state", view_func=state)
     blueprint.add_url_rule("/sandbox/merchant", view_func=merchant)
-    blueprint.add_url_rule("/sandbox/webhook", view_func=receive, methods=["POST"])
     return blueprint
 
 
@@ -83,24 +78,13 @@ def merchant() -> ResponseReturnValue:
     return redirect(current().require_shop().login_url())
 
 
-def receive() -> ResponseReturnValue:
-    """`POST /sandbox/webhook`: 204 for an event, 401 for one that this shop has not signed."""
-    sandbox, body = current(), request.get_data()
-    if not _is_signed((sandbox.state_dir / SECRET_FILE).read_text(encoding="ascii"), body):
-        return text("This shop has not signed it.", 401)
-    with (sandbox.state_dir / LOG_FILE).open("ab") as file:
-        file.write(body + b"\n")
-    sandbox.events.appendleft(json.loads(body))
-    return "", 204
-
-
 def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> Response:
     """The page as HTML. `message` is a problem, and `typed` then fills the fields again."""
     sandbox = current()
     shop = _shop_facts(sandbox)  # first: nothing waits for the shop with the chain's lock
     with sandbox.chain.lock:
         facts = _chain_facts(sandbox)
-        rows = [row_of(sandbox, invoice) for invoice in shop["invoices"][:SHOWN_INVOICES]]
+        rows = [_row_of(sandbox, invoice) for invoice in shop["invoices"][:SHOWN_INVOICES]]
     scene = sandbox.stage.view()
     page = render_template(
         "sandbox.html",
@@ -121,14 +105,33 @@ def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> 
     return response
 
 
-def _is_signed(secret: str, body: bytes) -> bool:
-    """By Standard Webhooks: HMAC-SHA256 over id, time and body."""
-    id, at = (request.headers.get(f"webhook-{name}", "") for name in ("id", "timestamp"))
-    key = base64.b64decode(secret.strip().removeprefix("whsec_"))
-    ours = hmac.digest(key, f"{id}.{at}.".encode() + body, hashlib.sha256)
-    expected = f"v1,{base64.b64encode(ours).decode()}"
-    given = request.headers.get("webhook-signature", "").encode()
-    return any(hmac.compare_digest(expected.encode(), one) for one in given.split())
+@dataclass(frozen=True)
+class OnChain:
+    """Satoshis that came to an invoice's address: waiting, and in blocks."""
+
+    waiting_sats: int
+    confirmed_sats: int
+    missing_sats: int
+    payments: tuple[str, ...]  # txids that the payer could replace, newest first
+
+
+def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
+    """Raises BadRequest for an address that is not regtest's."""
+    with sandbox.chain.lock:
+        script, own = script_of(invoice["deposit_address"]), sandbox.wallet.payments()
+        waiting, confirmed = sandbox.chain.waiting_of(script), sandbox.chain.confirmed_of(script)
+    waiting_sats, confirmed_sats = _sum(waiting, script), _sum(confirmed, script)
+    return OnChain(
+        waiting_sats,
+        confirmed_sats,
+        max(0, invoice["amount_sats"] - waiting_sats - confirmed_sats),
+        tuple(found.tx.txid for found in waiting if found.tx.txid in own),
+    )
+
+
+def _sum(all_found: list[Found], script: bytes) -> int:
+    outputs = (output for found in all_found for output in found.tx.outputs)
+    return sum(output.value_sats for output in outputs if output.script == script)
 
 
 def _shop_facts(sandbox: Sandbox) -> dict[str, Any]:
@@ -175,3 +178,15 @@ def _tx_row(wallet_script: bytes, found: Found) -> dict[str, Any]:
     others = [output for output in found.tx.outputs if output.script != wallet_script]
     paid = [(address_of(o.script), o.value_sats) for o in others]
     return {"txid": found.tx.txid, "height": found.height, "outputs": paid}
+
+
+def _row_of(sandbox: Sandbox, invoice: Json) -> Json:
+    """The invoice with what came for it, as the page's list shows it."""
+    chain = on_chain(sandbox, invoice)
+    places = {
+        "in blocks": chain.confirmed_sats,
+        "in the mempool": chain.waiting_sats,
+        "missing": chain.missing_sats,
+    }
+    came = [f"{sats:,} {place}" for place, sats in places.items() if sats]
+    return {**invoice, "chain": chain, "is_over": invoice["status"] in OVER, "came": came}
