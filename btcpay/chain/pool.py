@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
@@ -67,7 +67,7 @@ class Pool(Generic[Source]):
     # the others may know of a block.
     late_s = 10.0
     most_at_once = 1
-    announces = False  # what waits is heard before every explorer has it
+    lag = timedelta()  # from when these announce a transaction until every explorer has it
 
     def __init__(
         self,

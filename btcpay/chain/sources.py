@@ -8,11 +8,8 @@ explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py)
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
-from btcpay.bitcoin.block import BlockParts, scan_block
-from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
 from btcpay.values.networks import Known
@@ -118,27 +115,3 @@ class Explorer(BlockSource, AddressIndex, Protocol):
 
     name: str
     left_alone: str
-
-
-@dataclass(frozen=True)
-class Announced:
-    """A transaction that waits; who announced it last, and when it counted."""
-
-    raw: bytes
-    host: str
-    at: datetime
-
-    @cached_property
-    def parts(self) -> BlockParts:
-        """It as the only one of a block. Raises Malformed."""
-        return scan_block(bytes(HEADER_BYTES) + b"\x01" + self.raw)
-
-
-class Announcing(Protocol):
-    """Hears what sources announce between runs, in threads of its own."""
-
-    def listen(self, is_wanted: bool) -> None:
-        """From now on, or not any more."""
-
-    def take(self) -> Sequence[Announced]:
-        """The transactions that were announced since, each of them once."""

@@ -12,7 +12,6 @@ from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.by_blocks import end_by_blocks, settle_deep
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.listening import is_ahead
 from btcpay.check.mempool import Address, Look, address_of, asked_lately, gather, misses, watched_of
 from btcpay.check.plan import is_waiting, plan
 from btcpay.check.report import Report
@@ -164,13 +163,12 @@ class Checker:
         tip_at = report.ends_before
         if tip_at and not report.is_agreed:
             tip_at -= HELD_AT_MOST
-        is_early = self._sources.announces and is_ahead(self.db, look)
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.mempool.outputs,
             misses=report.is_caught_up,
-            is_cut=not look.mempool.is_whole or is_early,
+            is_cut=not look.mempool.is_whole or self._lags(look),
             ends_at=tip_at and min(look.asked_at, tip_at) - look.ahead,  # both were asked since
             explorer=look.mempool.host,
         )
@@ -180,6 +178,12 @@ class Checker:
             self.db.run(mempool_watch.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
         else:
             self.db.run(mempool_watch.FAILED, id=id, at=to_ms(now))
+
+    def _lags(self, look: Look) -> bool:
+        """True where it lacks money announced so lately that its explorer may not know of it."""
+        lag = self._sources.lag
+        since = to_ms(look.asked_at - lag)
+        return bool(lag) and any(row.first_seen_at > since for row in misses(self.db, look))
 
     def _compare_clocks(self, report: Report) -> None:
         ahead = self._sources.clock_skew.ahead(self.now(), time.monotonic())

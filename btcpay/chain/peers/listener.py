@@ -6,13 +6,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
+from btcpay.bitcoin.block import BlockParts, scan_block
+from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection
-from btcpay.chain.sources import Announced, Announcing
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Network
 
@@ -32,12 +34,26 @@ UNTIL_TAKEN_S = 0.1
 MOST_PEERS = 8
 
 
-def size_of(one: Announced) -> int:
-    return len(one.raw) + BYTES_EACH
+@dataclass(frozen=True)
+class Announced:
+    """A waiting transaction, the last peer that announced it, and the time when it counted."""
+
+    raw: bytes
+    host: str
+    at: datetime
+
+    @cached_property
+    def parts(self) -> BlockParts:
+        """The transaction as the only one of a block. Raises Malformed."""
+        return scan_block(bytes(HEADER_BYTES) + b"\x01" + self.raw)
+
+    @property
+    def size(self) -> int:
+        return len(self.raw) + BYTES_EACH
 
 
 class _Ear:
-    """One peer. `has`: whether it has sent what it was asked for, by txid."""
+    """One peer. `has`: by txid, True once the peer has sent what it was asked for."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -60,7 +76,7 @@ class _Ear:
         self.rests_until_s = time.monotonic() + self.rest_s
 
 
-class Listener(Announcing):
+class Listener:
     """Hears what peers announce, in threads of their own; `now` reads the wall clock.
 
     `choose` says which these are (host:port), each time that it begins to listen.
@@ -103,7 +119,7 @@ class Listener(Announcing):
             end_bytes = self._held_bytes - MOST_TAKEN_BYTES
             while self._found and self._held_bytes > end_bytes:
                 taken.append(self._found.popleft())
-                self._held_bytes -= size_of(taken[-1])
+                self._held_bytes -= taken[-1].size
         return taken
 
     def _run(self, ear: _Ear, off: threading.Event) -> None:
@@ -156,7 +172,7 @@ class Listener(Announcing):
                 return  # nobody asked for it
             ear.has[txid] = True
             if self._announced(txid) == self._needed:
-                self._held_bytes += size_of(new)
+                self._held_bytes += new.size
                 self._found.append(replace(new))  # which has not been read yet
 
     def _announced(self, txid: bytes) -> int:

@@ -2,11 +2,9 @@
 
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from btcpay.chain.kinds import Kind
 from btcpay.chain.peers import book
-from btcpay.chain.peers.listener import Listener
 from btcpay.chain.peers.peer import Peer
 from btcpay.chain.pool import Place, Pool
 from btcpay.settings.settings import Settings
@@ -19,7 +17,7 @@ class Peers(Pool[Peer]):
     """`liars` have shown what is not so."""
 
     most_at_once = 4  # blocks of 4 MB are held, each with what is read from it
-    announces = True
+    lag = timedelta(minutes=1)  # an explorer has what peers announced, though not at once
 
     def __init__(
         self,
@@ -58,16 +56,5 @@ class Peers(Pool[Peer]):
                 book.note_good(db, peer.host, peer.shown_height, now)
 
 
-class Nodes(Kind):
-    def open(self) -> Peers:
-        return Peers(self.settings, self.db, self.now)
-
-    def listener(self) -> Listener:
-        def choose() -> list[str]:
-            return book.chosen(self.db, self.settings, self.now())
-
-        return Listener(self.settings.network, choose, self.now, self.settings.proxy)
-
-
-def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Kind | None:
-    return Nodes(settings, db, now) if settings.peers else None
+def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Peers | None:
+    return Peers(settings, db, now) if settings.peers else None
