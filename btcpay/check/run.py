@@ -13,7 +13,7 @@ from btcpay.check.apply import try_apply
 from btcpay.check.by_blocks import end_by_blocks, settle_deep
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.mempool import Address, Look, address_of, asked_lately, gather, misses, watched_of
-from btcpay.check.plan import is_waiting, plan
+from btcpay.check.plan import NEVER, is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.http.clock_skew import REMEDY
 from btcpay.invoices.retention import erase_emails
@@ -33,15 +33,15 @@ from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 
-MOST_RUN_S = 300  # a run that is at it for longer hangs
+MOST_RUN_S = 300  # a run that takes longer hangs
 
 
 @dataclass(frozen=True)
 class Checker:
-    """What a check needs; `now` reads the wall clock, `in_flight` calls go out at once.
+    """A check with its means; `in_flight` looks at the mempool go out at once.
 
-    `mark` reads the clock that does not step. Headers and blocks come from the `sources`, without
-    any from the explorers. `hear` applies what sources announced.
+    `now` reads the wall clock, `mark` the clock that does not step. Without `sources` the explorers
+    show headers and blocks. `hear` applies announcements.
     """
 
     db: Database
@@ -57,7 +57,7 @@ class Checker:
     def run(self, ids: Sequence[str] | None = None) -> Report:
         """Brings every invoice up to date, and asks the mempool for those who wait, or for `ids`.
 
-        What fails for one invoice never stops the run.
+        A failure of one invoice never stops the run.
         """
         report, began_ns = Report(), time.monotonic_ns()
         self._end_within(MOST_RUN_S)
@@ -86,12 +86,12 @@ class Checker:
             now, gone_after = self.now(), self.settings.network.gone_after
             watched = watched_of(self.db, self.settings, now)
             allowance = self.explorers.allowance()
-            found = plan(watched, gone_after, allowance, now, report.ends_before)
+            found = plan(watched, gone_after, allowance, now, report.ends_before or NEVER)
             ids, report.unreached, report.put_off = found
         self._ask(ids, chain, report)
 
     def look_again(self, report: Report) -> bool:
-        """After a run: asks for pages that are due by now; whether somebody waits at one."""
+        """After a run: asks for pages that are due by now; True while somebody waits at one."""
         now, may_ask = self.now(), report.answered and self.settings.explorers
         asked = asked_lately(self.db, self.settings, now) if may_ask else []
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
@@ -114,7 +114,7 @@ class Checker:
             pool.end_within(seconds)
 
     def _close(self, report: Report) -> None:
-        """Nobody asks on; notes what it has cost by now, and which sources were good."""
+        """Ends all questions; notes their costs, and the good sources."""
         pools: set[Pool[BlockSource]] = {self.explorers, self._sources}
         for pool in pools:
             pool.close()
@@ -147,7 +147,7 @@ class Checker:
         return looks
 
     def _address(self, invoice_id: str, report: Report) -> Address | None:
-        """None, and noted, when it is spoiled."""
+        """None for one that is spoiled, which is noted."""
         try:
             return address_of(self.db, self.settings.network, invoice_id)
         except BadRow:  # the next is somebody's money too
@@ -197,7 +197,7 @@ class Checker:
             )
 
     def finish(self, report: Report) -> None:
-        """After a run over all that is due: notes its time and totals, forgets what is too old."""
+        """After a run over all that is due: notes its time and totals, forgets old rows."""
         now = self.now()
         outcome = "complete" if report.complete else "incomplete"
         with self.db.write():
@@ -212,7 +212,7 @@ class Checker:
                 ("blocks", "", report.blocks_read),
             ):
                 self.db.run(tallies.ADD, name=name, label=label, total=total)
-        # What is erased never comes back, so an explorer must confirm the time first: after a start
+        # Erased rows never come back, so an explorer must confirm the time first: after a start
         # without a network the clock may be years off.
         if report.answered and not report.clock_ahead_s:
             ttl = timedelta(hours=self.settings.idempotency_ttl_h)

@@ -1,4 +1,4 @@
-"""Nodes of the network as a kind of source: asked all at once or in turn, and listened to."""
+"""Nodes of the network as a kind of source."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from storage.database import Database
 
 
 class Peers(Pool[Peer]):
-    """`liars` have shown what is not so."""
+    """`liars`: peers that have shown something false in this run."""
 
     most_at_once = 4  # blocks of 4 MB are held, each with what is read from it
     lag = timedelta(minutes=1)  # an explorer has what peers announced, though not at once
@@ -45,7 +45,7 @@ class Peers(Pool[Peer]):
             peer.close()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Who was good, and who is left for a day."""
+        """Notes the good peers, and leaves others alone for a day."""
         is_online = any(peer.has_answered for peer in self.all)
         is_auto = settings.peers == (AUTO,)
         for peer in self.all:
