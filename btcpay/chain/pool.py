@@ -62,7 +62,7 @@ class Pool(Generic[Source]):
     # once, as the others may know of a block.
     late_s = 10.0
     most_at_once = 1
-    lag = timedelta()  # from when these announce a transaction until every explorer has it
+    lag = timedelta()  # the time until every explorer knows of a transaction that these announce
 
     def __init__(
         self,

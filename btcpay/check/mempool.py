@@ -6,30 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.bitcoin.address import script_of
-from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.sources import Mempool
 from btcpay.check.plan import BEFORE_DEADLINE, CLOSED_LATELY, NEVER, Watched
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import BadRow, ExplorerError
-from btcpay.values.networks import Network
+from btcpay.values.errors import ExplorerError
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Values, grouped
 from storage.models import Invoice, Output
-from storage.queries import invoices
 from storage.queries.lists import mempool_watch
 
 AHEAD_MS = 60_000  # the clocks of two machines may differ by this much
-
-
-@dataclass(frozen=True)
-class Address:
-    """An invoice to be looked for: its address, and that address's scriptPubKey."""
-
-    invoice_id: str
-    address: str
-    script: bytes
 
 
 @dataclass(frozen=True)
@@ -40,16 +27,6 @@ class Look:
     mempool: Mempool
     asked_at: datetime
     ahead: timedelta
-
-
-def address_of(db: Database, network: Network, invoice_id: str) -> Address:
-    """The address, so that the look itself needs no database. Raises BadRow."""
-    row = db.only(invoices.WHOLE, id=invoice_id)
-    address = row.deposit_address
-    try:
-        return Address(invoice_id, address, script_of(address, network))
-    except Malformed as error:
-        raise BadRow(f"{address!r} is no address: {error}") from error
 
 
 def watched_of(
@@ -104,22 +81,20 @@ def _past(ms: int | None, now: datetime) -> datetime:
 
 
 def gather(
-    explorers: Explorers, addresses: Sequence[Address], now: Callable[[], datetime], in_flight: int
+    explorers: Explorers, rows: Sequence[Invoice], now: Callable[[], datetime], in_flight: int
 ) -> Iterator[tuple[str, Look | ExplorerError]]:
-    """A look for each address, or its error; `in_flight` are asked at once."""
+    """A look for each invoice, or its error; `in_flight` are asked at once, without a database."""
 
-    def look(one: Address) -> Look | ExplorerError:
+    def look(row: Invoice) -> Look | ExplorerError:
         try:
             at, read_s = now(), time.monotonic()
-            mempool = explorers.waiting(one.address, one.script)
-            return Look(one.invoice_id, mempool, at, explorers.clock_skew.ahead(at, read_s))
+            mempool = explorers.waiting(row.deposit_address, bytes.fromhex(row.script))
+            return Look(row.id, mempool, at, explorers.clock_skew.ahead(at, read_s))
         except ExplorerError as error:
             return error
 
     with ThreadPoolExecutor(in_flight) as pool:
-        yield from zip(
-            (one.invoice_id for one in addresses), pool.map(look, addresses), strict=True
-        )
+        yield from zip((row.id for row in rows), pool.map(look, rows), strict=True)
 
 
 def misses(db: Database, look: Look) -> list[Output]:

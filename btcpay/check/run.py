@@ -12,7 +12,7 @@ from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.by_blocks import end_by_blocks, settle_deep
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.mempool import Address, Look, address_of, asked_lately, gather, misses, watched_of
+from btcpay.check.mempool import Look, asked_lately, gather, misses, watched_of
 from btcpay.check.plan import NEVER, is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.http.clock_skew import REMEDY
@@ -23,10 +23,10 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.bound import HISTORY_AFTER
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
-from btcpay.values.errors import BadRow, OutOfQuota
+from btcpay.values.errors import OutOfQuota
 from btcpay.values.times import boot_mark, to_ms
 from storage.database import Database
-from storage.queries import blocks, idempotency, meta, payments
+from storage.queries import blocks, idempotency, invoices, meta, payments
 from storage.queries.lists import mempool_watch
 from storage.queries.meta import Key
 from storage.queries.totals import tallies
@@ -134,30 +134,17 @@ class Checker:
             self._apply(look, report)
 
     def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
-        addresses = [found for one in ids if (found := self._address(one, report))]
-        looks = []
-        for invoice_id, look in gather(self.explorers, addresses, self.now, self.in_flight):
+        rows, looks = [self.db.only(invoices.WHOLE, id=one) for one in ids], []
+        for invoice_id, look in gather(self.explorers, rows, self.now, self.in_flight):
             if isinstance(look, Look):
                 looks.append(look)
             elif isinstance(look, OutOfQuota):
                 report.put_off += 1
             else:
                 log.warning("invoice %s could not be looked for: %s", invoice_id, look)
-                self._fail(invoice_id, report)
+                report.failed.append(invoice_id)
+                self.db.run(mempool_watch.FAILED, id=invoice_id, at=to_ms(self.now()))
         return looks
-
-    def _address(self, invoice_id: str, report: Report) -> Address | None:
-        """None for one that is spoiled, which is noted."""
-        try:
-            return address_of(self.db, self.settings.network, invoice_id)
-        except BadRow:  # the next is somebody's money too
-            log.exception("the address of invoice %s is damaged", invoice_id)
-            self._fail(invoice_id, report)
-            return None
-
-    def _fail(self, invoice_id: str, report: Report) -> None:
-        report.failed.append(invoice_id)
-        self.db.run(mempool_watch.FAILED, id=invoice_id, at=to_ms(self.now()))
 
     def _apply(self, look: Look, report: Report) -> None:
         tip_at = report.ends_before

@@ -142,35 +142,6 @@ def test_without_patience_what_vanished_ends_with_the_next_look():
     assert due(gone, timedelta(), PER_HOUR, NOW) and not due(gone, HOUR, PER_HOUR, NOW)
 
 
-def test_a_page_that_stays_open_is_looked_for_each_minute_of_an_hour_and_then_ever_less_often():
-    """With a run each minute; what it costs in a day is bounded."""
-    opened, looks = NOW, list[float]()
-    checked_at = NEVER
-    for minute in range(24 * 60):
-        now = opened + timedelta(minutes=minute)
-        watched = one(checked_at=checked_at, opened_at=opened, asked_at=now)
-        if due(watched, HOUR, PER_HOUR, now):
-            looks.append(minute)
-            checked_at = now
-    pauses = [b - a for a, b in zip(looks, looks[1:], strict=False)]
-    assert pauses[:60] == [1] * 60 and pauses[61] == 10
-    assert pauses == sorted(pauses) and pauses[-1] == 60 and len(looks) < 120
-
-
-def test_a_page_that_is_closed_is_looked_for_once_more():
-    """What is paid after that is found in its block, or at the deadline."""
-    closed, looks, checked_at = NOW, list[int](), NOW
-    for minute in range(1, 24 * 60):
-        now = closed + timedelta(minutes=minute)
-        watched = one(checked_at=checked_at, opened_at=ago(minutes=3), asked_at=closed)
-        if due(watched, HOUR, PER_HOUR, now):
-            looks.append(minute)
-            checked_at = now
-    assert looks == [1, 2]  # within two minutes it is not known to be closed
-    late = page(opened=30, looked=3, asked_at=ago(minutes=2.1))
-    assert due(late, HOUR, PER_HOUR, NOW)
-
-
 @pytest.mark.parametrize(
     ("watched", "reason"),
     [
