@@ -44,8 +44,8 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     balances.lock_all(db)
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
     db.run(blocks.UNREPLACE, height=height)
-    paid = grouped(db.rows(blocks.PAID_ABOVE, height=height), _invoice_id)
-    spent = grouped(db.rows(blocks.SPENT_ABOVE, height=height), _invoice_id)
+    paid = grouped(db.rows(blocks.PAID_ABOVE, height=height), lambda one: one.invoice_id)
+    spent = grouped(db.rows(blocks.SPENT_ABOVE, height=height), lambda one: one.invoice_id)
     taken: list[Payment] = []
     for invoice_id in paid | spent:
         merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0].merchant_id
@@ -59,10 +59,6 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
         if invoice_id in paid:
             try_update(db, settings, invoice_id, now, news)
     days.take(db, taken)
-
-
-def _invoice_id(output: Output) -> str:
-    return output.invoice_id
 
 
 def _undo_outputs(
