@@ -21,6 +21,7 @@ ROOMS = {
     for room, below in {
         "wsgi": "app settings",
         "app": "api checkout health invoices schemas settings storage values web",
+        "peers": "bitcoin chain check http invoices settings settlement storage values",
         "greenfield": (
             "api health http invoices merchants notify schemas settings settlement storage values "
             "web"
@@ -65,7 +66,7 @@ ROOMS = {
     }.items()
 }
 # A part that was deleted (btcpay.PARTS names the others) leaves its rows here and in the picture.
-GONE = {"greenfield", "merchant_pages"} - {path.name for path in (PROJECT / "btcpay").iterdir()}
+GONE = {"greenfield", "merchant_pages", "peers"} - {part.rpartition(".")[2] for part in PARTS}
 ROOMS = {room: below - GONE for room, below in ROOMS.items() if room not in GONE}
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/__main__.py"}
@@ -145,7 +146,9 @@ def offences(rule):
 
 
 def room_of(module):
-    """`check` for btcpay.check.run, `storage` for storage.models."""
+    """`check` for btcpay.check.run, `storage` for storage.models, `peers` for the part."""
+    if found := next((part for part in PARTS if within(module, part)), None):
+        return found.rpartition(".")[2]
     return module.removeprefix("btcpay.").partition(".")[0]
 
 

@@ -8,7 +8,6 @@ COLUMNS = (
     Invoice.id,
     Invoice.status,
     Invoice.amount_sats,
-    Invoice.created_at,
     Invoice.checked_at,
     Invoice.asked_at,
     Invoice.asked_since,
