@@ -21,7 +21,7 @@ from storage.values import Values
 
 def show_links(visit: Visit) -> Response:
     own: Values = {"merchant_id": visit.merchant_id}
-    listing = Listing("lnk", queries.LINKS, queries.LINKS_NEWER, queries.LINK_PLACE, own)
+    listing = Listing("lnk", queries.LINKS, queries.LINK_PLACE, own)
     shown = listing.page(visit.service.db, visit.query)
     return visit.page("links.html", shown=shown, most=queries.MOST_COUNTED)
 
@@ -30,8 +30,7 @@ def show_link(visit: Visit, id: str) -> Response:
     """One link, its QR code, and the invoices that came through it."""
     link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
     of_link: Values = {"payment_link_id": id}
-    older, newer = queries.INVOICES, queries.INVOICES_NEWER
-    listing = Listing("inv", older, newer, queries.INVOICE_PLACE, of_link)
+    listing = Listing("inv", queries.INVOICES, queries.INVOICE_PLACE, of_link)
     shown, most = listing.page(visit.service.db, visit.query), queries.MOST_COUNTED
     return visit.page("link.html", link=link, url=url, qr=qr_svg(url), shown=shown, most=most)
 
