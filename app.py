@@ -120,8 +120,8 @@ OPERATIONS = {
         "GET", "/payments", "read", list_payments, shows.Payment, accepts.PaymentQuery, lists=True),
 }
 # fmt: on
-# What is served: the operations, the hosted pages, the health checks, and what the optional parts
-# (btcpay.PARTS) bring, each unless the settings turn it off.
+# All that is served: the operations, the hosted pages, the health checks, and the blueprints of the
+# optional parts (btcpay.PARTS), each unless the settings turn it off.
 BLUEPRINTS: list[Callable[[Service], Blueprint | None]] = [
     functools.partial(api.blueprint, operations=OPERATIONS),
     checkout.blueprint,

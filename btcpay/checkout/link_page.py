@@ -1,4 +1,4 @@
-"""What the page of a payment link may show, an allow-list; and why a link makes no invoice."""
+"""The values that a payment link's page may show; the reasons why a link makes no invoice."""
 
 from decimal import Decimal
 from typing import Any

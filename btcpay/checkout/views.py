@@ -75,7 +75,7 @@ class Checkout:
         self._framing = brought("frame")
 
     def show_root(self) -> Response:
-        """Whose service this is, for a browser, unless several share it; for programs nothing."""
+        """A browser gets the name of the one merchant, if there is one; a program gets 404."""
         if "text/html" not in request.headers.get("Accept", ""):
             return error_response(NotFound("there is nothing at this path"))
         return self.pages.page("root.html", brand=self.pages.only_brand())
@@ -124,7 +124,7 @@ class Checkout:
         return response
 
     def show_price(self, id: str) -> Response:
-        """What a link's page works out bitcoin by while somebody types; the page never waits."""
+        """The price for the link's page to convert the typed amount; it never waits."""
         return answer(rate_of(self.service, self._link(id)))
 
     def show_logo(self, sha256: str) -> Response:

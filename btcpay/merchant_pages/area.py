@@ -1,4 +1,4 @@
-"""How a request gets into the merchant's pages: session, rate limit, token; and its cookie."""
+"""The way into the merchant's pages: session, rate limit, form token; and the cookie."""
 
 from collections.abc import Callable
 
@@ -75,7 +75,7 @@ class Area:
         return request.cookies.get(self.cookie, "")
 
     def _session(self) -> Session:
-        """Whose browser asks; a form must be of this site."""
+        """The session of the browser; a form must come from this site. Raises Unauthorized."""
         if request.method == "POST":
             self.refuse_other_sites()
         service, secret, now = self.service, self.presented(), self.service.now()

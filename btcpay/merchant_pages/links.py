@@ -56,7 +56,7 @@ def _url(visit: Visit, id: str) -> str:
 def show_form(
     visit: Visit, status: int = 200, problem: str = "", wrong: dict[str, str] | None = None
 ) -> Response:
-    """`wrong`: by the field, a sentence."""
+    """`wrong`: a sentence by the name of the field."""
     values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem}
     return visit.page("new_link.html", status, **values)
 
@@ -74,7 +74,7 @@ def make(visit: Visit) -> Response:
 
 
 def _typed(visit: Visit) -> tuple[dict[str, Any], dict[str, str]]:
-    """What was typed, as a body of create-payment-link has it, and what is wrong with it."""
+    """The typed fields as a body of create-payment-link, and a sentence for each wrong field."""
     form = visit.form
     typed: dict[str, Any] = {
         name: form[name].replace("\r\n", "\n") for name in ("title", "description") if name in form

@@ -1,4 +1,4 @@
-"""What each request leaves: its id in the answer, one line in the log, one count."""
+"""The traces of each request: its id in the answer, one line in the log, one count."""
 
 import logging
 import random
@@ -60,7 +60,7 @@ def _fields(operation: str, status: int, took_s: float) -> dict[str, Any]:
 
 
 def _leaves_body(status: int) -> bool:
-    """Whether a part of the body may be unread: what succeeds by POST has read it."""
+    """True where a part of the body may be unread: a POST that succeeds has read all."""
     if request.method == "POST" and status < 400:
         return False
     return request.headers.get("Content-Length", "0") != "0" or (

@@ -17,7 +17,7 @@ LOOSE = "loose"
 
 
 def show_invoices(visit: Visit) -> Response:
-    """A page of the list, or what a search finds; what one name alone finds is opened at once."""
+    """A page of the list, or of a search; a single row found by its name is opened at once."""
     own: Values = {"merchant_id": visit.merchant_id}
     older, texts = queries.INVOICES, queries.INVOICE_TEXTS
     status = visit.query.get("status", "")
@@ -47,7 +47,7 @@ def show_payments(visit: Visit) -> Response:
 def _page(
     visit: Visit, listing: Listing, names: Mapping[bool, Names], texts: Typed[queries.Texts]
 ) -> dict[str, Any]:
-    """What was typed, and what that finds; else the rows of the list."""
+    """The typed text with the rows that it finds, or a page of the list without one."""
     db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
     if not typed:
         return {"q": typed, "found": None, "shown": listing.page(db, visit.query)}
