@@ -21,8 +21,8 @@ from btcpay.values.ids import is_id
 from btcpay.values.parts import brought
 from btcpay.values.times import utc_now
 from btcpay.web import readyz, request_log
-from btcpay.web.application import answer
 from btcpay.web.errors import as_api_error, error_response
+from btcpay.web.paths import answer
 from btcpay.web.service import Service, open_service
 from schemas import requests as accepts
 from schemas import resources as shows

@@ -15,7 +15,7 @@ from btcpay.values.errors import (
     RateLimited,
     Unauthorized,
 )
-from btcpay.web.application import answer
+from btcpay.web.paths import answer
 from storage.database import in_one_line
 from storage.faults import is_outside
 from storage.turns import TooManyWait

@@ -12,7 +12,7 @@ from btcpay.health.state import State, state_in
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN
 from btcpay.values.times import iso
-from btcpay.web.application import add_path, answer
+from btcpay.web.paths import add_path, answer
 from btcpay.web.rate_limits import Limiter
 from btcpay.web.service import Service
 from storage import versions

@@ -9,7 +9,7 @@ from flask import Flask, Response, g, request
 
 from btcpay.health.process_metrics import Counters
 from btcpay.settings.logs import REQUEST_ID
-from btcpay.web.application import NONE
+from btcpay.web.paths import NONE
 from btcpay.web.process import end_connection
 
 log = logging.getLogger(__name__)
