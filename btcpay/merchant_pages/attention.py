@@ -1,4 +1,4 @@
-"""What needs the merchant: a page of it, the most at stake first; what is small, at one press."""
+"""Invoices that need the merchant, most at stake first; one press sets small ones aside."""
 
 from contextlib import suppress
 from decimal import Decimal
@@ -61,7 +61,7 @@ def show(visit: Visit, status: int = 200, wrong: str = "") -> Response:
 
 
 def _difference(row: queries.WantingInvoice) -> Decimal:
-    """How much more came than was asked for, or less, where what is at stake does not say it."""
+    """The excess (or shortfall, below 0) in the invoice's currency; 0 where the stake says it."""
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
     sats, price = row.received_sats - row.amount_sats, Decimal(row.price)
@@ -70,9 +70,9 @@ def _difference(row: queries.WantingInvoice) -> Decimal:
 
 
 def set_small_aside(visit: Visit) -> Response:
-    """Sets aside all of which less than the typed amount is at stake, each in its own transaction.
+    """Sets aside invoices with less at stake than the typed amount, each in its own transaction.
 
-    What has grown since is left as it is.
+    An invoice whose stake has grown in between is left alone.
     """
     currency, service = visit.currency, visit.service
     try:

@@ -26,9 +26,9 @@ MOST_OUTPUTS = 100  # on their way, that are summed
 
 
 class Coming(NamedTuple):
-    """What comes to one invoice.
+    """Money on its way to one invoice.
 
-    `confirmations`: of the youngest part, 0 while that waits for a block; `needed` of them.
+    `confirmations`: those of the youngest output, 0 while it waits for a block.
     """
 
     invoice: today.Coming
@@ -39,7 +39,7 @@ class Coming(NamedTuple):
 
 
 def lead_here() -> Response:
-    """From `/merchant/`, as some type it."""
+    """Redirects from `/merchant/`, which some people type."""
     return Response(status=302, headers={"Location": address()})
 
 
@@ -101,7 +101,7 @@ def by_invoice(rows: Sequence[today.Coming], tip_height: int, settings: Settings
 
 
 def sums(coming: Sequence[Coming], currency: str) -> list[tuple[Decimal, str]]:
-    """What they are worth together, in each currency; nothing is nothing in the shop's own."""
+    """The total value in each currency; with nothing on its way, 0 in the shop's own currency."""
     found = {one.invoice.currency: Decimal(0) for one in coming} or {
         currency: of_minor(0, currency)
     }

@@ -39,7 +39,7 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
 
 
 def _is_alarm(row: merchant_lists.ListedInvoice) -> bool:
-    """Until its owner has set it aside."""
+    """True until the owner has set the sale aside."""
     return row.status == "open" or row.attention is not None
 
 

@@ -87,15 +87,9 @@ def _older(query: Q, model: Listed) -> Q:
     return keyset.older(query.where(_own(model)), model)
 
 
-def _newer(query: Q, model: Listed) -> Q:
-    return keyset.newer(query.where(_own(model)), model)
-
-
 _OF_STATUS = Invoice.status == slot("status")
-INVOICES, INVOICES_NEWER = _older(_INVOICES, Invoice), _newer(_INVOICES, Invoice)
-INVOICES_BY_STATUS, INVOICES_BY_STATUS_NEWER = (
-    query.where(_OF_STATUS) for query in (INVOICES, INVOICES_NEWER)
-)
+INVOICES = _older(_INVOICES, Invoice)
+INVOICES_BY_STATUS = INVOICES.where(_OF_STATUS)
 # What the till has sold, the newest first; with the sum that settlement counts.
 SALES = shaped(
     ListedInvoice,
@@ -123,8 +117,8 @@ INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
 # Those that settle nothing: parts, and what came late, beyond or after a cancellation. An index
 # holds only them.
 _LOOSE = Payment.invoice_id.is_null()
-PAYMENTS, PAYMENTS_NEWER = _older(_PAYMENTS, Payment), _newer(_PAYMENTS, Payment)
-LOOSE_PAYMENTS, LOOSE_PAYMENTS_NEWER = (query.where(_LOOSE) for query in (PAYMENTS, PAYMENTS_NEWER))
+PAYMENTS = _older(_PAYMENTS, Payment)
+LOOSE_PAYMENTS = PAYMENTS.where(_LOOSE)
 PAYMENT_PLACE = keyset.place_of(Payment).where(_own(Payment))
 
 # What a search in texts goes through, a piece at a time; then the rows that were found.
