@@ -30,7 +30,7 @@ ROOMS = {
             "chain checkout exports health invoices languages merchants notify schemas settings "
             "storage values web"
         ),
-        "api": "merchants schemas settings storage values web",
+        "api": "merchants notify schemas settings settlement storage values web",
         "checkout": "chain invoices languages merchants settings settlement storage values web",
         "cli": (
             "backup bitcoin chain check exports health http invoices languages merchants "

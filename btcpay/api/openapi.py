@@ -6,6 +6,7 @@ from typing import Any
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 
+from btcpay.api.openapi_events import event_schemas, part, text, webhooks, whole
 from btcpay.api.operation import ROOT, Operation
 from btcpay.settings.settings import Settings
 from btcpay.web.errors import STATUS
@@ -49,21 +50,15 @@ _TAGS = {
     "invoices": "One-time payment requests.",
     "payment-links": "Pages that make an invoice for each payer.",
     "payments": "Payments confirmed on the chain.",
-}
-_FAULT = {
-    "code": {
-        "type": "string",
-        "description": "For programs: it never changes.",
-        "enum": list(STATUS),
-    },
-    "message": {
-        "type": "string",
-        "description": "For people; it names the field or parameter.",
-        "examples": ["amount_usd must be a number"],
-    },
+    "events": "Events sent to webhooks.",
 }
 _UNREAD = ("unauthorized", "forbidden", "rate_limited")  # refused before body and query are read
 
+_CODE = text("For programs: it never changes.", enum=list(STATUS))
+_MESSAGE = text(
+    "For people; it names the field or parameter.", examples=["amount_usd must be a number"]
+)
+_FAULT = whole({"code": _CODE, "message": _MESSAGE})
 STATUS_PATH = "/pay/{id}/status"
 
 
@@ -86,10 +81,9 @@ def document(settings: Settings, operations: Mapping[str, Operation]) -> dict[st
     plugin.map_to_openapi_type(Limit, "integer", None)
     plugin.map_to_openapi_type(Timestamp, "string", "date-time")
     spec.components.security_scheme("apiKey", {"type": "http", "scheme": "bearer"})
-    spec.components.schema("Fault", _object(_FAULT))
-    spec.components.schema(
-        "Error", _object({"error": _part("Fault") | {"description": "What went wrong."}})
-    )
+    named = {"Fault": _FAULT, "Error": whole({"error": part("Fault", "What went wrong.")})}
+    for name, schema in (named | event_schemas()).items():
+        spec.components.schema(name, schema)
     for name, description in _HEADERS.items():
         header = {"description": description, "required": True, "schema": {"type": "integer"}}
         spec.components.header(name, header)
@@ -111,7 +105,7 @@ def document(settings: Settings, operations: Mapping[str, Operation]) -> dict[st
         body = operation.accepts
         if body and issubclass(body, Body):
             described["components"]["schemas"][body.__name__] |= body.together
-    return described
+    return described | {"webhooks": webhooks()}
 
 
 def _operation(name: str, operation: Operation) -> dict[str, Any]:
@@ -184,17 +178,8 @@ def _headers(*names: str) -> dict[str, Any]:
 
 
 def _list_of(name: str) -> dict[str, Any]:
-    items = {"type": "array", "maxItems": 100, "items": _part(name), "description": "Newest first."}
-    kind = {"type": "string", "description": "Always `list`.", "const": "list"}
-    return _object({"object": kind, "data": items})
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "required": list(properties), "properties": properties}
-
-
-def _part(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
+    items = {"type": "array", "maxItems": 100, "items": part(name), "description": "Newest first."}
+    return whole({"object": text("Always `list`.", const="list"), "data": items})
 
 
 def _success(operation: Operation) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 import re
 from datetime import UTC, datetime
 
+import jsonschema_rs
 import pytest
 from builders import Clock
 from fake_esplora import open_till
@@ -19,9 +20,9 @@ PAGE = (PROJECT / "docs/developers/events.md").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def life(tmp_path_factory, ticker):
-    """The events of a life, by their kinds."""
+    """The events of a life, and the OpenAPI document of that shop."""
     with open_till(tmp_path_factory.mktemp("life"), ticker, Clock()) as till:
-        yield live_through_all(till)
+        yield live_through_all(till), till.shop.get("/openapi.json", "").json
 
 
 def shape(value):
@@ -31,12 +32,8 @@ def shape(value):
     return [shape(inner) for inner in value] if isinstance(value, list) else type(value)
 
 
-def names(value):
-    return {name: names(inner) for name, inner in value.items()} if isinstance(value, dict) else ""
-
-
 def test_every_kind_happens_in_a_life_and_the_document_has_no_other(life):
-    assert set(life) == set(EventKind)
+    assert set(life[0]) == set(EventKind)
     assert re.findall(r"^### (.+)$", PAGE, re.M) == [kind.value for kind in EventKind]
 
 
@@ -47,11 +44,36 @@ def section(kind):
 
 
 @pytest.mark.parametrize("kind", EventKind)
+def test_what_is_sent_is_as_the_api_describes_it(life, kind):
+    events, document = life
+    body = json.loads(events[kind].body)
+    _validate(document, kind, body)
+    assert (body["type"], document["webhooks"][kind]["post"]["summary"]) == (kind, kind.meaning)
+
+
+@pytest.mark.parametrize("kind", EventKind)
 def test_a_sample_looks_as_what_happens_does_and_names_no_address(life, kind):
     event = sample(Resources("https://pay.example.com"), 1, kind, datetime.now(UTC))
     body = json.loads(event.body)
+    _validate(life[1], kind, body)
     assert body["type"] == kind and "bcrt1" not in event.body.decode()
-    assert names(body) == names(json.loads(life[kind].body))
+    assert list(body["data"]) == list(life[0][kind].data)
+
+
+def _validate(document, kind, body):
+    described = document["webhooks"][kind]["post"]["requestBody"]["content"]["application/json"]
+    schema = _closed(described["schema"] | {"components": document["components"]})
+    jsonschema_rs.validator_for(schema).validate(body)
+
+
+def _closed(node):
+    """The schema, with no room for a field that it does not name."""
+    if isinstance(node, list):
+        return [_closed(inner) for inner in node]
+    if not isinstance(node, dict):
+        return node
+    closed = {name: _closed(inner) for name, inner in node.items()}
+    return closed | ({"additionalProperties": False} if "properties" in node else {})
 
 
 @pytest.mark.parametrize("kind", EventKind)
@@ -59,4 +81,4 @@ def test_the_document_has_its_meaning_and_an_example_of_its_shape(life, kind):
     text = section(kind)
     assert kind.meaning in " ".join(text.split())
     (example,) = re.findall(r"```json\n(.*?)```", text, re.S)
-    assert shape(json.loads(example)) == shape(json.loads(life[kind].body))
+    assert shape(json.loads(example)) == shape(json.loads(life[0][kind].body))

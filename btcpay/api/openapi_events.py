@@ -1,0 +1,127 @@
+"""The events that are sent, as the OpenAPI document describes them under `webhooks`."""
+
+from typing import Any
+
+from btcpay.notify.kinds import EventKind
+from btcpay.settlement.attention import REASONS
+
+Schema = dict[str, Any]
+
+
+def text(description: str, **more: Any) -> Schema:
+    return {"type": "string", "description": description} | more
+
+
+def whole(properties: dict[str, Any]) -> Schema:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def part(name: str, description: str = "") -> Schema:
+    """A reference to the document's component."""
+    return {"$ref": f"#/components/schemas/{name}"} | (
+        {"description": description} if description else {}
+    )
+
+
+def _sats(description: str) -> Schema:
+    return {"type": "integer", "minimum": 0, "description": description, "examples": [41667]}
+
+
+_TIME = text("When it happened.", format="date-time", examples=["2026-11-21T06:12:37.806Z"])
+_TX_HASH = text(
+    "The transaction's hash, in hex.",
+    examples=["70f36abe1ff876bcbb835c7078f979ede3f00e67ab61f41b8de2513eaca052d3"],
+)
+_SIGHTING = whole(
+    {"tx_hash": _TX_HASH, "amount_sats": _sats("The sum of its outputs to the address.")}
+)
+_BESIDE: dict[str, Any] = {
+    "reference": {
+        "type": ["string", "null"],
+        "description": "The shop's order number, if the invoice was made with one.",
+        "examples": ["10442"],
+    },
+    "received_sats": _sats("What counts towards the invoice, confirmed or not."),
+    "unconfirmed_sats": _sats("The part of it that is not deep enough in the chain yet."),
+    "missing_sats": _sats("What is still to be sent."),
+    "attention": {
+        "type": ["string", "null"],
+        "enum": [*REASONS, None],
+        "description": "Why the invoice needs attention; null when it does not.",
+    },
+}
+_HEADERS = {
+    "webhook-id": "the event's id, the same at each attempt: it tells repeats from new events",
+    "webhook-timestamp": "when this attempt was made, in seconds since 1970 UTC",
+    "webhook-signature": "`v1,` and the base64 of HMAC-SHA256 over id.timestamp.body; two of them,"
+    " separated by a space, for a day after the secret was rotated",
+}
+_RESOURCE = "The resource, with the fields that the operations answer."
+_SEEN = (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED)
+
+
+def webhooks() -> dict[str, Any]:
+    return {kind.value: {"post": _operation(kind)} for kind in EventKind}
+
+
+def event_schemas() -> dict[str, Schema]:
+    """The components that are of events alone; they refer to the resources."""
+    return {"Sighting": _SIGHTING} | {
+        name: schema
+        for kind in EventKind
+        for name, schema in ((_name(kind), _schema(kind)), (_data_name(kind), _data(kind)))
+    }
+
+
+def _name(kind: EventKind) -> str:
+    return kind.name.title().replace("_", "") + "Event"
+
+
+def _data_name(kind: EventKind) -> str:
+    """What `data` is called: four forms, for twelve kinds."""
+    if kind in _SEEN:
+        return "SightingEventData"
+    return kind.resource.title().replace("_", "") + "EventData"
+
+
+def _operation(kind: EventKind) -> dict[str, Any]:
+    return {
+        "tags": ["events"],
+        "summary": kind.meaning,
+        "security": [],
+        "parameters": [
+            {
+                "name": name,
+                "in": "header",
+                "required": True,
+                "description": description,
+                "schema": {"type": "string"},
+            }
+            for name, description in _HEADERS.items()
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": part(_name(kind))}},
+        },
+        "responses": {
+            "2XX": {"description": "accepted; the body of the answer is not read"},
+            "410": {"description": "disables the endpoint: nothing more is sent to it"},
+            "default": {"description": "it is sent again later, up to ten times"},
+        },
+    }
+
+
+def _schema(kind: EventKind) -> Schema:
+    named = text("The kind of the event.", const=kind.value)
+    data = part(_data_name(kind), "What it happened to, as it was then.")
+    return whole({"type": named, "timestamp": _TIME, "data": data})
+
+
+def _data(kind: EventKind) -> Schema:
+    if kind.resource == "payment_link":
+        return whole({"payment_link": part("PaymentLink", _RESOURCE)})
+    fields = {"invoice": part("Invoice", _RESOURCE)} | _BESIDE
+    if kind.resource == "payment":
+        fields = {"payment": part("Payment", _RESOURCE)} | fields
+    seen = {"transaction": part("Sighting", "What was seen or has vanished.")}
+    return whole(fields | (seen if kind in _SEEN else {}))
