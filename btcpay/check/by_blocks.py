@@ -15,7 +15,7 @@ from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
-from storage.queries import blocks
+from storage.queries import blocks, payments
 from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def settle_deep(
 
 
 def _is_ready(
-    row: mempool_watch.Deepening, settings: Settings, tip_height: int, report: Report
+    row: payments.OutputWith, settings: Settings, tip_height: int, report: Report
 ) -> bool:
     try:
         return is_deep(output_of(row), tip_height, rules_for(settings, row))

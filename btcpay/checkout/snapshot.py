@@ -36,7 +36,7 @@ class Notices:
 class Snapshot:
     """An invoice's row, which has what came, and what follows from it at that time."""
 
-    row: invoices.Seen
+    row: invoices.InvoiceWith
     missing_sats: int
     confirmations: int  # of the least confirmed payment that counts
     needed: int  # confirmations

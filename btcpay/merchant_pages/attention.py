@@ -13,7 +13,7 @@ from btcpay.values.errors import Refused
 from btcpay.values.ids import is_id
 from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
-from storage.queries import attentions, receivers
+from storage.queries import attentions, invoices, receivers
 from storage.queries.lists import merchant_lists as queries
 from storage.values import Values
 
@@ -60,7 +60,7 @@ def show(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     )
 
 
-def _difference(row: queries.WantingInvoice) -> Decimal:
+def _difference(row: invoices.InvoiceWith) -> Decimal:
     """The excess (or shortfall, below 0) in the invoice's currency; 0 where the stake says it."""
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
