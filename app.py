@@ -21,7 +21,7 @@ from btcpay.values.ids import is_id
 from btcpay.values.parts import brought
 from btcpay.values.times import utc_now
 from btcpay.web import readyz, request_log
-from btcpay.web.application import answer
+from btcpay.web.application import answer, as_plain_http
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.service import Service, open_service
 from schemas import requests as accepts
@@ -145,6 +145,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.config["SERVER_NAME"] = "localhost"  # so that paths are found under whatever name was asked
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
+    app.wsgi_app = as_plain_http(app.wsgi_app)  # type: ignore[method-assign]
     if settings.trusted_proxies:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
             app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0

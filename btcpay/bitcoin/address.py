@@ -13,7 +13,7 @@ MAX_CHARS = 90
 BECH32_CONST, BECH32M_CONST = 1, 0x2BC830A3
 _GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 
-# The least that nodes relay to a script of so many bytes: Bitcoin Core's dust limit
+# The least that nodes relay to a script, by its length in bytes: Bitcoin Core's dust limit
 # (policy/policy.cpp, GetDustThreshold), 3 satoshis for each virtual byte of the output and of the
 # input that spends it.
 DUST_SATS = {22: 294, 23: 540, 25: 546, 34: 330}
@@ -31,21 +31,24 @@ class Prefixes(Protocol):
 
 
 def address_of(script: bytes, network: Prefixes) -> str:
-    """The address of a script that a descriptor made."""
-    if len(script) == 25:
+    """The address of a script as `script_of` makes it: P2PKH, P2SH or a witness program."""
+    if script.startswith(b"\x76\xa9"):
         return b58check_encode(network.p2pkh + script[3:23])
-    if len(script) == 23:
+    if script.startswith(b"\xa9"):
         return b58check_encode(network.p2sh + script[2:22])
-    return segwit_encode(network.bech32_hrp, 1 if script[0] else 0, script[2:])
+    return segwit_encode(network.bech32_hrp, max(0, script[0] - 0x50), script[2:])
 
 
 def script_of(address: str, network: Prefixes) -> bytes:
-    """The scriptPubKey of an address that `address_of` wrote. Raises Malformed."""
-    if address.startswith(f"{network.bech32_hrp}1"):
+    """The scriptPubKey of an address. Raises Malformed for what is no address of the network."""
+    if address.lower().startswith(f"{network.bech32_hrp}1"):
         _, version, program = segwit_decode(address)
         return witness_script(version, program)
     payload = b58check_decode(address)
-    return (p2sh if payload[:1] == network.p2sh else p2pkh)(payload[1:])
+    makers = {network.p2pkh: p2pkh, network.p2sh: p2sh}
+    if len(payload) != 21 or payload[:1] not in makers:
+        raise Malformed("no address of this network")
+    return makers[payload[:1]](payload[1:])
 
 
 def p2pkh(key_hash: bytes) -> bytes:

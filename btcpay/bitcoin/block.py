@@ -1,8 +1,8 @@
-"""A whole block's bytes, read in one pass: its ids, whom it pays, what it spends.
+"""A whole block's bytes, read in one pass: its ids, the scripts it pays, the coins it spends.
 
 No object for each part of a transaction: the worst block has four million of them. The loops read
-forward without asking whether the bytes last: an index beyond them raises, and whatever else has
-overrun does not end where the block ends.
+forward without checking the length: an index beyond the bytes raises, and a slice that overran
+leaves an end that is not the block's.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -13,8 +13,8 @@ from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, SEGWIT_MARKER
 from btcpay.bitcoin.wire import Malformed, compact_size, hash256, txid_bytes, u32
 
-MAX_BLOCK_BYTES = 4_000_000  # BIP141: a byte weighs one at least, and a block four million at most
-NO_OUTPOINT = txid_bytes(NO_TXID) + u32(NO_VOUT)  # what a coinbase spends
+MAX_BLOCK_BYTES = 4_000_000  # BIP141: a byte weighs at least 1, a block at most 4 million
+NO_OUTPOINT = txid_bytes(NO_TXID) + u32(NO_VOUT)  # the outpoint in a coinbase
 
 # The length and the first two bytes of p2wpkh, p2wsh, p2tr, p2sh and p2pkh.
 _OUR_HEADS = {bytes.fromhex(head) for head in ("160014", "220020", "225120", "17a914", "1976a9")}
@@ -26,12 +26,12 @@ _Paid = dict[bytes, list[tuple[int, int, int]]]
 class BlockParts:
     """A block as its bytes have it; nothing of it is proven.
 
-    `txids` in internal byte order, by position. `paid`: script -> (position, vout, satoshis) in the
-    block's order, for outputs of more than 0 to a script that is as long as one that we issue, and
-    begins as it: p2wpkh, p2wsh, p2tr, p2sh, p2pkh. `spent`: outpoints of 36 bytes, internal txid
-    and little-endian vout; but for what the transaction at position 0 spends as a coinbase.
-    `raw`: the block; `starts`: where each transaction begins, and where the last one ends;
-    `witnesses`: where each one's witness begins, 0 for none.
+    `txids`: by position, in internal byte order. `paid`: script -> (position, vout, satoshis) in
+    the block's order, for outputs of more than 0 to scripts with the length and the first bytes of
+    p2wpkh, p2wsh, p2tr, p2sh or p2pkh. `spent`: outpoints of 36 bytes, internal txid and
+    little-endian vout, without the coinbase's at position 0.
+    `raw`: the block. `starts`: the index of each transaction's first byte, and the block's end.
+    `witnesses`: the index of each transaction's witness, 0 for none.
     """
 
     header: bytes
@@ -152,7 +152,7 @@ def _some(raw: bytes, at: int, what: str) -> tuple[int, int]:
 
 
 def _compact(raw: bytes, at: int) -> tuple[int, int]:
-    """The compact size at `at` and where it ends; Malformed when it is not in its shortest form."""
+    """The compact size at `at`, and the index behind it. Raises Malformed for a longer form."""
     first = raw[at]
     if first < 0xFD:
         return first, at + 1

@@ -1,7 +1,7 @@
 """Output descriptors of wallets: extended public keys and a range of addresses below them.
 
 Source: BIP380 (keys, checksum), 381 (pkh, sh), 382 (wpkh, wsh), 383 (multi, sortedmulti), 386 (tr,
-its key path alone) and 389 (of branches the first). What of them is no account is refused.
+the key path alone) and 389 (the first branch). A descriptor that is no account is refused.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ class Descriptor:
 
     @property
     def identity(self) -> str:
-        """The same for the same keys, in whatever order and form: some of their scripts may be."""
+        """A hash of the keys in any order and form: the same keys may have the same scripts."""
         nodes = sorted(key.chain.chain_code + key.chain.public_key for key in self.keys)
         return hashlib.sha256(b"".join(nodes)).hexdigest()
 
@@ -83,7 +83,7 @@ class Descriptor:
 
 
 def _number(number: int) -> bytes:
-    """1 to 20 as a script pushes it."""
+    """The bytes that push a number of 1 to 20 in a script."""
     return bytes([0x50 + number]) if number <= 16 else bytes([1, number])
 
 

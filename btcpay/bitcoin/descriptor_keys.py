@@ -1,4 +1,4 @@
-"""The keys in output descriptors: BIP380, and of BIP389's branches the first."""
+"""The keys in output descriptors (BIP380); of several branches (BIP389) the first."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class DescriptorRefused(ValueError):
 
 @dataclass(frozen=True)
 class KeyExpression:
-    """An extended key and the steps from it to the range; of branches the first.
+    """An extended key and the steps from it to the range, with the first of its branches.
 
     `origin` is the master key's fingerprint and the path from it, as 73c5da0a/84'/0'/0', or empty.
     """
@@ -36,7 +36,7 @@ class KeyExpression:
 
     @cached_property
     def chain(self) -> ExtendedKey:
-        """The key whose children the addresses are of."""
+        """The key whose children are the keys of the addresses."""
         node = self.key
         for step in self.steps:
             node = node.child(step)
@@ -86,7 +86,7 @@ def _extended(text: str) -> tuple[ExtendedKey, bool]:
 
 
 def _steps(steps: list[str]) -> tuple[tuple[int, ...], int]:
-    """The steps before the range, of branches the first, and how many branches there are."""
+    """The steps before the range, with the first of the branches; and the number of branches."""
     if re.search("[h']", "".join(steps)):
         raise DescriptorRefused("a hardened step after a key needs the private key")
     if not steps or steps[-1] != "*":

@@ -33,16 +33,14 @@ class ExtendedKey:
     def parse(cls, payload: bytes) -> Self:
         """From BIP32's 78 bytes: version 4, depth 1, parent 4, number 4, chain code 32, key 33.
 
-        The version is the caller's affair. Raises Malformed for what BIP32 calls invalid.
+        The caller judges the version. Raises Malformed for a key that BIP32 calls invalid.
         """
         if len(payload) != SERIALIZED_SIZE:
             raise Malformed(f"it has {len(payload)} bytes, not {SERIALIZED_SIZE}")
         depth, parent = payload[4], payload[5:9]
         child_number = int.from_bytes(payload[9:13], "big")
-        if depth == 0 and parent != NO_PARENT:
-            raise Malformed("its depth is 0, and yet it names a parent")
-        if depth == 0 and child_number != 0:
-            raise Malformed("its depth is 0, and yet it has a child number")
+        if depth == 0 and (parent, child_number) != (NO_PARENT, 0):
+            raise Malformed("its depth is 0, and yet it has a parent or a child number")
         try:
             point = Point.parse(payload[45:])
         except ValueError:
@@ -57,8 +55,8 @@ class ExtendedKey:
     def child(self, index: int) -> Self:
         """CKDpub: the key at `index`, from 0 to 2**31 - 1.
 
-        Raises InvalidChild for any other index, and for one that BIP32 says to skip, since its
-        tweak is no scalar or its point is at infinity (one of 2**127 is).
+        Raises InvalidChild for any other index, and for one that BIP32 says to skip because its
+        tweak is no scalar or its point is at infinity (one index in 2**127).
         """
         if not 0 <= index < HARDENED:
             raise InvalidChild(f"index {index} is not from 0 to 2**31 - 1")

@@ -6,7 +6,7 @@ from struct import Struct
 from btcpay.bitcoin.wire import Malformed, hash256, txid_bytes, txid_hex, u32
 
 HEADER_BYTES = 80
-_read = Struct("<4x32s32sII4x").unpack  # version and nonce say nothing that a proof needs
+_read = Struct("<4x32s32sII4x").unpack  # a proof needs neither version nor nonce
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ def bits_of(target: int) -> int:
 def build_header(
     version: int, previous: str, merkle_root: str, time: int, bits: int, nonce: int
 ) -> bytes:
-    """The 80 bytes of a header; hashes in reversed hex. Raises Malformed for what does not fit.
+    """The 80 bytes of a header; hashes in reversed hex. Raises Malformed for a value out of range.
 
-    `version` signed or unsigned, as explorers show it either way; the rest unsigned; 32 bits each.
+    `version` is signed or unsigned, since explorers differ; the others are unsigned; 32 bits each.
     """
     try:
         links = txid_bytes(previous) + txid_bytes(merkle_root)

@@ -29,7 +29,7 @@ def merkle_branch(rows: Sequence[Sequence[bytes]], position: int) -> list[bytes]
 def has_twins(rows: Sequence[Sequence[bytes]]) -> bool:
     """True where two neighbours that are hashed together are equal, in any row.
 
-    So looks a tree whose tail was doubled, with the root that it had before (CVE-2012-2459).
+    A block whose last transactions are repeated has such a tree, and the same root (CVE-2012-2459).
     """
     return any(any(map(eq, row[::2], row[1::2])) for row in rows)
 

@@ -1,7 +1,6 @@
-"""Points of secp256k1 (SEC 2), and the one sum that BIP32 needs of them: a point and tweak * G.
+"""Points of secp256k1 (SEC 2), and the one sum that BIP32 needs: a point and tweak * G.
 
-All that comes here is public, so nothing takes constant time. A secret belongs elsewhere: this
-module is no place to sign.
+Nothing here takes constant time, since all of it is public: this module must not see a secret.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,8 +10,8 @@ from typing import NamedTuple, Self
 FIELD = 2**256 - 2**32 - 977  # SEC 2: p, coordinates are below it
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141  # SEC 2: n
 
-# Digits of a tweak in the table below: 8 bits make 33 additions of 4,224 points, which take some
-# 20 ms and 0.8 MB at the first sum; 7 bits half of both for an eighth more time of every sum.
+# Bits of a tweak's digit. With 8 a sum takes 33 additions, and the table of 4,224 points costs some
+# 20 ms and 0.8 MB at the first sum; 7 bits would halve both, and make every sum an eighth slower.
 DIGIT_BITS = 8
 DIGITS = 33
 HALF = 1 << DIGIT_BITS - 1
@@ -70,7 +69,7 @@ G = Point(
 
 
 def _terms(tweak: int) -> Iterator[tuple[int, int]]:
-    """Points of the table that tweak * G is the sum of; a negative one has a negative y."""
+    """Points whose sum is tweak * G, from the table; for a negative digit with a negative y."""
     digits = (tweak + OFFSET).to_bytes(DIGITS, "little")
     for multiples, digit in zip(_table(), digits, strict=True):
         if digit > HALF:
@@ -81,9 +80,9 @@ def _terms(tweak: int) -> Iterator[tuple[int, int]]:
 
 
 def _sum(start: tuple[int, int], terms: Iterable[tuple[int, int]]) -> _Fraction:
-    """All points, any of which may be the equal or the opposite of those before it.
+    """The sum of all points; one may equal the sum of those before it, or be its opposite.
 
-    One loop without calls: it takes nine tenths of the time of an address.
+    One loop without calls: an address spends nine tenths of its time here.
     """
     (x1, y1), zz, zzz = start, 1, 1
     for x, y in terms:

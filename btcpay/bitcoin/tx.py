@@ -49,7 +49,7 @@ class TxOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Tx:
-    """A transaction; everything else about it follows from these four."""
+    """A transaction: all else about it follows from these four fields."""
 
     version: int
     inputs: tuple[TxIn, ...]
@@ -66,22 +66,18 @@ class Tx:
 
     @cached_property
     def stripped(self) -> bytes:
-        """Serialised without witness: what the txid commits to."""
+        """Serialised without witness, as its txid commits to it."""
         return u32(self.version) + self._body + u32(self.locktime)
 
     @cached_property
     def raw(self) -> bytes:
         """Serialised as it travels (BIP144)."""
-        if not self.has_witness:
+        if not any(i.witness for i in self.inputs):
             return self.stripped
         witness = b"".join(
             compact_size(len(i.witness)) + b"".join(map(prefixed, i.witness)) for i in self.inputs
         )
         return u32(self.version) + SEGWIT_MARKER + self._body + witness + u32(self.locktime)
-
-    @cached_property
-    def has_witness(self) -> bool:
-        return any(i.witness for i in self.inputs)
 
     @cached_property
     def txid(self) -> str:
@@ -107,9 +103,9 @@ class Tx:
 
 
 def coinbase_height(script_sig: bytes) -> int | None:
-    """The block's height as its coinbase's input begins with it (BIP34); None when it does not.
+    """The height with which a coinbase's input begins (BIP34); None for an input without one.
 
-    Every block of today carries it: mainnet since height 227,931.
+    Every block on mainnet has one since height 227,931.
     """
     if not script_sig:
         return None

@@ -1,4 +1,4 @@
-"""`chain`: where reading begins."""
+"""`chain`: a new beginning, after a test network was replaced."""
 
 import click
 

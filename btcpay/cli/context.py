@@ -1,10 +1,11 @@
-"""What every command shares: settings first, then the database; answers as text or as JSON."""
+"""The parts that commands share: settings first, then the database; answers as text or JSON."""
 
 import logging
 import os
+import re
 import select
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
@@ -14,13 +15,12 @@ import click
 import orjson
 
 from btcpay.settings.logs import is_json
-from btcpay.settings.settings import Settings, is_said, read_or_exit, strange_names
+from btcpay.settings.settings import Settings, is_said, read_or_exit
 from btcpay.values.times import iso_ms
-from storage.database import Database, Row, place_of
+from storage.database import Database, place_of
 from storage.versions import open_ready
 
-HAVE_DEFAULTS = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # which are rarely what is meant
-A_LETTER = 0.9  # so alike are two names when a letter is wrong
+HAVE_DEFAULTS = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # their defaults are rarely wanted
 log = logging.getLogger(__name__)
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 limited = click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
@@ -28,7 +28,7 @@ limited = click.option("--limit", type=click.IntRange(1, 10_000), default=100, s
 
 @dataclass(frozen=True)
 class Shell:
-    """The settings of this invocation, and what they lead to."""
+    """The settings of this invocation, its database and its way to answer."""
 
     settings: Settings
     as_json: bool = False
@@ -41,21 +41,21 @@ class Shell:
         return db
 
     def answer(self, value: Any, text: str | None) -> None:
-        """Answers with a JSON value, or with this text; with nothing where there is none."""
+        """Answers with a JSON value, or with this text unless it is None."""
         if self.as_json:
             answer_json(value)
         elif text is not None:
             click.echo(text)
 
-    def show(self, rows: Sequence[Row], columns: str) -> None:
+    def show(self, rows: Iterable[object], columns: str) -> None:
         show(rows, columns, self.as_json)
 
 
 class Stop:
-    """Set once one of these signals has come, or by any thread.
+    """An event that these signals set, or any thread.
 
-    A signal's handler may take no lock, as that of a threading.Event: the thread that it interrupts
-    may hold it, and would wait for itself.
+    A threading.Event has a lock. The thread that a signal interrupts may hold it, and its handler
+    would wait for itself.
     """
 
     def __init__(self, *signals: int) -> None:
@@ -65,21 +65,21 @@ class Stop:
             signal.signal(number, lambda *_: self.set())
 
     def set(self) -> None:
-        with suppress(BlockingIOError):  # it was set often
+        with suppress(BlockingIOError):  # the pipe is full: it was set before
             os.write(self._set, b".")
 
     def wait(self, seconds: float = 0) -> bool:
-        """Whether it is set by then."""
+        """True once it is set; False if it is not within the time."""
         return bool(select.select([self._is_set], [], [], seconds)[0])
 
 
 def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Reads words and settings before the command does anything; mistakes end it with status 2."""
+    """Gives a command its Shell. Mistakes in words or settings end it first, with status 2."""
 
     def command(*args: Any, as_json: bool = False, **kwargs: Any) -> Any:
         require_text(kwargs.values())
         settings = read_or_exit(os.environ)
-        if function.__name__ != "sandbox":  # which works on its own whatever is set
+        if function.__name__ != "sandbox":  # it has settings of its own
             _warn_of_defaults(settings)
         return function(Shell(settings, as_json), *args, **kwargs)
 
@@ -87,14 +87,11 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def answering(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`with_shell`, for a command that answers: as JSON too."""
+    """`with_shell`, and the option --json."""
     return as_json(with_shell(function))
 
 
 def _warn_of_defaults(settings: Settings) -> None:
-    for name, meant in strange_names(os.environ, A_LETTER).items():
-        if meant:
-            say(f"nothing reads {name}: did you mean {meant}?")
     names = [name for name in HAVE_DEFAULTS if not is_said(os.environ, name)]
     if names:
         place = place_of(settings.database_url)
@@ -102,31 +99,27 @@ def _warn_of_defaults(settings: Settings) -> None:
 
 
 def require_text(values: Iterable[Any]) -> None:
-    """Bytes that are no UTF-8 become lone surrogates in a word, which no database takes."""
+    """Refuses words with lone surrogates (bytes that are no UTF-8), which no database stores."""
     for value in values:
-        if not isinstance(value, str):  # a path may be any bytes
-            continue
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise click.UsageError(f"{value!a} is not UTF-8") from None
+        if isinstance(value, str) and re.search("[\ud800-\udfff]", value):  # a Path may have them
+            raise click.UsageError(f"{value!a} is not UTF-8")
 
 
 def say(text: str, level: int = logging.INFO) -> None:
-    """Talk: to standard error; with --log-json a line of the log, of that level."""
+    """Talks on standard error; with --log-json in a line of the log, of that level."""
     if is_json(logging.root):
         log.log(level, text)
     else:
         click.echo(text, err=True)
 
 
-def show(rows: Sequence[Row], columns: str, as_json: bool) -> None:
+def show(rows: Iterable[object], columns: str, as_json: bool) -> None:
     """Answers with rows: a JSON array, or a table of these columns."""
     if as_json:
         answer_json([plain(row, columns) for row in rows])
         return
-    names = columns.split()
-    cells = [names, *([printable(_timed(name, row[name])) for name in names] for row in rows)]
+    cells = [columns.split(), *(map(printable, _cells(row, columns).values()) for row in rows)]
+    cells = [list(line) for line in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
@@ -134,13 +127,13 @@ def show(rows: Sequence[Row], columns: str, as_json: bool) -> None:
 
 
 def printable(value: Any) -> str:
-    """The value as one line that a terminal only shows: a customer's text may hold controls."""
+    """The value in one line without control characters, which a customer's text may hold."""
     text = "" if value is None else str(value)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def json_lines(values: Iterable[Any]) -> Iterator[str]:
-    """One JSON array, a value a line, each as soon as it comes: there may be a million."""
+    """A JSON array, a value a line, each at once: there may be a million."""
     between = "[\n"
     for value in values:
         yield between + orjson.dumps(value).decode()
@@ -152,17 +145,21 @@ def answer_json(value: Any) -> None:
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 
-def _timed(name: str, value: Any) -> Any:
-    return iso_ms(value) if name.endswith("_at") and isinstance(value, int) else value
+def _cells(row: Any, columns: str) -> dict[str, Any]:
+    """These columns of a row or a dict, times in ISO 8601."""
+    values = row if isinstance(row, dict) else row._asdict()
+    cells = {name: values[name] for name in columns.split()}
+    times = {name for name in cells if name.endswith("_at") and isinstance(cells[name], int)}
+    return cells | {name: iso_ms(cells[name]) for name in times}
 
 
-def plain(row: Row, columns: str) -> Row:
-    """The columns of a row as JSON has them; sums are kept as text, and leave as exact numbers."""
-    return {name: number(name, _timed(name, row[name])) for name in columns.split()}
+def plain(row: object, columns: str) -> dict[str, Any]:
+    """These columns as JSON has them: amounts, which are stored as text, are exact numbers."""
+    return {name: number(name, value) for name, value in _cells(row, columns).items()}
 
 
 def number(name: str, value: Any) -> Any:
-    """The text of a column whose name says that it is an amount as the JSON number that it is."""
+    """An amount's text as an exact JSON number; every other value as it is."""
     is_amount = name in ("amount", "price", "tip") or {"usd", "btc", "value"} & set(name.split("_"))
     if isinstance(value, str) and is_amount:
         return orjson.Fragment(value)

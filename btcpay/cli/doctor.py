@@ -1,4 +1,4 @@
-"""`doctor`: whether all is well, and what to do where it is not."""
+"""`doctor`: findings about the service's health, with remedies."""
 
 import os
 import sys

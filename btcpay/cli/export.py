@@ -20,7 +20,7 @@ from storage.queries import merchants
 
 
 def _moment(_context: Any, _option: Any, text: str | None) -> datetime | None:
-    """A day (its beginning) or an ISO 8601 time, both the merchant's unless it says otherwise."""
+    """A day's beginning or an ISO 8601 time; without an offset it is in the merchant's zone."""
     try:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError:
@@ -58,7 +58,7 @@ def export_payments(
 
 
 def _span(owner: Merchant, from_at: datetime | None, to_at: datetime | None) -> tuple[int, int]:
-    """From which millisecond on, and before which one."""
+    """The first millisecond, and the one after the last."""
     zone = zone_of(owner.timezone)
     first_ms = max(0, to_ms(in_zone(from_at, zone))) if from_at else 0
     before_ms = to_ms(in_zone(to_at, zone)) if to_at else payments.END

@@ -1,4 +1,4 @@
-"""`invoice`: made, what was asked for, where it stands and why, and the owner's last word."""
+"""`invoice`: invoices made, listed and explained, and the owner's decisions about them."""
 
 import json
 from typing import Any
@@ -6,16 +6,7 @@ from typing import Any
 import click
 
 from btcpay.check.explain import explanation, next_look_of
-from btcpay.cli.context import (
-    Shell,
-    answer_json,
-    answering,
-    limited,
-    plain,
-    printable,
-    say,
-    with_shell,
-)
+from btcpay.cli.context import Shell, answering, limited, plain, printable, say, with_shell
 from btcpay.cli.operation_options import currency_of, number, require_units, validated
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import find_invoice
@@ -30,7 +21,6 @@ from schemas.resources import Resources
 from storage.models import Payment
 from storage.queries import payments
 from storage.queries.lists import listings
-from storage.statement import as_dict
 
 LIST_COLUMNS = (
     "id merchant status amount_sats received_sats amount_usd_quote created_at reference description"
@@ -66,9 +56,7 @@ def invoice() -> None:
 @click.option("--reference", metavar="TEXT", help="Your order number; shown too.")
 @click.option("--return", "return_url", metavar="URL", help="A link back to the shop, on its page.")
 @click.option("--email", "customer_email", metavar="ADDRESS", help="The customer's.")
-@click.option(
-    "--expires-in-hours", metavar="H", callback=number, help="Without it the invoice never expires."
-)
+@click.option("--expires-in-hours", metavar="H", callback=number, help="[default: it never does]")
 @answering
 def invoice_create(
     shell: Shell,
@@ -103,16 +91,15 @@ def invoice_list(shell: Shell, status: str | None, attention: bool, limit: int) 
     if attention and status:
         raise click.UsageError("--attention lists invoices of every status")
     if not attention:
-        newest = listings.newest_invoices(shell.db, status, limit)
-        shell.show(list(map(as_dict, newest)), LIST_COLUMNS)
+        shell.show(listings.newest_invoices(shell.db, status, limit), LIST_COLUMNS)
         return
     rows = shell.db.rows(listings.WANTING, limit=limit)
     if rows or shell.as_json:
-        shell.show(list(map(as_dict, rows)), ATTENTION_COLUMNS)
+        shell.show(rows, ATTENTION_COLUMNS)
     else:
         say("no invoice needs attention")
-    found = {row.reason for row in rows if not shell.as_json}
-    for reason in (reason for reason in WAYS_OUT if reason in found):
+    reasons = set() if shell.as_json else {row.reason for row in rows}
+    for reason in filter(reasons.__contains__, WAYS_OUT):
         say(f"{reason}: {WAYS_OUT[reason]}")
 
 
@@ -127,13 +114,13 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
         kept = shell.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice_id)
         if not kept:
             raise CommandError("no payment of this invoice has been proven")
-        answer_json([json.loads(proven.document) for proven in kept])
+        Shell(shell.settings, True).answer([json.loads(proven.document) for proven in kept], None)
         return
     story = story_of(shell.db, shell.settings, invoice_id, utc_now())
     next_look = next_look_of(shell.db, shell.settings, invoice_id, utc_now())
     if shell.as_json:
         received = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
-        answer_json(_all_facts(story, received, next_look))
+        shell.answer(_all_facts(story, received, next_look), None)
         return
     for heading, sentence in explanation(story, next_look):
         click.echo(f"{heading:<11} {printable(sentence)}")
@@ -143,14 +130,14 @@ def _all_facts(story: Story, received: list[Payment], next_look: str) -> dict[st
     row = story.row
     attention = {"reason": row.attention, "since_at": row.attention_since_at}
     return {
-        "invoice": plain(as_dict(row), SHOW_COLUMNS),
+        "invoice": plain(row, SHOW_COLUMNS),
         "standing": plain(vars(story.verdict), STANDING) | {"confirmations_needed": story.needed},
         "attention": plain(attention, "reason since_at") if row.attention else None,
         "next_look": next_look,
-        "payments": [plain(as_dict(payment), PAYMENT_COLUMNS) for payment in received],
-        "outputs": [plain(as_dict(output), OUTPUT_COLUMNS) for output in story.outputs],
+        "payments": [plain(payment, PAYMENT_COLUMNS) for payment in received],
+        "outputs": [plain(output, OUTPUT_COLUMNS) for output in story.outputs],
         "events": [
-            plain(as_dict(event), "happened_at kind") | {"detail": json.loads(event.detail)}
+            plain(event, "happened_at kind") | {"detail": json.loads(event.detail)}
             for event in story.events
         ],
     }

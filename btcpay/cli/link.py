@@ -1,4 +1,4 @@
-"""`link`: payment links, made, on and off, and what they suggest."""
+"""`link`: payment links, made, on and off, and the amounts that they suggest."""
 
 from decimal import Decimal
 from typing import Any
@@ -35,13 +35,12 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
 
 def _show(shell: Shell, rows: list[PaymentLink], columns: str) -> None:
     """Suggested amounts are a list in JSON, else as they are given to the command."""
-    shown = []
-    for row in rows:
+
+    def suggested(row: PaymentLink) -> Any:
         amounts = (row.suggested or "").split()
-        exactly = [exact("usd", amount) for amount in amounts]
-        suggested = exactly if shell.as_json else ",".join(amounts)
-        shown.append(as_dict(row) | {"suggested": suggested})
-    shell.show(shown, columns)
+        return [exact("usd", amount) for amount in amounts] if shell.as_json else ",".join(amounts)
+
+    shell.show([as_dict(row) | {"suggested": suggested(row)} for row in rows], columns)
 
 
 @click.group()

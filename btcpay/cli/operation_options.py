@@ -17,7 +17,7 @@ _JSON_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def number(_context: Any, _option: Any, text: str | None) -> Decimal | str | None:
-    """The option's text as the number that it is in JSON; what is none stays, for the schema."""
+    """The option's text as a number of JSON; another text stays, for the schema to refuse."""
     if text is None or not _JSON_NUMBER.fullmatch(text):
         return text
     try:
@@ -27,9 +27,9 @@ def number(_context: Any, _option: Any, text: str | None) -> Decimal | str | Non
 
 
 def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the schema makes of options that have the fields' names.
+    """The values that the schema makes of options with its fields' names.
 
-    Raises UsageError with the operation's own words, and each option in place of its field.
+    Raises UsageError with the operation's own words, with options in place of fields.
     """
     try:
         return accepts.load(schema, dict(options))
@@ -41,14 +41,12 @@ def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def currency_of(merchant: Merchant, currency: str | None, fields: Mapping[str, Any]) -> str | None:
-    """What --amount is in; None where --usd is said instead. Raises UsageError, CommandError."""
+    """The currency of --amount; None where --usd is given. Raises UsageError, CommandError."""
     if (fields["amount_usd"] is None) == (fields["amount"] is None):
         raise click.UsageError("say --usd or --amount")
-    if fields["amount"] is None:
-        if currency:
-            raise click.UsageError("--currency goes with --amount")
-        return None
-    return checked_currency(currency or merchant.currency)
+    if fields["amount"] is None and currency:
+        raise click.UsageError("--currency goes with --amount")
+    return None if fields["amount"] is None else checked_currency(currency or merchant.currency)
 
 
 def require_units(currency: str, amounts: Iterable[Decimal | None]) -> None:

@@ -1,4 +1,4 @@
-"""`restore`: a backup comes back, and every address counter past what the chain has seen."""
+"""`restore`: puts a backup in place, with address counters past all that the chain has seen."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,8 +15,8 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage.database import Row, sqlite_path
 
-SKIP = 100  # addresses given out after the backup and not yet paid are unknown
-MOST_SKIPPED = 10_000
+SKIP = 100  # addresses: those given out after the backup and not paid are unknown
+A_SKIP = click.IntRange(0, 10_000)
 UNKNOWN = (
     "Invoices made after the backup are unknown: what is paid to them reaches the wallet and is"
     f" not shown here ({DOCS}). Payments of known invoices come back with the next `btcpay check`."
@@ -25,22 +25,15 @@ REVOKED = (
     "A key revoked after the backup stays revoked only if the old database still said so:"
     " see `btcpay key list`."
 )
+COUNTERS = "merchant addresses before used next_index gap_limit"
 NEVER_AGAIN = "Never serve the SQLite database again: it would hand out the same addresses."
 
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option(
-    "--skip",
-    type=click.IntRange(0, MOST_SKIPPED),
-    default=SKIP,
-    show_default=True,
-    help="Addresses to skip after the last one that the chain has seen.",
-)
-@click.option(
-    "--in-place", is_flag=True, help="Only move counters and log browsers out, after pg_restore."
-)
+@click.option("--skip", type=A_SKIP, default=SKIP, help=f"Addresses beyond all seen [{SKIP}].")
+@click.option("--in-place", is_flag=True, help="After pg_restore: move counters, log browsers out.")
 @answering
 def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: bool) -> None:
     """Replace the database with a backup, and move address counters past what the chain has seen.
@@ -86,7 +79,7 @@ def _agree(
     lost: Sequence[str],
     programs: Sequence[str],
 ) -> None:
-    """Shows what will be, and asks unless `yes`; ends the command when the owner declines.
+    """Shows the changes to come, and asks unless `yes`; ends the command when the owner declines.
 
     Merchants who would be lost need a considered answer, which `--yes` is not.
     """
@@ -95,7 +88,8 @@ def _agree(
         if yes:
             raise CommandError(f"{warning} not in this backup: run it without --yes to be asked")
         say(f"{warning} not in this backup, and will be gone.")
-    say(f"This is a shop on {network} with {len(moves)} merchant(s); compare with their wallets:")
+    s = "" if len(moves) == 1 else "s"
+    say(f"This is a shop on {network} with {len(moves)} merchant{s}; compare with their wallets:")
     for move in moves:
         merchant = printable(move.merchant)  # somebody may have changed the backup
         say(f"{merchant}: the first addresses are {', '.join(move.addresses)}")
@@ -111,5 +105,4 @@ def _agree(
 
 
 def _counters(moves: Sequence[Move]) -> Row:
-    columns = "merchant addresses before used next_index gap_limit"
-    return {"merchants": [plain(vars(move), columns) for move in moves]}
+    return {"merchants": [plain(vars(move), COUNTERS) for move in moves]}

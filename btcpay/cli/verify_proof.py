@@ -1,4 +1,4 @@
-"""`verify-proof`: what `invoice show --proof` wrote, checked offline."""
+"""`verify-proof`: checks the file of `invoice show --proof` offline."""
 
 from typing import BinaryIO
 
@@ -26,16 +26,9 @@ def verify_proof(file: BinaryIO, as_json: bool) -> None:
             proven = check_document(document)
         except ProofFailed as error:
             raise CommandError(f"the proof fails: {error}") from error
-        rows += [
-            {
-                "txid": proven.txid,
-                "vout": vout,
-                "amount_sats": amount_sats,
-                "script": document["script"],
-                "block_hash": proven.block_hash,
-                "mined_at": iso(proven.mined_at),
-                "network": document["network"],
-            }
-            for vout, amount_sats in proven.amounts_sats.items()
-        ]
+        found = {"txid": proven.txid, "block_hash": proven.block_hash}
+        found |= {"mined_at": iso(proven.mined_at)}
+        found |= {"script": document["script"], "network": document["network"]}
+        for vout, amount_sats in proven.amounts_sats.items():
+            rows.append(found | {"vout": vout, "amount_sats": amount_sats})
     show(rows, PROOF_COLUMNS, as_json)

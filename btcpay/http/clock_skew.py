@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-# A Date in whole seconds, the time on the way, and a minute in a cache come to less than this. A
-# clock that is further ahead would let invoices expire too early.
+# More than a Date in whole seconds, the time on the way, and a minute in a cache together. A clock
+# that is further ahead would let invoices expire too early.
 CLOCK_OFF = timedelta(minutes=2)
 REMEDY = "set the clock by NTP: `timedatectl set-ntp true`"
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -17,8 +17,8 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 def time_sent(headers: Mapping[str, str]) -> datetime | None:
     """The time when an answer was sent: its Date and its Age in caches (RFC 9110, RFC 9111).
 
-    None when the answer does not say, or when its Age is above CLOCK_OFF: some caches put the
-    present into Date and the Age with it, and their sum would be in the future.
+    None without a Date, and for an Age above CLOCK_OFF: some caches put the present into Date, and
+    its sum with the Age would be in the future.
     """
     age = headers.get("Age", "0")
     if not re.fullmatch("[0-9]{1,9}", age) or timedelta(seconds=int(age)) > CLOCK_OFF:
@@ -33,9 +33,8 @@ def time_sent(headers: Mapping[str, str]) -> datetime | None:
 def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
     """The time by which our clock is ahead, if more than half of the `asked` servers agree.
 
-    `aheads` is our time minus theirs, for each server that sent its time. The answer is zero up to
-    CLOCK_OFF, and when too few sent theirs. So a minority cannot claim that we are ahead, nor
-    hide it while the others speak.
+    `aheads`: our time minus theirs, for each server that sent its time. Zero up to CLOCK_OFF, and
+    when too few sent theirs. So a minority can neither claim nor hide that we are ahead.
     """
     needed = asked // 2 + 1
     if len(aheads) < needed:
@@ -47,9 +46,9 @@ def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
 class ClockSkew:
     """Compares our clock with the latest time in the answers of one run. Thread safe.
 
-    That time is carried on by `time.monotonic()`, so a step of the wall clock in the middle of a
-    run is noticed. It is the latest because cached answers are old. An explorer with a late Date
-    can hide that our clock is ahead; one with an early Date can only delay what is to end.
+    The latest, because cached answers are old. `time.monotonic()` carries it on, so that a step of
+    our clock during a run is noticed. An explorer with a late Date can hide that our clock is
+    ahead; one with an early Date can only delay the end of invoices.
     """
 
     def __init__(self) -> None:
@@ -57,12 +56,11 @@ class ClockSkew:
         self._began: timedelta | None = None  # the world's time since EPOCH when monotonic was 0
 
     def on_headers(self, headers: Mapping[str, str]) -> None:
-        """Takes note of an answer's headers."""
         if sent_at := time_sent(headers):
             self.on_time(sent_at.timestamp())
 
     def on_time(self, unix_s: float) -> None:
-        """Takes note of what a server's clock said just now; not of what no clock says."""
+        """Takes note of the present time of a server; ignores one beyond 32 bits."""
         if not 0 <= unix_s < 1 << 32:
             return
         began = timedelta(seconds=unix_s - time.monotonic())
@@ -70,9 +68,9 @@ class ClockSkew:
             self._began = max(began, self._began or began)
 
     def ahead(self, now: datetime, read_s: float) -> timedelta:
-        """The time by which our clock was ahead at `now`, when `time.monotonic()` said `read_s`.
+        """The time by which our clock was ahead at `now`, when `time.monotonic()` was `read_s`.
 
-        Zero up to CLOCK_OFF, and when nobody has sent a time.
+        Zero up to CLOCK_OFF, and when no server has sent its time.
         """
         if self._began is None:
             return timedelta()

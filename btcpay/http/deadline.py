@@ -28,7 +28,7 @@ MAX_HEAD_BYTES = 65536  # honest servers send a few kB
 
 
 class _Call:
-    """The connection that one call uses, so that whoever waits for the call can end it."""
+    """The connection of one call, which the thread that waits for the call can end."""
 
     def __init__(self) -> None:
         self.connection: Any = None
@@ -41,7 +41,7 @@ class _Call:
             self.end()
 
     def end(self) -> None:
-        """Shuts the connection down: whatever reads from it reads its end."""
+        """Shuts the connection down: its reader reads the end."""
         self._is_over = True
         sock = self._sock or (self.connection and self.connection.sock)
         if sock:
@@ -49,13 +49,13 @@ class _Call:
                 sock.shutdown(socket.SHUT_RDWR)
 
 
-_running = threading.local()  # `call`: what this thread is making
+_running = threading.local()  # `call`: the call of this thread
 
 
 class _File(io.BufferedReader):
-    """What an answer is read from; `head_left`: how long its head may still become, None behind it.
+    """The file of an answer. `head_left`: bytes that its head may still have, None after the head.
 
-    Raises HTTPException beyond that.
+    Raises HTTPException for a longer head.
     """
 
     head_left: int | None = MAX_HEAD_BYTES
@@ -105,9 +105,9 @@ class Adapter(HTTPAdapter):
 
 
 def in_time(timeout_s: float, read: Callable[[], T]) -> T:
-    """What `read` answers. Raises TimedOut when it takes longer.
+    """The result of `read`. Raises TimedOut when it takes longer.
 
-    It runs in a thread of its own, which is left behind then: nothing ends the silence of a name
+    It runs in a thread of its own, which is then left behind: nothing ends the silence of a name
     server.
     """
     call = _Call()
@@ -127,7 +127,7 @@ def in_time(timeout_s: float, read: Callable[[], T]) -> T:
 
 
 def in_thread(read: Callable[[], T]) -> Future[T]:
-    """What `read` will have answered; nobody has to wait for it."""
+    """The coming result of `read`, for which nobody has to wait."""
     found = Future[T]()
     threading.Thread(target=_run, args=(read, found), daemon=True).start()
     return found

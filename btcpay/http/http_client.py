@@ -23,16 +23,15 @@ from btcpay.values.hosts import is_near
 OnHeaders = Callable[[Mapping[str, str]], None]
 T = TypeVar("T")
 
-# To an address of a server; a proxy may use up all of the time: Tor needs many seconds for a new
-# circuit.
+# To an address of a server. A proxy may use all of the time: Tor's new circuits take many seconds.
 CONNECT_TIMEOUT_S = 3
-# Answers up to this size are read as they come; longer ones one at a time.
+# Answers up to this size are read at once; longer ones one at a time.
 SMALL_BYTES = 65536
 CERTIFICATES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")  # variables, as requests names them
 # A compressed answer has no honest size.
 HEADERS = {"User-Agent": f"btcpay/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
 _PIECE_BYTES = 65536
-_LONGEST_RUN = 128  # characters of one JSON value; nothing that is looked for is longer
+_LONGEST_RUN = 128  # characters of one JSON value; every value of use is shorter
 _PLAIN = rb'[^"\\,:\[\]{}]'
 # It matches only where a run begins, so that no byte is read twice.
 _LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _PLAIN))
@@ -40,10 +39,10 @@ _LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _
 
 @dataclass(frozen=True)
 class Response(Generic[T]):
-    """The size to which an answer is read, and the function that parses it.
+    """The parser of an answer, and the most bytes that are read of it.
 
-    `max_bytes` may come. With `max_kept`, values that are longer than any that is looked for
-    (scripts, witnesses and their texts) are cut as they come, and so many bytes may be left.
+    With `max_kept`, values that are too long to be of use (scripts, witnesses and their texts) are
+    cut as they come, and at most that many bytes may be left.
     """
 
     parse: Callable[[bytes], T]
@@ -54,10 +53,9 @@ class Response(Generic[T]):
 class Session:
     """Asks hosts, with up to `connections` connections kept open to each. Thread safe.
 
-    What is not on this machine or in its network is asked through the `proxy`, if there is one: a
-    URL as its setting accepts it. The environment's proxies and passwords (.netrc) are not read,
-    its certificates are. No redirect is followed, since a configured URL answers itself; no cookie
-    is kept.
+    Hosts beyond this machine and its network are asked through the `proxy` (a URL), if there is
+    one. Of the environment only the certificates are read: no proxies, no passwords (.netrc). No
+    redirect is followed, since a configured URL answers itself; no cookie is kept.
     """
 
     def __init__(self, connections: int = 1, proxy: str = "") -> None:
@@ -78,9 +76,9 @@ class Session:
 
         `on_headers` gets the headers of any answer, `count` the size of each piece of its body.
         Long answers with one `turn` are held one at a time, from their first bytes until they are
-        parsed: so memory does not grow with the calls that are made at once. Raises BadStatus,
-        Unreachable, FetchError for an oversized or compressed body, and whatever `response.parse`
-        raises. The message names the cause, but no part of the URL, which may hold secrets.
+        parsed, so that memory does not grow with the number of calls. Raises BadStatus,
+        Unreachable, FetchError for an oversized or compressed body, and the errors of
+        `response.parse`. No message has a part of the URL, which may hold secrets.
         """
         until_s = time.monotonic() + timeout_s
 
@@ -106,8 +104,8 @@ class Session:
     ) -> tuple[int, bytes]:
         """The status of the answer and its first bytes, at most `kept_bytes`; no more is read.
 
-        None of them when they are not there within `timeout_s`. Raises Unreachable when the head is
-        not; the message names no part of the URL.
+        The bytes are empty when they do not come within `timeout_s`. Raises Unreachable when the
+        head does not; its message has no part of the URL.
         """
         status: list[int] = []
         until_s = time.monotonic() + timeout_s
@@ -136,9 +134,9 @@ class Session:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Iterator[requests.Response]:
-        """The answer, of which no body was read yet; what fails with it is Unreachable."""
+        """The answer, its body still unread. Raises Unreachable for every failure."""
         proxy = "" if is_near(urlsplit(url).hostname) else self._proxy
-        # The call itself ends sooner; this ends the thread that it leaves behind.
+        # The call itself ends sooner; this timeout ends the thread that it leaves behind.
         late_s = timeout_s + 1
         connect_s = late_s if proxy else min(CONNECT_TIMEOUT_S, late_s)
         try:
@@ -157,7 +155,7 @@ class Session:
 
 
 def _cause(error: BaseException) -> str:
-    """The system's words, such as "Connection refused"; else a name: texts may hold the URL."""
+    """The system's words, such as "Connection refused", else a class: texts may hold the URL."""
     deepest = error
     while below := deepest.__cause__ or deepest.__context__:
         deepest = below
@@ -167,7 +165,7 @@ def _cause(error: BaseException) -> str:
 def _pieces(
     answer: requests.Response, max_bytes: int, count: Callable[[int], None]
 ) -> Iterator[bytes]:
-    """The body as it comes. Raises BadStatus, and FetchError when it is too long or compressed."""
+    """The body, piece by piece. Raises BadStatus, and FetchError for a long or compressed one."""
     if answer.status_code != 200:
         raise BadStatus(answer.status_code, answer.headers.get("Retry-After", ""))
     if answer.headers.get("Content-Encoding", "identity") != "identity":
@@ -182,7 +180,7 @@ def _pieces(
 
 
 def _add(body: bytearray, piece: bytes, max_kept: int | None) -> None:
-    """Adds a piece, and cuts long values if wanted; a value may begin in the piece before."""
+    """Adds a piece. With `max_kept` long values are cut, which may begin in the piece before."""
     if max_kept is None:
         body += piece
         return

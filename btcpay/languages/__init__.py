@@ -1,1 +1,1 @@
-"""The languages of pages and mails: their catalogs, and how each writes numbers and times."""
+"""The languages of pages and mails: their catalogs, numbers and times."""

@@ -1,4 +1,4 @@
-"""The languages, and the texts of each by their English ones, read from its .po file."""
+"""The languages, and each one's texts, by the English texts, from its .po file."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _LINE = re.compile(r'^(?:(msg\S+) )?(".*")$', re.M)
 
 
 class Catalog(NamedTuple):
-    """The texts of one language. Plural forms stand in the order of CLDR: zero, one, two, few."""
+    """The texts of one language; plural forms in the order of CLDR: zero, one, two, few."""
 
     language: str
     forms: dict[str, list[str]]

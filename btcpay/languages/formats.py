@@ -1,7 +1,7 @@
 """Numbers and times as a language writes them: its digits, its marks, its words.
 
-How it does is Unicode's CLDR, of which `make formats` keeps translations/formats.json. What is
-copied into wallets is written by btcpay/values/money.py.
+`make formats` makes translations/formats.json from Unicode's CLDR. Amounts that are copied into
+wallets come from btcpay/values/money.py.
 """
 
 import json
@@ -15,7 +15,7 @@ from btcpay.values.currencies import Money, rounded, unit_of
 from btcpay.values.money import btc_shown
 from btcpay.values.times import from_ms
 
-SECONDS = ":{at.second:02}"  # as each language's pattern has them
+SECONDS = ":{at.second:02}"  # their part in each language's pattern
 TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
 
 
@@ -28,17 +28,17 @@ def _of(language: str) -> dict[str, Any]:
 
 
 def direction(language: str) -> str:
-    """The direction of its lines: `ltr` or `rtl`."""
+    """The direction of the language's lines: `ltr` or `rtl`."""
     return "rtl" if _of(language)["rtl"] else "ltr"
 
 
 def digits(text: str, language: str) -> str:
-    """A text with the language's digits, its marks as they are: `9:05` in Persian."""
+    """The text with the language's digits; its other signs stay."""
     return text.translate(_of(language)["written"])
 
 
 def signs(language: str) -> str:
-    """The ten digits, the decimal mark and the one between groups, for a script that writes too."""
+    """The ten digits, the decimal mark and the group mark, for the pages' scripts."""
     return "0123456789.,".translate(_of(language)["signs"])
 
 
@@ -53,15 +53,12 @@ def whole(number: int, language: str) -> str:
 
 
 def percent(number: int, language: str) -> str:
-    """So many hundredths: `12%`, with a space where the language has one."""
+    """A number of hundredths: `12%`, with a space where the language has one."""
     return str(_of(language)["percent"].format(whole(number, language)))
 
 
 def money(amount: Decimal, currency: str, language: str) -> str:
-    """To the nearest of its smallest units: `¥1,234`; under one of them it says so.
-
-    One word, also in the middle of a line that runs the other way.
-    """
+    """The amount to the nearest smallest unit, as one word: `¥1,234`; below one unit `< $0.01`."""
     unit, pattern = unit_of(currency), _of(language)["money"]
     sign = symbol(currency, language)
     if pattern.startswith("{0}{1}") and sign[-1].isalpha():
@@ -83,7 +80,7 @@ def written(worth: Money, language: str) -> str:
 
 
 def plain(amount: Decimal, currency: str, language: str) -> str:
-    """The number alone, to the nearest of the smallest units, half to even: `19,90` in German."""
+    """The number alone, to the nearest smallest unit, half to even: `19,90` in German."""
     return f"{rounded(amount, currency):,f}".translate(_of(language)["signs"])
 
 
@@ -94,7 +91,7 @@ def short(amount: Decimal, currency: str, language: str) -> str:
 
 
 def moment(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
-    """A stored time to the second, in a zone, and how far that is from UTC: `… UTC+5:45`."""
+    """A stored time to the second, in a zone, with its offset: `… UTC+5:45`."""
     return _with_offset(at_ms, language, zone, _of(language)["moment"])
 
 
@@ -127,7 +124,7 @@ def _with_offset(at_ms: int, language: str, zone: tzinfo, pattern: str) -> str:
     at = from_ms(at_ms).astimezone(zone)
     minutes = (at.utcoffset() or timedelta()) // timedelta(minutes=1)
     hours, rest = divmod(abs(minutes), 60)
-    # In western digits: so it stays one word, whichever way the line runs.
+    # In western digits, so that it stays one word in lines of either direction.
     offset = f"{'-' if minutes < 0 else '+'}{hours}{f':{rest:02}' if rest else ''}"
     return f"{_written(at, language, pattern)} UTC{offset if minutes else ''}"
 
@@ -155,7 +152,7 @@ def ago(elapsed_ms: int, language: str) -> str:
 
 
 def plural(number: int, language: str) -> int:
-    """The plural form that goes with a number, as its place in CLDR's order, zero to other."""
+    """The number's plural form, as its place in CLDR's order, zero to other."""
     return int(_of(language)["plural"][number if number < 100 else 100 + number % 100])
 
 

@@ -21,9 +21,10 @@ from btcpay.values.hosts import is_here
 
 log = logging.getLogger(__name__)
 
-FRESH_S = 30  # how long a price is used without asking again
+FRESH_S = 30  # a price younger than this is used without asking again
 RETRY_S = 2  # pause after a failure, so that not every request asks a dead source
-# Threads that wait for another's refresh: with those for the database fewer than a service has.
+# Threads that may wait for another's refresh. With those that wait for the database they are fewer
+# than a service has, so that some are left to answer.
 _PLACES = threading.Semaphore(20)
 # The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
 _steady_s = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
@@ -41,8 +42,8 @@ class Asked:
 class Rate:
     """The price in one currency as this process knows it. One thread refreshes it at a time.
 
-    `monotonic` answers seconds of a clock that never steps. `on_refresh` is called after each
-    refresh with whether there was a price. `proxy` is the setting.
+    `monotonic`: seconds of a clock that never steps. `on_refresh` is called after each refresh,
+    with True if it brought a price. `proxy`: the setting.
     """
 
     currency: str
@@ -60,7 +61,7 @@ class Rate:
         self._good: Asked | None = None
         self._last: Asked | None = None
         self._asking: threading.Thread | None = None
-        # The time since EPOCH when the monotonic clock was 0, as each source last said it.
+        # By each source's last answer, the time since EPOCH at which the monotonic clock was 0.
         self._began: Mapping[PriceSource, timedelta] = {}
 
     def current(self) -> Decimal:
@@ -89,16 +90,16 @@ class Rate:
             return None
 
     def ask(self) -> None:
-        """Begins to ask, unless that is under way or the price is fresh; returns at once."""
+        """Starts a refresh, unless one is under way or the price is fresh; returns at once."""
         with self._lock:
             if self._known(FRESH_S) is None and not (self._asking and self._asking.is_alive()):
                 self._asking = threading.Thread(target=self.current_or_none, daemon=True)
                 self._asking.start()
 
     def known(self, patience_s: float = 0) -> Decimal | None:
-        """The price, if it is one; else what comes of `ask` within `patience_s`.
+        """The known price, else the one that `ask` brings within `patience_s`.
 
-        Where there was none last time nobody waits: dead tickers delay nothing twice.
+        After a failed refresh nobody waits: dead tickers must not delay every caller.
         """
         has_failed = self._last is not None and self._last.price is None
         if self._asking and self._known() is None and not has_failed:
@@ -113,14 +114,14 @@ class Rate:
     def clock_ahead(self, now: datetime) -> timedelta:
         """The time by which `now` is ahead, if more than half of the sources agree; else zero.
 
-        Their time is carried on by the monotonic clock, so that a step since then is noticed.
+        The monotonic clock carries their time on, so that a step of ours since then is noticed.
         """
         running = now - EPOCH - timedelta(seconds=self.monotonic())
         aheads = [running - began for began in self._began.values()]
         return agreed_ahead(aheads, len(self.sources))
 
     def _known(self, age_s: int | None = None) -> Decimal | None:
-        """The price, unless it is as old as that; the age limit holds in any case."""
+        """The price, unless it is `age_s` old or older; the age limit holds in any case."""
         good = self._good
         age_s = self.max_age_s if age_s is None else min(age_s, self.max_age_s)
         if good is None or self.monotonic() - good.at_s >= age_s:
@@ -130,7 +131,7 @@ class Rate:
     def _may_refresh(self) -> bool:
         """Tries to take `_refreshing`. Without a price it waits while another thread holds it.
 
-        Only so many threads wait: dead sources must not hold all threads of a service.
+        The number of threads that wait is bounded: dead sources must not hold all of a service's.
         """
         if self._refreshing.acquire(blocking=False):
             return True
@@ -142,7 +143,7 @@ class Rate:
             _PLACES.release()
 
     def _must_ask(self, called_s: float) -> bool:
-        """Not when another thread asked while we waited for it, or failed a moment ago."""
+        """False when another thread asked while we waited for it, or failed a moment ago."""
         last = self._last
         if last is None:
             return True
@@ -150,7 +151,7 @@ class Rate:
         return last.at_s < called_s and rested
 
     def _ask(self, source: PriceSource) -> Decimal | None:
-        """One source's price; None, with a line in the log, when it gives none."""
+        """One source's price; None, with a line in the log, when it has none."""
 
         def note_time(headers: Mapping[str, str]) -> None:
             sent_at = time_sent(headers)
@@ -182,7 +183,7 @@ class Rate:
 
 
 class Prices:
-    """The price in every currency that is asked for."""
+    """The price in each currency, whose sources are asked only once somebody wants it."""
 
     def __init__(self, new: Callable[[str], Rate]) -> None:
         self._new = new
@@ -196,9 +197,9 @@ class Prices:
 def new_prices(
     settings: Settings, on_refresh: Callable[[bool], None] = lambda good: None
 ) -> Prices:
-    """The prices as these settings say, on a clock that never steps and runs while we sleep.
+    """The prices by these settings, on a clock that never steps and runs while the machine sleeps.
 
-    `on_refresh` is called for the dollar's alone.
+    `on_refresh` is called for the price in dollars alone.
     """
 
     def new(currency: str) -> Rate:

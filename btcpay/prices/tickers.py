@@ -1,4 +1,4 @@
-"""One ticker asked for the price of a bitcoin, and what several say together."""
+"""The price of a bitcoin from one ticker, and the agreement of several."""
 
 import re
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Proof of payment by simplified payment verification: what an explorer shows is checked."""
+"""Proof of payment by simplified payment verification: no explorer is believed."""

@@ -1,4 +1,4 @@
-"""A whole block, proven by its header: all that it pays and spends, and that nothing is left out.
+"""A whole block, proven by its header: all its payments and spends, with none left out.
 
 Witnesses are not proven: neither an id nor a payment depends on one.
 """
@@ -47,16 +47,16 @@ class ProvenBlock:
 
 
 def prove_block(raw: bytes, hash: str) -> ProvenBlock:
-    """Checks that `raw` is the whole block of this hash. Raises ProofFailed, naming what is not so.
+    """Checks that `raw` is the whole block of this hash. Raises ProofFailed with the first flaw.
 
     The caller has proven that a header of this hash exists, and its work.
 
     1. It begins with the header, and its transactions decode, up to its last byte.
-    2. Their ids lead to the root in the header, in this order; and none of them was appended a
-       second time, which would lead there too (CVE-2012-2459).
-    3. The first is a coinbase, and no other is. It is not as long as a Merkle node: then these may
-       be the nodes of a row in between (CVE-2017-12842). That one suffices: nodes that begin with
-       a coinbase cannot be made, and were the transactions a row, the first would be a node too.
+    2. Their ids, in this order, lead to the root in the header. The last ones are not repeated,
+       which would lead to the same root (CVE-2012-2459).
+    3. The first, and no other, is a coinbase, and is not 64 bytes long. Nodes of an inner row of
+       the tree could pose as transactions of 64 bytes (CVE-2017-12842). To check the first is
+       enough: it would be a node too, and nobody can make a node that begins as a coinbase.
     4. No output pays more than there is: on a test network anybody may make such a block.
     """
     if txid_hex(hash256(raw[:HEADER_BYTES])) != hash:

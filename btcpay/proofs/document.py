@@ -14,7 +14,7 @@ FORMAT = "btcpay payment proof 1"
 def to_document(
     evidence: Evidence, txid: str, script: bytes, network: str, confirmations: int
 ) -> dict[str, Any]:
-    """The evidence with what it is to prove; hashes in reversed hex, everything else hex."""
+    """The evidence, and the statement that it proves; hashes in reversed hex, all else in hex."""
     return {
         "format": FORMAT,
         "network": network,
@@ -34,7 +34,7 @@ def extended(document: dict[str, Any], following: Sequence[bytes]) -> dict[str, 
 
 
 def check_document(document: Any) -> Proven:
-    """Proves it again. Raises ProofFailed, or CommandError for what is no such document."""
+    """Checks the proof again. Raises ProofFailed, or CommandError for any other document."""
     try:
         if document["format"] != FORMAT:
             raise CommandError(f"this is no {FORMAT!r}")

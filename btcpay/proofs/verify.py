@@ -1,7 +1,8 @@
 """Proof of payment: evidence checked against Bitcoin's own commitments. Pure.
 
-What it proves: a transaction of this id pays our script these amounts, is in the block of this
-header, and that much work was done on it. What it cannot prove: that no other chain has more.
+It proves that a transaction of this id pays our script these amounts, that it is in the block of
+this header, and that so much work was done on that block. It cannot prove that no other chain has
+more work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ NODE_BYTES = 64  # CVE-2017-12842: a transaction of this size can pose as an inn
 class Branch:
     """A raw transaction, its position in the block, and its siblings in reversed hex, leaves first.
 
-    Without witness, as it is made now; a proof that was kept earlier may have one.
+    We make it without witness; one with a witness proves the same.
     """
 
     raw_tx: bytes
@@ -56,12 +57,12 @@ class Proven:
 def prove(
     evidence: Evidence, txid: str, script: bytes, max_target_bits: int, confirmations: int
 ) -> Proven:
-    """Checks the evidence that `txid` pays `script`. Raises ProofFailed, naming what does not hold.
+    """Checks the evidence that `txid` pays `script`. Raises ProofFailed with the first flaw.
 
     1. The raw transaction hashes to its id, is not as long as a Merkle node, and pays the script.
     2. Its branch and the coinbase's lead to the root in the header and are equally long.
-    3. Header and followers name one another, `confirmations` of them; each has the work that it
-       claims, and claims no easier target than `max_target_bits` (compact).
+    3. There are at least `confirmations` headers, each of which names the one before it, has the
+       work that it claims, and claims no easier target than `max_target_bits` (compact).
     """
     try:
         payment = parse_tx(evidence.payment.raw_tx)

@@ -11,7 +11,7 @@ from btcpay.sandbox.shop import Shop
 from btcpay.sandbox.state import EXTENSION, open_sandbox
 from btcpay.sandbox.workbench.events import LOG_FILE
 
-KEY_FILE = "workbench_key"  # of the shop; not among the words, since others can read them
+KEY_FILE = "workbench_key"  # the shop's; in a file, since others can read a command's words
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The shop beside the chain, met over HTTP as any client meets it, with a key of its own."""
+"""The shop beside the chain, called over HTTP as by any client, with a key of its own."""
 
 import json
 import subprocess
@@ -17,8 +17,7 @@ Json = dict[str, Any]
 
 MERCHANT = "demo"
 TIMEOUT_S, COMMAND_TIMEOUT_S = 10, 60
-# A key may read 120 times in a minute: the page asks each second, whoever looks at it.
-INVOICES_S, LINKS_S = 1.0, 10.0
+KEPT_S = 1.0  # seconds for which all pages share a list: a key may read 120 times in a minute
 
 
 class Shop:
@@ -27,13 +26,12 @@ class Shop:
     def __init__(self, root: str, key: str) -> None:
         self._root, self._api, self._key = root, f"{root}/api/v1", key
         self._lock = threading.Lock()
-        self._kept = lru_cache(maxsize=2)(lambda path, _turn: self._list(path))
+        self._kept = lru_cache(maxsize=1)(lambda _turn: self._list("/invoices"))
 
     def invoices(self) -> list[Json]:
-        return self._lately("/invoices", INVOICES_S)
-
-    def links(self) -> list[Json]:
-        return self._lately("/payment-links", LINKS_S)
+        """The newest hundred, at most a second old."""
+        with self._lock:
+            return self._kept(int(time.monotonic() / KEPT_S))
 
     def invoice(self, id: str) -> Json:
         """As the API shows it now. Raises BadRequest when the shop has no such invoice."""
@@ -47,7 +45,7 @@ class Shop:
     def create(self, usd: Decimal, description: str, expires_in_s: int | None = None) -> Json:
         """A new invoice over `usd` dollars. Raises BadRequest with what the service says."""
         hours = f', "expires_in_hours": {Decimal(expires_in_s) / 3600:.6f}' if expires_in_s else ""
-        # Written by hand, since the amount is an exact number.
+        # Written by hand: json.dumps knows no Decimal, and a float would not be exact.
         body = f'{{"amount_usd": {usd}, "description": {json.dumps(description)}{hours}}}'
         answer = self._ask("POST", f"{self._api}/invoices", data=body.encode())
         if not answer.ok:
@@ -56,7 +54,7 @@ class Shop:
         return _json(answer)
 
     def look(self, invoice: Json) -> Json:
-        """The status that the page polls; the shop then asks the mempool, as for a payer."""
+        """The status that the customer's page polls: it makes the shop look at the mempool."""
         return _json(self._ask("GET", f"{self._root}/pay/{invoice['id']}/status"))
 
     def has_received(self, txid: str) -> bool:
@@ -69,11 +67,6 @@ class Shop:
         if ended.returncode:
             raise ShopAway(f"no link into the merchant's pages: {ended.stderr.strip()}")
         return ended.stdout.strip()
-
-    def _lately(self, path: str, seconds: float) -> list[Json]:
-        """A list as it was asked for within these seconds, by whoever asked first."""
-        with self._lock:
-            return self._kept(path, int(time.monotonic() / seconds))
 
     def _list(self, path: str) -> list[Json]:
         """The newest hundred."""

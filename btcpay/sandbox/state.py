@@ -26,7 +26,7 @@ EXTENSION = "btcpay-sandbox"
 
 @dataclass
 class Switches:
-    """Set by the buttons; `notice` is what the page says of the last one."""
+    """The state that buttons set; `notice`: the page's sentence about the last one pressed."""
 
     price_usd: Decimal = FIRST_PRICE_USD
     explorer_up: bool = True
@@ -40,13 +40,17 @@ class Switches:
             return "down"
         return "lies" if self.invented else "up"
 
+    @property
+    def price(self) -> str:
+        return "up" if self.price_up else "down"
+
     def mend(self) -> None:
         self.explorer_up, self.price_up, self.invented = True, True, None
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """`clock` gives unix seconds; the shop's `events` stand newest first."""
+    """`clock`: unix seconds; `events`: the shop's, the newest first."""
 
     chain: Chain
     wallet: Wallet
@@ -67,7 +71,7 @@ def open_sandbox(state_dir: Path, clock: Callable[[], int], shop: Shop | None = 
     """Continues the chain in `state_dir`, or begins one; locks it. Raises JournalError."""
     state_dir.mkdir(parents=True, exist_ok=True)
     journal = Journal(state_dir / "chain.jsonl")
-    key = open_key(state_dir / "wallet.wif")
+    key = open_key(state_dir / "wallet.key")
     chain, now = Chain(journal, key.script), clock()
     # Blocks of the past, ten minutes apart: the next one can then have the time of the clock.
     for height in range(chain.ledger.height + 1, FIRST_BLOCKS + 1):

@@ -1,1 +1,1 @@
-"""Settings, what reads them, and how the logs are written."""
+"""Settings, the parsers of their texts, and the form of the logs."""

@@ -1,8 +1,8 @@
 """A file of settings that cron, systemd and a shell read alike: one NAME=value a line.
 
-Own, since every library guesses: python-dotenv takes `A = x`, `A=x y` and escapes in quotes, which
-systemd (EnvironmentFile=, systemd.exec(5)) and sh read in three ways. Here that is a mistake.
-`export ` is taken, though systemd passes such a line over. The last of several wins.
+A parser of our own: python-dotenv takes `A = x`, `A=x y` and escapes in quotes, which systemd
+(EnvironmentFile=, systemd.exec(5)) and sh each read in another way. Here they are mistakes.
+`export ` is accepted, though systemd ignores such a line. Of two lines with one name the last wins.
 """
 
 import re
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from btcpay.values.errors import SettingsError
 
-VARIABLE = "BTCPAY_ENV_FILE"  # names the file
-OF_A_FILE = "_FILE"  # behind a variable's name: the file that has its value
+VARIABLE = "BTCPAY_ENV_FILE"  # the path of the file
+OF_A_FILE = "_FILE"  # ends the name of a variable that holds the path of a secret's file
 EMPTY_SAYS_SOMETHING = "BTCPAY_METRICS_BIND"
 ACCEPTED = (
     "a line is NAME=value, without blanks around =; a value with blanks or any of ; & | < > ( ) ~ '"
@@ -30,9 +30,8 @@ _LINE = re.compile(
 
 
 def parse(text: str, name: str) -> dict[str, str]:
-    """The variables of a file's text; `name` is what mistakes call the file.
-
-    Raises SettingsError, which names every wrong line and never repeats a value.
+    """The variables of a file's text. Raises SettingsError, which names the file (`name`) and every
+    wrong line, and never repeats a value.
     """
     found, wrong = {}, []
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
@@ -50,14 +49,9 @@ def parse(text: str, name: str) -> dict[str, str]:
 
 
 def values_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables in the file that BTCPAY_ENV_FILE names; {} when it names none.
-
-    Raises SettingsError.
-    """
+    """The variables in the file that BTCPAY_ENV_FILE names, if any. Raises SettingsError."""
     file = environ.get(VARIABLE, "")
-    if not file.strip():
-        return {}
-    return parse(text_of(file, file), file)
+    return parse(text_of(file, file), file) if file.strip() else {}
 
 
 def text_of(path: str, name: str) -> str:
@@ -71,13 +65,15 @@ def text_of(path: str, name: str) -> str:
 
 
 def fill(environ: MutableMapping[str, str]) -> None:
-    """Adds what the file says and the environment does not: the environment wins.
+    """Adds the file's variables that the environment does not set.
 
-    A variable counts as set, too, when another one names the file that has its value.
+    NAME and NAME_FILE are one setting: either in the environment overrides both in the file.
     """
     before = dict(environ)
     for name, value in values_of(environ).items():
         stem = name.removesuffix(OF_A_FILE)
         is_set = name in environ and name == EMPTY_SAYS_SOMETHING
-        if not is_set and not any(before.get(one, "").strip() for one in (stem, stem + OF_A_FILE)):
+        if not is_set and not any(
+            before.get(set_, "").strip() for set_ in (stem, stem + OF_A_FILE)
+        ):
             environ[name] = value

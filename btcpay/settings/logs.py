@@ -13,10 +13,8 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: `at`, `level`, `logger`, `message`.
-
-    When there is one, also `request_id`, and `exception`: a traceback as one text. What a line was
-    given as `extra={"fields": {...}}` stands beside them.
+    """One JSON object a line: `at`, `level`, `logger`, `message`, the fields of a call's
+    `extra={"fields": {...}}`, and where there is one `request_id`, and `exception`: a traceback.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -45,7 +43,7 @@ def _dumps(line: dict[str, Any]) -> str:
 
 
 class Discreet(logging.Filter):
-    """Takes from gunicorn's lines what they quote of a request that they refuse: maybe a secret."""
+    """Removes from gunicorn's lines their quotes of refused requests, which may be secrets."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = str(record.msg)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from btcpay.settings.parsers import accepting
+from btcpay.settings.parsers import accepting, require
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -22,7 +22,7 @@ _BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True)
 class MailServer:
-    """The server that takes mail. `is_tls`: TLS from the first byte; else by STARTTLS."""
+    """The server that mail is handed to. `is_tls`: TLS from the first byte; else by STARTTLS."""
 
     host: str
     port: int
@@ -51,11 +51,11 @@ def smtp_url(text: str) -> MailServer | None:
     if not text:
         return None
     found = _SERVER.fullmatch(text)
-    user, password = (unquote((found and found[name]) or "") for name in ("user", "password"))
-    port = int((found and (found["port"] or _PORTS[found["scheme"]])) or 0)
-    is_plain = (user + password).isascii() and (user + password).isprintable()
-    if not found or _BROKEN.search(text) or not is_plain or not 0 < port <= 65535:
+    if not found or _BROKEN.search(text):
         raise ValueError
+    user, password = unquote(found["user"] or ""), unquote(found["password"] or "")
+    port = int(found["port"] or _PORTS[found["scheme"]])
+    require((user + password).isascii() and (user + password).isprintable() and 0 < port <= 65535)
     return MailServer(found["host"].strip("[]"), port, found["scheme"] == "smtps", user, password)
 
 
@@ -63,17 +63,16 @@ def smtp_url(text: str) -> MailServer | None:
 def sender(text: str) -> Sender | None:
     if not text:
         return None
-    found = re.fullmatch(r"(?:([^<>\"]*?)\s*<([^<>]*)>|(.*))", text)
-    name = (found and found[1]) or ""
-    if not found or not name.isprintable():
-        raise ValueError
-    return Sender(name, checked_address(found[2] if found[3] is None else found[3]))
+    found = re.fullmatch(r"([^<>\"]*?)\s*<([^<>]*)>", text)
+    name, address = found.groups() if found else ("", text)
+    require(name.isprintable())
+    return Sender(name, checked_address(address))
 
 
 def checked_address(text: str) -> str:
-    """One address as it is sent to; a name of other letters than ASCII as DNS has it.
+    """One address as mail is sent to it, with its domain in ASCII (IDNA).
 
-    Raises ValueError for all else: several, with blanks, line ends or quotes in it.
+    Raises ValueError for several addresses, and for one with blanks, line ends or quotes.
     """
     local, at, domain = text.rpartition("@")
     if not domain.isascii():

@@ -1,22 +1,30 @@
-"""Each variable's text turned into its value, or refused in words that say what is accepted."""
+"""Parsers of the variables' texts: each refuses a text in words that say what it accepts."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from btcpay.values.networks import AUTO, NETWORKS, Network
+from btcpay.values.networks import AUTO, NETWORKS
+
+T = TypeVar("T")
 
 
 @contextmanager
-def accepting(what: str) -> Iterator[None]:
-    """Around a parser: whatever is wrong with a text, the ValueError says what it accepts."""
+def accepting(words: str) -> Iterator[None]:
+    """Around a parser: its ValueErrors say what it accepts, in these words."""
     try:
         yield
     except ValueError:
-        raise ValueError(what) from None
+        raise ValueError(words) from None
+
+
+def require(is_good: object) -> None:
+    if not is_good:
+        raise ValueError
 
 
 @dataclass(frozen=True)
@@ -27,13 +35,10 @@ class PriceSource:
     pointer: str
 
     def of(self, currency: str) -> "PriceSource":
-        """The source for that currency, whose code goes where `{currency}` stands."""
-
-        def named(text: str) -> str:
-            upper = text.replace("{CURRENCY}", currency.upper())
-            return upper.replace("{currency}", currency.lower())
-
-        return PriceSource(named(self.url), named(self.pointer))
+        """The source with the currency's code in place of {CURRENCY} and {currency}."""
+        text = f"{self.url}#{self.pointer}".replace("{CURRENCY}", currency.upper())
+        url, _, pointer = text.replace("{currency}", currency.lower()).partition("#")
+        return PriceSource(url, pointer)
 
 
 @dataclass(frozen=True)
@@ -43,71 +48,67 @@ class Confirmations:
     steps: tuple[tuple[Decimal, int], ...]
 
     def for_usd(self, amount_usd: Decimal) -> int:
-        """Blocks asked of an invoice of that amount: the last step that it reaches."""
+        """The blocks that an invoice of this amount needs: those of the last step it reaches."""
         return [blocks for from_usd, blocks in self.steps if amount_usd >= from_usd][-1]
 
 
-def _require(is_good: object) -> None:
-    if not is_good:
-        raise ValueError
-
-
 def whole(low: int, high: int) -> Callable[[str], int]:
-    """A number of this range, without sign and spaces."""
-
     @accepting(f"a whole number from {low} to {high}")
     def parse(text: str) -> int:
-        _require(re.fullmatch(r"[0-9]{1,12}", text) and low <= int(text) <= high)
+        require(re.fullmatch(r"[0-9]{1,12}", text) and low <= int(text) <= high)
         return int(text)
 
     return parse
 
 
+def among(values: Mapping[str, T], words: str) -> Callable[[str], T]:
+    """The value of one of these names."""
+
+    @accepting(words)
+    def parse(text: str) -> T:
+        require(text in values)
+        return values[text]
+
+    return parse
+
+
+switch = among({"on": True, "off": False}, "on or off")
+network = among(NETWORKS, f"one of {', '.join(NETWORKS)}")
+
+
 @accepting("a number from 0 to 5")
 def percent(text: str) -> Decimal:
-    _require(re.fullmatch(r"[0-9](\.[0-9]{1,9})?", text) and Decimal(text) <= 5)
+    require(re.fullmatch(r"[0-9](\.[0-9]{1,9})?", text) and Decimal(text) <= 5)
     return Decimal(text)
 
 
-@accepting("on or off")
-def switch(text: str) -> bool:
-    _require(text in ("on", "off"))
-    return text == "on"
-
-
-@accepting("one of " + ", ".join(NETWORKS))
-def network(text: str) -> Network:
-    _require(text in NETWORKS)
-    return NETWORKS[text]
-
-
 def url(text: str, *schemes: str) -> str:
-    """The text of an absolute URL with a host and a valid port, without blanks. Raises ValueError.
+    """The text of an absolute URL with a host and a valid port. Raises ValueError.
 
-    Nor with lone surrogates, which is what Python makes of bytes that are no UTF-8.
+    It has no blanks, and no lone surrogates, which Python makes of bytes that are no UTF-8.
     """
     parts = urlsplit(text)
-    _require(parts.scheme in schemes and parts.hostname and parts.port != 0)
-    _require(not re.search(r"[\s\x00-\x1f\ud800-\udfff]", text))
+    require(parts.scheme in schemes and parts.hostname and parts.port != 0)
+    require(not re.search(r"[\s\x00-\x1f\ud800-\udfff]", text))
     return text
 
 
 def http_url(text: str) -> str:
-    """Such a URL of http or https. Raises ValueError."""
+    """The text of such a URL of http or https. Raises ValueError."""
     return url(text, "http", "https")
 
 
 @accepting("an http:// or https:// root such as https://pay.example.com")
 def base_url(text: str) -> str:
     parts = urlsplit(text)
-    _require(not (parts.query or parts.fragment or parts.username))
+    require(not (parts.query or parts.fragment or parts.username))
     return http_url(text).rstrip("/")
 
 
 @accepting("origins such as https://shop.example.com, separated by spaces")
 def origins(text: str) -> tuple[str, ...]:
     for origin in map(http_url, text.split()):
-        _require(re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+", origin))
+        require(re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+", origin))
     return tuple(text.split())
 
 
@@ -116,16 +117,18 @@ def origins(text: str) -> tuple[str, ...]:
     " machine"
 )
 def proxy(text: str) -> str:
-    _require(re.fullmatch(r"(\w+://[^/?#]*:[0-9]+/?)?", text))
+    require(re.fullmatch(r"(\w+://[^/?#]*:[0-9]+/?)?", text))
     return text and url(text, "socks5h", "http").rstrip("/")
 
 
 @accepting("one or more Esplora roots (http:// or https://), separated by spaces, or none")
 def explorers(text: str) -> tuple[str, ...]:
-    if text == "none":
-        return ()
-    _require(text.split())
-    return tuple(http_url(root).rstrip("/") for root in text.split())
+    return () if text == "none" else tuple(http_url(root).rstrip("/") for root in _words(text))
+
+
+def _words(text: str) -> list[str]:
+    require(text.split())
+    return text.split()
 
 
 _SOURCES = "one or more URL#/json/pointer, separated by spaces"
@@ -133,11 +136,10 @@ _SOURCES = "one or more URL#/json/pointer, separated by spaces"
 
 @accepting(_SOURCES)
 def price_sources(text: str) -> tuple[PriceSource, ...]:
-    _require(text.split())
     sources = []
-    for item in text.split():
-        root, hash_sign, pointer = item.partition("#")
-        _require(hash_sign and re.fullmatch(r"(/[^/]*)*", pointer))
+    for word in _words(text):
+        root, hash_sign, pointer = word.partition("#")
+        require(hash_sign and re.fullmatch(r"(/[^/]*)*", pointer))
         sources.append(PriceSource(http_url(root), pointer))
     return tuple(sources)
 
@@ -145,7 +147,7 @@ def price_sources(text: str) -> tuple[PriceSource, ...]:
 @accepting(f"{_SOURCES}, each with {{CURRENCY}} (for EUR) or {{currency}} (for eur) in it")
 def currency_sources(text: str) -> tuple[PriceSource, ...]:
     sources = price_sources(text)
-    _require(all(source != source.of("EUR") for source in sources))
+    require(all(source != source.of("EUR") for source in sources))
     return sources
 
 
@@ -158,11 +160,11 @@ def confirmations(text: str) -> Confirmations:
             raise ValueError
         steps.append((Decimal(match[2] or 0), int(match[1])))
     amounts = [from_usd for from_usd, _ in steps]
-    _require(steps and amounts == sorted(set(amounts)))
+    require(steps and amounts == sorted(set(amounts)))
     return Confirmations(tuple(steps))
 
 
-# libpq's message about a password with one of these would quote it.
+# In a password: libpq's message about one of these would quote the password.
 _NOT_IN_A_SERVER_URL = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|[\ud800-\udfff]")
 
 
@@ -174,7 +176,7 @@ def database_url(text: str) -> str:
     if re.fullmatch("sqlite:///.+", text):
         return text
     has_name = re.fullmatch(r"[^/]+//[^/?#]+/[^/?#]+(\?.*)?", text)
-    _require(has_name and not _NOT_IN_A_SERVER_URL.search(text))
+    require(has_name and not _NOT_IN_A_SERVER_URL.search(text))
     return url(text, "postgresql")
 
 
@@ -192,7 +194,7 @@ def bind(text: str) -> str:
 def peers(text: str) -> tuple[str, ...]:
     places = tuple(dict.fromkeys(text.replace(",", " ").split()))
     for place in () if places == (AUTO,) else places:
-        _require(not _place(place).endswith(":0"))
+        require(not _place(place).endswith(":0"))
     return places
 
 
@@ -203,5 +205,5 @@ def metrics_bind(text: str) -> str:
 
 def _place(text: str) -> str:
     found = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:]+):([0-9]{1,5})", text)
-    _require(found and int(found[1]) <= 65535)
+    require(found and int(found[1]) <= 65535)
     return text

@@ -1,6 +1,7 @@
 """The settings: read once from the environment, every mistake reported together."""
 
 import difflib
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, fields
@@ -27,10 +28,10 @@ def derived(
     may_be_empty: bool = False,
     is_secret: bool = False,
 ) -> T:
-    """A field whose default text, or what it accepts, follows from the settings above it.
+    """A field whose `row`, default text and parser, follows from the settings above it.
 
-    An empty variable counts as absent, unless it `may_be_empty`. What `is_secret` may also lie in a
-    file, named by a variable with _FILE behind its name.
+    An empty variable counts as absent, unless it `may_be_empty`. A secret may also be in a file,
+    whose path is in the variable NAME_FILE.
     """
     metadata = {"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret}
     return cast(T, field(metadata=metadata))
@@ -90,15 +91,17 @@ class Settings:
     metrics_bind: str = setting("127.0.0.1:9464", accepts.metrics_bind, may_be_empty=True)
 
 
-# One of them at least must say who shows blocks.
+# At least one of these settings must name a source of blocks.
 OF_BLOCKS = ("explorers", "peers")
-VARIABLES = {one.name: PREFIX + one.name.upper() for one in fields(Settings)}
-# The variable of a secret's file, by the name of the variable that is the secret itself.
+VARIABLES = {entry.name: PREFIX + entry.name.upper() for entry in fields(Settings)}
+# The variable with the path of a secret's file, by the variable of the secret itself.
 OF_FILES = {
-    VARIABLES[one.name]: VARIABLES[one.name] + env_file.OF_A_FILE
-    for one in fields(Settings)
-    if one.metadata["is_secret"]
+    VARIABLES[entry.name]: VARIABLES[entry.name] + env_file.OF_A_FILE
+    for entry in fields(Settings)
+    if entry.metadata["is_secret"]
 }
+_ONION = re.compile(r"(\w+://)?[^/?#]*\.onion(:[0-9]+)?([/?#]|$)")
+ONION_WAY = "a .onion name only with BTCPAY_PROXY, such as socks5h://127.0.0.1:9050"
 
 
 def is_said(environ: Mapping[str, str], variable: str) -> bool:
@@ -106,59 +109,48 @@ def is_said(environ: Mapping[str, str], variable: str) -> bool:
     return any(environ.get(name, "").strip() for name in (variable, OF_FILES.get(variable, "")))
 
 
-def strange_names(environ: Mapping[str, str], near: float = 0.6) -> dict[str, str]:
-    """Variables that are set and that nothing reads, and which one may be meant, "" when none.
-
-    `near`: how alike the two must be, from 0 to 1 (difflib).
-    """
+def strange_names(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are set and never read, each with the one probably meant, or ""."""
     known = [*VARIABLES.values(), *OF_FILES.values()]
     strange = [
         name
         for name, text in sorted(environ.items())
         if name.startswith(PREFIX) and text.strip() and name not in (*known, env_file.VARIABLE)
     ]
-    return {name: "".join(difflib.get_close_matches(name, known, 1, near)) for name in strange}
-
-
-ONION_WAY = "a .onion name only with BTCPAY_PROXY, such as socks5h://127.0.0.1:9050"
+    return {name: "".join(difflib.get_close_matches(name, known, 1)) for name in strange}
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    """Settings from the environment (docs/operators/settings.md says what each variable means).
+    """Settings from the environment (docs/operators/settings.md has each variable's meaning).
 
-    Raises SettingsError with every mistake found. After a mistake a setting has its default, so
-    that the next ones are found.
+    Raises SettingsError with every mistake. In place of a wrong value stands the default, so that
+    the mistakes below it are found too.
     """
     mistakes: list[str] = []
     above = SimpleNamespace()
-    for one in fields(Settings):
-        name = VARIABLES[one.name]
-        default, parse = one.metadata["row"](above)
+    for entry in fields(Settings):
+        name = VARIABLES[entry.name]
+        default, parse = entry.metadata["row"](above)
+        value = parse(default)
         try:
             text = _text_of(environ, name)
-            if not text and not (one.metadata["may_be_empty"] and name in environ):
-                text = default
-            value = parse(text)
+            if text or (entry.metadata["may_be_empty"] and name in environ):
+                value = parse(text)
         except SettingsError as error:
             mistakes += error.mistakes
-            value = parse(default)
         except ValueError as error:
             mistakes.append(f"{name} accepts {error}")
-            value = parse(default)
-        setattr(above, one.name, value)
-    mistakes += _missing_ways(above)
-    if not any(getattr(above, name) for name in OF_BLOCKS):
-        first, *others = (VARIABLES[name] for name in OF_BLOCKS)
-        mistakes.append(f"{first} accepts none only with {' or '.join(others)}")
+        setattr(above, entry.name, value)
+    mistakes += _contradictions(above)
     if mistakes:
         raise SettingsError(mistakes)
     return Settings(**vars(above))
 
 
 def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
-    """The settings, those of the file that BTCPAY_ENV_FILE names among them.
+    """The settings, also from the file that BTCPAY_ENV_FILE names.
 
-    Every mistake goes to standard error, and the process ends with status 2.
+    Prints every mistake on standard error, and ends the process with status 2.
     """
     try:
         env_file.fill(environ)
@@ -169,25 +161,25 @@ def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
         raise SystemExit(2) from None
 
 
-def _missing_ways(found: SimpleNamespace) -> Iterator[str]:
-    """A proxy that the program cannot use, and onion names without one."""
-    if found.proxy.startswith("socks5h:") and find_spec("socks") is None:
+def _contradictions(above: SimpleNamespace) -> Iterator[str]:
+    """Mistakes that several settings make together."""
+    if above.proxy.startswith("socks5h:") and find_spec("socks") is None:
         extra = "pip install 'blocktill[socks]'"
         yield f"{VARIABLES['proxy']} accepts socks5h:// only with PySocks: {extra}"
-    is_auto = found.peers == (AUTO,)
-    far = is_auto or not all(is_near(host_and_port(place)[0]) for place in found.peers)
-    if found.proxy.startswith("http:") and far:
+    is_auto = above.peers == (AUTO,)
+    is_far = is_auto or not all(is_near(host_and_port(place)[0]) for place in above.peers)
+    if above.proxy.startswith("http:") and is_far:
         where = "only peers on this machine or in its network: others need socks5h://"
         yield f"{VARIABLES['peers']} accepts with an http:// proxy {where}"
-    if is_auto and not found.network.seeds:
+    if is_auto and not above.network.seeds:
         yield f"{VARIABLES['peers']} accepts auto only on public networks"
-    if not found.proxy and any(".onion:" in place for place in found.peers):
-        yield f"{VARIABLES['peers']} accepts {ONION_WAY}"
-    for name in ("explorers", "price_sources", "currency_sources"):
-        urls = [getattr(one, "url", one) for one in getattr(found, name)]
-        is_onion = any((urlsplit(url).hostname or "").endswith(".onion") for url in urls)
-        if is_onion and not found.proxy:
+    for name in ("explorers", "peers", "price_sources", "currency_sources"):
+        is_onion = any(_ONION.match(getattr(one, "url", one)) for one in getattr(above, name))
+        if is_onion and not above.proxy:
             yield f"{VARIABLES[name]} accepts {ONION_WAY}"
+    if not any(getattr(above, name) for name in OF_BLOCKS):
+        first, *others = (VARIABLES[name] for name in OF_BLOCKS)
+        yield f"{first} accepts none only with {' or '.join(others)}"
 
 
 def _text_of(environ: Mapping[str, str], name: str) -> str:

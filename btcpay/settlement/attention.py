@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from btcpay.settlement.values import Invoice, Verdict
 
-# By their names in metrics, JSON and database, as a sentence says them.
+# By name in metrics, JSON and database: the same in words, as a part of a sentence.
 REASONS = {
     "reorganised": "taken back by a reorganisation",
     "paid_late": "paid late",
@@ -21,13 +21,13 @@ REASONS = {
 }
 _SETTLE = "`btcpay invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
-# Only commands that are not refused: a paid invoice cannot be settled, nor an unpaid one.
+# No command that would be refused: `settle` refuses a paid invoice, and one without any money.
 WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
     "too_much": f"the invoice is paid; {_DISMISS}",
     "vanished": f"nothing came that could be accepted: ask the payer; {_DISMISS}",
 }
-# A human's decisions: each answers everything that happened before it.
+# A human's decisions: each one deals with all that happened before it.
 LAST_WORDS = ("settled", "dismissed", "canceled")
 
 
@@ -45,15 +45,15 @@ class Happening:
 def reason_for(
     invoice: Invoice, verdict: Verdict, history: Sequence[Happening], least_sats: int
 ) -> str | None:
-    """The key in REASONS; None when it needs none.
+    """The key in REASONS; None when the invoice needs no human.
 
     1. Only what has happened since a human's last word counts: a settlement by hand, a dismissal,
        a cancellation.
     2. A payment that a reorganisation took back needs attention until it counts again, or until the
        invoice is paid.
-    3. Otherwise confirmed money needs it that is not what the invoice asked for. A difference below
-       `least_sats`, the least that can be sent to the address, is ignored: nobody could send it.
-    4. So does an invoice that ended with nothing, when the whole sum was once seen: somebody may
+    3. Otherwise confirmed money needs attention when it is not the sum that the invoice asks for. A
+       difference below `least_sats`, the least that can be sent to the address, is ignored.
+    4. So does an invoice that ended with nothing although the whole sum was once seen: somebody may
        have handed goods over.
     """
     since = _since(history)
@@ -77,7 +77,7 @@ def reason_for(
 def stake_sats(
     reason: str, invoice: Invoice, verdict: Verdict, history: Sequence[Happening]
 ) -> int:
-    """The satoshis that a human decides about: the excess, or the sum that is gone, or all."""
+    """The satoshis to decide about: the excess, the sum that is gone, or all that came."""
     if reason == "too_much":
         return _beyond_sats(invoice, verdict, _since(history))
     if reason in ("vanished", "reorganised"):
@@ -87,14 +87,14 @@ def stake_sats(
 
 def _since(history: Sequence[Happening]) -> list[Happening]:
     """The history since a human's last word, the oldest first."""
-    latest_first = takewhile(lambda one: one.kind not in LAST_WORDS, reversed(history))
+    latest_first = takewhile(lambda each: each.kind not in LAST_WORDS, reversed(history))
     return list(latest_first)[::-1]
 
 
 def _came_late(verdict: Verdict) -> bool:
-    """False where an expired invoice has only a part that came in time.
+    """True where an expired invoice has money that came late, or the whole sum.
 
-    A whole sum that came in time was unknown when it ended: no mempool showed it then.
+    A whole sum that came in time was unknown at the end: no mempool showed it then.
     """
     came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
     in_time_sats = verdict.received_sats - verdict.unconfirmed_sats

@@ -5,17 +5,17 @@ from datetime import datetime, timedelta
 
 from btcpay.settlement.values import Output
 
-MOST_KEPT = 100  # that wait, and as many that have vanished lately
-# After so long a vanished output is history alone: nobody looks for its replacement any more.
+MOST_KEPT = 100  # outputs that wait, and as many that have vanished lately
+# From then on a vanished output is history alone: its replacement is not looked for.
 HISTORY_AFTER = timedelta(hours=1)
 
 
 def bounded(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
-    """All that is in a block, and the first sightings by this order.
+    """All outputs that are in a block, and the first of the others in this order.
 
-    1. Those whose amount matters: whoever fills all places with such has paid the invoice.
-    2. Those that were seen first: what is invented later pushes nothing out.
-    3. Of one look those that come nearest to what is asked for.
+    1. Outputs of at least a hundredth of the amount: to fill all places with these is to pay it.
+    2. Outputs that were seen earlier: later inventions push none of them out.
+    3. Of those seen at the same time, the nearest to the amount.
     """
 
     def order(output: Output) -> tuple[bool, datetime, int]:

@@ -1,14 +1,14 @@
 """The state of an invoice, from the outputs to its address: paid, expired or still open. Pure.
 
-1. An output counts if it came in time: seen before `expires_at`, or in a block from before it.
-2. Confirmed outputs, deep enough for this invoice, become payments: in the chain's order they
-   settle the invoice until the sum is reached; what comes later, late or after the end is a
-   payment of its own.
-3. The invoice is paid when the sum is reached, by the transaction that completes it.
-4. It is expired when every block up to its end is read, the mempool was asked after it, and both
-   show too little in time, waiting transactions included.
+1. An output counts if it came in time: seen before `expires_at`, or in a block from before then.
+2. An output with the confirmations that this invoice needs becomes a payment. In the chain's order
+   these settle the invoice until the sum is reached; an output beyond the sum, or one that came too
+   late, is a payment that settles nothing.
+3. The invoice is paid by the transaction that completes the sum.
+4. It is expired when every block up to its end is read, the mempool was asked after its end, and
+   both together show too little that came in time.
 
-docs/developers/settlement.md has them all in full.
+docs/developers/settlement.md has the rules in full.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,8 +18,8 @@ from decimal import Decimal
 from btcpay.settlement.reasons import reason_why
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Verdict
 
-BLOCK_TIME_SLACK = timedelta(hours=2)  # how far a block's time may be off, both ways
-COINBASE_MATURITY = 100  # Bitcoin Core, consensus/consensus.h: unspendable before
+BLOCK_TIME_SLACK = timedelta(hours=2)  # a block's time may be off by so much, both ways
+COINBASE_MATURITY = 100  # blocks until it can be spent: Bitcoin Core, consensus/consensus.h
 
 
 def required_sats(amount_sats: int, tolerance_percent: Decimal) -> int:
@@ -47,8 +47,8 @@ def decide(
 ) -> Verdict:
     """The verdict on the facts, by the rules above.
 
-    `tip_height`: of the best block known; `ends_at`: deadlines up to then may have passed; None:
-    none may. `credited_only`: what is deep enough is a payment only if one was made of it.
+    `tip_height`: of the best block known. `ends_at`: deadlines up to this time may have passed;
+    None: none may. `credited_only`: only outputs of payments that were made already are deep.
     """
     needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
     alive = sorted((output for output in outputs if not output.vanished), key=_chain_order)
@@ -91,18 +91,18 @@ def _is_over(invoice: Invoice, ends_at: datetime | None) -> bool:
 
 
 def _counts(output: Output, invoice: Invoice) -> bool:
-    """For a paid invoice only the outputs that settled it count, for any other all in time.
-
-    Money from before the invoice does not pay it: its address was used before. What we saw waiting
-    does pay it: then only our clock was ahead when the invoice was made.
-    """
+    """For a paid invoice the outputs that settled it count, for any other all that came in time."""
     if invoice.status == "paid":
         return output.settles
     return came_in_time(output, invoice)
 
 
 def came_in_time(output: Output, invoice: Invoice) -> bool:
-    """True where we saw it, or a block had it, before the end; and not before the making."""
+    """True where we saw it, or a block had it, before the invoice's end; and not before its making.
+
+    An output from before the invoice does not pay it: the address was used before. If we saw the
+    output waiting, it does: then our clock was ahead when the invoice was made.
+    """
     earliest = invoice.created_at - BLOCK_TIME_SLACK
     if output.block and not output.seen_waiting and output.block.mined_at < earliest:
         return False
@@ -128,7 +128,7 @@ def _settling(invoice: Invoice, deep: Sequence[Output], needed_sats: int) -> lis
 def _receipts(
     invoice: Invoice, deep: Sequence[Output], settling: Sequence[Output], now: datetime
 ) -> tuple[Receipt, ...]:
-    """One for each transaction, in the chain's order."""
+    """A receipt for each transaction, in the chain's order."""
     settling_txids = {output.txid for output in settling}
     by_txid: dict[str, list[Output]] = {}
     for output in deep:
@@ -147,12 +147,12 @@ def _receipts(
 
 
 def _depth(output: Output, tip_height: int) -> int:
-    """Confirmations; 0 while unconfirmed, and when the tip was asked before the block came."""
+    """Confirmations; 0 for a waiting output, and where the tip is older than the output's block."""
     return max(0, tip_height - output.block.height + 1) if output.block else 0
 
 
 def is_deep(output: Output, tip_height: int, rules: Rules) -> bool:
-    """True where it has the confirmations that make a payment of it."""
+    """True where the output has enough confirmations to become a payment."""
     needed = max(rules.confirmations, COINBASE_MATURITY) if output.coinbase else rules.confirmations
     return _depth(output, tip_height) >= needed
 

@@ -11,17 +11,17 @@ from btcpay.settlement.values import Output, Scan, SeenOutput
 def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
     """The outputs of the address after this scan; `now` is when they are stored.
 
-    1. What a block proves stands: it is in that block, whatever anybody says. Only a chain with
+    1. An output that a block proves is in that block, whatever a mempool shows. Only a chain with
        more work takes it back.
-    2. What is seen for the first time was first seen when the scan was made.
-    3. What waits and is not shown has vanished, when the list was whole and every block is read.
-       It is there again when it is shown again.
-    4. A transaction whose inputs a block has spent otherwise never comes, whatever a mempool shows,
-       until it is in a block itself, or the block with the spend is undone.
-    5. What spends a coin of something seen before, and pays the address no less, replaces it, and
-       was seen as early: a fee that is raised makes nobody late.
-    6. Nothing was seen, and nothing has vanished, after now: a clock that was ahead makes nothing
-       late, and holds nothing, once it is set right.
+    2. An output that is new was first seen at the time of the scan.
+    3. A waiting output that the mempool does not show has vanished, if the list was whole and every
+       block is read. It is back as soon as a mempool shows it again.
+    4. A transaction whose inputs another one in a block has spent has vanished, whatever a mempool
+       shows, until it is in a block itself, or the block with the spend is undone.
+    5. A transaction that spends a coin of an earlier one, and pays the address no less, replaces
+       it, and counts as seen at the same time: raising a fee makes nobody late.
+    6. No time is later than now. If our clock was ahead and has been set right, nothing is late
+       because of it, and nothing is held open.
     """
     before = {output.outpoint: output for output in known}
     for seen in scan.waiting or ():
@@ -55,7 +55,7 @@ def _waiting(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
     if old is None:
         new = Output(seen.txid, seen.vout, seen.amount_sats, scan.asked_at, seen_waiting=True)
         return replace(new, inputs=seen.inputs)
-    # The block that has it may have been read while the mempool was asked.
+    # The output's block may have been read while the mempool was asked.
     old = replace(old, first_seen_at=min(old.first_seen_at, scan.asked_at))
     if old.block or old.replaced_height is not None:
         return old
@@ -76,7 +76,7 @@ def _confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
 
 
 def _replaces_at(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
-    """By txid of what is shown, when the first of what it replaces was seen."""
+    """By txid of a shown transaction: the time at which the first that it replaces was seen."""
     old = [output for output in known if output.inputs and not output.block]
     shown = (*(scan.waiting or ()), *scan.confirmed)
     first_at: dict[str, datetime] = {}
@@ -88,7 +88,7 @@ def _replaces_at(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
     old_sats, sats, found = _sats(old), _sats(shown), {}
     for txid, inputs in {seen.txid: seen.inputs for seen in shown}.items():
         replaced = set[str]().union(*(spenders.get(coin, ()) for coin in inputs)) - {txid}
-        times = [first_at[one] for one in replaced if old_sats[one] <= sats[txid]]
+        times = [first_at[each] for each in replaced if old_sats[each] <= sats[txid]]
         if times:
             found[txid] = min(times)
     return found

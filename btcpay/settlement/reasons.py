@@ -13,7 +13,7 @@ def reason_why(
     needed_sats: int,
     rules: Rules,
 ) -> str:
-    """The sentence; `counting` are those of `outputs` that count towards the amount."""
+    """The sentence; `counting`: the outputs that count towards the amount."""
     received_sats = sum(output.amount_sats for output in counting)
     if status == "paid":
         return f"paid: {confirmed_sats} satoshis confirmed, {needed_sats} were asked for"

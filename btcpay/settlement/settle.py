@@ -1,7 +1,7 @@
-"""Settlement: an invoice, what was known of its address and a scan in, what follows out. Pure.
+"""Settlement: an invoice, its known outputs and a scan go in, the consequences come out. Pure.
 
-The check writes what `settle` says. Pages, command line and API show what `stored_verdict` says of
-what was written. The rules in words are in docs/developers/settlement.md.
+The check stores the outcome of `settle`. Pages, command line and API show `stored_verdict`, the
+verdict on the stored outputs. docs/developers/settlement.md has the rules in words.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ from btcpay.settlement.decide import came_in_time, decide, required_sats
 from btcpay.settlement.merge import merge
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Scan, Verdict
 
-# An end waits no longer than this for what cannot be had: a whole list, another source's word.
+# The longest that an invoice's end waits for an answer that may never come, such as a whole list of
+# what the mempool has, or a second source's word: no source may hold an invoice open for ever.
 HELD_AT_MOST = timedelta(days=1)
 
 
@@ -26,7 +27,7 @@ class Change:
 
     @property
     def kind(self) -> str | None:
-        """Its name in the invoice's history; None where that leaves it out."""
+        """The change's name in the invoice's history; None for one that is not listed there."""
         before, after = self.before, self.after
         if before is None:
             return "seen"
@@ -43,8 +44,8 @@ class Change:
 class Outcome:
     """The consequences of a scan.
 
-    `payments` are to be made; `settling` are the transactions of earlier payments that settle the
-    invoice now. `forgotten`: sightings that were known, and are not kept.
+    `payments`: those to be made. `settling`: the txids of earlier payments that settle the invoice
+    now. `forgotten`: known outputs that are not kept.
     """
 
     verdict: Verdict
@@ -59,12 +60,12 @@ def settle(
 ) -> Outcome:
     """All that follows from news of an invoice's address.
 
-    1. Nothing is gone, and nothing ends, because a list that may be cut does not show it; for a day
-       after the deadline: whoever keeps the list long must not keep the invoice open for ever.
-    2. What was known is merged with what is new.
-    3. Of what a mempool shows only so much is kept.
-    4. What was seen in time and has vanished lately keeps the invoice open, where it would be
-       enough if it came again.
+    1. Where the mempool's list may be cut, an output that it does not show is not gone, and the
+       invoice does not end, up to a day after its deadline.
+    2. The known outputs are merged with the scan.
+    3. Of the outputs in no block a bounded number is kept.
+    4. The invoice stays open while the outputs that came in time would be enough if those of them
+       that vanished lately came back.
     """
     ended_at = invoice.expires_at
     if scan.is_cut and not (ended_at and scan.asked_at - HELD_AT_MOST >= ended_at):
@@ -91,7 +92,7 @@ def settle(
 
 
 def _is_held(invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rules) -> bool:
-    """True where enough came in time, outputs included that have vanished and may come back."""
+    """True where enough came in time, with the vanished outputs that may come back."""
     sum_sats = sum(
         output.amount_sats
         for output in outputs
@@ -102,9 +103,9 @@ def _is_held(invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rul
 
 
 def _may_come_again(output: Output, vanished_at: datetime, scan: Scan, rules: Rules) -> bool:
-    """True while only one look, or looks in too short a time, say that it is gone.
+    """True while only one look at the mempool, or looks within too short a time, missed it.
 
-    An explorer may have dropped from its mempool what others keep, and miners mine.
+    An explorer may have dropped a transaction that other nodes keep and miners will mine.
     """
     if output.replaced_height is not None:
         return False
@@ -114,5 +115,5 @@ def _may_come_again(output: Output, vanished_at: datetime, scan: Scan, rules: Ru
 def stored_verdict(
     invoice: Invoice, known: Sequence[Output], tip_height: int, rules: Rules, now: datetime
 ) -> Verdict:
-    """The verdict on what is stored, between two scans: nothing becomes a payment, nothing ends."""
+    """The verdict on the stored outputs, between scans: it makes no payment and ends nothing."""
     return decide(invoice, known, tip_height, None, rules, now, credited_only=True)

@@ -1,4 +1,4 @@
-"""The values that settlement speaks of: what is asked, what was seen, what follows."""
+"""The values of settlement: the request, the sightings, and the verdict that follows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,14 +39,15 @@ class SeenOutput:
 class Scan:
     """News of an invoice's address, and the time by our clock when we learned it.
 
-    `confirmed`: what a block pays to it. `spent`: the blocks in which its coins were spent.
-    `replaced`: by txid, the blocks that spend the inputs of waiting transactions otherwise.
-    `waiting`: what the mempool shows; None when it was not asked. `misses`: whether what it does
-    not show is gone: every block is read. `ends_at`: deadlines up to then may have passed; None
-    while a block up to the tip is not read, or the mempool was not asked. `is_cut`: more may wait
-    than was listed.
-    `prices`: of a bitcoin, by the currencies in which one is known.
-    `explorer`: the host that was asked.
+    `confirmed`: outputs of blocks to the address. `spent`: the heights at which its coins were
+    spent, by outpoint. `replaced`: for waiting transactions whose inputs another one has spent, the
+    height of that spend, by txid.
+    `waiting`: the mempool's outputs to the address; None when the mempool was not asked. `misses`:
+    true when every block is read, so that an output which neither a block nor the mempool shows is
+    gone. `is_cut`: true when the mempool's list may be incomplete.
+    `ends_at`: deadlines up to this time may have passed; None while a block up to the tip is not
+    read, or the mempool was not asked.
+    `prices`: of a bitcoin, by currency. `explorer`: the host that was asked.
     """
 
     asked_at: datetime
@@ -66,8 +67,8 @@ class Scan:
 class Rules:
     """The merchant's conditions: confirmations, and percent of the amount that may be missing.
 
-    `gone_after`: what was seen in time, is enough and has vanished keeps an invoice open for so
-    long, and at least until another look at the mempool.
+    `gone_after`: for so long, and at least until another look at the mempool, an invoice stays open
+    whose whole sum was seen in time and has vanished.
     """
 
     confirmations: int
@@ -77,7 +78,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Invoice:
-    """A request for money; `covered_at`: when the whole sum was first seen, confirmed or not."""
+    """A request for money. `covered_at`: the time at which the whole sum was first seen."""
 
     id: str
     status: str
@@ -93,10 +94,11 @@ class Invoice:
 class Output:
     """An output to the invoice's address, as we know it.
 
-    `block`: proven to be in it, at that `position`; the first is the coinbase's. `seen_waiting`: we
-    saw it before it was in any block. `vanished_at`: since then no mempool shows it, and it is no
-    money any more; `replaced_height`: the block that has spent its inputs otherwise. `credited`: it
-    is part of a payment already; `settles`: of one that carries the invoice's id.
+    `block`: the block that is proven to have it; `position`: its transaction's place there, 0 for
+    the coinbase. `seen_waiting`: we saw it before it was in any block. `vanished_at`: the time from
+    which no mempool shows it, so that it is not money. `replaced_height`: the height at which
+    another transaction has spent its inputs. `credited`: it is part of a payment already.
+    `settles`: that payment carries the invoice's id.
     """
 
     txid: str
@@ -131,8 +133,8 @@ class Output:
 class Receipt:
     """A payment that should exist: one transaction's confirmed money to this address.
 
-    `received_at` is its block's time, within the invoice's life; `settles`: whether it carries the
-    invoice's id.
+    `received_at`: its block's time, but not before the invoice was made, nor in the future.
+    `settles`: true for a payment that carries the invoice's id.
     """
 
     txid: str
@@ -146,8 +148,8 @@ class Receipt:
 class Verdict:
     """The state of an invoice. Amounts in satoshis; `reason` is a sentence for the merchant.
 
-    `received_sats` is everything that counts towards the amount, `unconfirmed_sats` the part of
-    it that is not deep enough. `confirmations` is the least depth among what counts.
+    `received_sats`: all that counts towards the amount; `unconfirmed_sats`: the part of this sum
+    that lacks confirmations. `confirmations`: the fewest of any output that counts.
     """
 
     status: str

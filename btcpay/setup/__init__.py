@@ -1,1 +1,1 @@
-"""The work of `btcpay setup`: settings, units, folders, a user, the program run as that user."""
+"""The work of `btcpay setup`: settings, units, folders, the service's user."""

@@ -1,4 +1,4 @@
-"""A file of settings, changed line by line: what is not said anew stays as it was written."""
+"""A file of settings, changed line by line: every other line stays as it is."""
 
 import re
 from collections.abc import Mapping
@@ -8,12 +8,9 @@ from btcpay.values.errors import SettingsError
 
 
 def changed(text: str, changes: Mapping[str, str]) -> str:
-    """The text with these values; "" takes a variable out. Raises SettingsError.
-
-    Comments and other lines stay.
-    """
+    """The text with these values; "" removes a variable. Raises SettingsError."""
     for name, value in changes.items():
-        lines = text.split("\n")  # `parse` ends a line there alone
+        lines = text.split("\n")  # the only end of a line to `parse`
         lines = lines if lines[-1] else lines[:-1]
         at = [n for n, line in enumerate(lines) if re.match(rf"[ \t]*(export +)?{name}=", line)]
         if value and at:
@@ -27,7 +24,6 @@ def changed(text: str, changes: Mapping[str, str]) -> str:
 
 
 def _line(name: str, value: str) -> str:
-    """In quotes where it must be."""
     for quote in ("", '"', "'"):
         line = f"{name}={quote}{value}{quote}"
         try:

@@ -1,4 +1,4 @@
-"""The places and owners of a shop's files: the machine's own, or in its owner's home."""
+"""The places and owners of a shop's files: in the machine's folders, or in a user's home."""
 
 import os
 import pwd
@@ -24,7 +24,7 @@ class Places(NamedTuple):
 
 
 def usual_places(environ: Mapping[str, str], is_root: bool) -> Places:
-    """As root those of the machine; else those of the home (XDG Base Directory Specification)."""
+    """Root's are the machine's folders, others' are at home (XDG Base Directory Specification)."""
     if is_root:
         return Places(Path("/etc/btcpay.env"), STATE)
     home = Path(environ.get("HOME", "").strip() or Path.home())
@@ -34,13 +34,13 @@ def usual_places(environ: Mapping[str, str], is_root: bool) -> Places:
 
 
 def program() -> list[str]:
-    """The words that start this program."""
+    """The words of the command that starts this program."""
     command = Path(sys.executable).with_name("btcpay")
     return [str(command)] if command.exists() else [sys.executable, "-P", "-m", "btcpay"]
 
 
 def make_user(name: str) -> pwd.struct_passwd:
-    """The user of that name; one without a login is made where there is none (only root can)."""
+    """The user of that name. Root makes one without a login where there is none."""
     with suppress(KeyError):
         return pwd.getpwnam(name)
     words = ["useradd", "--system", "--home-dir", str(STATE), "--shell", "/usr/sbin/nologin", name]
@@ -55,9 +55,9 @@ def make_user(name: str) -> pwd.struct_passwd:
 def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
     """Does the work as this user; a status other than 0 or None ends the program with it.
 
-    Root leaves it to a child that is the user for good: what it makes is the user's, and what the
-    user planted in a database can take no more than the user has. Nothing but a status comes back.
-    Raises CommandError for a user who may not run this program.
+    Root leaves the work to a child process that becomes the user for good: its files are the
+    user's, and whatever the user planted in a database has the user's rights alone. Only a status
+    comes back. Raises CommandError for a user who may not run this program.
     """
     if user.pw_uid == os.geteuid():
         status = work()
@@ -65,7 +65,7 @@ def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     else:
         _become(user)
-        sys.exit(work())  # what it raises is shown, and ends the child, as without a child
+        sys.exit(work())  # an error is shown, and ends the child, as it does without a child
     if status:
         sys.exit(status)
 
@@ -84,9 +84,9 @@ def _become(user: pwd.struct_passwd) -> None:
 
 
 def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
-    """Makes the folder as the user's own; one that is there stays as it is.
+    """Makes the folder, if it is missing, as the user's own.
 
-    The user may own the folder above it: nothing is done to what a link leads to.
+    The user may own its parent, and put a link in its place: the link's target is left alone.
     """
     if folder.is_dir():
         return
@@ -97,26 +97,24 @@ def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
 
 
 def is_closed(file: Path) -> bool:
-    """True where the file is there, and nobody but its owner and the service's group reads it."""
+    """True for a file that only its owner and the service's group may read."""
     return file.exists() and not file.stat().st_mode & OPEN_TO_OTHERS
 
 
 def open_settings(file: str, flags: int) -> int:
-    """As `os.open`. Root follows no link: the service's user may own the folder.
-
-    What is read is written to a file that this user may read.
+    """As `os.open`. Root follows no link: the service's user may own the folder, and may later
+    read the file into which root copies these settings.
     """
     return os.open(file, flags | (0 if os.geteuid() else os.O_NOFOLLOW))
 
 
 def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
-    """The whole file or none of it: the old one stands until the new one is on the disk.
-
-    It is the caller's; a service's user that is another may read it.
+    """Replaces the file once the new text is on the disk. The file is the caller's; the group of
+    another `user` may read it.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     beside = file.with_name(f".{file.name}.new")
-    beside.unlink(missing_ok=True)  # of a run that was killed
+    beside.unlink(missing_ok=True)  # left by a run that was killed
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as stream:
         stream.write(text)

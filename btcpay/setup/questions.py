@@ -1,4 +1,4 @@
-"""The questions of `btcpay setup`: each is a setting, and each answer may be an option."""
+"""The questions of `btcpay setup`: each asks for a setting, and is an option too."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 from btcpay.settings.settings import PREFIX, read
 from btcpay.values.errors import SettingsError
 
-NONE = "none"  # what is typed for a setting that is not to be set
+NONE = "none"  # typed for a setting that is to stay unset
 SQLITE = "sqlite:///"
 
 
 class Question(NamedTuple):
-    """A setting. `usual`: what it is anyway; None must be answered. Not `asked`: only an option."""
+    """A setting. `usual`: its default; None must be answered. Not `asked`: only an option."""
 
     name: str
     text: str
@@ -35,19 +35,11 @@ QUESTIONS = (
     Question("database_url", "Database"),
     Question("proxy", "Proxy for explorers and tickers, such as socks5h://127.0.0.1:9050 for Tor"),
     Question("trusted_proxies", "How many reverse proxies are in front (nginx, Caddy)", "0"),
-    Question(
-        "email_retention_days", "Days until customers' e-mail addresses are erased (0: never)", "0"
-    ),
-    Question(
-        "smtp_url", "Mail server, such as smtps://user:password@mail.example.com (none: no mail)"
-    ),
+    Question("email_retention_days", "Days until customers' addresses are erased (0: never)", "0"),
+    Question("smtp_url", "Mail server, such as smtps://user:password@mail.example.com (or none)"),
     Question("mail_from", "Sender of that mail, such as shop@example.com (none: no mail)"),
     Question("merchant_pages", "The merchant's pages in a browser (on or off)", "off"),
-    Question(
-        "peers",
-        "Nodes of the Bitcoin network, such as 10.0.0.5:8333, instead of explorers.",
-        asked=False,
-    ),
+    Question("peers", "Nodes to read blocks from, such as 10.0.0.5:8333.", asked=False),
     Question("bind", "Where the service listens, as host:port.", asked=False),
 )
 
@@ -55,7 +47,7 @@ QUESTIONS = (
 def default_of(
     question: Question, answers: Mapping[str, str], present: Mapping[str, str], state: Path
 ) -> str | None:
-    """The present answer, or the usual one after these `answers`; None when there is none."""
+    """The present value, or the default that follows from these `answers`; None for neither."""
     now = present.get(question.variable, "").strip()
     if question.name == "database_url":  # it belongs to one network
         moved = answers["BTCPAY_NETWORK"] != present.get("BTCPAY_NETWORK")
@@ -67,14 +59,12 @@ def default_of(
 
 
 def answered(question: Question, text: str, answers: Mapping[str, str]) -> str:
-    """The answer as the file says it, "" for none. Raises ValueError with what is accepted."""
+    """The setting's text, "" for none. Raises ValueError, which says what is accepted."""
     text = "" if text.strip() == NONE else text.strip()
     if not text and question.usual is None:
         raise ValueError(f"{question.option} is needed")
     if question.name == "database_url" and text.startswith(SQLITE) and text[10:11] != "/":
-        raise ValueError(
-            "an absolute path here: sqlite:// and then /path, with four slashes in all"
-        )
+        raise ValueError("an absolute path: sqlite:// and then /path, with four slashes in all")
     try:
         read({**answers, question.variable: text})
     except SettingsError as error:
@@ -85,5 +75,5 @@ def answered(question: Question, text: str, answers: Mapping[str, str]) -> str:
 
 
 def folder_of(database_url: str) -> Path | None:
-    """Of a SQLite database; None for one on a server."""
+    """The folder of a SQLite database; None for a database on a server."""
     return Path(database_url[len(SQLITE) :]).parent if database_url.startswith(SQLITE) else None

@@ -1,4 +1,4 @@
-"""The systemd units, which lie beside this module as files, for where this program lies."""
+"""The systemd units: files beside this module, fitted to this program's place and user."""
 
 import re
 import subprocess
@@ -13,14 +13,13 @@ BACKUPS = Path("/var/backups/btcpay")
 CHECK, WATCH = "btcpay-check.service", " check --watch 15\n"
 STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
 SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
-# Examples of what stands before the service.
+# Example configurations of TLS proxies.
 PROXIES = {"nginx": "nginx.conf", "caddy": "Caddyfile"}
 _FILES = resources.files("btcpay.setup") / "files"
 _ONE_WORD = re.compile(r"[^\s%$\"'\\;]+")
 
 
 def template(name: str) -> str:
-    """A file as it lies in the package."""
     return (_FILES / name).read_text(encoding="utf-8")
 
 
@@ -34,8 +33,8 @@ def units(
 ) -> Mapping[str, str]:
     """Each unit's text by its name. `state`: the folder of a SQLite database.
 
-    `watches`: the check stays, so that it listens to peers; its timer starts it where it ended.
-    Raises CommandError for a path that a unit could not say.
+    `watches`: the check keeps running, to listen to peers; its timer restarts one that has ended.
+    Raises CommandError for a path that a unit cannot hold.
     """
     words = " ".join(program)
     for text in (*program, str(env_file), user, str(state or ""), str(backups)):
@@ -65,7 +64,7 @@ def units(
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """Writes the units that are not as they should be; their names."""
+    """Writes the units that differ from these texts; the names of those written."""
     changed = []
     for name, text in sorted(texts.items()):
         place = folder / name
@@ -78,7 +77,7 @@ def write(folder: Path, texts: Mapping[str, str]) -> list[str]:
 
 
 def systemctl(*words: str) -> None:
-    """Raises CommandError with what it says when it fails."""
+    """Raises CommandError with its error output."""
     ended = subprocess.run(["systemctl", *words], capture_output=True, text=True)
     if ended.returncode:
         raise CommandError(f"systemctl {' '.join(words)}: {ended.stderr.strip()}")

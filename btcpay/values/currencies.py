@@ -21,7 +21,7 @@ _NEAREST = Context(prec=50, rounding=ROUND_HALF_EVEN)
 
 
 def checked_currency(code: str) -> str:
-    """The code in capitals. Raises CommandError for none of ISO 4217."""
+    """The code in capitals. Raises CommandError for a code that ISO 4217 has not."""
     code = code.upper()
     if code not in CODES:
         raise CommandError(f"{code!a} is not an ISO 4217 currency such as EUR")
@@ -29,24 +29,24 @@ def checked_currency(code: str) -> str:
 
 
 def places_of(currency: str) -> int:
-    """The number of its decimals: 2 for EUR, 0 for JPY."""
+    """The number of the currency's decimals: 2 for EUR, 0 for JPY."""
     if currency in _WHOLE.split():
         return 0
     return 3 if currency in _THOUSANDTHS.split() else 2
 
 
 def of_minor(minor: int, currency: str) -> Decimal:
-    """The amount of so many of its smallest units, with all its decimals."""
+    """The amount of a number of the currency's smallest units, with all its decimals."""
     return Decimal(minor).scaleb(-places_of(currency))
 
 
 def to_minor(amount: Decimal, currency: str) -> int:
-    """So many of its smallest units, to the nearest."""
+    """The amount in the currency's smallest units, to the nearest."""
     return int(rounded(amount, currency).scaleb(places_of(currency)))
 
 
 def unit_of(currency: str) -> Decimal:
-    """Its smallest unit: 0.01 of EUR, 1 of JPY."""
+    """The currency's smallest unit: 0.01 of EUR, 1 of JPY."""
     return Decimal(1).scaleb(-places_of(currency))
 
 
@@ -56,7 +56,7 @@ def rounded(amount: Decimal, currency: str) -> Decimal:
 
 
 def value_of(amount_sats: int, price: Decimal, currency: str) -> Decimal:
-    """Their worth at `price` a bitcoin, to the nearest of its smallest units."""
+    """The satoshis' worth at `price` a bitcoin, to the currency's nearest smallest unit."""
     return rounded(_NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC, currency)
 
 

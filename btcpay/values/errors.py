@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class BtcpayError(Exception):
-    """The root; the message is a sentence for whoever has to act on it."""
+    """The root; the message is a sentence for the person who has to act on it."""
 
 
 class ApiError(BtcpayError):
@@ -28,7 +28,7 @@ class TooMuch(InvalidRequest):
 
 
 class TooLittle(InvalidRequest):
-    """An amount that no wallet can send; `least` of the currency is the least that one can."""
+    """An amount that no wallet can send; `least`: the least of the currency that one can send."""
 
     def __init__(self, least: Decimal, currency: str) -> None:
         super().__init__(f"wallets cannot send less than {least} {currency}")
@@ -108,11 +108,11 @@ class Unreachable(FetchError):
 
 
 class TimedOut(Unreachable):
-    """Not in time; what was asked may still go on."""
+    """No answer in time; the server may still be at work."""
 
 
 class BadStatus(FetchError):
-    """A status other than 200; `retry_after_s` is what the server asked for, 0 if nothing."""
+    """A status other than 200. `retry_after_s`: the pause that the server asked for, else 0."""
 
     def __init__(self, status: int, retry_after: str = "") -> None:
         super().__init__(f"answered HTTP {status}")
@@ -126,19 +126,19 @@ class ProofFailed(BtcpayError):
 
 
 class BadRow(BtcpayError):
-    """A column holds what it cannot mean: somebody or a disk has changed the row.
+    """A column has a value without meaning: somebody or a disk has changed the row.
 
-    Raised where rows become values, so that whoever goes through many rows goes on with the next.
+    Raised where rows become values, so that a loop over many rows goes on with the next.
     """
 
 
 class ExplorerError(BtcpayError):
-    """A question that no source answered to be believed; never means "nothing there"."""
+    """No source gave an answer that can be believed; never means "nothing there"."""
 
 
 class OutOfQuota(ExplorerError):
-    """No source may be asked any more for now."""
+    """Every source's budget of calls is used up for now."""
 
 
 class BeyondMoney(ExplorerError):
-    """A merchant's total would be more than can exist; what was written of it is undone."""
+    """A merchant's total would exceed all bitcoin; its writes are undone."""

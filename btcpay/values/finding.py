@@ -1,11 +1,11 @@
-"""A finding: what was examined, its colour, one line about it, and what helps."""
+"""A finding: the part examined, its colour, one line about it, and a remedy."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 
 class Colour(StrEnum):
-    """How well a part is: red when a sale or its payment suffers, yellow when it soon may."""
+    """The health of a part: red when a sale or its payment suffers, yellow when it soon may."""
 
     GREEN = "green"
     YELLOW = "yellow"
@@ -17,10 +17,10 @@ GREEN, YELLOW, RED = Colour
 
 @dataclass(frozen=True)
 class Finding:
-    """What was examined, how it is, and what helps when it is not green.
+    """The part examined, its colour, and the remedy when it is not green.
 
-    `brief` stands in the line when the sentence is too long for one. `is_outside`: what explorers
-    and price sources answered, not the shop's own.
+    `brief` replaces a sentence that is too long for a line. `is_outside`: found in the answers of
+    explorers and price sources, not in the shop.
     """
 
     name: str

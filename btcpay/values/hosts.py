@@ -12,7 +12,7 @@ def is_here(host: str | None) -> bool:
 
 
 def host_and_port(place: str) -> tuple[str, int]:
-    """Of host:port or [IPv6 address]:port. Raises ValueError."""
+    """The parts of host:port or [IPv6 address]:port. Raises ValueError."""
     host, _, port = place.rpartition(":")
     return host.strip("[]"), int(port)
 

@@ -17,7 +17,7 @@ def new_id(prefix: str) -> str:
 
 
 def derived_id(prefix: str, secret: str, text: str) -> str:
-    """The identifier of a text: the same for the same, and nobody works it out without the secret.
+    """The one identifier of a text, which nobody works out without the secret.
 
     So a form makes one thing, however often it is sent.
     """
@@ -25,13 +25,13 @@ def derived_id(prefix: str, secret: str, text: str) -> str:
 
 
 def derived_base62(secret: str, text: str, length: int = SECRET_CHARACTERS) -> str:
-    """The same without a prefix, of `length` characters (at most 43)."""
+    """Such an identifier without a prefix, of `length` characters (at most 43)."""
     digest = hmac.digest(secret.encode(), text.encode(), "sha256")
     return _base62(int.from_bytes(digest, "big"), length)
 
 
 def random_base62(length: int) -> str:
-    """`length` characters, each uniform among the 62: a uniform number, written with them."""
+    """`length` characters, each uniform among the 62."""
     return _base62(secrets.randbelow(len(BASE62) ** length), length)
 
 
@@ -45,5 +45,5 @@ def _base62(number: int, length: int) -> str:
 
 
 def is_id(prefix: str, text: str) -> bool:
-    """True where `new_id(prefix)` could have made the text; the database is asked for no other."""
+    """True where `new_id(prefix)` could have made the text: other texts need no query."""
     return text.startswith(f"{prefix}_") and _IS_ID(text, len(prefix) + 1) is not None

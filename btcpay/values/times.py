@@ -1,8 +1,8 @@
 """Times: aware UTC datetimes in the program, whole milliseconds since 1970 in the database.
 
-What ends in `_at` is an int in a row, as it is stored and shown, and a datetime in a value that
-rules decide about: `btcpay/invoices/status.py` makes values of rows, whoever writes a row uses
-`to_ms`. Only entry points read the clock; everything below takes `now` as an argument.
+A name in `_at` is an int in a row, as it is stored, and a datetime in a value of the rules:
+`btcpay/invoices/status.py` makes these from rows, and writers of rows use `to_ms`. Only entry
+points read the clock; everything below takes `now` as an argument.
 """
 
 import functools
@@ -44,7 +44,7 @@ def iso(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-@functools.lru_cache(maxsize=4096)  # lists and polls show the same times again and again
+@functools.lru_cache(maxsize=4096)  # lists and polls repeat the same times
 def iso_ms(ms: int) -> str:
     return iso(from_ms(ms))
 
@@ -54,9 +54,9 @@ def utc_now() -> datetime:
 
 
 def boot_mark() -> str:
-    """The seconds since this machine was started, and which start that was.
+    """The seconds since the start of this machine, and the start's id, which Linux alone has.
 
-    No step of its clock changes them. Linux alone tells one start from the next.
+    No step of the clock changes them.
     """
     start = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

@@ -1,8 +1,8 @@
-"""Days of a time zone: when they begin, and which one a moment belongs to.
+"""Days of a time zone: their beginnings, and the day of a moment.
 
 A day is a number, counted from 1970-01-01; a moment is milliseconds since 1970 UTC. A day begins
-when its zone's clocks first show it, and ends where the next one begins: days of 23 and 25 hours
-are whole, and one that a zone has skipped is empty.
+when its zone's clocks first show it, and ends where the next day begins: it may have 23 or 25
+hours, or none where the zone skipped it.
 """
 
 import re
@@ -17,9 +17,8 @@ from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.times import from_ms, to_ms
 
 _FIRST = date(1970, 1, 1)
-# These depend on the machine, or are no zone at all.
 _IS_CITY = re.compile("(Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/")
-_NO_ZONES = {"localtime", "Factory"}
+_NO_ZONES = {"localtime", "Factory"}  # the one depends on the machine, the other is no zone
 
 
 class Stretch(NamedTuple):
@@ -63,12 +62,12 @@ def number_of(day: date) -> int:
 
 
 def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
-    """A time that says of no zone what it is in is this zone's; of two that it has, the first."""
+    """The time, in this zone if it has none; of a time that comes twice, the first."""
     return at if at.tzinfo else at.replace(tzinfo=zone)
 
 
 def start_of(day: int, zone: ZoneInfo) -> int:
-    """Its first moment."""
+    """The first moment of the day."""
     return to_ms(in_zone(datetime.combine(date_of(day), time()), zone))
 
 
@@ -80,7 +79,7 @@ def day_of(at_ms: int, zone: ZoneInfo) -> int:
 
 
 def stretches(first: int, last: int, zone: ZoneInfo) -> Iterator[Stretch]:
-    """These days, both included, without those that the zone has skipped."""
+    """The days from `first` to `last`, without those that the zone has skipped."""
 
     def length_of(day: int) -> int:
         return start_of(day + 1, zone) - start_of(day, zone)

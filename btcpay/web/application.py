@@ -14,10 +14,10 @@ NONE = "none"  # the endpoint of whatever is not served
 
 
 class Rest(PathConverter):
-    """Any end of a path: none, too, or one that begins with a slash."""
+    """Any end of a path: none, too, or one with slashes or line breaks."""
 
     part_isolating = False
-    regex = ".*?"
+    regex = "(?s:.*?)"
 
 
 def add_path(
@@ -50,6 +50,20 @@ def refuse(**_: str) -> NoReturn:
     if allowed := set().union(*(one.methods or () for one in rules)):
         raise MethodNotAllowed(allowed)
     raise NotFound
+
+
+def as_plain_http(served: Callable[..., Any]) -> Callable[..., Any]:
+    """Has werkzeug's router take a handshake for a websocket as a GET, and no path as `/`.
+
+    It would refuse the one before any door, and redirect the other to SERVER_NAME.
+    """
+
+    def called(environ: dict[str, Any], start: Any) -> Any:
+        environ.pop("HTTP_UPGRADE", None)
+        environ["PATH_INFO"] = environ["PATH_INFO"] or "/"
+        return served(environ, start)
+
+    return called
 
 
 def answer(value: Any, status: int = 200) -> Response:

@@ -56,6 +56,26 @@ def test_a_path_is_found_under_whatever_name_the_client_knows_us_by(shop, host):
         assert shop.client.get(path, headers={"Host": host}).status_code == status
 
 
+@pytest.mark.parametrize("path", ["/api/v1/a%0Ab", "/api/v1/balance%0A", "/api/v1/a/%0A/b"])
+def test_a_path_with_a_line_break_comes_in_by_the_same_door(shop, path):
+    for method in ("GET", "POST"):
+        answer = shop.client.open(path, method=method, headers={"Authorization": "Bearer x"})
+        assert answer.status_code == 401 and "X-RateLimit-Limit" in answer.headers
+
+
+def test_a_websocket_handshake_is_an_ordinary_request(shop):
+    """Caddy and other proxies pass it on."""
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Authorization": "Bearer x"}
+    answer = shop.client.get("/api/v1/balance", headers=upgrade)
+    assert answer.status_code == 401 and answer.headers["X-RateLimit-Remaining"] == "19"
+
+
+def test_an_address_without_a_path_is_the_root(shop):
+    """`GET http://host HTTP/1.1`: it leads nowhere else."""
+    answer = shop.client.get("/", environ_overrides={"PATH_INFO": ""}, headers={"Accept": "*/*"})
+    assert answer.status_code == 404 and "Location" not in answer.headers
+
+
 def in_order(shop, body):
     """An order whose names stand as they do here: the test client would sort them."""
     kind = {"Content-Type": "application/json"}

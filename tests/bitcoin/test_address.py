@@ -11,13 +11,16 @@ from paths import VECTORS
 from btcpay.bitcoin.address import (
     BASE58,
     BECH32,
+    address_of,
     b58check_decode,
     b58check_encode,
+    script_of,
     segwit_decode,
     segwit_encode,
     witness_script,
 )
 from btcpay.bitcoin.wire import Malformed
+from btcpay.values.networks import NETWORKS as ALL
 
 BIPS: dict[str, Any] = json.loads((VECTORS / "bip_vectors.json").read_text(encoding="utf-8"))
 NETWORKS = ("bc", "tb", "bcrt")
@@ -90,6 +93,20 @@ def test_a_published_address_has_its_script_and_the_script_its_address(address, 
     assert hrp in NETWORKS
     assert witness_script(version, program).hex() == script
     assert segwit_encode(hrp, version, program) == address.lower()
+    network = next(each for each in ALL.values() if each.bech32_hrp == hrp)
+    assert script_of(address, network).hex() == script
+    assert address_of(bytes.fromhex(script), network) == address.lower()
+
+
+@pytest.mark.parametrize("network", ["mainnet", "regtest"])
+def test_base58check_is_an_address_of_its_network_alone_and_of_20_bytes(network):
+    own = {"mainnet": BASE58_TEXTS[:2], "regtest": BASE58_TEXTS[2:]}[network]
+    for payload, text in BASE58_TEXTS:
+        if (payload, text) in own:
+            assert address_of(script_of(text, ALL[network]), ALL[network]) == text
+            text = b58check_encode(bytes.fromhex(payload) + b"\x00")
+        with pytest.raises(Malformed, match="no address of this network"):
+            script_of(text, ALL[network])
 
 
 @pytest.mark.parametrize("address", INVALID)

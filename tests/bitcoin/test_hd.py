@@ -99,9 +99,9 @@ X = int.from_bytes(PAYLOAD[46:], "big")
         pytest.param(b"", "0 bytes", id="nothing"),
         pytest.param(PAYLOAD[:-1], "77 bytes", id="a byte is missing"),
         pytest.param(PAYLOAD + b"\x00", "79 bytes", id="a byte too many"),
-        pytest.param(changed(4, b"\x00"), "names a parent", id="no depth, a parent"),
+        pytest.param(changed(4, b"\x00"), "has a parent", id="no depth, a parent"),
         pytest.param(
-            changed(4, bytes(5)), "has a child number", id="no depth, no parent, a child number"
+            changed(4, bytes(5)), "or a child number", id="no depth, no parent, a child number"
         ),
         pytest.param(with_key(0x00, X), "no point", id="a private key, which begins with 00"),
         pytest.param(with_key(0x02, 7), "no point", id="x is 7, as in BIP32's vector 5"),

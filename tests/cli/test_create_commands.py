@@ -1,4 +1,4 @@
-"""`invoice create`, `link create` and `payment list`: what the operations do, without a program."""
+"""`invoice create` and `link create`: what the operations do, without a program."""
 
 import pytest
 from builders import Clock
@@ -78,8 +78,6 @@ REFUSED = {
         "--amount makes the price fixed: leave it or --min out"),
     "bounds the wrong way round": ("link create shop --min 2 --max 1",
         "--min must not exceed --max"),
-    "two ways to choose payments": ("payment list --invoice inv_x --merchant shop",
-        "--merchant and --invoice do not go together"),
     "no list of amounts": ("link create shop --suggest five", "such as 5,10,19.90"),
     "an exponent in one": ("link create shop --suggest 1e3", "such as 5,10,19.90"),
     "a long title": (f"link create shop --title {'a' * 201}", "must be at most 200 characters"),
@@ -108,32 +106,6 @@ def test_without_a_price_no_invoice_is_made(btcpay, till):
     output, errors = btcpay.run(*words, status=1, BTCPAY_PRICE_SOURCES=nobody)
     assert output == "" and "\nbtcpay: " in errors and "price" in errors
     assert "Traceback" not in errors and counters(till) == before
-
-
-def test_payments_are_listed_by_what_they_settled_and_where_they_came(btcpay, till):
-    """In part, in full, late, and to another merchant."""
-    till.shop.add_merchant("market")
-    whole, part = till.shop.invoice(), till.shop.invoice()
-    other = btcpay.json("invoice", "create", "market", "--usd", "1")
-    assert till.shop.get(f"/invoices/{other['id']}").status_code == 404
-    till.pay(whole), till.pay(part, part["amount_sats"] // 2), till.pay(other)
-    till.mine()
-    till.check()
-    shown = {row["address_invoice_id"]: row for row in btcpay.json("payment", "list")}
-    assert shown[whole["id"]]["invoice_id"] == whole["id"]
-    assert shown[part["id"]]["invoice_id"] is None
-    assert shown[other["id"]]["merchant"] == "market"
-    (documented,) = till.payments(whole)
-    del documented["object"], documented["asset"]
-    assert shown[whole["id"]].items() >= documented.items()
-
-    def listed(*options):
-        return [row["address_invoice_id"] for row in btcpay.json("payment", "list", *options)]
-
-    assert listed("--merchant", "market") == [other["id"]]
-    assert listed("--invoice", part["id"]) == [part["id"]]
-    assert listed("--limit", "2") == listed()[:2] and len(listed()) == 3
-    assert set(listed("--merchant", "shop")) == {whole["id"], part["id"]}
 
 
 def test_a_link_suggests_amounts_until_they_are_taken_off(btcpay, till):

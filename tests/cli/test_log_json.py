@@ -64,7 +64,6 @@ def test_what_a_command_refuses_is_a_line_too(btcpay):
     for environ, message in (
         ({}, "there is no invoice"),
         ({"BTCPAY_DATABASE_URL": "sqlite:////nowhere/lost.db"}, "there is no database"),
-        ({"BTCPAY_NETWRK": "regtest"}, "did you mean BTCPAY_NETWORK?"),
     ):
         output, errors = btcpay.run("--log-json", "invoice", "show", "x", status=1, **environ)
         found = lines(errors)

@@ -30,8 +30,6 @@ REFUSED = {
     "merchant sessions x": UNKNOWN,
     "merchant logout x": UNKNOWN,
     "export labels --merchant x": UNKNOWN,
-    "payment list --merchant x": UNKNOWN,
-    "payment list --invoice inv_x": "there is no invoice 'inv_x'",
     "invoice show inv_x": "there is no invoice 'inv_x'",
     "invoice create x --usd 1": UNKNOWN,
     "link create x": UNKNOWN,

@@ -77,15 +77,9 @@ def for_all(folder):
 
 
 def run(words, status=0, program=PROGRAM, **more):
-    ended = subprocess.run(
-        [program, *words],
-        env=clean_environ(HOME="/nowhere") | more.pop("environ", {}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        **more,
-    )
+    environ = clean_environ(HOME="/nowhere") | more.pop("environ", {})
+    more |= {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "timeout": 300}
+    ended = subprocess.run([program, *words], env=environ, **more)
     assert ended.returncode == status, ended.stdout + ended.stderr
     return ended
 
@@ -154,15 +148,11 @@ def test_a_file_with_mistakes_is_refused_and_left(folder):
 def test_a_run_that_was_killed_is_made_again(folder):
     words = options(folder)
     for cut in ("at version", "My shop"):  # which the first run may have added before its end
+        nothing = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
         with subprocess.Popen(
-            [PROGRAM, "setup", *words],
-            env=clean_environ(HOME="/nowhere"),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as process:
+            [PROGRAM, "setup", *words], env=clean_environ(HOME="/nowhere"), **nothing,
+            stderr=subprocess.PIPE, text=True, start_new_session=True,
+        ) as process:  # fmt: skip
             assert any(cut in line for line in process.stderr)
             os.killpg(process.pid, signal.SIGKILL)
     run(["setup", *words])
@@ -209,13 +199,8 @@ def test_who_is_not_root_has_the_shop_at_home(folder, for_all):
         shutil.chown(path, "nobody", "nogroup")
     words = ["--network", "regtest", "--base-url", "http://127.0.0.1:8000", "--merchant", "m"]
     as_nobody = {"user": "nobody", "group": "nogroup", "extra_groups": []}
-    ended = run(
-        ["setup", *words, "--xpub", new_xpub(), "--yes"],
-        program=for_all,
-        environ={"HOME": str(home)},
-        cwd=home,
-        **as_nobody,
-    )
+    setup = ["setup", *words, "--xpub", new_xpub(), "--yes"]
+    ended = run(setup, program=for_all, environ={"HOME": str(home)}, cwd=home, **as_nobody)
     assert (home / ".local/share/btcpay/regtest.db").exists()
     assert f"--env-file {home}/.config/btcpay/btcpay.env check --quiet" in ended.stderr
     assert "units" not in ended.stderr

@@ -14,10 +14,11 @@ from builders import Clock
 from fake_esplora import serving_sandbox
 from node_esplora import NodeEsplora
 
+from btcpay.bitcoin.address import p2pkh, p2sh
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.node.mempool import COINBASE_MATURITY_BLOCKS, MAX_CHAIN_TXS
-from btcpay.sandbox.node.script import address_of, p2pkh, p2sh, script_of
+from btcpay.sandbox.node.mempool import COINBASE_MATURITY_BLOCKS
+from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.coins import Spendable
 from btcpay.sandbox.payer.key import Key
 from btcpay.sandbox.payer.misbehave import double_spends, replace
@@ -107,18 +108,6 @@ def test_a_coinbase_is_spent_in_its_hundredth_block_and_not_before(pair):
     assert pair.reward(ripe + 1) not in pair.sandbox.wallet.coins()
     assert pair.reward(ripe) in pair.sandbox.wallet.coins()
     assert pair.verdicts(pair.reward(ripe)) == ("taken", "taken")
-    pair.mine()
-
-
-def test_the_25th_of_a_waiting_chain_is_taken_and_the_next_is_not(pair):
-    coin = pair.sandbox.wallet.coins()[0]
-    for _ in range(MAX_CHAIN_TXS):
-        assert pair.verdicts(coin) == ("taken", "taken")
-        last = pair.sandbox.chain.find(pair.sandbox.wallet.payments()[0]).tx
-        coin = Spendable(Outpoint(last.txid, 1), last.outputs[1].value_sats, True)
-    by_sandbox, by_node = pair.verdicts(coin)
-    assert by_sandbox == "too-long-mempool-chain" and by_node != "taken"
-    assert coin not in pair.sandbox.wallet.coins()
     pair.mine()
 
 

@@ -55,8 +55,8 @@ def page(tmp_path_factory):
 # What is typed, and what is paid.
 PAID = {
     "pay": [(10_001, 10_001), (294, 294)],
-    "pay-short": [(10_001, 5_000), (590, 295), (587, 294), (295, 294)],
-    "pay-too-much": [(10_001, 11_001), (1, 294), (294, 323)],
+    "pay-short": [(10_001, 5_000), (590, 295)],
+    "pay-too-much": [(10_001, 11_001), (294, 323)],
 }
 
 
@@ -182,11 +182,10 @@ def test_the_chain_alone_says_that_no_shop_is_there(page):
         ("pay", {"address": ADDRESS, "amount": "1,23"}, "Amount: give"),
         ("pay", {"address": ADDRESS, "amount": "0"}, "Amount: give"),
         ("pay", {"address": ADDRESS, "amount": "-1"}, "Amount: give"),
-        ("pay", {"address": "inv_x", "amount": "1000"}, "paste the invoice's deposit_address"),
+        ("pay", {"address": "inv_x", "amount": "1000"}, "inv_x is no Bitcoin address"),
         ("pay", {"address": ADDRESS, "amount": "٣"}, "Amount"),
-        ("pay", {"address": ADDRESS, "amount": "9" * 16}, "Amount"),
+        ("pay", {"address": ADDRESS, "amount": "9" * 16}, "mine some blocks"),
         ("pay", {"address": ADDRESS, "amount": "9" * 5000}, "Amount"),
-        ("pay", {"address": "http://127.0.0.1:8000/pay/inv_x", "amount": "1"}, "bitcoin:"),
         ("pay", {"address": f"bitcoin:{ADDRESS}?amount=0.000000001"}, "satoshis"),
         ("pay", {"address": f"bitcoin:{ADDRESS}?amount=NaN"}, "Amount"),
         ("pay", {"address": f"bitcoin:{ADDRESS}?amount=1e999999"}, "Amount"),
@@ -195,11 +194,10 @@ def test_the_chain_alone_says_that_no_shop_is_there(page):
         ("pay", {"address": ADDRESS[:-1] + "q", "amount": "1"}, "is no Bitcoin address"),
         ("pay", {"address": f"bc1{ADDRESS[5:]}", "amount": "1"}, "belongs to another network"),
         ("pay", {"address": ADDRESS, "amount": "293"}, "at least 294"),
-        ("pay-short", {"address": ADDRESS, "amount": "294"}, "at least 295"),
+        ("pay-short", {"address": ADDRESS, "amount": "587"}, "at least 294"),
         ("mine", {"blocks": "0"}, "Blocks: give"),
         ("mine", {"blocks": "x"}, "Blocks: give"),
         ("mine", {"blocks": "1001"}, "Blocks: give 1 to 1000"),
-        ("replace", {"txid": "xyz"}, "Waiting payment: give"),
         ("replace", {"txid": "ab" * 32}, "no waiting payment"),
         ("reorganise", {"depth": "0"}, "Blocks to undo: give"),
         ("reorganise", {"depth": "101"}, "Blocks to undo: give 1 to 100"),

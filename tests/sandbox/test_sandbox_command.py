@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,7 +18,6 @@ from playground import children_of, is_alive, start_playground
 
 from btcpay.cli.sandbox.children import Children
 from btcpay.cli.sandbox.place import command_line
-from btcpay.cli.sandbox.sandbox import is_late
 from btcpay.values.errors import CommandError
 
 INTRODUCTION = {
@@ -107,20 +105,6 @@ def check_of(playground):
         pid for pid in family if b"\0--watch\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
     )
     return check
-
-
-def test_a_minute_without_a_complete_check_is_long():
-    now = datetime(2026, 11, 1, tzinfo=UTC)
-    late = {
-        (60, None): False,
-        (61, None): True,
-        (61, 60): False,
-        (99, 61): True,
-        (60, 9_999): False,
-    }
-    for seconds, expected in late.items():
-        started_at, checked_at = (s and now - timedelta(seconds=s) for s in seconds)
-        assert is_late(started_at, checked_at, now) is expected, seconds
 
 
 STUBBORN = """

@@ -56,22 +56,12 @@ def test_what_cannot_be_answered_is_refused_in_plain_text(client):
 
 def test_a_transaction_is_shown_with_esploras_keys(client, sandbox):
     txid = paid(sandbox)
+    spent = sandbox.chain.mempool.entries[txid].tx.inputs[0].outpoint
     (tx,) = client.get(f"/address/{ADDRESS}/txs").json
-    assert tx.keys() == {
-        *("txid", "version", "locktime", "vin", "vout", "size", "weight", "fee", "status")
-    }
-    (vin,) = tx["vin"]
-    assert vin["prevout"]["scriptpubkey_type"] == "p2sh"
-    assert vin["prevout"]["scriptpubkey_address"] == sandbox.wallet.address
-    assert (vin["is_coinbase"], vin["sequence"], len(vin["witness"])) == (False, 0xFFFFFFFD, 2)
-    assert tx["vout"][0] == {
-        "scriptpubkey": "0014751e76e8199196d454941c45d1b3a323f1433bd6",
-        "scriptpubkey_type": "v0_p2wpkh",
-        "scriptpubkey_address": ADDRESS,
-        "value": 10_000,
-    }
-    assert tx["fee"] == vin["prevout"]["value"] - sum(out["value"] for out in tx["vout"])
-    assert tx["size"] == len(sandbox.chain.mempool.entries[txid].tx.raw)
+    assert (tx["txid"], tx["status"]) == (txid, {"confirmed": False})
+    assert tx["vin"] == [{"txid": spent.txid, "vout": spent.vout}]
+    script = "0014751e76e8199196d454941c45d1b3a323f1433bd6"
+    assert tx["vout"][0] == {"scriptpubkey": script, "value": 10_000}
 
 
 def test_the_newest_of_a_history_is_shown_first(client, sandbox):

@@ -6,6 +6,7 @@ from builders import Clock, at_once, until
 from fake_esplora import serving_sandbox
 from ports import free_port
 
+from btcpay.sandbox import shop as shops
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.scenes import stage as stages
 from btcpay.sandbox.scenes.stage import Stage
@@ -77,12 +78,14 @@ class Counting(Shop):
         return self.asked
 
 
-def test_what_is_kept_is_asked_for_again_when_it_is_old_or_forgotten():
+def test_what_is_kept_is_asked_for_again_when_it_is_old_or_forgotten(monkeypatch):
     shop = Counting("http://127.0.0.1", "sk_test_x")
-    assert [shop._lately("/invoices", 1e9) for _ in "12"] == [1, 1]
+    monkeypatch.setattr(shops, "KEPT_S", 1e9)
+    assert [shop.invoices() for _ in "12"] == [1, 1]
     shop._kept.cache_clear()
-    assert shop._lately("/invoices", 1e9) == 2
-    assert [shop._lately("/invoices", 1e-9) for _ in "12"] == [3, 4]
+    assert shop.invoices() == 2
+    monkeypatch.setattr(shops, "KEPT_S", 1e-9)
+    assert [shop.invoices() for _ in "12"] == [3, 4]
 
 
 @pytest.fixture

@@ -137,10 +137,8 @@ def test_what_would_be_read_differently_is_refused_with_its_line_and_without_its
 def test_every_wrong_line_is_named_and_line_ends_of_windows_once():
     with pytest.raises(SettingsError) as caught:
         parse("A=1\r\n\r\nB = 2\nC=3\r\nD=$\n", "f")
-    assert caught.value.mistakes == [
-        "f has Windows line endings (CRLF)",
-        f"f, line 3, 5: {ACCEPTED}",
-    ]
+    mistakes = ["f has Windows line endings (CRLF)", f"f, line 3, 5: {ACCEPTED}"]
+    assert caught.value.mistakes == mistakes
 
 
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))
@@ -199,9 +197,8 @@ def run(words, folder, **environ):
 @pytest.fixture
 def file(tmp_path):
     file = tmp_path / "btcpay.env"
-    file.write_text(
-        f"BTCPAY_NETWORK=signet\nexport BTCPAY_DATABASE_URL=sqlite:///{tmp_path}/x.db\n"
-    )
+    database = f"export BTCPAY_DATABASE_URL=sqlite:///{tmp_path}/x.db\n"
+    file.write_text(f"BTCPAY_NETWORK=signet\n{database}")
     return file
 
 
@@ -233,21 +230,15 @@ def test_gunicorn_without_the_command_line_reads_the_file_too(file, tmp_path):
     text = file.read_text() + "BTCPAY_BIND=127.0.0.1:0\nBTCPAY_METRICS_BIND=\n"
     file.write_text(text)
     environ = {"PATH": os.environ["PATH"], "BTCPAY_ENV_FILE": str(file)}
-    ended = forge().run(
-        environ,
-        ["-c", str(PROJECT / "gunicorn.conf.py"), "wsgi:app"],
-        program="gunicorn",
-        folder=str(tmp_path),
-    )
+    words = ["-c", str(PROJECT / "gunicorn.conf.py"), "wsgi:app"]
+    ended = forge().run(environ, words, program="gunicorn", folder=str(tmp_path))
     assert ended.status == 1 and f"there is no database at {tmp_path}/x.db" in ended.errors
 
 
 @pytest.mark.parametrize("missing", ["BTCPAY_NETWORK", "BTCPAY_DATABASE_URL"])
 def test_a_command_on_a_default_says_which_network_and_database_it_is(missing, tmp_path):
-    said = {
-        "BTCPAY_NETWORK": "regtest",
-        "BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/var/btcpay.db",
-    }
+    said = {"BTCPAY_NETWORK": "regtest"}
+    said |= {"BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/var/btcpay.db"}
     assert run("migrate", tmp_path, **said).errors == ""
     del said[missing]
     for words in ("migrate", "merchant list", "key list"):

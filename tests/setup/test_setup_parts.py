@@ -141,18 +141,13 @@ GOOD = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_BASE_URL": "https://pay.shop.net"}
 
 
 def test_a_wrong_answer_is_refused_at_its_question():
-    for name, text in (
-        ("network", "bitcoin"),
-        ("network", ""),
-        ("base_url", "pay.shop.net"),
-        ("database_url", "sqlite:///relative.db"),
-        ("database_url", "mysql://host/name"),
-        ("proxy", "socks5://127.0.0.1:9050"),
-        ("trusted_proxies", "-1"),
-        ("bind", "8000"),
-        ("peers", "10.0.0.5"),
-        ("email_retention_days", "never"),
-    ):
+    wrong = {
+        "network": ("bitcoin", ""), "base_url": ("pay.shop.net",), "bind": ("8000",),
+        "database_url": ("sqlite:///relative.db", "mysql://host/name"), "peers": ("10.0.0.5",),
+        "proxy": ("socks5://127.0.0.1:9050",), "trusted_proxies": ("-1",),
+        "email_retention_days": ("never",),
+    }  # fmt: skip
+    for name, text in ((name, text) for name, texts in wrong.items() for text in texts):
         with pytest.raises(ValueError):
             answered(BY_NAME[name], text, GOOD)
 
@@ -192,9 +187,7 @@ def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):
     assert write(tmp_path, texts) == []
 
 
-@pytest.mark.parametrize(
-    "name", ["btcpay.service", "btcpay-check.service", "btcpay-backup.service"]
-)
+@pytest.mark.parametrize("name", [f"btcpay{of}.service" for of in ("", "-check", "-backup")])
 def test_a_unit_has_nothing_but_settings_and_one_program(name):
     """Also where there is no systemd to ask: of two programs the first could end the unit."""
     lines = [line for line in template(name).splitlines() if line and line[0] not in "#["]

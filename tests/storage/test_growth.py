@@ -46,7 +46,7 @@ PARTS = {
     *("balances._SUMS", "listings._CHOSEN"),
     *("invoices._CAME", "invoices._EVER_CAME", "invoices.CAME_SATS", "invoices._UNTOUCHED"),
     "invoices._GONE_AT",
-    *("listings._LISTED", "listings._PAYMENTS", "mempool_watch._UNSETTLED"),
+    *("listings._LISTED", "mempool_watch._UNSETTLED"),
     *("merchant_lists._INVOICES", "merchant_lists._PAYMENTS"),
     *("deliveries._WHOLE", "deliveries._COUNTED"),
 }

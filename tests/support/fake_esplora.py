@@ -129,9 +129,8 @@ def endless_head(handler: BaseHTTPRequestHandler) -> None:
 def block_view(block: Block, height: int) -> Json:
     return {
         "id": block.hash, "height": height, "version": block.version, "timestamp": block.time,
-        "tx_count": len(block.txs), "size": len(block.raw), "weight": block.weight,
         "merkle_root": block.merkle_root, "previousblockhash": block.previous if height else None,
-        "mediantime": block.time, "nonce": block.nonce, "bits": block.bits, "difficulty": 0.0,
+        "nonce": block.nonce, "bits": block.bits,
     }  # fmt: skip
 
 

@@ -18,7 +18,6 @@ from btcpay.values.times import boot_mark, elapsed
 from storage.database import place_of
 from storage.queries import merchants, meta
 from storage.queries.totals import peers
-from storage.statement import as_dict
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +88,7 @@ class Reporter:
             "bytes": report.read_bytes,
             "merchants": self._merchants,
             "listens": bool(meta.get(self._db, meta.Key.LISTENS)),
-            "peers": [plain(as_dict(row), PEER) for row in self._db.rows(peers.ALL)],
+            "peers": [plain(row, PEER) for row in self._db.rows(peers.ALL)],
         }
 
 

@@ -12,7 +12,6 @@ from btcpay.merchants.merchants import find_merchant
 from btcpay.values.parts import brought
 from btcpay.values.times import utc_now
 from storage.queries import keys as stored_keys
-from storage.statement import as_dict
 
 KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
 
@@ -45,7 +44,7 @@ def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **optio
 
 
 def _show_secret(shell: Shell, issued: keys.Issued) -> None:
-    """After the transaction: a secret that was shown works."""
+    """Called after the transaction, so that a secret that was shown works."""
     shell.answer(issued._asdict(), issued.secret)
     if sys.stderr.isatty() and not shell.as_json:
         say("shown only this once: only its hash is kept")
@@ -55,7 +54,7 @@ def _show_secret(shell: Shell, issued: keys.Issued) -> None:
 @answering
 def key_list(shell: Shell) -> None:
     """All keys, without their secrets."""
-    shell.show(list(map(as_dict, shell.db.rows(stored_keys.ALL))), KEY_COLUMNS)
+    shell.show(shell.db.rows(stored_keys.ALL), KEY_COLUMNS)
 
 
 @key.command("revoke")
@@ -69,17 +68,10 @@ def key_revoke(shell: Shell, key_id: str) -> None:
 
 @key.command("rotate")
 @click.argument("key_id", metavar="ID")
-@click.option(
-    "--grace",
-    type=click.IntRange(0, 8760),
-    default=24,
-    show_default=True,
-    metavar="HOURS",
-    help="How long the old secret still works.",
-)
+@click.option("--grace", metavar="HOURS", type=click.IntRange(0, 8760), default=24, help="[24]")
 @answering
 def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
-    """Issue a new secret; the old one works for the grace time."""
+    """Issue a new secret; the old one works for the HOURS of --grace."""
     network, period = shell.settings.network, timedelta(hours=grace)
     _show_secret(shell, keys.rotate(shell.db, network, key_id, period, utc_now()))
     say(f"the old key {key_id} works for {grace} more hours")

@@ -1,4 +1,4 @@
-"""`merchant login`, `logout` and `sessions`: who may open the merchant's pages."""
+"""`merchant login`, `logout` and `sessions`: browsers that may open the merchant's pages."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`merchant`: who is paid, and the account keys of their wallets."""
+"""`merchant`: the merchants, and the account keys of their wallets."""
 
 import re
 import sys
@@ -77,7 +77,7 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
 
 
 def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
-    """The first three, for the merchant to compare with the wallet's own; and who signs."""
+    """Shows the first three addresses, to compare with the wallet's, and the signers of several."""
     if account.is_multi:
         say(f"To spend, {account.threshold} of these {len(account.keys)} sign:")
         for key in account.keys:
@@ -92,9 +92,9 @@ def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
 
 
 def key_of(xpub: str, others: list[str]) -> str:
-    """The key as given, or the first line of standard input; what follows answers the question.
+    """The key as given, or for `-` the first line of standard input; the next answers the question.
 
-    Raises CommandError for none, and for the one that README has in its place.
+    Raises CommandError for no key, and for README's example.
     """
     if others and not are_seed_words(" ".join([xpub, *others])):
         raise click.UsageError("there are more words than MERCHANT and KEY: quotes may be missing")
@@ -116,8 +116,10 @@ def merchant_list(shell: Shell) -> None:
     """All merchants: next address, highest paid one, gap limits needed and set in the wallet."""
     rows = []
     for row in shell.db.rows(merchants.ALL):
-        gap = gap_of_merchant(shell.db, row)
-        known = {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
-        script_type = stored_account(row.descriptor).script_type
-        rows.append(as_dict(row) | known | {"script_type": script_type})
+        gap, script_type = (
+            gap_of_merchant(shell.db, row),
+            stored_account(row.descriptor).script_type,
+        )
+        found = {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
+        rows.append(as_dict(row) | found | {"script_type": script_type})
     shell.show(rows, f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit")

@@ -6,14 +6,7 @@ import click
 
 from btcpay.cli.context import Shell, answering, number, printable, say
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.merchants import branding
-from btcpay.merchants.merchants import (
-    find_merchant,
-    set_brand,
-    set_currency,
-    set_mail,
-    set_timezone,
-)
+from btcpay.merchants import branding, merchants
 from btcpay.prices.price import new_prices
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.currencies import checked_currency
@@ -23,15 +16,14 @@ from btcpay.values.zones import checked_zone
 from storage.statement import as_dict
 from storage.values import Values
 
+BRAND_COLUMNS = "merchant name accent contact logo_type logo_sha256"
+LOGO_KIB = branding.MAX_LOGO_BYTES // 1024
+
 
 @click.command("brand")
 @click.argument("merchant")
 @click.option("--name", help="The name that the pages show; wallets show it as the recipient.")
-@click.option(
-    "--logo",
-    type=click.File("rb"),
-    help=f"A PNG, JPEG or WebP image of at most {branding.MAX_LOGO_BYTES // 1024} KiB.",
-)
+@click.option("--logo", type=click.File("rb"), help=f"PNG, JPEG or WebP, at most {LOGO_KIB} KiB.")
 @click.option("--accent", metavar="'#rrggbb'", help="The colour of the pages' button.")
 @click.option("--contact", metavar="TEXT", help="How customers reach the merchant, in one line.")
 @click.option("--clear", is_flag=True, help="Forget what was set before.")
@@ -41,12 +33,9 @@ def brand(
 ) -> None:
     """Show or set what a merchant's pages look like."""
     content = logo.read(branding.MAX_LOGO_BYTES + 1) if logo else None
-    change = branding.checked(logo=content, **texts)
-    row = set_brand(shell.db, find_merchant(shell.db, merchant).id, cast(Values, change), clear)
-    shell.show(
-        [as_dict(row) | {"merchant": merchant}],
-        "merchant name accent contact logo_type logo_sha256",
-    )
+    owner, change = merchants.find_merchant(shell.db, merchant), branding.checked(content, **texts)
+    row = merchants.set_brand(shell.db, owner.id, cast(Values, change), clear)
+    shell.show([as_dict(row) | {"merchant": merchant}], BRAND_COLUMNS)
 
 
 @click.command("currency")
@@ -58,11 +47,11 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
 
     Prints what a bitcoin costs in it. Past payments keep their value in the former one.
     """
-    owner = find_merchant(shell.db, merchant)
+    owner = merchants.find_merchant(shell.db, merchant)
     kept = owner.currency
     if code is not None:
         kept = checked_currency(code)
-        set_currency(shell.db, owner.id, kept)
+        merchants.set_currency(shell.db, owner.id, kept)
     row = {"merchant": merchant, "currency": kept, "price": None}
     price = new_prices(shell.settings).of(kept).current_or_none()
     if price is not None:
@@ -78,27 +67,25 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
 @answering
 def timezone(shell: Shell, merchant: str, name: str | None) -> None:
     """Show or set the time zone that divides a merchant's days, past ones too."""
-    owner = find_merchant(shell.db, merchant)
+    owner = merchants.find_merchant(shell.db, merchant)
     kept = owner.timezone
     if name is not None:
         kept = checked_zone(name)
-        set_timezone(shell.db, owner.id, kept)
+        merchants.set_timezone(shell.db, owner.id, kept)
     shell.show([{"merchant": merchant, "timezone": kept}], "merchant timezone")
 
 
 @click.command("mail")
 @click.argument("merchant")
 @click.argument("address", required=False, metavar="[ADDRESS|off]")
-@click.option(
-    "--receipts/--no-receipts", default=None, help="Whether customers get one by mail when paid."
-)
+@click.option("--receipts/--no-receipts", default=None, help="Mail customers a receipt when paid.")
 @click.option("--language", type=click.Choice(list(LANGUAGES)), help="Of all these mails.")
 @answering
 def mail(
     shell: Shell, merchant: str, address: str | None, receipts: bool | None, language: str | None
 ) -> None:
     """Show or set where a merchant gets mail about payments; `off`: no mail, no receipts."""
-    owner = find_merchant(shell.db, merchant)
+    owner = merchants.find_merchant(shell.db, merchant)
     change: Values = {} if receipts is None else {"receipts": int(receipts)}
     if language:
         change["language"] = language
@@ -109,7 +96,7 @@ def mail(
             change["address"] = checked_address(address)
         except ValueError as error:
             raise CommandError(f"{printable(address)} is not {error}") from None
-    row = set_mail(shell.db, owner.id, change, utc_now())
+    row = merchants.set_mail(shell.db, owner.id, change, utc_now())
     if change and not (shell.settings.smtp_url and shell.settings.mail_from):
         say("nothing is sent until BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
     shown = as_dict(row) | {"merchant": merchant, "receipts": bool(row.receipts)}
@@ -128,9 +115,9 @@ def way_back(
     """Show or set the pages' link back to the shop; {invoice} is replaced by the id."""
     if (off and paid) or branding.is_half_a_way_back(paid, unpaid):
         raise click.UsageError("either --paid URL and maybe --unpaid URL, or off, or nothing")
-    owner, change = find_merchant(shell.db, merchant), Values()
+    owner, change = merchants.find_merchant(shell.db, merchant), Values()
     if off or paid:
         urls = [None if url is None else branding.checked_url(url) for url in (paid, unpaid)]
         change = {"return_paid": urls[0], "return_unpaid": urls[1]}
-    row = set_brand(shell.db, owner.id, change)
+    row = merchants.set_brand(shell.db, owner.id, change)
     shell.show([as_dict(row) | {"merchant": merchant}], "merchant return_paid return_unpaid")

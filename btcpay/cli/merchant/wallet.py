@@ -1,4 +1,4 @@
-"""`wallet`: what a wallet needs to see every address that was given out, and is said to have."""
+"""`wallet`: descriptor, addresses and gap limit, by which a wallet sees every payment."""
 
 import click
 import orjson
@@ -11,19 +11,17 @@ from btcpay.merchants.wallet_export import MOST_IN_RANGE, import_request
 from storage.queries import merchants
 from storage.statement import changed
 
+A_COUNT = click.IntRange(1, MOST_IN_RANGE)
+
 
 @click.group()
 def wallet() -> None:
-    """What a merchant's wallet needs to know."""
+    """The facts that a merchant's wallet needs."""
 
 
 @wallet.command("export")
 @click.argument("merchant")
-@click.option(
-    "--count",
-    type=click.IntRange(1, MOST_IN_RANGE),
-    help=f"How many addresses (default: those given out, and {MARGIN} more).",
-)
+@click.option("--count", type=A_COUNT, help=f"[default: all given out, and {MARGIN} more]")
 @click.option("--addresses", is_flag=True, help="A plain list of addresses instead.")
 @click.option("--fingerprint", metavar="HEX", help="The master key's, for signing devices.")
 @answering
@@ -49,7 +47,7 @@ def wallet_export(
 
 @wallet.command("gap")
 @click.argument("merchant")
-@click.argument("limit", type=click.IntRange(1, MOST_IN_RANGE), required=False)
+@click.argument("limit", type=A_COUNT, required=False)
 @answering
 def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
     """Note the gap limit that the wallet has now; without LIMIT, show the last one noted.

@@ -19,17 +19,12 @@ from storage.models import Receiver
 from storage.queries.receivers import WEBHOOK
 from storage.statement import blank
 
-EVERY_S = 0.5
+EVERY_S = 0.5  # between looks at the table of events
 
 
 @click.command()
 @click.option("--merchant", metavar="NAME", help="Only this merchant's.")
-@click.option(
-    "--since",
-    type=click.IntRange(0),
-    metavar="NUMBER",
-    help="Begin after this number, 0 for all that are kept [default: only new ones].",
-)
+@click.option("--since", type=click.IntRange(0), help="Begin after this event; 0: with the first.")
 @click.option("--forward-to", "url", metavar="URL", help="Also send each there, once, signed.")
 @answering
 def listen(shell: Shell, merchant: str | None, since: int | None, url: str | None) -> None:
@@ -53,18 +48,16 @@ def listen(shell: Shell, merchant: str | None, since: int | None, url: str | Non
 
 def readable(event: Event) -> str:
     """The event in one line for people: number, time, kind, and what it is about."""
-    about = event.data[event.kind.resource]
-    data = event.data
+    data, about = event.data, event.data[event.kind.resource]
     words = [about["id"], data.get("reference"), about.get("status"), data.get("attention")]
     if "amount_sats" in about:
         words.append(f"{about['amount_sats']} sats")
     said = " ".join(str(word) for word in words if word)
-    line = f"{event.number:>6}  {event.happened_at}  {event.kind.value:<26}  {said}"
-    return printable(line)
+    return printable(f"{event.number:>6}  {event.happened_at}  {event.kind.value:<26}  {said}")
 
 
 def _forwarding(shell: Shell, url: str) -> Callable[[Event], None]:
-    """Sends an event once, and says so when it is not taken: nothing is tried again."""
+    """A function that sends an event, once, and says why when it is not accepted."""
     refuse_url(url, shell.settings.network)
     receiver = blank(Receiver, transport=WEBHOOK, url=url, secret=new_secret())
     say(f"forwarded events are signed with {receiver.secret}")

@@ -15,7 +15,9 @@ from btcpay.values.errors import CommandError
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 10
-# Ends each process group that it was named, once the pipe to it is closed: by SIGKILL too.
+LOOKS_EVERY_S = 0.1
+# A shell that reads the children's process groups from a pipe. The pipe closes when the sandbox
+# ends, by SIGKILL too; then the shell ends these groups.
 KEEPER = 'while read -r pid; do kept="$kept -$pid"; done; kill -s TERM -- $kept'
 
 
@@ -64,7 +66,7 @@ class Children(contextlib.AbstractContextManager["Children"]):
             self._keeper.stdin.write(b"%d\n" % self._running[name].pid)
 
     def wait_for(self, url: str, stop: Stop) -> None:
-        """Returns once it is answered. Raises CommandError when one ends, or after a minute."""
+        """Returns once `url` answers. Raises CommandError when a child ends, or after a minute."""
         deadline_s = time.monotonic() + START_TIMEOUT_S
         while not stop.wait():
             try:
@@ -76,8 +78,13 @@ class Children(contextlib.AbstractContextManager["Children"]):
                     raise CommandError(f"{url} does not answer; see {self._log}") from error
             stop.wait(0.05)
 
+    def watch(self, stop: Stop) -> None:
+        """Returns once `stop` is set. Raises CommandError when a child has ended before."""
+        while not stop.wait(LOOKS_EVERY_S):
+            self.require_all()
+
     def require_all(self) -> None:
-        """Raises CommandError when one has ended though nobody asked for it."""
+        """Raises CommandError when a child has ended though nobody asked for it."""
         for name, child in self._running.items():
             if (status := child.poll()) is not None:
                 how = f"was killed (signal {-status})" if status < 0 else f"ended ({status})"

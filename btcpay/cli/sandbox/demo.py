@@ -19,6 +19,8 @@ from storage.database import Database
 from storage.queries import merchants
 from storage.queries.receivers import LIST
 
+Json = dict[str, Any]
+
 MERCHANT, MEMO, TITLE = "demo", "Demo", "Tip jar"
 WEBHOOK_PATH = "/sandbox/webhook"
 TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network
@@ -27,7 +29,7 @@ NOBODYS_KEY = bytes.fromhex("0250929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d54
 
 
 def write_key(db: Database, settings: Settings, file: Path) -> str:
-    """A write key of the demo merchant's, named after the file that keeps it for the next start."""
+    """A write key of the demo merchant, named after the file that keeps it for the next start."""
     secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
     if secret and keys.caller_of(db, secret, utc_now()):
         return secret
@@ -38,7 +40,7 @@ def write_key(db: Database, settings: Settings, file: Path) -> str:
 
 
 def add_webhook(db: Database, settings: Settings, chain_url: str, file: Path) -> None:
-    """Sends events to the workbench, in place of the start before; the file gets the secret."""
+    """Sends events to this start's workbench alone; the file keeps the webhook's secret."""
     for row in db.rows(LIST):
         if row.url and row.url.endswith(WEBHOOK_PATH):
             receivers.remove(db, row.id)
@@ -47,7 +49,7 @@ def add_webhook(db: Database, settings: Settings, chain_url: str, file: Path) ->
 
 
 def login_url(db: Database, settings: Settings) -> str:
-    """It works once, within ten minutes."""
+    """A link into the merchant's pages, which works once, within ten minutes."""
     return sessions.login_url(db, settings.base_url, _merchant_id(db, settings), utc_now())
 
 
@@ -65,31 +67,35 @@ def _keep(file: Path, secret: str) -> None:
 
 
 def _nobodys_account() -> str:
-    """The tpub of an account m/84'/1'/0' without a private key: what it is paid is play money."""
+    """The tpub of an account m/84'/1'/0' whose private key nobody has: its coins are play money."""
     place = bytes([3]) + os.urandom(4) + HARDENED.to_bytes(4, "big")
     return b58check_encode(TPUB + place + os.urandom(32) + NOBODYS_KEY)
 
 
 @dataclass(frozen=True)
 class Demo:
+    """The demo merchant's API, with a write key: the pages to show at the start."""
+
     api: str
     secret: str
 
     def pay_url(self) -> str:
-        """The page of an open invoice, the last start's if it is open: each one widens the gap."""
-        found = self._ask("GET", "/invoices?status=open&limit=100")["data"]
-        invoice = next((one for one in found if one["description"] == MEMO), None)
-        order = {"amount_usd": 25, "description": MEMO}
-        return str((invoice or self._ask("POST", "/invoices", order))["pay_url"])
+        order = {"description": MEMO, "amount_usd": 25}
+        return str(self._kept_or_new("/invoices", "open", "description", order)["pay_url"])
 
     def link_url(self) -> str:
-        """A payment link's page, the last start's if it is active."""
-        found = self._ask("GET", "/payment-links?limit=100")["data"]
-        link = next((o for o in found if (o["title"], o["status"]) == (TITLE, "active")), None)
-        return str((link or self._ask("POST", "/payment-links", {"title": TITLE}))["link_url"])
+        link = {"title": TITLE}
+        return str(self._kept_or_new("/payment-links", "active", "title", link)["link_url"])
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+    def _kept_or_new(self, path: str, status: str, name: str, body: Json) -> Json:
+        """The last start's, while it has this status: each new invoice widens the gap."""
+        for row in self._ask("GET", f"{path}?limit=100")["data"]:
+            if (row["status"], row[name]) == (status, body[name]):
+                return dict(row)
+        return self._ask("POST", path, body)
+
+    def _ask(self, method: str, path: str, body: Json | None = None) -> Json:
         headers = {"Authorization": f"Bearer {self.secret}"}
         answer = requests.request(method, self.api + path, json=body, headers=headers, timeout=30)
         answer.raise_for_status()
-        return answer.json()
+        return dict(answer.json())

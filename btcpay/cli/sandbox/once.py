@@ -15,19 +15,17 @@ import click
 import orjson
 
 from btcpay.cli.context import Stop
-from btcpay.cli.sandbox.children import STOP_TIMEOUT_S, Children
+from btcpay.cli.sandbox.children import LOOKS_EVERY_S, STOP_TIMEOUT_S, Children
 from btcpay.cli.sandbox.demo import MERCHANT, Demo
 from btcpay.cli.sandbox.place import Place
 from btcpay.settings.settings import is_said, read
-
-LOOKS_EVERY_S = 0.1
 
 
 @contextlib.contextmanager
 def thrown_away(
     environ: Mapping[str, str], state: Path | None, port: int | None
 ) -> Iterator[Place]:
-    """A place in a temporary folder, on free ports; what the environment sets is kept to."""
+    """A place in a temporary folder, on free ports, but for what the environment sets."""
     with tempfile.TemporaryDirectory(prefix="btcpay-sandbox-") as folder:
         usual = {
             "BTCPAY_DATABASE_URL": f"sqlite:///{folder}/btcpay.db",
@@ -40,7 +38,7 @@ def thrown_away(
 
 
 def run_once(place: Place, demo: Demo, children: Children, words: Sequence[str], stop: Stop) -> int:
-    """The exit status; without a command prints the shop and waits. Raises CommandError."""
+    """The command's exit status; without one, prints the shop and waits. Raises CommandError."""
     shop = {"url": place.settings.base_url, "key": demo.secret, "sandbox_url": place.chain_url}
     environ = place.environ | {f"BTCPAY_{name.upper()}": text for name, text in shop.items()}
     if words:
@@ -51,8 +49,7 @@ def run_once(place: Place, demo: Demo, children: Children, words: Sequence[str],
     mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin else 0
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
         threading.Thread(target=_stop_at_the_end_of_input, args=(stop,), daemon=True).start()
-    while not stop.wait(LOOKS_EVERY_S):
-        children.require_all()
+    children.watch(stop)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Where a sandbox is: its folder, its addresses, its programs' settings, what is in its way."""
+"""The place of a sandbox: its folder, its addresses, and the settings of its programs."""
 
 import shlex
 import socket
@@ -15,7 +15,7 @@ from btcpay.values.errors import CommandError
 from storage.database import Database, place_of, sqlite_path
 from storage.queries import blocks
 
-# The explorer is this machine's own: open pages are looked for in every run.
+# The explorer is on this machine, so each run of the check may look up every open page.
 CALLS_PER_HOUR = "100000"
 
 
@@ -50,7 +50,7 @@ class Place:
 
     @property
     def environ(self) -> dict[str, str]:
-        """For every program of this shop: our own variables, with the chain as explorer."""
+        """Variables for each program of this shop: our own, with the chain as explorer."""
         return dict(self.own) | {
             "BTCPAY_NETWORK": self.settings.network.name,
             "BTCPAY_DATABASE_URL": self.settings.database_url,
@@ -62,7 +62,7 @@ class Place:
 
     @property
     def programs_environ(self) -> dict[str, str]:
-        """For service and check: they are quick and quiet, and may be shown on the workbench."""
+        """Variables for service and check: they look often, log little, and fit the workbench."""
         benches = (self.chain_url, f"http://localhost:{self.port}")
         pace = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": CALLS_PER_HOUR}
         return {
@@ -87,13 +87,13 @@ class Place:
         _refuse_taken(self.settings.bind, "BTCPAY_BASE_URL or BTCPAY_BIND")
 
     def prepare_folders(self) -> None:
-        """For their owner alone; `parents=True` would leave the upper ones open."""
+        """Makes folders for their owner alone; `parents=True` would leave the upper ones open."""
         missing = [folder for folder in (self.state, *self.state.parents) if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir(mode=0o700)
 
     def require_same_age(self, db: Database) -> None:
-        """After chain or database was removed alone, the check would wait for lost blocks."""
+        """Raises CommandError when the chain alone was removed: the check would wait for ever."""
         height = requests.get(f"{self.chain_url}/sandbox/state", timeout=5).json()["height"]
         if height < (blocks.tip_height(db) or 0):
             raise CommandError(
@@ -116,7 +116,7 @@ def _refuse_taken(bind: str, name: str) -> None:
 
 
 def command_line(program: str, environ: Mapping[str, str]) -> str:
-    """How another terminal here calls `btcpay`: with the variables it needs, without secrets."""
+    """`btcpay` for another terminal: with the variables that it needs, but no secrets."""
     settings = read(environ)
     needed = {
         name: masked(value)

@@ -6,26 +6,20 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
-from peewee import PeeweeException
 
-from btcpay.cli.context import Shell, Stop, say, with_shell
+from btcpay.cli.context import Shell, Stop, with_shell
 from btcpay.cli.sandbox.children import Children
 from btcpay.cli.sandbox.demo import Demo, add_webhook, login_url, write_key
 from btcpay.cli.sandbox.once import run_once, thrown_away
 from btcpay.cli.sandbox.place import Place, command_line
 from btcpay.values.errors import CommandError
-from btcpay.values.times import utc_now
 from storage.database import Database
 from storage.migrate import migrate
-from storage.queries import meta
 
 PORT, STATE = 8001, Path("var/sandbox")
-LOOKS_EVERY_S = 0.5
-LATE = timedelta(minutes=1)  # the check runs every two seconds
 
 
 @click.command()
@@ -68,12 +62,12 @@ def sandbox(
         if once:
             raise SystemExit(run_once(place, demo, children, words, stop))
         click.echo(_introduction(demo, place, login_url(shell.db, place.settings)))
-        _watch(shell.db, place.log, children, stop)
+        children.watch(stop)
 
 
 @contextlib.contextmanager
 def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[Demo, Children]]:
-    """All of it, once it answers or `stop` is set. Raises CommandError when it does not start."""
+    """Chain, service and check, once they answer or `stop` is set. Raises CommandError."""
     key = write_key(db, place.settings, place.state / "write_key")
     # The workbench has a key of its own, since limits count by key.
     write_key(db, place.settings, place.state / "workbench_key")
@@ -88,23 +82,6 @@ def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[Demo, Chi
         children.wait_for(f"{place.service_url}/healthz", stop)
         children.start("check", "btcpay", "check", "--watch", "2")
         yield Demo(f"{place.service_url}/api/v1", key), children
-
-
-def _watch(db: Database, log: Path, children: Children, stop: Stop) -> None:
-    """Until the signal; says so when no check has been complete for a minute."""
-    started_at, noted = utc_now(), False
-    while not stop.wait(LOOKS_EVERY_S):
-        children.require_all()
-        with contextlib.suppress(PeeweeException):  # it is away while `btcpay restore` works
-            late = is_late(started_at, meta.time(db, meta.Key.CHECKED_AT), utc_now())
-            if late and not noted:
-                say(f"no check has been complete for a minute: see {log}")
-            noted = late
-
-
-def is_late(started_at: datetime, checked_at: datetime | None, now: datetime) -> bool:
-    """`checked_at`: when a check was last complete, perhaps before this start."""
-    return now - max(started_at, checked_at or started_at) > LATE
 
 
 def _introduction(demo: Demo, place: Place, pages: str) -> str:

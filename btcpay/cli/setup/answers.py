@@ -1,4 +1,4 @@
-"""What `setup` asks, and takes as options: the settings, the merchant and the account key."""
+"""The questions and options of `setup`: the settings, the merchant and the account key."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,18 +23,20 @@ Answers = dict[str, str]
 
 @dataclass(frozen=True)
 class Talk:
-    """The options that were `given`, and whether the rest is asked."""
+    """The options that were `given`. `asks`: the others are asked for."""
 
     given: Mapping[str, Any]
     asks: bool
 
     def settings(self, present: Mapping[str, str], state: Path) -> Answers:
-        """All that the file will say. Ends with status 2 for what is missing or wrong."""
-        needed = [
-            q for q in QUESTIONS if q.usual is None and not present.get(q.variable, "").strip()
+        """The variables of the file. Refuses options that are missing or wrong."""
+        missing = [
+            question.option
+            for question in QUESTIONS
+            if question.usual is None and self.given[question.name] is None
+            if not present.get(question.variable, "").strip()
         ]
-        missing = [q.option for q in needed if self.given[q.name] is None and not self.asks]
-        if missing:
+        if missing and not self.asks:
             refuse(f"{' and '.join(missing)} must be given, since there is no terminal to ask")
         answers = dict(present)
         for question in QUESTIONS:
@@ -49,7 +51,7 @@ class Talk:
         return {name: text for name, text in answers.items() if text}
 
     def merchant(self, network: Network) -> tuple[str, Descriptor]:
-        """Name and account key, whose first addresses were compared."""
+        """Name and account key, once their owner has compared the first addresses."""
         name, key = self.given["merchant"], self.given["xpub"]
         missing = [f"--{n}" for n in ("merchant", "xpub") if self.given[n] is None]
         if missing and not self.asks:
@@ -120,7 +122,7 @@ def refuse(message: str) -> NoReturn:
 
 
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
-    """What the file does not say yet, without those answers that are what a setting is anyway."""
+    """The answers that differ from the file, or from the default where it says nothing."""
     return {
         question.variable: text
         for question in QUESTIONS

@@ -16,7 +16,7 @@ from storage.queries import merchants
 
 
 def show_way_in(url: str) -> None:
-    """The link into the merchant's pages, for whoever has logged in nowhere yet."""
+    """Shows the link into the merchant's pages, in a terminal with its QR code."""
     say("Link to the merchant's pages, once the service runs; for one browser, within ten minutes:")
     say(url)
     if sys.stderr.isatty():
@@ -24,7 +24,7 @@ def show_way_in(url: str) -> None:
 
 
 def with_account(db: Database, name: str, account: Descriptor) -> Merchant:
-    """The merchant of that name and key, added where there is none. Raises CommandError."""
+    """The merchant of this name, added if need be. Raises CommandError for another account key."""
     row = db.row(merchants.BY_NAME, name=name)
     if row is None:
         row = add_merchant(db, name, account, utc_now())

@@ -1,4 +1,4 @@
-"""`setup`: asks what a shop needs, and makes it; whatever is there already stays."""
+"""`setup`: asks for all that a shop needs, and makes it; whatever exists already stays."""
 
 import os
 import pwd
@@ -33,6 +33,7 @@ from storage.queries import merchants
 from storage.versions import open_ready
 
 A_PATH = click.Path(readable=False, path_type=Path)
+PROXY = click.Choice(list(units.PROXIES))
 
 
 def _options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,16 +52,10 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--env-file", type=A_PATH, metavar="FILE", help="The settings. [default: as shown]")
 @click.option("--user", help="The owner of service and database. [default as root: btcpay]")
 @click.option("--units/--no-units", default=None, help="Write the systemd units.")
-@click.option("--units-folder", type=A_PATH, default="/etc/systemd/system", metavar="PATH")
-@click.option(
-    "--backups", type=A_PATH, default=units.BACKUPS, metavar="PATH", help="For nightly backups."
-)
+@click.option("--units-folder", type=A_PATH, default="/etc/systemd/system")
+@click.option("--backups", type=A_PATH, default=units.BACKUPS, help="For nightly backups.")
 @click.option("--start/--no-start", default=None, help="Start the shop, now and at each boot.")
-@click.option(
-    "--proxy-config",
-    type=click.Choice(list(units.PROXIES)),
-    help="Only print an example configuration of the TLS proxy in front of the service.",
-)
+@click.option("--proxy-config", type=PROXY, help="Only print an example for a TLS proxy.")
 @click.option("--yes", is_flag=True, help="Ask nothing: keep present answers, else use defaults.")
 @click.pass_context
 def setup(context: click.Context, /, **given: Any) -> None:
@@ -80,7 +75,7 @@ def setup(context: click.Context, /, **given: Any) -> None:
 
 
 class _Run:
-    """One run: a talk, and what there is before it."""
+    """One run: a talk, and the settings that exist before it."""
 
     def __init__(self, talk: Talk) -> None:
         self.talk, self.given, self.asks = talk, talk.given, talk.asks
@@ -103,7 +98,7 @@ class _Run:
             raise CommandError(f"{self.file} is not in UTF-8") from None
 
     def go(self) -> None:
-        """Asks and does, so that a run that was cut off can be made again."""
+        """Asks, then makes what is missing: a run that was cut off can be repeated."""
         self._show_where()
         if self._may_have_units() and not self.given["units_folder"].is_dir():
             raise CommandError(f"there is no folder {self.given['units_folder']} for the units")
@@ -132,7 +127,7 @@ class _Run:
     def _examine(
         self, settings: Settings, said: Mapping[str, str], has_units: bool, user: pwd.struct_passwd
     ) -> int:
-        """Shows all that the doctor finds not green, and what is next; the exit status."""
+        """Shows the doctor's findings that are not green, and the next steps; the exit status."""
         say("What `btcpay doctor` finds:")
         red = []
         for finding in examine(settings, said, utc_now):
@@ -140,11 +135,9 @@ class _Run:
                 say(line_of(finding))
             if finding.colour == RED:
                 red.append(finding)
-        is_broken = any(not finding.is_outside for finding in red)
-        if is_broken:
-            say("Repair what is red, then run `btcpay setup` again.")
-        else:
-            say("All is well, apart from what needs the network." if red else "All is well.")
+        is_broken = not all(finding.is_outside for finding in red)
+        well = "All is well, apart from what needs the network." if red else "All is well."
+        say("Repair what is red, then run `btcpay setup` again." if is_broken else well)
         self._show_what_is_next(has_units, user)
         return int(is_broken)
 
@@ -181,7 +174,7 @@ class _Run:
                 show_way_in(login_url(db, settings.base_url, owner.id, utc_now()))
 
     def _units(self, state: Path | None, user: pwd.struct_passwd, watches: bool) -> bool:
-        """Writes and starts the units, if they are wanted; whether they are."""
+        """Writes and starts the units. False where they are not wanted."""
         if not self._agreed("units", self._may_have_units(), "Write the systemd units?"):
             return False
         backups = self.given["backups"]

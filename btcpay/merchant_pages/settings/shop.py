@@ -78,7 +78,7 @@ def save(visit: Visit, part: str) -> Response:
     ways = visit.form.get("return_paid"), checked.get("return_unpaid")
     if part == "return" and branding.is_half_a_way_back(*ways):
         wrong["return_paid"] = gettext("This one is required if the other one is set.")
-    is_shown = "show" in visit.form and not wrong
+    is_shown = part == "look" and "show" in visit.form and not wrong
     if part == "look" and not is_shown:
         _check_logo(visit, checked, wrong)
     if wrong:

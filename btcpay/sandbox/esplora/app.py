@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import NoReturn
 
 from flask import Blueprint, Response, abort, jsonify
 
@@ -88,7 +87,7 @@ VIEWS: dict[str, Callable[..., Response]] = {
 
 def _refuse_while_down() -> None:
     if not current().switches.explorer_up:
-        _refuse(503, "Service Unavailable")
+        abort(text("Service Unavailable", 503))
 
 
 def _consistent(view: Callable[..., Response], **parts: str) -> Response:
@@ -97,23 +96,19 @@ def _consistent(view: Callable[..., Response], **parts: str) -> Response:
         return view(**parts)
 
 
-def _refuse(status: int, message: str) -> NoReturn:
-    abort(text(message, status))
-
-
 def _height(given: str) -> int:
     if not (given.isascii() and given.isdigit()) or len(given) > 9:
-        _refuse(400, "Invalid number")
+        abort(text("Invalid number", 400))
     if int(given) > current().chain.ledger.height:
-        _refuse(404, "Block not found")
+        abort(text("Block not found", 404))
     return int(given)
 
 
 def _block(given: str) -> Block:
     """A block of any branch, lost ones included."""
     if not HASH.fullmatch(given.lower()):
-        _refuse(400, "Invalid hex string")
-    return current().chain.ledger.blocks.get(given.lower()) or _refuse(404, "Block not found")
+        abort(text("Invalid hex string", 400))
+    return current().chain.ledger.blocks.get(given.lower()) or abort(text("Block not found", 404))
 
 
 def _waiting(script: bytes) -> list[Found]:
@@ -123,11 +118,11 @@ def _waiting(script: bytes) -> list[Found]:
 
 
 def _txs(found: list[Found]) -> Response:
-    return jsonify([tx_view(current().chain, each) for each in found])
+    return jsonify([tx_view(each) for each in found])
 
 
 def _script(address: str) -> bytes:
     try:
         return script_of(address)
     except BadRequest as error:
-        _refuse(400, str(error))
+        abort(text(str(error), 400))

@@ -7,18 +7,19 @@ from btcpay.bitcoin.wire import compact_size
 from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.payer.wallet import Wallet
+from btcpay.sandbox.shop import Json
 
 
 @dataclass
 class InventedPayment:
-    """In every block above `since_height`; `blocks_shown` counts how often one was asked for."""
+    """Shown in every block above `since_height`; `blocks_shown`: the number of such answers."""
 
     found: Found
     since_height: int
     blocks_shown: int = 0
 
     def put_into(self, block: Block, height: int) -> bytes:
-        """The raw block as it is shown: its header does not prove what was put into it."""
+        """The raw block with the payment, which its header does not prove."""
         if height <= self.since_height:
             return block.raw
         self.blocks_shown += 1
@@ -26,9 +27,9 @@ class InventedPayment:
         return block.header + compact_size(len(txs)) + b"".join(tx.raw for tx in txs)
 
 
-def invent(wallet: Wallet, address: str, amount_sats: int) -> InventedPayment:
-    """Raises BadRequest for what could not be paid at all."""
+def invent(wallet: Wallet, invoice: Json) -> InventedPayment:
+    """A payment of the whole invoice. Raises BadRequest when nobody could make it."""
     chain = wallet.chain
     with chain.lock:
-        tx = parse_tx(wallet.draft({address: amount_sats}))
+        tx = parse_tx(wallet.draft({invoice["deposit_address"]: invoice["amount_sats"]}))
         return InventedPayment(chain.mempool.judge(chain.ledger, tx), chain.ledger.height)

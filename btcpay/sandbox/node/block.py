@@ -51,10 +51,6 @@ class Block:
     def raw(self) -> bytes:
         return self.header + compact_size(len(self.txs)) + b"".join(tx.raw for tx in self.txs)
 
-    @property
-    def weight(self) -> int:
-        return 4 * (80 + len(compact_size(len(self.txs)))) + sum(tx.weight for tx in self.txs)
-
 
 def parse_block(raw: bytes) -> Block:
     """The block in `raw`, which must hold nothing else. Raises Malformed."""

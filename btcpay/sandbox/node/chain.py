@@ -5,18 +5,16 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from btcpay.bitcoin.tx import Tx, parse_tx
+from btcpay.bitcoin.tx import parse_tx
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.block import GENESIS, Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.journal import Journal
 from btcpay.sandbox.node.ledger import Found, Ledger
 from btcpay.sandbox.node.mempool import Mempool
 
-MAX_BLOCK_WEIGHT = 4_000_000  # BIP141
-MAX_FUTURE_S = 7200  # a block's time may run ahead of the clock by two hours
+MAX_BLOCK_TXS = 2000  # payments of five coins fit; a block has 4 million weight units (BIP141)
 MAX_BLOCKS_AT_ONCE = 1000
 MAX_REORGANISATION_BLOCKS = 100  # beyond it mature coinbases would vanish
-COINBASE_ROOM_WEIGHT = 4000  # kept free in a full block for header and coinbase
 
 
 class Chain:
@@ -41,7 +39,7 @@ class Chain:
         return tx.txid
 
     def mine(self, count: int, now: int) -> list[str]:
-        """The new hashes; the first takes what waits. Raises BadRequest."""
+        """Mines blocks, of which the first takes what waits; their hashes. Raises BadRequest."""
         if not 1 <= count <= MAX_BLOCKS_AT_ONCE:
             raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
         with self.lock:
@@ -88,7 +86,7 @@ class Chain:
         return [entry for entry in waiting if script in entry.scripts]
 
     def _switch(self, ledger: Ledger, fork_height: int) -> None:
-        """Goes over to a branch that left ours at that height; what is possible waits again."""
+        """Goes over to a branch that forks at this height; lost transactions wait again."""
         lost = [ledger.blocks[block_hash] for block_hash in self.ledger.hashes[fork_height + 1 :]]
         waiting = [entry.tx for entry in self.mempool.entries.values()]
         self.ledger, self.mempool = ledger, Mempool()
@@ -110,7 +108,7 @@ class Chain:
 
 
 def _connect(ledger: Ledger, mempool: Mempool, block: Block) -> None:
-    """A block of what waits, and of nothing else."""
+    """Adds a block whose transactions all waited."""
     ledger.connect(block)
     mempool.remove(tx.txid for tx in block.txs[1:])
 
@@ -118,21 +116,7 @@ def _connect(ledger: Ledger, mempool: Mempool, block: Block) -> None:
 def _next_block(ledger: Ledger, mempool: Mempool, script: bytes, now: int) -> Block:
     """The block that would follow the tip, later than the median time past."""
     time = max(now, ledger.median_time_past(ledger.tip.hash) + 1)
-    if time > now + MAX_FUTURE_S:
-        raise BadRequest("time-too-new: the chain is more than two hours ahead of the clock")
-    txs = _template(mempool)
-    fees_sats = sum(mempool.entries[tx.txid].fee_sats for tx in txs)
+    entries = list(mempool.entries.values())[:MAX_BLOCK_TXS]
+    txs, fees_sats = [entry.tx for entry in entries], sum(entry.fee_sats for entry in entries)
     coinbase = build_coinbase(ledger.height + 1, fees_sats, script, txs)
     return build_block(ledger.tip.hash, time, coinbase, txs)
-
-
-def _template(mempool: Mempool) -> list[Tx]:
-    """The transactions of the next block, parents before children, up to the weight limit."""
-    chosen: dict[str, Tx] = {}
-    room = MAX_BLOCK_WEIGHT - COINBASE_ROOM_WEIGHT
-    for txid, entry in mempool.entries.items():
-        parents = {i.outpoint.txid for i in entry.tx.inputs} & mempool.entries.keys()
-        if entry.tx.weight <= room and parents <= chosen.keys():
-            chosen[txid] = entry.tx
-            room -= entry.tx.weight
-    return list(chosen.values())

@@ -19,7 +19,7 @@ class Coin(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A transaction, the outputs it spends (a coinbase: none), and its height, None: it waits."""
+    """A transaction, the outputs that it spends, and its block's height, None while it waits."""
 
     tx: Tx
     prevouts: tuple[TxOut, ...]
@@ -27,13 +27,13 @@ class Found(NamedTuple):
 
     @property
     def fee_sats(self) -> int:
-        """Of what is no coinbase."""
+        """The fee; a coinbase has none."""
         paid_sats = sum(output.value_sats for output in self.tx.outputs)
         return sum(prevout.value_sats for prevout in self.prevouts) - paid_sats
 
     @property
     def scripts(self) -> list[bytes]:
-        """Those that it spends from or pays, each once."""
+        """The scripts that it spends from or pays, each once."""
         outputs = [*self.prevouts, *self.tx.outputs]
         return list(dict.fromkeys(output.script for output in outputs))
 
@@ -74,7 +74,7 @@ class Ledger:
             self._confirm(tx)
 
     def branch(self, fork_height: int) -> "Ledger":
-        """One that ends at this height, and keeps the blocks above it as lost ones."""
+        """A ledger that ends at this height, and keeps the blocks above it as lost ones."""
         ledger = Ledger(blocks=dict(self.blocks), heights=dict(self.heights))
         for block_hash in self.hashes[: fork_height + 1]:
             ledger.connect(self.blocks[block_hash])

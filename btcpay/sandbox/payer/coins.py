@@ -7,8 +7,6 @@ from typing import NamedTuple
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import hash256, prefixed, u32
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.node.chain import Chain
-from btcpay.sandbox.node.mempool import COINBASE_MATURITY_BLOCKS, MAX_CHAIN_TXS
 from btcpay.sandbox.payer.key import Key
 
 RBF_SEQUENCE = 0xFFFFFFFD  # opts in to replacement (BIP125)
@@ -23,29 +21,10 @@ class Spendable(NamedTuple):
     waiting: bool
 
 
-def spendables(chain: Chain, script: bytes) -> list[Spendable]:
-    """The mature unspent coins of `script`: confirmed ones by rising value, then waiting ones."""
-    ledger, mempool = chain.ledger, chain.mempool
-    oldest = ledger.height + 1 - COINBASE_MATURITY_BLOCKS
-    confirmed = [
-        Spendable(outpoint, coin.output.value_sats, False)
-        for outpoint, coin in ledger.coins.items()
-        if coin.output.script == script and not (coin.is_coinbase and coin.height > oldest)
-    ]
-    waiting = [  # where the chain of transactions has room for one more
-        Spendable(Outpoint(txid, vout), output.value_sats, True)
-        for txid, entry in mempool.entries.items()
-        for vout, output in enumerate(entry.tx.outputs)
-        if output.script == script and len(mempool.ancestors(entry.tx)) < MAX_CHAIN_TXS - 1
-    ]
-    coins = sorted(confirmed, key=lambda coin: coin.value_sats) + waiting
-    return [coin for coin in coins if coin.outpoint not in mempool.spenders]
-
-
 def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
-    """As many as it takes, confirmed and large ones first. Raises BadRequest for more."""
+    """The first coins that suffice. Raises BadRequest when all of them do not."""
     chosen: list[Spendable] = []
-    for coin in sorted(coins, key=lambda coin: (coin.waiting, -coin.value_sats)):
+    for coin in coins:
         chosen.append(coin)
         if total(chosen) >= needed_sats:
             return chosen

@@ -1,18 +1,15 @@
 """The payer's key: its public half, its scripts, its signatures, and the file that keeps it."""
 
-import os
 import secrets
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from btcpay.bitcoin.address import b58check_decode, b58check_encode, p2pkh, p2sh, witness_script
+from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
 from btcpay.bitcoin.secp256k1 import ORDER
 from btcpay.bitcoin.wire import hash160, hash256
 from btcpay.sandbox.payer import ecdsa
-
-WIF_VERSION, WIF_COMPRESSED = b"\xef", b"\x01"  # of the test networks
 
 
 @dataclass(frozen=True)
@@ -25,21 +22,13 @@ class Key:
     def new(cls) -> Self:
         return cls(1 + secrets.randbelow(ORDER - 1))
 
-    @classmethod
-    def from_wif(cls, text: str) -> Self:
-        return cls(int.from_bytes(b58check_decode(text)[1:33], "big"))
-
-    @property
-    def wif(self) -> str:
-        return b58check_encode(WIF_VERSION + self.secret.to_bytes(32, "big") + WIF_COMPRESSED)
-
     @cached_property
     def public_key(self) -> bytes:
         return ecdsa.public_point(self.secret).format()
 
     @property
     def program_script(self) -> bytes:
-        """The P2WPKH script: what the coins' nested script holds."""
+        """The P2WPKH script inside the coins' P2SH script."""
         return witness_script(0, hash160(self.public_key))
 
     @property
@@ -57,13 +46,8 @@ class Key:
 
 
 def open_key(path: Path) -> Key:
-    """The key in `path` (WIF, mode 0600), made at the first call; a restart finds its coins."""
-    if path.exists():
-        return Key.from_wif(path.read_text().strip())
-    key = Key.new()
-    draft = path.with_suffix(".new")
-    draft.unlink(missing_ok=True)
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(key.wif + "\n")
-    draft.rename(path)
-    return key
+    """The key in `path` (hex, mode 0600), made at the first call; a restart finds its coins."""
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(f"{Key.new().secret:064x}\n")
+    return Key(int(path.read_text(), 16))

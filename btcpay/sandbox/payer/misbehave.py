@@ -26,9 +26,9 @@ def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str
 
 
 def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
-    """Raw transactions that take back what the wallet paid in the last `depth` blocks.
+    """Raw transactions that take back the wallet's payments of the last `depth` blocks.
 
-    Without payments from coins that those blocks made: they fall with the payment before them.
+    A payment from coins that these blocks made needs none: it falls with the one before it.
     """
     with wallet.chain.lock:
         ledger = wallet.chain.ledger

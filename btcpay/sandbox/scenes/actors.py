@@ -26,7 +26,7 @@ class Actors:
         return made
 
     def pay(self, invoice: Json, sats: int | None = None) -> str:
-        """The customer pays all of it, or so much; the transaction's id."""
+        """The customer pays these satoshis, or all of it; the txid."""
         amount_sats = invoice["amount_sats"] if sats is None else sats
         wallet, now = self.sandbox.wallet, self.sandbox.clock()
         return wallet.pay(invoice["deposit_address"], amount_sats, now)
@@ -44,7 +44,7 @@ class Actors:
         return blocks
 
     def pay_and_confirm(self, invoice: Json) -> int:
-        """From the payment to the status `paid`; how many blocks it took."""
+        """Pays and mines until the status is `paid`; the number of blocks that it took."""
         self.pay(invoice)
         self.until_seen(invoice)
         blocks = self.confirm(invoice)
@@ -63,8 +63,7 @@ class Actors:
             chain.reorganise(blocks, self.sandbox.clock(), instead)
 
     def invent_payment(self, invoice: Json) -> InventedPayment:
-        address, amount_sats = invoice["deposit_address"], invoice["amount_sats"]
-        invented = invent(self.sandbox.wallet, address, amount_sats)
+        invented = invent(self.sandbox.wallet, invoice)
         self.sandbox.switches.invented = invented
         return invented
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from btcpay.sandbox.errors import SandboxError
 from btcpay.sandbox.shop import Json
 
-# A line stays alone so long that it can be read aloud; a scene played quickly waits for nobody.
+# A line stays until it can have been read aloud, except in a scene that is played quickly.
 FIRST_S, CHARACTERS_PER_S = 1.5, 28
 WITHIN_S = 60  # of real time, for each thing that has to happen
 LOOKS_EVERY_S = 0.4
@@ -22,7 +22,7 @@ class Stage:
 
     def __init__(self) -> None:
         self._stop = threading.Event()
-        self._turn = threading.RLock()  # of two presses at once the second ends the first's scene
+        self._turn = threading.RLock()  # the second of two presses ends the first's scene
         self._thread: threading.Thread | None = None
         self._view: Json = {}
         self.quick, self._read_at_s = False, 0.0
@@ -54,7 +54,7 @@ class Stage:
         self._change({"invoice": {name: invoice[name] for name in ("id", "pay_url")}})
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Waits for it to hold. Raises SandboxError when it does not in a minute, or Stopped."""
+        """Waits until `holds`. Raises SandboxError after a minute, or Stopped."""
         end_s = time.monotonic() + WITHIN_S
         while not holds():
             if time.monotonic() > end_s:

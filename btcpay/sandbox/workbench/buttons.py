@@ -11,9 +11,7 @@ from flask import Blueprint, jsonify, redirect, request
 from flask.typing import ResponseReturnValue
 
 from btcpay.sandbox.errors import BadRequest
-from btcpay.sandbox.esplora.app import HASH
 from btcpay.sandbox.esplora.invented import invent
-from btcpay.sandbox.node.script import least_sats, script_of
 from btcpay.sandbox.payer import misbehave
 from btcpay.sandbox.scenes.actors import Actors
 from btcpay.sandbox.scenes.stories import SCENES
@@ -40,19 +38,15 @@ def pay(sandbox: Sandbox) -> Answer:
 
 
 def pay_short(sandbox: Sandbox) -> Answer:
-    """Half of it, rounded down, but no less than is relayed."""
+    """Half of the amount, rounded down."""
     order = order_of(sandbox, request.form)
-    least = least_sats(script_of(order.address))
-    if order.amount_sats <= least:
-        raise refused("amount", f"give at least {least + 1}; {least} is the least to send")
-    return _pay(sandbox, Order(order.address, max(least, order.amount_sats // 2)))
+    return _pay(sandbox, order._replace(amount_sats=order.amount_sats // 2))
 
 
 def pay_too_much(sandbox: Sandbox) -> Answer:
-    """A tenth more, rounded down but at least a satoshi, and no less than is relayed."""
+    """A tenth more, rounded down; the dust limit makes that a satoshi at least."""
     order = order_of(sandbox, request.form)
-    more_sats = order.amount_sats + max(1, order.amount_sats // 10)
-    return _pay(sandbox, Order(order.address, max(least_sats(script_of(order.address)), more_sats)))
+    return _pay(sandbox, order._replace(amount_sats=order.amount_sats * 11 // 10))
 
 
 def mine(sandbox: Sandbox) -> Answer:
@@ -63,8 +57,6 @@ def mine(sandbox: Sandbox) -> Answer:
 def replace(sandbox: Sandbox) -> Answer:
     """Field `invoice` or `txid`, by default the newest waiting payment; `away` takes it back."""
     given, away = field(request.form, "txid").lower(), read_flag(request.form, "away")
-    if given and not HASH.fullmatch(given):
-        raise refused("txid", "give its txid of 64 hex digits, or nothing for the newest")
     if not given and (id := field(request.form, "invoice")):
         given = newest_payment(sandbox, id)
     with sandbox.chain.lock:
@@ -74,7 +66,7 @@ def replace(sandbox: Sandbox) -> Answer:
 
 
 def reorganise(sandbox: Sandbox) -> Answer:
-    """Field `depth`, by default 1; `double_spend` makes the payments in there impossible."""
+    """Field `depth`, by default 1; `double_spend` makes the payments of these blocks impossible."""
     depth = read_count(request.form, "depth", "1")
     double_spend = read_flag(request.form, "double_spend")
     with sandbox.chain.lock:
@@ -92,7 +84,7 @@ def explorer(sandbox: Sandbox) -> Answer:
         switches.invented, switches.explorer_up = None, state == "up"
         return {"explorer": state}
     about = _open_invoice(sandbox)
-    switches.invented = invent(sandbox.wallet, about["deposit_address"], about["amount_sats"])
+    switches.invented = invent(sandbox.wallet, about)
     switches.explorer_up = True
     return {"explorer": state, "invoice": about["id"], "txid": switches.invented.found.tx.txid}
 
@@ -101,11 +93,10 @@ def price(sandbox: Sandbox) -> Answer:
     """Field `usd` sets the price; field `state`, or no field at all, switches the ticker."""
     switches, has_price = sandbox.switches, bool(field(request.form, "usd"))
     new_usd = read_usd(request.form, "usd", MAX_PRICE_USD) if has_price else switches.price_usd
-    state = "up" if switches.price_up else "down"
-    if not has_price or request.form.get("state"):
-        state = read_switch(request.form, state)
-    switches.price_up, switches.price_usd = state == "up", new_usd
-    return {"price": state, "usd": f"{switches.price_usd:.2f}"}
+    if not has_price or field(request.form, "state"):
+        switches.price_up = read_switch(request.form, switches.price) == "up"
+    switches.price_usd = new_usd
+    return {"price": switches.price, "usd": f"{new_usd:.2f}"}
 
 
 def invoice(sandbox: Sandbox) -> Answer:
@@ -117,7 +108,7 @@ def invoice(sandbox: Sandbox) -> Answer:
 
 
 def scene(sandbox: Sandbox) -> Answer:
-    """Field `scene`; `quick` waits for no reader. Explorer and price are up, and true, again."""
+    """Field `scene`; `quick` waits for no reader. First it mends explorer and price."""
     shop, name = require_shop(sandbox), field(request.form, "scene")
     if not (chosen := SCENES.get(name)):
         raise refused("scene", f"give one of {', '.join(SCENES)}")
@@ -134,7 +125,7 @@ def stop(sandbox: Sandbox) -> Answer:
 
 
 PAID = "Paid {amount_sats:,} sat to {address}. It waits: mine a block."
-# Each button's function, and the page's sentence afterwards, made of the answer's fields.
+# Each button's function, and the sentence that the page then shows, filled from its answer.
 BUTTONS: dict[str, tuple[Callable[[Sandbox], Answer], str]] = {
     "pay": (pay, PAID),
     "pay-short": (pay_short, PAID),
@@ -174,9 +165,8 @@ def _open_invoice(sandbox: Sandbox) -> Answer:
     shop = require_shop(sandbox)
     if id := field(request.form, "invoice"):
         return shop.invoice(id)
-    for one in shop.invoices():
-        if one["status"] == "open":
-            return one
+    if invoice := next((each for each in shop.invoices() if each["status"] == "open"), None):
+        return invoice
     raise BadRequest("no invoice is open that the explorer could lie about; make one first")
 
 

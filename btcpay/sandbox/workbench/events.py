@@ -1,4 +1,4 @@
-"""The shop's webhooks: what is signed by the shop is shown on the page, and kept in a file."""
+"""The shop's webhooks: events with its signature are shown on the page, and kept in a file."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ SECRET_FILE, LOG_FILE = "webhook_secret", "webhooks.log"
 
 
 def receive() -> ResponseReturnValue:
-    """`POST /sandbox/webhook`: 204 for an event, 401 for what this shop has not signed."""
+    """`POST /sandbox/webhook`: 204 for an event, 401 for one that this shop has not signed."""
     sandbox, body = current(), request.get_data()
     if not _is_signed((sandbox.state_dir / SECRET_FILE).read_text(encoding="ascii"), body):
         return text("This shop has not signed it.", 401)

@@ -18,7 +18,6 @@ LABELS = {
     "invoice": "Invoice",
     "amount": "Amount",
     "blocks": "Blocks",
-    "txid": "Waiting payment",
     "away": "Take the money back",
     "depth": "Blocks to undo",
     "double_spend": "Pay elsewhere instead",
@@ -29,7 +28,6 @@ LABELS = {
     "quick": "Quick",
     "scene": "Scene",
 }
-NO, YES = ("", "0", "no", "off", "false"), ("1", "yes", "on", "true")
 SATS = re.compile(r"([0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?: ?(?:sats?|satoshis?))?", re.IGNORECASE)
 BTC = re.compile(r"([0-9]*\.[0-9]+|[0-9]+(?= ?btc))(?: ?btc)?", re.IGNORECASE)
 
@@ -46,17 +44,13 @@ def refused(name: str, why: str) -> BadRequest:
 
 
 def field(form: Form, name: str) -> str:
-    """Without the spaces around it; empty where there is none."""
+    """The field without the spaces around it; empty where there is none."""
     return form.get(name, "").strip()
 
 
 def read_order(form: Form) -> Order:
-    """Fields `address` (or a BIP21 URI) and `amount`, which goes before the URI's."""
+    """Fields `address` (or a BIP21 URI) and `amount`, which overrides the URI's."""
     given, amount = field(form, "address"), field(form, "amount")
-    if given.lower().startswith(("http://", "https://")):
-        raise refused("address", "that is a page; paste the address or the bitcoin: URI it shows")
-    if given.startswith(("inv_", "lnk_")):
-        raise refused("address", "that is an id; paste the invoice's deposit_address")
     address, uri_sats = _read_uri(given) if given.lower().startswith("bitcoin:") else (given, None)
     if not address:
         raise refused("address", "give a regtest address or a bitcoin: URI")
@@ -85,7 +79,7 @@ def read_count(form: Form, name: str, default: str = "") -> int:
 
 
 def read_usd(form: Form, name: str, most: int) -> Decimal:
-    """From a cent to `most` dollars."""
+    """A price or an amount, from a cent to `most` dollars."""
     usd = _decimal(field(form, name).removeprefix("$").replace(",", ""), name)
     if not Decimal("0.01") <= usd <= most or usd != usd.quantize(Decimal("0.01")):
         raise refused(name, f"give 0.01 to {most:,}, with at most two decimals")
@@ -93,7 +87,7 @@ def read_usd(form: Form, name: str, most: int) -> Decimal:
 
 
 def read_switch(form: Form, now: str, states: tuple[str, ...] = ("up", "down")) -> str:
-    """Field `state`: one of these; empty turns the switch over."""
+    """Field `state`: one of these; empty flips the switch."""
     given = field(form, "state")
     if given not in ("", *states):
         raise refused("state", f"give {', '.join(states[:-1])} or {states[-1]}")
@@ -101,10 +95,10 @@ def read_switch(form: Form, now: str, states: tuple[str, ...] = ("up", "down")) 
 
 
 def read_flag(form: Form, name: str) -> bool:
-    given = field(form, name).lower()
-    if given not in NO + YES:
-        raise refused(name, "give yes or no")
-    return given in YES
+    given = field(form, name)
+    if given not in ("", "0", "1"):
+        raise refused(name, "give 1 or nothing")
+    return given == "1"
 
 
 def _read_uri(uri: str) -> tuple[str, int | None]:

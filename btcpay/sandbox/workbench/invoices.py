@@ -15,13 +15,12 @@ OVER = ("paid", "expired", "canceled")
 
 @dataclass(frozen=True)
 class OnChain:
-    """Satoshis that have come to an invoice's address: waiting, and in blocks."""
+    """Satoshis that came to an invoice's address: waiting, and in blocks."""
 
     waiting_sats: int
     confirmed_sats: int
     missing_sats: int
-    heights: tuple[int, ...]
-    payments: tuple[str, ...]  # what the payer's wallet has sent and could replace, newest first
+    payments: tuple[str, ...]  # txids that the payer could replace, newest first
 
 
 def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
@@ -34,7 +33,6 @@ def on_chain(sandbox: Sandbox, invoice: Json) -> OnChain:
         waiting_sats,
         confirmed_sats,
         max(0, invoice["amount_sats"] - waiting_sats - confirmed_sats),
-        tuple(sorted({found.height for found in confirmed if found.height is not None})),
         tuple(found.tx.txid for found in waiting if found.tx.txid in own),
     )
 
@@ -52,7 +50,7 @@ def require_shop(sandbox: Sandbox) -> Shop:
 
 
 def order_of(sandbox: Sandbox, form: Form) -> Order:
-    """Field `amount`, else the invoice's rest or all of it again. Raises BadRequest, ShopAway."""
+    """Field `amount`, else the sum that is missing, or all again. Raises BadRequest, ShopAway."""
     if not (id := field(form, "invoice")):
         return read_order(form)
     invoice = require_shop(sandbox).invoice(id)
@@ -78,8 +76,7 @@ def row_of(sandbox: Sandbox, invoice: Json) -> dict[str, Any]:
 
 def _came(chain: OnChain, invoice: Json) -> list[str]:
     all_sats = invoice["amount_sats"]
-    blocks = ", ".join(f"{height:,}" for height in chain.heights)
-    places = ((chain.confirmed_sats, f"block {blocks}"), (chain.waiting_sats, "the mempool"))
+    places = ((chain.confirmed_sats, "blocks"), (chain.waiting_sats, "the mempool"))
     parts = [
         f"{'all' if sats == all_sats else f'{sats:,}'} in {place}" for sats, place in places if sats
     ]

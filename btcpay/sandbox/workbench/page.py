@@ -23,9 +23,9 @@ from btcpay.sandbox.workbench.events import receive
 from btcpay.sandbox.workbench.invoices import require_shop, row_of
 from btcpay.values.hosts import is_here
 
-SHOWN_INVOICES, SHOWN_LINKS, SHOWN_BLOCKS, SHOWN_TXS = 8, 3, 5, 6
+SHOWN_INVOICES, SHOWN_BLOCKS, SHOWN_TXS = 8, 5, 6
 OWN_SITES = ("", "same-origin", "none")
-# Nothing but its own style and script; in the frame the shop's pages, wherever they are.
+# Its own style and script alone; the frame shows the shop's pages, on any host.
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'; frame-src http: https:"
@@ -52,7 +52,7 @@ def refuse_other_sites() -> None:
     """403 for another site: its form, or its name that leads here (DNS rebinding)."""
     if not is_here(urlsplit(f"//{request.host}").hostname):
         abort(text("The sandbox is for this machine: open it at http://127.0.0.1", 403))
-    origin = request.headers.get("Origin")  # what is no browser sends none
+    origin = request.headers.get("Origin")  # only browsers send one
     foreign = origin is not None and urlsplit(origin).netloc != request.host
     if request.method == "POST" and (
         foreign or request.headers.get("Sec-Fetch-Site", "") not in OWN_SITES
@@ -68,7 +68,7 @@ def state() -> Response:
             "height": chain.ledger.height,
             "waiting": len(chain.mempool.entries),
             "explorer": switches.explorer,
-            "price": "up" if switches.price_up else "down",
+            "price": switches.price,
             "usd": f"{switches.price_usd:.2f}",
             "scene": sandbox.stage.view(),
         }
@@ -80,9 +80,9 @@ def merchant() -> ResponseReturnValue:
 
 
 def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> Response:
-    """The page as HTML; when `message` says what went wrong, with what was typed in its fields."""
+    """The page as HTML. `message` is a problem, and `typed` then fills the fields again."""
     sandbox = current()
-    shop = _shop_facts(sandbox)  # first: the chain's lock is not for whoever waits for the shop
+    shop = _shop_facts(sandbox)  # first: nothing waits for the shop with the chain's lock
     with sandbox.chain.lock:
         facts = _chain_facts(sandbox)
         rows = [row_of(sandbox, invoice) for invoice in shop["invoices"][:SHOWN_INVOICES]]
@@ -108,18 +108,16 @@ def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> 
 
 def _shop_facts(sandbox: Sandbox) -> dict[str, Any]:
     shop = sandbox.shop
-    nothing: dict[str, Any] = {"has_shop": shop is not None, "invoices": [], "links": []}
     if shop is None:
-        return nothing
+        return {"has_shop": False, "invoices": []}
     try:
-        links = [link for link in shop.links() if link["status"] == "active"]
-        return nothing | {"invoices": shop.invoices(), "links": links[:SHOWN_LINKS]}
+        return {"has_shop": True, "invoices": shop.invoices()}
     except ShopAway:
-        return nothing | {"is_away": True}
+        return {"has_shop": True, "invoices": [], "is_away": True}
 
 
 def _customer_page(scene: Json | None, rows: list[dict[str, Any]]) -> str:
-    """The scene's, else the newest open one, else the newest."""
+    """The page of the scene's invoice, else of the newest open one, else of the newest."""
     if scene and scene["invoice"]:
         return str(scene["invoice"]["pay_url"])
     ordered = sorted(rows, key=lambda row: row["is_over"])
@@ -148,7 +146,7 @@ def _block_row(chain: Chain, block_hash: str) -> dict[str, Any]:
 
 
 def _tx_row(wallet_script: bytes, found: Found) -> dict[str, Any]:
-    """With address and satoshis of every output but the wallet's own change."""
+    """`outputs`: address and satoshis of each one but the wallet's own change."""
     others = [output for output in found.tx.outputs if output.script != wallet_script]
-    paid = [(address_of(o.script) or o.script.hex(), o.value_sats) for o in others]
+    paid = [(address_of(o.script), o.value_sats) for o in others]
     return {"txid": found.tx.txid, "height": found.height, "outputs": paid}

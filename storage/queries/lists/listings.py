@@ -6,7 +6,7 @@ from typing import Unpack
 from peewee import Case
 
 from storage.database import Database, Values
-from storage.models import Attention, Invoice, Merchant, Payment
+from storage.models import Attention, Invoice, Merchant
 from storage.queries import merchants
 from storage.queries.invoices import CAME_SATS
 from storage.queries.lists.keyset import P
@@ -28,10 +28,6 @@ class ListedInvoice(Invoice):
 class WantingInvoice(ListedInvoice):
     reason: str
     since_at: int
-
-
-class ListedPayment(Payment):
-    merchant: str
 
 
 _LISTED = shaped(
@@ -65,16 +61,6 @@ _OF_MERCHANT = (
     .limit(slot("limit"))
 )
 _OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(Invoice.status == slot("status"))
-
-_PAYMENTS = shaped(
-    ListedPayment,
-    Payment.select(Payment, Merchant.name.alias("merchant"))
-    .join(Merchant, on=(Merchant.id == Payment.merchant_id))
-    .order_by(Payment.created_at.desc(), Payment.seq.desc())
-    .limit(slot("limit")),
-)
-PAYMENTS_OF_MERCHANT = _PAYMENTS.where(Payment.merchant_id == slot("merchant_id"))
-PAYMENTS_OF_INVOICE = _PAYMENTS.where(Payment.address_invoice_id == slot("invoice_id"))
 
 
 def newest_invoices(db: Database, status: str | None, limit: int) -> list[ListedInvoice]:
