@@ -25,10 +25,6 @@ def test_the_last_of_an_odd_row_is_paired_with_itself():
     assert merkle_root([a, b, c]) == hash256(hash256(a + b) + hash256(c + c))
 
 
-def test_a_single_leaf_is_the_root():
-    assert merkle_rows(leaves(7)) == [leaves(7)]
-
-
 @pytest.mark.parametrize(
     ("numbers", "twins"),
     [

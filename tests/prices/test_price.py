@@ -72,7 +72,6 @@ NO_PRICES = {
     "an exponent that would fill the memory": b"1e999999",
     "NaN": b"NaN",
     "Infinity": b"Infinity",
-    "-Infinity": b"-Infinity",
     "NaN as text": b'"NaN"',
     "Infinity as text": b'"Infinity"',
     "a boolean is no number": b"true",
@@ -84,12 +83,10 @@ NO_PRICES = {
     "a text with a line break": b'"60000\\n"',
     "a text with an exponent": b'"6e4"',
     "a text with thousands": b'"60,000.00"',
-    "a text with a unit": b'"60000 USD"',
     "a text without a whole part": b'".5"',
     "a text without decimals after the point": b'"5."',
     "a digit that is not ASCII": '"\u0666"'.encode(),
     "hex": b'"0x10"',
-    "an underscore": b'"1_000"',
     "a text of 5000 digits": b'"' + b"9" * 5000 + b'"',
 }
 

@@ -51,13 +51,6 @@ class TestPaying:
         txid = sandbox.wallet.pay(ADDRESS, 120 * 100_000_000, NOW)
         assert len(sandbox.chain.mempool.entries[txid].tx.inputs) == 3
 
-    def test_more_than_the_wallet_has_or_no_amount_is_refused(self, sandbox):
-        with pytest.raises(BadRequest, match="mine some blocks"):
-            sandbox.wallet.pay(ADDRESS, 20_000_000 * 100_000_000, NOW)
-        for sats in (0, -1):
-            with pytest.raises(BadRequest, match="at least 294 satoshis"):
-                sandbox.wallet.pay(ADDRESS, sats, NOW)
-
 
 class TestReplacing:
     def test_each_of_many_replacements_evicts_what_was_built_on_the_old_one(self, sandbox):

@@ -18,7 +18,6 @@ from playground import children_of, is_alive, start_playground
 
 from btcpay.cli.sandbox.children import Children
 from btcpay.cli.sandbox.place import command_line
-from btcpay.values.errors import CommandError
 
 INTRODUCTION = {
     "the key": r"(?m)^write key +sk_test_\w{40,}$",
@@ -130,15 +129,6 @@ def test_nothing_survives_of_a_child(tmp_path, how):
         until(lambda: file.exists() and file.read_text().endswith("\n"), "its processes")
     pids = [int(pid) for pid in file.read_text().split()]
     until(lambda: not any(map(is_alive, pids)), "both to end")
-
-
-def test_of_a_child_that_was_killed_and_had_logged_nothing_that_is_said(tmp_path):
-    (tmp_path / "silent.py").write_text("import os; os.kill(os.getpid(), 9)")
-    expected = "the check was killed (signal 9); it had logged nothing"
-    with Children(clean_environ(PYTHONPATH=str(tmp_path)), tmp_path / "log") as children:
-        children.start("check", "silent")
-        with pytest.raises(CommandError, match=re.escape(expected)):
-            until(children.require_all, "its end")
 
 
 def test_what_another_terminal_needs_is_quoted_and_shows_no_password():

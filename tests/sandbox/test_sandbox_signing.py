@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btcpay.bitcoin.secp256k1 import FIELD, ORDER, G, Point
+from btcpay.bitcoin.secp256k1 import ORDER
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.bitcoin.wire import hash256
 from btcpay.sandbox.payer.key import Key, open_key, public_point, sign_digest
@@ -80,12 +80,6 @@ def der(signature):
     for number in (r, s):
         assert number[0] < 0x80 and (number[0] or number[1] >= 0x80)
     return int.from_bytes(r, "big"), int.from_bytes(s, "big")
-
-
-@pytest.mark.parametrize("secret", [1, 2, ORDER // 2, ORDER - 1])
-def test_a_public_key_is_the_secrets_multiple_of_g(secret):
-    expected = {1: G, ORDER - 1: Point(G.x, FIELD - G.y)}.get(secret, G.add(secret - 1))
-    assert Key(secret).public_key == expected.format()
 
 
 def test_a_key_is_kept_for_its_owner_alone(tmp_path):

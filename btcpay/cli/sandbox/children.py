@@ -89,5 +89,4 @@ class Children(contextlib.AbstractContextManager["Children"]):
             if (status := child.poll()) is not None:
                 how = f"was killed (signal {-status})" if status < 0 else f"ended ({status})"
                 last = self._log.read_text(errors="replace").splitlines()[-10:]
-                end = "\n".join([f"{self._log} ends:", *last]) if last else "it had logged nothing"
-                raise CommandError(f"the {name} {how}; {end}")
+                raise CommandError("\n".join([f"the {name} {how}; {self._log} ends:", *last]))
