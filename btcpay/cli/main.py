@@ -24,24 +24,24 @@ from storage.database import in_one_line
 # The module of each command. It is imported when the command is used: a check every minute should
 # not spend a small board's time on importing the sandbox.
 COMMANDS = {
-    "backup": "btcpay.cli.backup",
-    "chain": "btcpay.cli.chain",
+    "backup": "btcpay.cli.database",
+    "chain": "btcpay.cli.database",
     "check": "btcpay.cli.check.check",
     "doctor": "btcpay.cli.doctor",
     "export": "btcpay.cli.export",
     "invoice": "btcpay.cli.invoice",
-    "key": "btcpay.cli.merchant.key",
+    "key": "btcpay.cli.merchant.access",
     "link": "btcpay.cli.link",
-    "listen": "btcpay.cli.notify.listen",
+    "listen": "btcpay.cli.notify",
     "merchant": "btcpay.cli.merchant.merchant",
-    "migrate": "btcpay.cli.migrate",
-    "restore": "btcpay.cli.restore",
+    "migrate": "btcpay.cli.database",
+    "restore": "btcpay.cli.database",
     "sandbox": "btcpay.cli.sandbox.sandbox",
     "serve": "btcpay.cli.serve",
     "setup": "btcpay.cli.setup.setup",
-    "verify-proof": "btcpay.cli.verify_proof",
-    "wallet": "btcpay.cli.merchant.wallet",
-    "webhook": "btcpay.cli.notify.webhook",
+    "verify-proof": "btcpay.cli.invoice",
+    "wallet": "btcpay.cli.merchant.merchant",
+    "webhook": "btcpay.cli.notify",
 }
 BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from paths import PROJECT
 from programs import tool
 
-from btcpay.settings.env_file import ACCEPTED, fill, parse
-from btcpay.setup.env_lines import changed
+from btcpay.settings.env_file import ACCEPTED, changed, fill, parse
 from btcpay.setup.units import template
 from btcpay.values.errors import SettingsError
 

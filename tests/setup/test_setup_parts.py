@@ -12,9 +12,9 @@ import pytest
 from paths import PROJECT
 from programs import done, tool
 
-from btcpay.setup.env_lines import changed
+from btcpay.cli.setup.answers import QUESTIONS, answered, default_of
+from btcpay.settings.env_file import changed
 from btcpay.setup.places import make_folder, usual_places, write_settings
-from btcpay.setup.questions import QUESTIONS, answered, default_of
 from btcpay.setup.units import template, units, write
 from btcpay.values.errors import CommandError, SettingsError
 

@@ -12,19 +12,18 @@ import click
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.cli.context import require_text, say
+from btcpay.cli.database import migrated
 from btcpay.cli.doctor import line_of
 from btcpay.cli.merchant.merchant import KEY_OPTION, key_of
-from btcpay.cli.migrate import migrated
-from btcpay.cli.setup.answers import Talk, refuse, worth_writing
+from btcpay.cli.setup.answers import QUESTIONS, Talk, folder_of, refuse, worth_writing
 from btcpay.cli.setup.owner import show_way_in, with_account
 from btcpay.health.doctor.run import examine
 from btcpay.merchants import keys
 from btcpay.merchants.account import SCRIPT_TYPES
 from btcpay.merchants.sessions import login_url, sessions_of
-from btcpay.settings.env_file import VARIABLE, parse
+from btcpay.settings.env_file import VARIABLE, changed, parse
 from btcpay.settings.settings import PREFIX, Settings, read
-from btcpay.setup import env_lines, places, units
-from btcpay.setup.questions import QUESTIONS, folder_of
+from btcpay.setup import places, units
 from btcpay.values.errors import CommandError
 from btcpay.values.finding import GREEN, RED
 from btcpay.values.networks import NETWORKS
@@ -109,7 +108,7 @@ class _Run:
         if not self.given["no_merchant"] and (is_new or self.given["merchant"]):
             merchant = self.talk.merchant(NETWORKS[answers["BTCPAY_NETWORK"]])
         user = self._make_user(state)
-        text = env_lines.changed(self.text, worth_writing(answers, self.present))
+        text = changed(self.text, worth_writing(answers, self.present))
         said = parse(text, str(self.file))
 
         def as_user(work: Callable[[Settings], int | None]) -> None:
