@@ -4,8 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from btcpay.invoices.create import least_sats_of
-from btcpay.values.currencies import asked_of
-from btcpay.values.money import sats_for
+from btcpay.values.money import asked_of, sats_for
 from btcpay.web.service import Service
 from storage.models import Invoice, PaymentLink
 

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from itertools import chain
 
-from btcpay.values.currencies import value_of
-from btcpay.values.money import SATS_PER_BTC
-from btcpay.values.times import iso_ms
-from btcpay.values.zones import date_of, day_of, zone_of
+from btcpay.values.money import SATS_PER_BTC, value_of
+from btcpay.values.times import date_of, day_of, iso_ms, zone_of
 from storage.database import Database, Row, Values, grouped
 from storage.models import Merchant, Output
 from storage.queries.lists import exports, keyset

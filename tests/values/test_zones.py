@@ -6,8 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from btcpay.values.errors import BadRow, CommandError
-from btcpay.values.times import to_ms
-from btcpay.values.zones import checked_zone, day_of, start_of, stretches, zone_of
+from btcpay.values.times import checked_zone, day_of, start_of, stretches, to_ms, zone_of
 
 EPOCH = date(1970, 1, 1)
 # Where a day begins, in UTC, and how many hours it has.

@@ -9,10 +9,9 @@ from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import branding, merchants
 from btcpay.prices.price import new_prices
 from btcpay.settings.mail_settings import checked_address
-from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError
-from btcpay.values.times import utc_now
-from btcpay.values.zones import checked_zone
+from btcpay.values.money import checked_currency
+from btcpay.values.times import checked_zone, utc_now
 from storage.statement import as_dict
 from storage.values import Values
 

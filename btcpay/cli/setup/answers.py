@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import click
@@ -20,6 +20,7 @@ from btcpay.values.networks import Network
 
 NONE = "none"  # typed for a setting that is to stay unset
 SQLITE = "sqlite:///"
+Answers = dict[str, str]
 
 
 class Question(NamedTuple):
@@ -89,9 +90,6 @@ def folder_of(database_url: str) -> Path | None:
     return Path(database_url[len(SQLITE) :]).parent if database_url.startswith(SQLITE) else None
 
 
-Answers = dict[str, str]
-
-
 @dataclass(frozen=True)
 class Talk:
     """The options that were `given`. `asks`: the others are asked for."""
@@ -107,8 +105,7 @@ class Talk:
             if question.usual is None and self.given[question.name] is None
             if not present.get(question.variable, "").strip()
         ]
-        if missing and not self.asks:
-            refuse(f"{' and '.join(missing)} must be given, since there is no terminal to ask")
+        self._require(missing, "there is no terminal to ask")
         answers = dict(present)
         for question in QUESTIONS:
             name, text = question.variable, self.given[question.name]
@@ -125,8 +122,7 @@ class Talk:
         """Name and account key, once their owner has compared the first addresses."""
         name, key = self.given["merchant"], self.given["xpub"]
         missing = [f"--{n}" for n in ("merchant", "xpub") if self.given[n] is None]
-        if missing and not self.asks:
-            refuse(f"{' and '.join(missing)} must be given, since there is no merchant yet")
+        self._require(missing, "there is no merchant yet")
         name = _asked("Merchant's name (your shop's)", _named) if name is None else _named(name)
         while True:
             account = self._account(key, network)
@@ -134,6 +130,10 @@ class Talk:
             if not self.asks or click.confirm("Does the wallet show the same?", err=True):
                 return name, account
             key = None
+
+    def _require(self, missing: list[str], why: str) -> None:
+        if missing and not self.asks:
+            raise click.UsageError(f"{' and '.join(missing)} must be given, since {why}")
 
     def _account(self, key: str | None, network: Network) -> Descriptor:
         script = self.given["script"]
@@ -156,7 +156,7 @@ def _checked(question: Question, text: str | None, answers: Answers) -> str:
     try:
         return answered(question, text or "", answers)
     except ValueError as error:
-        refuse(f"{question.option}: {error}")
+        raise click.UsageError(f"{question.option}: {error}") from None
 
 
 def _asked_setting(question: Question, default: str | None, answers: Answers) -> str:
@@ -181,15 +181,8 @@ def _asked(text: str, accepted: Callable[[str], str], default: str | None = None
 
 
 def _named(text: str) -> str:
-    try:
-        require_name(text)
-    except CommandError as error:
-        refuse(str(error))
+    require_name(text)
     return text.strip()
-
-
-def refuse(message: str) -> NoReturn:
-    raise click.UsageError(message)
 
 
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:

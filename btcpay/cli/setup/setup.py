@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import click
+import segno
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.cli.context import require_text, say
 from btcpay.cli.database import migrated
 from btcpay.cli.doctor import line_of
 from btcpay.cli.merchant.merchant import KEY_OPTION, key_of
-from btcpay.cli.setup.answers import QUESTIONS, Talk, folder_of, refuse, worth_writing
-from btcpay.cli.setup.owner import show_way_in, with_account
+from btcpay.cli.setup.answers import QUESTIONS, Talk, folder_of, worth_writing
 from btcpay.health.doctor.run import examine
 from btcpay.merchants import keys
-from btcpay.merchants.account import SCRIPT_TYPES
+from btcpay.merchants.account import SCRIPT_TYPES, stored_account
+from btcpay.merchants.merchants import add_merchant
 from btcpay.merchants.sessions import login_url, sessions_of
 from btcpay.settings.env_file import VARIABLE, changed, parse
 from btcpay.settings.settings import PREFIX, Settings, read
@@ -28,22 +29,18 @@ from btcpay.values.errors import CommandError
 from btcpay.values.finding import GREEN, RED
 from btcpay.values.networks import NETWORKS
 from btcpay.values.times import utc_now
+from storage.database import Database
+from storage.models import Merchant
 from storage.queries import merchants
 from storage.versions import open_ready
 
 A_PATH = click.Path(readable=False, path_type=Path)
 PROXY = click.Choice(list(units.PROXIES))
-
-
-def _options(function: Callable[..., Any]) -> Callable[..., Any]:
-    for question in reversed(QUESTIONS):
-        function = click.option(question.option, help=question.text, metavar="TEXT")(function)
-    return function
+OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in QUESTIONS]
 
 
 # Words that nobody asked for may be seed words: no message of click's may repeat them.
-@click.command(context_settings={"allow_extra_args": True})
-@_options
+@click.command(params=[*OF_QUESTIONS], context_settings={"allow_extra_args": True})
 @click.option("--merchant", metavar="NAME", help="Who is paid.")
 @click.option(*KEY_OPTION, metavar="KEY", help="Extended PUBLIC key, or descriptor; - to paste it.")
 @click.option("--no-merchant", is_flag=True, help="None yet: a backup will be restored.")
@@ -69,7 +66,7 @@ def setup(context: click.Context, /, **given: Any) -> None:
     if given["xpub"] is not None:
         given["xpub"] = key_of(given["xpub"], context.args)
     elif context.args:
-        refuse("there are more words than options: quotes may be missing")
+        raise click.UsageError("there are more words than options: quotes may be missing")
     _Run(Talk(given, asks=sys.stdin.isatty() and not given["yes"])).go()
 
 
@@ -152,7 +149,7 @@ class _Run:
         """The user, and the folder of the database."""
         user = places.make_user(self.user_name)
         if self.uid not in (0, user.pw_uid):
-            refuse(f"--user: only root can make a shop for {self.user_name}")
+            raise click.UsageError(f"--user: only root can make a shop for {self.user_name}")
         if state:
             places.make_folder(state, user)
         return user
@@ -164,13 +161,13 @@ class _Run:
             there = {row.name: row for row in db.rows(merchants.ALL)}
             if merchant is None and not there:
                 merchant = self.talk.merchant(network)
-            owner = with_account(db, *merchant) if merchant else next(iter(there.values()))
+            owner = _with_account(db, *merchant) if merchant else next(iter(there.values()))
             if not keys.has_write_key(db, owner.id):
                 say(f"A key for {owner.name}'s program, which may create invoices, shown once:")
                 issued = keys.issue(db, network, owner.id, "write", "setup", utc_now())
                 click.echo(issued.secret)
             if settings.merchant_pages and not sessions_of(db, owner.id, utc_now()):
-                show_way_in(login_url(db, settings.base_url, owner.id, utc_now()))
+                _show_way_in(login_url(db, settings.base_url, owner.id, utc_now()))
 
     def _units(self, state: Path | None, user: pwd.struct_passwd, watches: bool) -> bool:
         """Writes and starts the units. False where they are not wanted."""
@@ -208,3 +205,24 @@ class _Run:
             say(f"Settle, a line for `crontab{'' if is_own else f' -u {user.pw_name}'} -e`:")
             say(f"* * * * * {command} check --quiet")
         say(f"Examine it again: {as_user} doctor")
+
+
+def _show_way_in(url: str) -> None:
+    """Shows the link into the merchant's pages, in a terminal with its QR code."""
+    say("Link to the merchant's pages, once the service runs; for one browser, within ten minutes:")
+    say(url)
+    if sys.stderr.isatty():
+        segno.make_qr(url).terminal(sys.stderr, compact=True)
+
+
+def _with_account(db: Database, name: str, account: Descriptor) -> Merchant:
+    """The merchant of this name, added if need be. Raises CommandError for another account key."""
+    row = db.row(merchants.BY_NAME, name=name)
+    if row is None:
+        row = add_merchant(db, name, account, utc_now())
+        say(f"added {name}")
+    elif stored_account(row.descriptor).script(0) == account.script(0):
+        say(f"the merchant {name} is there already")
+    else:
+        raise CommandError(f"the merchant {name} has another account key: choose a new name")
+    return row
