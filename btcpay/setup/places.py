@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from btcpay.values.errors import CommandError
 
@@ -16,21 +15,17 @@ MODE_OF_OWN_FOLDER = 0o700
 OPEN_TO_OTHERS = 0o037
 
 
-class Places(NamedTuple):
-    """The file of settings, and the folder of the databases."""
+def usual_places(environ: Mapping[str, str], is_root: bool) -> tuple[Path, Path]:
+    """The file of settings, and the folder of the databases.
 
-    env_file: Path
-    state: Path
-
-
-def usual_places(environ: Mapping[str, str], is_root: bool) -> Places:
-    """Root's are the machine's folders, others' are at home (XDG Base Directory Specification)."""
+    Root's are in the machine's folders, others' at home (XDG Base Directory Specification).
+    """
     if is_root:
-        return Places(Path("/etc/btcpay.env"), STATE)
+        return Path("/etc/btcpay.env"), STATE
     home = Path(environ.get("HOME", "").strip() or Path.home())
     config = Path(environ.get("XDG_CONFIG_HOME", "").strip() or home / ".config")
     data = Path(environ.get("XDG_DATA_HOME", "").strip() or home / ".local" / "share")
-    return Places(config / "btcpay" / "btcpay.env", data / "btcpay")
+    return config / "btcpay" / "btcpay.env", data / "btcpay"
 
 
 def program() -> list[str]:

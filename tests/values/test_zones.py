@@ -56,17 +56,10 @@ def test_stretches_of_days_of_one_length_have_every_moment_once_and_in_its_day()
 def test_a_zone_is_one_of_the_databases_names_and_written_as_there():
     names = ("Europe/Berlin", "europe/berlin", "utc")
     assert [checked_zone(name) for name in names] == ["Europe/Berlin", "Europe/Berlin", "UTC"]
-    wrong_names = (
+    for wrong in [
         "",
-        "Europe",
-        "Berlin",
-        "../../etc/passwd",
-        "localtime",
-        "Factory",
-        "CET-1",
-        "\0",
-    )
-    for wrong in wrong_names:
+        *["Europe", "Berlin", "../../etc/passwd", "localtime", "Factory", "CET-1", "\x00"],
+    ]:
         with pytest.raises(CommandError, match="is not a time zone such as Europe/Berlin"):
             checked_zone(wrong)
 

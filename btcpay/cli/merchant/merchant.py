@@ -118,12 +118,9 @@ def merchant_list(shell: Shell) -> None:
     """All merchants: next address, highest paid one, gap limits needed and set in the wallet."""
     rows = []
     for row in shell.db.rows(merchants.ALL):
-        gap, script_type = (
-            gap_of_merchant(shell.db, row),
-            stored_account(row.descriptor).script_type,
-        )
-        found = {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
-        rows.append(as_dict(row) | found | {"script_type": script_type})
+        gap = gap_of_merchant(shell.db, row)
+        found = as_dict(row) | {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
+        rows.append(found | {"script_type": stored_account(row.descriptor).script_type})
     shell.show(rows, f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit")
 
 

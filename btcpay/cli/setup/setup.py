@@ -76,9 +76,9 @@ class _Run:
     def __init__(self, talk: Talk) -> None:
         self.talk, self.given, self.asks = talk, talk.given, talk.asks
         self.uid = os.geteuid()
-        self.usual = places.usual_places(os.environ, self.uid == 0)
+        usual_file, self.usual_state = places.usual_places(os.environ, self.uid == 0)
         named = self.given["env_file"] or os.environ.get(VARIABLE, "").strip()
-        self.file = Path(named).absolute() if named else self.usual.env_file
+        self.file = Path(named).absolute() if named else usual_file
         self.text = self._present_text()
         self.present = parse(self.text, str(self.file))
         own = pwd.getpwuid(self.uid).pw_name if self.uid else "btcpay"
@@ -98,7 +98,7 @@ class _Run:
         self._show_where()
         if self._may_have_units() and not self.given["units_folder"].is_dir():
             raise CommandError(f"there is no folder {self.given['units_folder']} for the units")
-        answers = self.talk.settings(self.present, self.usual.state)
+        answers = self.talk.settings(self.present, self.usual_state)
         state = folder_of(answers.get("BTCPAY_DATABASE_URL", ""))
         is_new = state is not None and not Path(answers["BTCPAY_DATABASE_URL"][10:]).exists()
         merchant = None
