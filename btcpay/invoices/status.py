@@ -65,7 +65,7 @@ def invoice_of(row: models.Invoice) -> Invoice:
     )
 
 
-def output_of(row: payments.Seen) -> Output:
+def output_of(row: payments.OutputWith) -> Output:
     """The output as it was last seen. Raises BadRow."""
     block = None
     if row.block_height is not None:
@@ -110,7 +110,7 @@ def known_outputs(db: Database, invoice_id: str, scan: Scan) -> list[Output]:
     return [output_of(row) for row in found.values()]
 
 
-def checked_ms(row: invoices.WithChain) -> int | None:
+def checked_ms(row: invoices.InvoiceWith) -> int | None:
     """The last time, in ms, when every block was read or the mempool was asked; None for none."""
     read_ms = int(row.read_at or 0)
     known = [row.checked_at, read_ms if read_ms >= row.created_at else None]
@@ -124,7 +124,7 @@ def verdict_of(db: Database, settings: Settings, row: models.Invoice, now: datet
 
 
 def verdict_on(
-    outputs: Iterable[payments.Seen],
+    outputs: Iterable[payments.OutputWith],
     settings: Settings,
     row: models.Invoice,
     now: datetime,

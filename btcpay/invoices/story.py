@@ -9,7 +9,7 @@ from btcpay.settlement.values import Verdict
 from btcpay.values.errors import CommandError
 from storage.database import Database
 from storage.models import Event
-from storage.queries import attentions, events, payments
+from storage.queries import attentions, events, invoices, payments
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Story:
     The row's `attention` is the reason why it needs a human, a key of settlement's REASONS.
     """
 
-    row: attentions.WithAttention
+    row: invoices.InvoiceWith
     verdict: Verdict
     needed: int  # confirmations
-    outputs: list[payments.Seen]  # vanished ones too
+    outputs: list[payments.OutputWith]  # vanished ones too
     events: list[Event]  # the oldest first
     checked_at: int | None  # the last complete look
 

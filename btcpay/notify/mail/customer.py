@@ -5,10 +5,10 @@ from urllib.parse import quote
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.values.money import asked_of
-from storage.queries.lists import merchant_lists
+from storage.queries import invoices
 
 
-def mailto(row: merchant_lists.WantingInvoice, page_url: str, seller: str, language: str) -> str:
+def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str) -> str:
     """The link (RFC 6068) for an invoice of `merchant_lists.WANTING`, in the language of mails."""
     gettext = catalog(language).gettext
     asks = {
