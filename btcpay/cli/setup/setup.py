@@ -24,7 +24,7 @@ from btcpay.merchants.merchants import add_merchant
 from btcpay.merchants.sessions import login_url, sessions_of
 from btcpay.settings.env_file import VARIABLE, changed, parse
 from btcpay.settings.settings import PREFIX, Settings, read
-from btcpay.setup import places, units
+from btcpay.setup import machine
 from btcpay.values.errors import CommandError
 from btcpay.values.finding import GREEN, RED
 from btcpay.values.networks import NETWORKS
@@ -35,7 +35,7 @@ from storage.queries import merchants
 from storage.versions import open_ready
 
 A_PATH = click.Path(readable=False, path_type=Path)
-PROXY = click.Choice(list(units.PROXIES))
+PROXY = click.Choice(list(machine.PROXIES))
 OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in QUESTIONS]
 
 
@@ -49,7 +49,7 @@ OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in Q
 @click.option("--user", help="The owner of service and database. [default as root: btcpay]")
 @click.option("--units/--no-units", default=None, help="Write the systemd units.")
 @click.option("--units-folder", type=A_PATH, default="/etc/systemd/system")
-@click.option("--backups", type=A_PATH, default=units.BACKUPS, help="For nightly backups.")
+@click.option("--backups", type=A_PATH, default=machine.BACKUPS, help="For nightly backups.")
 @click.option("--start/--no-start", default=None, help="Start the shop, now and at each boot.")
 @click.option("--proxy-config", type=PROXY, help="Only print an example for a TLS proxy.")
 @click.option("--yes", is_flag=True, help="Ask nothing: keep present answers, else use defaults.")
@@ -61,7 +61,7 @@ def setup(context: click.Context, /, **given: Any) -> None:
     """
     require_text(given.values())
     if proxy := given.pop("proxy_config"):
-        click.echo(units.template(units.PROXIES[proxy]), nl=False)
+        click.echo(machine.template(machine.PROXIES[proxy]), nl=False)
         return
     if given["xpub"] is not None:
         given["xpub"] = key_of(given["xpub"], context.args)
@@ -76,7 +76,7 @@ class _Run:
     def __init__(self, talk: Talk) -> None:
         self.talk, self.given, self.asks = talk, talk.given, talk.asks
         self.uid = os.geteuid()
-        usual_file, self.usual_state = places.usual_places(os.environ, self.uid == 0)
+        usual_file, self.usual_state = machine.usual_places(os.environ, self.uid == 0)
         named = self.given["env_file"] or os.environ.get(VARIABLE, "").strip()
         self.file = Path(named).absolute() if named else usual_file
         self.text = self._present_text()
@@ -86,10 +86,10 @@ class _Run:
 
     def _present_text(self) -> str:
         try:
-            with open(self.file, encoding="utf-8", opener=places.open_settings) as stream:
+            with open(self.file, encoding="utf-8", opener=machine.open_settings) as stream:
                 return stream.read()
         except FileNotFoundError:
-            return units.template("btcpay.env")
+            return machine.template("btcpay.env")
         except UnicodeDecodeError:
             raise CommandError(f"{self.file} is not in UTF-8") from None
 
@@ -109,11 +109,11 @@ class _Run:
         said = parse(text, str(self.file))
 
         def as_user(work: Callable[[Settings], int | None]) -> None:
-            places.as_user(user, lambda: work(read(said)))
+            machine.as_user(user, lambda: work(read(said)))
 
         as_user(lambda settings: say(migrated(settings)[1]))
-        if text != self.text or not places.is_closed(self.file):
-            places.write_settings(self.file, text, user)
+        if text != self.text or not machine.is_closed(self.file):
+            machine.write_settings(self.file, text, user)
             say(f"wrote {self.file}")
         if not self.given["no_merchant"]:
             as_user(lambda settings: self._make_merchant(settings, merchant))
@@ -147,11 +147,11 @@ class _Run:
 
     def _make_user(self, state: Path | None) -> pwd.struct_passwd:
         """The user, and the folder of the database."""
-        user = places.make_user(self.user_name)
+        user = machine.make_user(self.user_name)
         if self.uid not in (0, user.pw_uid):
             raise click.UsageError(f"--user: only root can make a shop for {self.user_name}")
         if state:
-            places.make_folder(state, user)
+            machine.make_folder(state, user)
         return user
 
     def _make_merchant(self, settings: Settings, merchant: tuple[str, Descriptor] | None) -> None:
@@ -174,21 +174,22 @@ class _Run:
         if not self._agreed("units", self._may_have_units(), "Write the systemd units?"):
             return False
         backups = self.given["backups"]
-        program = places.program()
-        texts = units.units(program, self.file, self.user_name, state, backups, watches)
-        places.make_folder(backups, user)
-        written = units.write(self.given["units_folder"], texts)
+        program = machine.program()
+        texts = machine.units(program, self.file, self.user_name, state, backups, watches)
+        machine.make_folder(backups, user)
+        written = machine.write(self.given["units_folder"], texts)
         say(f"wrote {', '.join(written)}" if written else "the units are up to date")
-        units.systemctl("daemon-reload")
+        machine.systemctl("daemon-reload")
         if self._agreed("start", self.asks, "Start the shop, now and at each boot?"):
-            units.systemctl("enable", "--now", *units.STARTED)
-            units.systemctl("restart", units.STARTED[0])  # it reads its settings once
-            units.systemctl("stop", units.CHECK)  # so does a check that stays; its timer starts it
+            machine.systemctl("enable", "--now", *machine.STARTED)
+            machine.systemctl("restart", machine.STARTED[0])  # it reads its settings once
+            # So does a check that stays; its timer starts it.
+            machine.systemctl("stop", machine.CHECK)
         return True
 
     def _may_have_units(self) -> bool:
         wanted = self.given["units"]
-        return self.uid == 0 and units.SYSTEMD.is_dir() if wanted is None else wanted
+        return self.uid == 0 and machine.SYSTEMD.is_dir() if wanted is None else wanted
 
     def _agreed(self, option: str, default: bool, question: str) -> bool:
         if self.given[option] is not None:
@@ -196,7 +197,7 @@ class _Run:
         return default and (not self.asks or click.confirm(question, default=True, err=True))
 
     def _show_what_is_next(self, has_units: bool, user: pwd.struct_passwd) -> None:
-        command = f"{' '.join(places.program())} --env-file {self.file}"
+        command = f"{' '.join(machine.program())} --env-file {self.file}"
         is_own = user.pw_uid == self.uid
         # Not from here: a user who may not enter root's home can serve nothing in it.
         as_user = command if is_own else f"cd / && runuser -u {user.pw_name} -- {command}"
