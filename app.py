@@ -16,8 +16,8 @@ from btcpay.health.database_metrics import Figures
 from btcpay.invoices import create
 from btcpay.invoices.links import new_link
 from btcpay.settings.settings import Settings
-from btcpay.values.currencies import value_of
 from btcpay.values.ids import is_id
+from btcpay.values.money import value_of
 from btcpay.values.parts import brought
 from btcpay.values.times import utc_now
 from btcpay.web import readyz, request_log

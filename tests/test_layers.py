@@ -51,7 +51,7 @@ ROOMS = {
         "merchants": "bitcoin storage values",
         "notify": "http languages schemas settings storage values",
         "prices": "http settings values",
-        "setup": "settings values",
+        "setup": "values",
         "http": "values",
         "languages": "values",
         "proofs": "bitcoin values",

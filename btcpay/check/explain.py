@@ -12,8 +12,7 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.settlement.reasons import confirmations_text
 from btcpay.settlement.values import Verdict
-from btcpay.values.currencies import asked_of, money_text, price_of
-from btcpay.values.money import btc_shown
+from btcpay.values.money import asked_of, btc_shown, money_text, price_of
 from btcpay.values.times import iso_ms
 from storage.database import Database
 from storage.models import Invoice, Output

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from btcpay.prices.price import Prices
 from btcpay.settlement.values import Receipt, Scan
-from btcpay.values.currencies import value_of
+from btcpay.values.money import value_of
 from storage.database import Database, Values
 from storage.queries import merchants
 

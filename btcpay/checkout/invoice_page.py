@@ -6,7 +6,7 @@ from typing import Any
 from btcpay.checkout import bip21
 from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
-from btcpay.values.currencies import Money, asked_of, price_of, rounded, value_of
+from btcpay.values.money import Money, asked_of, price_of, rounded, value_of
 from btcpay.values.times import to_ms
 from btcpay.web.pages.qr import qr_svg
 from storage.models import Invoice

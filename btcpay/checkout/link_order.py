@@ -10,7 +10,7 @@ from decimal import Decimal
 from btcpay.checkout.link_page import GONE, LinkRefused
 from btcpay.invoices import create
 from btcpay.invoices.links import bounds
-from btcpay.values.currencies import asked_of
+from btcpay.values.money import asked_of
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import read_amount
 from btcpay.web.pages.languages import gettext

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from btcpay.values.currencies import asked_of
+from btcpay.values.money import asked_of
 from btcpay.web.service import Service
 from storage.models import Invoice, PaymentLink
 

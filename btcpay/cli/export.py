@@ -12,8 +12,7 @@ from btcpay.cli.context import Shell, answering, json_lines, number, with_shell
 from btcpay.exports import payments
 from btcpay.exports.payments import label_lines
 from btcpay.merchants.merchants import find_merchant
-from btcpay.values.times import to_ms
-from btcpay.values.zones import in_zone, zone_of
+from btcpay.values.times import in_zone, to_ms, zone_of
 from storage.database import Database
 from storage.models import Merchant
 from storage.queries import merchants

@@ -1,21 +1,32 @@
-"""`invoice`: invoices made, listed and explained, and the owner's decisions about them."""
+"""`invoice`: invoices made, listed, explained, and decided on; `verify-proof`: their proofs."""
 
 import json
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
 from btcpay.check.explain import explanation, next_look_of
-from btcpay.cli.context import Shell, answering, limited, plain, printable, say, with_shell
+from btcpay.cli.context import (
+    Shell,
+    answering,
+    as_json,
+    limited,
+    plain,
+    printable,
+    say,
+    show,
+    with_shell,
+)
 from btcpay.cli.operation_options import currency_of, number, require_units, validated
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import find_invoice
 from btcpay.invoices.story import Story, story_of
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
+from btcpay.proofs.document import check_document, load
 from btcpay.settlement.attention import REASONS, WAYS_OUT
-from btcpay.values.errors import CommandError
-from btcpay.values.times import utc_now
+from btcpay.values.errors import CommandError, ProofFailed
+from btcpay.values.times import iso, utc_now
 from schemas.requests import NEW_INVOICE, NEW_PRICED_INVOICE, STATUSES
 from schemas.resources import Resources
 from storage.models import Payment
@@ -171,3 +182,28 @@ def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
     """Take an invoice off the attention list until something new happens to it."""
     wanted = by_hand.dismiss(shell.db, shell.settings, invoice_id, reason, utc_now())
     say(f"dismissed {invoice_id}: {REASONS[wanted]}")
+
+
+PROOF_COLUMNS = "txid vout amount_sats script block_hash mined_at network"
+
+
+@click.command("verify-proof")
+@click.argument("file", type=click.File("rb"))
+@as_json
+def verify_proof(file: BinaryIO, as_json: bool) -> None:
+    """Check a file of `invoice show --proof` offline, from the file alone.
+
+    Exit status 1 when anything in it is wrong.
+    """
+    rows = []
+    for document in load(file.read()):
+        try:
+            proven = check_document(document)
+        except ProofFailed as error:
+            raise CommandError(f"the proof fails: {error}") from error
+        found = {"txid": proven.txid, "block_hash": proven.block_hash}
+        found |= {"mined_at": iso(proven.mined_at)}
+        found |= {"script": document["script"], "network": document["network"]}
+        for vout, amount_sats in proven.amounts_sats.items():
+            rows.append(found | {"vout": vout, "amount_sats": amount_sats})
+    show(rows, PROOF_COLUMNS, as_json)

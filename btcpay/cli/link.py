@@ -12,8 +12,8 @@ from btcpay.invoices import links
 from btcpay.invoices.create import live_price
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
-from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError
+from btcpay.values.money import checked_currency
 from btcpay.values.times import utc_now
 from schemas.requests import NEW_PRICED_LINK
 from schemas.resources import Resources

@@ -9,13 +9,14 @@ import platform
 import sqlite3
 import sys
 from importlib import import_module, metadata
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 from peewee import PeeweeException
 
 from btcpay import __version__
-from btcpay.cli.context import say
+from btcpay.cli.context import Shell, say, with_shell
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
 from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, SettingsError
@@ -24,25 +25,27 @@ from storage.database import in_one_line
 # The module of each command. It is imported when the command is used: a check every minute should
 # not spend a small board's time on importing the sandbox.
 COMMANDS = {
-    "backup": "btcpay.cli.backup",
-    "chain": "btcpay.cli.chain",
+    "backup": "btcpay.cli.database",
+    "chain": "btcpay.cli.database",
     "check": "btcpay.cli.check.check",
     "doctor": "btcpay.cli.doctor",
     "export": "btcpay.cli.export",
     "invoice": "btcpay.cli.invoice",
-    "key": "btcpay.cli.merchant.key",
+    "key": "btcpay.cli.merchant.access",
     "link": "btcpay.cli.link",
-    "listen": "btcpay.cli.notify.listen",
+    "listen": "btcpay.cli.notify",
     "merchant": "btcpay.cli.merchant.merchant",
-    "migrate": "btcpay.cli.migrate",
-    "restore": "btcpay.cli.restore",
+    "migrate": "btcpay.cli.database",
+    "restore": "btcpay.cli.database",
     "sandbox": "btcpay.cli.sandbox.sandbox",
-    "serve": "btcpay.cli.serve",
+    "serve": "btcpay.cli.main",
     "setup": "btcpay.cli.setup.setup",
-    "verify-proof": "btcpay.cli.verify_proof",
-    "wallet": "btcpay.cli.merchant.wallet",
-    "webhook": "btcpay.cli.notify.webhook",
+    "verify-proof": "btcpay.cli.invoice",
+    "wallet": "btcpay.cli.merchant.merchant",
+    "webhook": "btcpay.cli.notify",
 }
+PROJECT = Path(__file__).resolve().parents[2]  # a checkout, or the site-packages of a wheel
+GUNICORN = ["-c", "python:btcpay.web.gunicorn_conf", "wsgi:app"]
 BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 
 
@@ -101,6 +104,17 @@ def cli(env_file: str | None, log_json: bool) -> None:
         to_json(logging.root)
     if env_file is not None:
         os.environ[VARIABLE] = env_file
+
+
+@click.command()
+@with_shell
+def serve(shell: Shell) -> None:
+    """Serve the interface and the pages; GUNICORN_CMD_ARGS is honoured too."""
+    # Unless it is on the path gunicorn puts this folder first, whose `app.py` may be another's.
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(PROJECT), os.environ.get("PYTHONPATH"), os.getcwd()])
+    )
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "gunicorn", *GUNICORN])
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import click
 from marshmallow import Schema
 
-from btcpay.values.currencies import checked_currency, places_of, rounded
 from btcpay.values.errors import InvalidRequest
+from btcpay.values.money import checked_currency, places_of, rounded
 from schemas import requests as accepts
 from storage.models import Merchant
 

@@ -10,10 +10,8 @@ from itertools import chain
 
 import orjson
 
-from btcpay.values.currencies import value_of
-from btcpay.values.money import SATS_PER_BTC
-from btcpay.values.times import iso_ms
-from btcpay.values.zones import date_of, day_of, zone_of
+from btcpay.values.money import SATS_PER_BTC, value_of
+from btcpay.values.times import date_of, day_of, iso_ms, zone_of
 from storage.database import Database, Row, Values, grouped
 from storage.models import Invoice, Merchant, Output
 from storage.queries.lists import exports, keyset

@@ -18,9 +18,15 @@ from btcpay.greenfield.meanings import OURS
 from btcpay.greenfield.shops import own_url
 from btcpay.invoices.create import BTC, Order
 from btcpay.merchants.branding import INVOICE, MAX_CHARACTERS
-from btcpay.values.currencies import checked_currency, rounded, unit_of
 from btcpay.values.errors import CommandError, TooMuch
-from btcpay.values.money import MAX_MONEY_BTC, MAX_MONEY_SATS, SATS_PER_BTC
+from btcpay.values.money import (
+    MAX_MONEY_BTC,
+    MAX_MONEY_SATS,
+    SATS_PER_BTC,
+    checked_currency,
+    rounded,
+    unit_of,
+)
 from btcpay.web.body import parse, read_body
 from schemas.fields import Text
 from schemas.requests import MAX_AMOUNT, Body

@@ -12,8 +12,7 @@ from btcpay.greenfield.meanings import OURS, meaning_of
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import rules_for
 from btcpay.settlement.decide import missing_sats
-from btcpay.values.currencies import price_of
-from btcpay.values.money import btc_shown
+from btcpay.values.money import btc_shown, price_of
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage.models import Invoice

@@ -16,10 +16,10 @@ from btcpay.greenfield.transport import NAME
 from btcpay.health.state import state_in
 from btcpay.invoices.create import live_price
 from btcpay.notify.receivers import refuse_url
-from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError, PriceUnavailable
 from btcpay.values.finding import GREEN
 from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
+from btcpay.values.money import checked_currency
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage.models import Receiver

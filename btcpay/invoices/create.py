@@ -17,10 +17,9 @@ from btcpay.merchants.branding import checked_line, checked_url
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
 from btcpay.prices.price import Prices
-from btcpay.values.currencies import rounded, unit_of
 from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.ids import new_id
-from btcpay.values.money import CENT, SATS_PER_BTC, sats_for
+from btcpay.values.money import CENT, SATS_PER_BTC, rounded, sats_for, unit_of
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_USD

@@ -9,9 +9,9 @@ from typing import Any
 from btcpay.invoices.create import Price, worth_usd
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import publish_link
-from btcpay.values.currencies import rounded
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
+from btcpay.values.money import rounded
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_AMOUNT, MAX_USD
 from storage.database import Database

@@ -11,9 +11,8 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, publish
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import Happening, reason_for, stake_sats
-from btcpay.values.currencies import to_minor, value_of
 from btcpay.values.errors import BadRow
-from btcpay.values.money import stored_amount
+from btcpay.values.money import stored_amount, to_minor, value_of
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Event, Invoice

@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from btcpay.values.currencies import Money, rounded, unit_of
-from btcpay.values.money import btc_shown
+from btcpay.values.money import Money, btc_shown, rounded, unit_of
 from btcpay.values.times import from_ms
 
 SECONDS = ":{at.second:02}"  # their part in each language's pattern

@@ -8,9 +8,9 @@ from flask import Response
 from btcpay.invoices import by_hand
 from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.customer import mailto
-from btcpay.values.currencies import of_minor, to_minor, value_of
 from btcpay.values.errors import Refused
 from btcpay.values.ids import is_id
+from btcpay.values.money import of_minor, to_minor, value_of
 from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
 from storage.queries import attentions, invoices, receivers

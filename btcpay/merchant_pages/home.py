@@ -13,9 +13,8 @@ from btcpay.merchant_pages.takings import amounts, chart_of, takings
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants.gap_limit import MARGIN, gap_of
 from btcpay.settings.settings import Settings
-from btcpay.values.currencies import of_minor, value_of
-from btcpay.values.times import from_ms_or_none, to_ms
-from btcpay.values.zones import date_of, day_of
+from btcpay.values.money import of_minor, value_of
+from btcpay.values.times import date_of, day_of, from_ms_or_none, to_ms
 from storage.database import grouped
 from storage.queries import payments
 from storage.queries.lists import today

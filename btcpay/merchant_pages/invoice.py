@@ -9,8 +9,8 @@ from flask import Response
 from btcpay.invoices import by_hand
 from btcpay.invoices.story import story_of
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.currencies import asked_of, price_of
 from btcpay.values.errors import Refused
+from btcpay.values.money import asked_of, price_of
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.models import Invoice

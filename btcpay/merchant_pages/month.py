@@ -6,7 +6,7 @@ from flask import Response
 
 from btcpay.merchant_pages.takings import chart_of, takings
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.zones import date_of, number_of
+from btcpay.values.times import date_of, number_of
 from storage.queries.totals import days
 from storage.values import Values
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from btcpay.checkout.snapshot import is_taken_back
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.currencies import asked_of, rounded
+from btcpay.values.money import asked_of, rounded
 from storage.queries import invoices
 from storage.queries.lists import merchant_lists
 

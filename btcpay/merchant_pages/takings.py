@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from btcpay.values.currencies import of_minor, places_of
+from btcpay.values.money import of_minor, places_of
 from storage.models import MerchantDay
 
 MOST_PERCENT = 1000  # beyond that a comparison says nothing

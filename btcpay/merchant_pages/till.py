@@ -11,8 +11,8 @@ from btcpay.invoices import create
 from btcpay.merchant_pages.sales import last_sales
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants import branding
-from btcpay.values.currencies import places_of, rounded
 from btcpay.values.errors import InvalidRequest, PriceUnavailable
+from btcpay.values.money import places_of, rounded
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import said
 from btcpay.web.pages.languages import gettext

@@ -15,10 +15,10 @@ from flask import Response, request
 
 from btcpay.invoices.create import Order, order_of
 from btcpay.invoices.links import most
-from btcpay.values.currencies import CODES, asked_of
 from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.values.ids import derived_base62, derived_id, is_id
-from btcpay.values.zones import zone_of
+from btcpay.values.money import CODES, asked_of
+from btcpay.values.times import zone_of
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import new_form, read_amount

@@ -36,10 +36,8 @@ def _dumps(line: dict[str, Any]) -> str:
     try:
         return orjson.dumps(line).decode()
     except TypeError:  # half a surrogate pair, as a file name or a malformed header may have
-        plain = {
-            name: str(value).encode("ascii", "backslashreplace") for name, value in line.items()
-        }
-        return orjson.dumps({name: text.decode() for name, text in plain.items()}).decode()
+        plain = {n: str(v).encode("ascii", "backslashreplace").decode() for n, v in line.items()}
+        return orjson.dumps(plain).decode()
 
 
 class Discreet(logging.Filter):

@@ -1,8 +1,9 @@
-"""Satoshis and money: satoshis are int, other money is Decimal, no float anywhere."""
+"""Satoshis and money: satoshis are int, money is Decimal in a currency of ISO 4217, no float."""
 
-from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal, InvalidOperation
+from typing import NamedTuple, Protocol
 
-from btcpay.values.errors import BadRow
+from btcpay.values.errors import BadRow, CommandError
 
 SATS_PER_BTC = 100_000_000
 MAX_MONEY_BTC = 21_000_000  # Bitcoin Core, consensus/amount.h
@@ -46,3 +47,96 @@ def btc_shown(amount_sats: int) -> str:
     """The amount in bitcoin for people: always eight places, so that two can be compared."""
     whole, rest = divmod(amount_sats, SATS_PER_BTC)
     return f"{whole}.{rest:08d}"
+
+
+_WHOLE = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
+_THOUSANDTHS = "BHD IQD JOD KWD LYD OMR TND"
+_CENTS = (
+    "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BRL BSD BTN BWP BYN BZD"
+    " CAD CDF CHF CNY COP CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP"
+    " GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD"
+    " LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD PAB"
+    " PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC"
+    " SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD UYU UZS VES WST XCD XCG YER ZAR ZMW ZWG"
+)
+CODES = frozenset(f"{_WHOLE} {_THOUSANDTHS} {_CENTS}".split())
+_NEAREST = Context(prec=50, rounding=ROUND_HALF_EVEN)
+
+
+def checked_currency(code: str) -> str:
+    """The code in capitals. Raises CommandError for a code that ISO 4217 has not."""
+    code = code.upper()
+    if code not in CODES:
+        raise CommandError(f"{code!a} is not an ISO 4217 currency such as EUR")
+    return code
+
+
+def places_of(currency: str) -> int:
+    """The number of the currency's decimals: 2 for EUR, 0 for JPY."""
+    if currency in _WHOLE.split():
+        return 0
+    return 3 if currency in _THOUSANDTHS.split() else 2
+
+
+def of_minor(minor: int, currency: str) -> Decimal:
+    """The amount of a number of the currency's smallest units, with all its decimals."""
+    return Decimal(minor).scaleb(-places_of(currency))
+
+
+def to_minor(amount: Decimal, currency: str) -> int:
+    """The amount in the currency's smallest units, to the nearest."""
+    return int(rounded(amount, currency).scaleb(places_of(currency)))
+
+
+def unit_of(currency: str) -> Decimal:
+    """The currency's smallest unit: 0.01 of EUR, 1 of JPY."""
+    return of_minor(1, currency)
+
+
+def rounded(amount: Decimal, currency: str) -> Decimal:
+    """The amount to the nearest of its smallest units, half to even."""
+    return amount.quantize(unit_of(currency), ROUND_HALF_EVEN, _NEAREST)
+
+
+def value_of(amount_sats: int, price: Decimal, currency: str) -> Decimal:
+    """The satoshis' worth at `price` a bitcoin, to the currency's nearest smallest unit."""
+    return rounded(_NEAREST.multiply(Decimal(amount_sats), price) / SATS_PER_BTC, currency)
+
+
+def money_text(amount: Decimal, currency: str) -> str:
+    """The amount for operators: `1,234.50 EUR`, never an exponent; under a unit it says so."""
+    unit = unit_of(currency)
+    shown = f"< {unit}" if 0 < amount < unit else f"{rounded(amount, currency):,f}"
+    return f"{shown} {currency}"
+
+
+class Money(NamedTuple):
+    """An invoice's amount as it was typed; in dollars where the API made it."""
+
+    amount: Decimal
+    currency: str
+
+
+class Asked(Protocol):
+    """Any row with the columns of `Invoice.ASKED`."""
+
+    amount_usd_quote: str
+    amount: str | None
+    currency: str
+
+
+class Priced(Asked, Protocol):
+    price_usd: str
+    price: str
+
+
+def price_of(row: Priced) -> Decimal:
+    """Of one bitcoin in the currency that the invoice asks in, when it was made."""
+    return stored_amount(row.price_usd if row.amount is None else row.price)
+
+
+def asked_of(row: Asked) -> Money:
+    """Raises BadRow."""
+    if row.amount is None:
+        return Money(stored_amount(row.amount_usd_quote), "USD")
+    return Money(stored_amount(row.amount), row.currency)

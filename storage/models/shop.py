@@ -116,7 +116,7 @@ class Invoice(Table):
     metadata = TextField(null=True)
     archived_at = BigIntegerField(null=True)
 
-    ASKED = (amount_usd_quote, amount, currency)  # what it asks for: values/currencies.asked_of
+    ASKED = (amount_usd_quote, amount, currency)  # what it asks for: values/money.asked_of
     RULED = (amount_usd_quote, confirmations, tolerance_percent)  # by invoices/status.rules_for
     # What clients see, and no more is read for them; schemas/resources.py says how it looks.
     PUBLIC = (

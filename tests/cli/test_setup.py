@@ -125,7 +125,7 @@ WRONG = {
         "--merchant and --xpub must be given"),
     "a network that is none": ({"network": "bitcoin"}, [], 2, "--network: BTCPAY_NETWORK accepts"),
     "a key of another network": ({"network": "mainnet"}, [], 1, "this tpub is for a test network"),
-    "a name that is none": ({"merchant": " "}, [], 2, "name must be printable"),
+    "a name that is none": ({"merchant": " "}, [], 1, "name must be printable"),
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.values.currencies import CODES, places_of, unit_of
+from btcpay.values.money import CODES, places_of, unit_of
 from btcpay.values.times import from_ms, to_ms
 
 in_each_language = pytest.mark.parametrize("language", LANGUAGES)

@@ -14,7 +14,7 @@ from merchant_browser import ON, MerchantBrowser
 from payer import Page, made, press
 
 from btcpay.invoices.create import Order, Price, live_price, quote_at
-from btcpay.values.currencies import CODES, places_of
+from btcpay.values.money import CODES, places_of
 
 EURO = "\u20ac23.00"
 

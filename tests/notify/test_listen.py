@@ -11,7 +11,7 @@ from fake_esplora import Terminal, say
 from receiver import Receiver
 from shop_events import events
 
-from btcpay.cli.notify.listen import readable
+from btcpay.cli.notify import readable
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.samples import INVOICE_ID, SATS, sample
 from schemas.resources import Resources

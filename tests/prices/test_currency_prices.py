@@ -10,8 +10,8 @@ from fake_esplora import FakeEsplora, say, silent
 from btcpay.prices.price import new_prices
 from btcpay.settings import settings
 from btcpay.settings.parsers import PriceSource, currency_sources
-from btcpay.values.currencies import checked_currency, places_of, rounded
 from btcpay.values.errors import CommandError
+from btcpay.values.money import checked_currency, places_of, rounded
 from btcpay.values.networks import PUBLIC_CURRENCY_TICKERS
 
 SOURCES = "{root}/0/{{CURRENCY}}#/{{currency}} {root}/1#/{{currency}} {root}/2#/{{currency}}"

@@ -12,10 +12,9 @@ import pytest
 from paths import PROJECT
 from programs import done, tool
 
-from btcpay.setup.env_lines import changed
-from btcpay.setup.places import make_folder, usual_places, write_settings
-from btcpay.setup.questions import QUESTIONS, answered, default_of
-from btcpay.setup.units import template, units, write
+from btcpay.cli.setup.answers import QUESTIONS, answered, default_of
+from btcpay.settings.env_file import changed
+from btcpay.setup.machine import make_folder, template, units, usual_places, write, write_settings
 from btcpay.values.errors import CommandError, SettingsError
 
 BY_NAME = {question.name: question for question in QUESTIONS}
@@ -92,7 +91,7 @@ def test_whose_settings_are_a_link_is_given_nothing_of_what_it_leads_to(tmp_path
 
 TRIES = """
 import os, pwd
-from btcpay.setup.places import as_user
+from btcpay.setup.machine import as_user
 
 def work():
     assert os.getresuid() == (user.pw_uid,) * 3 and os.getresgid() == (user.pw_gid,) * 3
@@ -133,8 +132,7 @@ def test_roots_shop_lies_in_the_machine_and_others_in_their_home_or_where_they_h
         (False, home, "/home/a/.config/btcpay/btcpay.env", "/home/a/.local/share/btcpay"),
         (False, said, "/c/btcpay/btcpay.env", "/d/btcpay"),
     ):
-        found = usual_places(environ, is_root)
-        assert (str(found.env_file), str(found.state)) == (env_file, state)
+        assert usual_places(environ, is_root) == (Path(env_file), Path(state))
 
 
 GOOD = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_BASE_URL": "https://pay.shop.net"}

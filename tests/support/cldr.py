@@ -11,7 +11,7 @@ from babel import Locale, dates
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.languages.formats import TABLE
-from btcpay.values.currencies import CODES
+from btcpay.values.money import CODES
 
 # CLDR's fields of a pattern (UTS 35) as Python formats them; others are a KeyError.
 FIELDS = {

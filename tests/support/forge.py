@@ -29,7 +29,7 @@ from typing import IO, Any, NoReturn
 from paths import PROJECT, TESTS
 
 from btcpay.cli import main
-from btcpay.cli.serve import GUNICORN
+from btcpay.cli.main import GUNICORN
 
 SERVED = ("app", "gunicorn.workers.gthread", "gunicorn.arbiter")  # what a server loads
 # These read the environment and the folder when they are loaded.

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from btcpay.values.currencies import value_of
-from btcpay.values.money import MAX_MONEY_SATS, btc_shown, btc_text, sats_for
+from btcpay.values.money import MAX_MONEY_SATS, btc_shown, btc_text, sats_for, value_of
 
 amounts = st.decimals(min_value=Decimal("1e-18"), max_value=1_000_000, allow_nan=False, places=18)
 prices = st.decimals(min_value=Decimal("0.01"), max_value=Decimal("1e9"), places=8)

@@ -1,9 +1,10 @@
-"""The networks: each one's first block hashes to what explorers are compared with."""
+"""The networks: each one's first block; and where a host is, by its text."""
 
 import pytest
 
 from btcpay.bitcoin.header import target_of
 from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
+from btcpay.values.hosts import is_here, is_near
 from btcpay.values.networks import NETWORKS
 
 GENESIS = {  # merkle root, time, bits, nonce of Bitcoin Core's kernel/chainparams.cpp
@@ -32,3 +33,14 @@ def test_each_public_network_has_a_checkpoint_with_the_work_that_it_asks_for(nam
     if found:
         assert found.hash == f"{int(found.hash, 16):064x}"
         assert int(found.hash, 16) <= target_of(NETWORKS[name].max_target_bits)
+
+
+HERE = ["127.0.0.1", "127.0.0.9", "::1", "localhost", "ticker.localhost"]
+NEAR = ["10.0.0.5", "192.168.1.5", "172.16.0.1", "100.64.0.1", "fd00::1"]
+FAR = ["8.8.8.8", "2600::1", "electrs", "127.1", "mempool.space", "localhost.example.com", ""]
+
+
+def test_a_host_is_this_machine_or_in_its_network_or_far():
+    hosts = [*HERE, *NEAR, *FAR, "notlocalhost", None]
+    assert [host for host in hosts if is_here(host)] == HERE
+    assert [host for host in hosts if is_near(host)] == HERE + NEAR

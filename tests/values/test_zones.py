@@ -6,8 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from btcpay.values.errors import BadRow, CommandError
-from btcpay.values.times import to_ms
-from btcpay.values.zones import checked_zone, day_of, start_of, stretches, zone_of
+from btcpay.values.times import checked_zone, day_of, start_of, stretches, to_ms, zone_of
 
 EPOCH = date(1970, 1, 1)
 # Where a day begins, in UTC, and how many hours it has.
@@ -57,19 +56,10 @@ def test_stretches_of_days_of_one_length_have_every_moment_once_and_in_its_day()
 def test_a_zone_is_one_of_the_databases_names_and_written_as_there():
     names = ("Europe/Berlin", "europe/berlin", "utc")
     assert [checked_zone(name) for name in names] == ["Europe/Berlin", "Europe/Berlin", "UTC"]
-    wrong_names = (
-        "",
-        "Europe",
-        "Berlin",
-        "../../etc/passwd",
-        "localtime",
-        "Factory",
-        "CET-1",
-        "\0",
-    )
-    for wrong in wrong_names:
+    wrong = ("", "Europe", "Berlin", "../../etc/passwd", "localtime", "Factory", "CET-1", "\0")
+    for name in wrong:
         with pytest.raises(CommandError, match="is not a time zone such as Europe/Berlin"):
-            checked_zone(wrong)
+            checked_zone(name)
 
 
 def test_a_stored_zone_that_this_machine_does_not_know_is_said():

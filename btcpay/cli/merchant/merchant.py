@@ -1,13 +1,14 @@
-"""`merchant`: the merchants, and the account keys of their wallets."""
+"""`merchant`: the merchants and their account keys; `wallet`: the facts that their wallets need."""
 
 import re
 import sys
 
 import click
+import orjson
 
 from btcpay.bitcoin.descriptor import MAX_CHARS, Descriptor
-from btcpay.cli.context import Shell, answering, plain, say
-from btcpay.cli.merchant.login import login, logout, sessions
+from btcpay.cli.context import Shell, answering, json_lines, plain, say
+from btcpay.cli.merchant.access import login, logout, sessions
 from btcpay.cli.merchant.preferences import brand, currency, mail, timezone, way_back
 from btcpay.merchants.account import (
     ACCOUNT_DEPTH,
@@ -17,13 +18,14 @@ from btcpay.merchants.account import (
     parse_account,
     stored_account,
 )
-from btcpay.merchants.gap_limit import gap_of_merchant
-from btcpay.merchants.merchants import add_merchant, refuse_taken, require_name
+from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
+from btcpay.merchants.merchants import add_merchant, find_merchant, refuse_taken, require_name
+from btcpay.merchants.wallet_export import MOST_IN_RANGE, import_request
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from btcpay.values.times import utc_now
 from storage.queries import merchants
-from storage.statement import as_dict
+from storage.statement import as_dict, changed
 
 EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
@@ -116,10 +118,61 @@ def merchant_list(shell: Shell) -> None:
     """All merchants: next address, highest paid one, gap limits needed and set in the wallet."""
     rows = []
     for row in shell.db.rows(merchants.ALL):
-        gap, script_type = (
-            gap_of_merchant(shell.db, row),
-            stored_account(row.descriptor).script_type,
-        )
-        found = {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
-        rows.append(as_dict(row) | found | {"script_type": script_type})
+        gap = gap_of_merchant(shell.db, row)
+        found = as_dict(row) | {"highest_paid": gap.highest_paid, "gap_limit": gap.limit}
+        rows.append(found | {"script_type": stored_account(row.descriptor).script_type})
     shell.show(rows, f"{MERCHANT_COLUMNS} highest_paid gap_limit wallet_gap_limit")
+
+
+A_COUNT = click.IntRange(1, MOST_IN_RANGE)
+
+
+@click.group()
+def wallet() -> None:
+    """The facts that a merchant's wallet needs."""
+
+
+@wallet.command("export")
+@click.argument("merchant")
+@click.option("--count", type=A_COUNT, help=f"[default: all given out, and {MARGIN} more]")
+@click.option("--addresses", is_flag=True, help="A plain list of addresses instead.")
+@click.option("--fingerprint", metavar="HEX", help="The master key's, for signing devices.")
+@answering
+def wallet_export(
+    shell: Shell, merchant: str, count: int | None, addresses: bool, fingerprint: str | None
+) -> None:
+    """Write the descriptor for Bitcoin Core's importdescriptors, with its range.
+
+    For a wallet without private keys:
+    bitcoin-cli -rpcwallet=NAME importdescriptors "$(btcpay wallet export MERCHANT)".
+    """
+    row, network = find_merchant(shell.db, merchant), shell.settings.network
+    indexes = range(count) if count else range(row.next_index + MARGIN + 1)
+    if addresses:
+        found = (derive(row.descriptor, index, network) for index in indexes)
+        for line in json_lines(found) if shell.as_json else (f"{address}\n" for address in found):
+            click.echo(line, nl=False)
+        return
+    request = import_request(row, indexes[-MOST_IN_RANGE:], fingerprint)
+    # One line, so that the shell passes it on as one word.
+    shell.answer([request], orjson.dumps([request]).decode())
+
+
+@wallet.command("gap")
+@click.argument("merchant")
+@click.argument("limit", type=A_COUNT, required=False)
+@answering
+def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
+    """Note the gap limit that the wallet has now; without LIMIT, show the last one noted.
+
+    It is 20 until you set it. `btcpay doctor` warns when three quarters of it are used.
+    """
+    row = find_merchant(shell.db, merchant)
+    if limit is not None:
+        shell.db.run(merchants.SAY_GAP, id=row.id, wallet_gap_limit=limit)
+        row = changed(row, wallet_gap_limit=limit)
+    needed, said = gap_of_merchant(shell.db, row).limit, row.wallet_gap_limit
+    shell.answer(
+        {"needed": needed, "said": said},
+        f"the wallet needs a gap limit of {needed}; it is taken to have {said}",
+    )

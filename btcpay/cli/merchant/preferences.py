@@ -4,15 +4,14 @@ from typing import BinaryIO, cast
 
 import click
 
-from btcpay.cli.context import Shell, answering, number, printable, say
+from btcpay.cli.context import Shell, answering, printable, say
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import branding, merchants
 from btcpay.prices.price import new_prices
 from btcpay.settings.mail_settings import checked_address
-from btcpay.values.currencies import checked_currency
 from btcpay.values.errors import CommandError
-from btcpay.values.times import utc_now
-from btcpay.values.zones import checked_zone
+from btcpay.values.money import checked_currency
+from btcpay.values.times import checked_zone, utc_now
 from storage.statement import as_dict
 from storage.values import Values
 
@@ -52,12 +51,10 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
     if code is not None:
         kept = checked_currency(code)
         merchants.set_currency(shell.db, owner.id, kept)
-    row = {"merchant": merchant, "currency": kept, "price": None}
     price = new_prices(shell.settings).of(kept).current_or_none()
-    if price is not None:
-        row["price"] = number("usd", f"{price:f}") if shell.as_json else f"{price:f}"
-    else:
+    if price is None:
         say(f"no price in {kept} now: nothing can be sold until enough sources agree")
+    row = {"merchant": merchant, "currency": kept, "price": price and f"{price:f}"}
     shell.show([row], "merchant currency price")
 
 

@@ -1,9 +1,10 @@
-"""The questions and options of `setup`: the settings, the merchant and the account key."""
+"""The questions of `setup`, asked or answered by options: settings, merchant, account key."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import click
 
@@ -13,12 +14,80 @@ from btcpay.cli.merchant.merchant import show_first_addresses
 from btcpay.health.doctor.settings import masked
 from btcpay.merchants.account import SCRIPT_TYPES, parse_account
 from btcpay.merchants.merchants import require_name
-from btcpay.settings.settings import OF_FILES
-from btcpay.setup.questions import QUESTIONS, Question, answered, default_of
-from btcpay.values.errors import CommandError
+from btcpay.settings.settings import OF_FILES, PREFIX, read
+from btcpay.values.errors import CommandError, SettingsError
 from btcpay.values.networks import Network
 
+NONE = "none"  # typed for a setting that is to stay unset
+SQLITE = "sqlite:///"
 Answers = dict[str, str]
+
+
+class Question(NamedTuple):
+    """A setting. `usual`: its default; None must be answered. Not `asked`: only an option."""
+
+    name: str
+    text: str
+    usual: str | None = ""
+    asked: bool = True
+
+    @property
+    def option(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+
+QUESTIONS = (
+    Question("network", "Network (testnet4 to try, mainnet for real money)", None),
+    Question("base_url", "Public address, such as https://pay.example.com", None),
+    Question("database_url", "Database"),
+    Question("proxy", "Proxy for explorers and tickers, such as socks5h://127.0.0.1:9050 for Tor"),
+    Question("trusted_proxies", "How many reverse proxies are in front (nginx, Caddy)", "0"),
+    Question("email_retention_days", "Days until customers' addresses are erased (0: never)", "0"),
+    Question("smtp_url", "Mail server, such as smtps://user:password@mail.example.com (or none)"),
+    Question("mail_from", "Sender of that mail, such as shop@example.com (none: no mail)"),
+    Question("merchant_pages", "The merchant's pages in a browser (on or off)", "off"),
+    Question("peers", "Nodes to read blocks from, such as 10.0.0.5:8333.", asked=False),
+    Question("bind", "Where the service listens, as host:port.", asked=False),
+)
+
+
+def default_of(
+    question: Question, answers: Mapping[str, str], present: Mapping[str, str], state: Path
+) -> str | None:
+    """The present value, or the default that follows from these `answers`; None for neither."""
+    now = present.get(question.variable, "").strip()
+    if question.name == "database_url":  # it belongs to one network
+        moved = answers["BTCPAY_NETWORK"] != present.get("BTCPAY_NETWORK")
+        if not now or (moved and now.startswith(SQLITE)):
+            return f"{SQLITE}{state}/{answers['BTCPAY_NETWORK']}.db"
+    if question.name == "trusted_proxies" and not now:  # the service itself speaks no TLS
+        return "1" if urlsplit(answers["BTCPAY_BASE_URL"]).scheme == "https" else "0"
+    return now or question.usual
+
+
+def answered(question: Question, text: str, answers: Mapping[str, str]) -> str:
+    """The setting's text, "" for none. Raises ValueError, which says what is accepted."""
+    text = "" if text.strip() == NONE else text.strip()
+    if not text and question.usual is None:
+        raise ValueError(f"{question.option} is needed")
+    if question.name == "database_url" and text.startswith(SQLITE) and text[10:11] != "/":
+        raise ValueError("an absolute path: sqlite:// and then /path, with four slashes in all")
+    try:
+        read({**answers, question.variable: text})
+    except SettingsError as error:
+        for mistake in error.mistakes:
+            if mistake.startswith((f"{question.variable} ", f"{question.variable}_FILE")):
+                raise ValueError(mistake) from None
+    return text
+
+
+def folder_of(database_url: str) -> Path | None:
+    """The folder of a SQLite database; None for a database on a server."""
+    return Path(database_url[len(SQLITE) :]).parent if database_url.startswith(SQLITE) else None
 
 
 @dataclass(frozen=True)
@@ -36,8 +105,7 @@ class Talk:
             if question.usual is None and self.given[question.name] is None
             if not present.get(question.variable, "").strip()
         ]
-        if missing and not self.asks:
-            refuse(f"{' and '.join(missing)} must be given, since there is no terminal to ask")
+        self._require(missing, "there is no terminal to ask")
         answers = dict(present)
         for question in QUESTIONS:
             name, text = question.variable, self.given[question.name]
@@ -54,8 +122,7 @@ class Talk:
         """Name and account key, once their owner has compared the first addresses."""
         name, key = self.given["merchant"], self.given["xpub"]
         missing = [f"--{n}" for n in ("merchant", "xpub") if self.given[n] is None]
-        if missing and not self.asks:
-            refuse(f"{' and '.join(missing)} must be given, since there is no merchant yet")
+        self._require(missing, "there is no merchant yet")
         name = _asked("Merchant's name (your shop's)", _named) if name is None else _named(name)
         while True:
             account = self._account(key, network)
@@ -63,6 +130,10 @@ class Talk:
             if not self.asks or click.confirm("Does the wallet show the same?", err=True):
                 return name, account
             key = None
+
+    def _require(self, missing: list[str], why: str) -> None:
+        if missing and not self.asks:
+            raise click.UsageError(f"{' and '.join(missing)} must be given, since {why}")
 
     def _account(self, key: str | None, network: Network) -> Descriptor:
         script = self.given["script"]
@@ -85,7 +156,7 @@ def _checked(question: Question, text: str | None, answers: Answers) -> str:
     try:
         return answered(question, text or "", answers)
     except ValueError as error:
-        refuse(f"{question.option}: {error}")
+        raise click.UsageError(f"{question.option}: {error}") from None
 
 
 def _asked_setting(question: Question, default: str | None, answers: Answers) -> str:
@@ -110,15 +181,8 @@ def _asked(text: str, accepted: Callable[[str], str], default: str | None = None
 
 
 def _named(text: str) -> str:
-    try:
-        require_name(text)
-    except CommandError as error:
-        refuse(str(error))
+    require_name(text)
     return text.strip()
-
-
-def refuse(message: str) -> NoReturn:
-    raise click.UsageError(message)
 
 
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:

@@ -9,42 +9,38 @@ from pathlib import Path
 from typing import Any
 
 import click
+import segno
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.cli.context import require_text, say
+from btcpay.cli.database import migrated
 from btcpay.cli.doctor import line_of
 from btcpay.cli.merchant.merchant import KEY_OPTION, key_of
-from btcpay.cli.migrate import migrated
-from btcpay.cli.setup.answers import Talk, refuse, worth_writing
-from btcpay.cli.setup.owner import show_way_in, with_account
+from btcpay.cli.setup.answers import QUESTIONS, Talk, folder_of, worth_writing
 from btcpay.health.doctor.run import examine
 from btcpay.merchants import keys
-from btcpay.merchants.account import SCRIPT_TYPES
+from btcpay.merchants.account import SCRIPT_TYPES, stored_account
+from btcpay.merchants.merchants import add_merchant
 from btcpay.merchants.sessions import login_url, sessions_of
-from btcpay.settings.env_file import VARIABLE, parse
+from btcpay.settings.env_file import VARIABLE, changed, parse
 from btcpay.settings.settings import PREFIX, Settings, read
-from btcpay.setup import env_lines, places, units
-from btcpay.setup.questions import QUESTIONS, folder_of
+from btcpay.setup import machine
 from btcpay.values.errors import CommandError
 from btcpay.values.finding import GREEN, RED
 from btcpay.values.networks import NETWORKS
 from btcpay.values.times import utc_now
+from storage.database import Database
+from storage.models import Merchant
 from storage.queries import merchants
 from storage.versions import open_ready
 
 A_PATH = click.Path(readable=False, path_type=Path)
-PROXY = click.Choice(list(units.PROXIES))
-
-
-def _options(function: Callable[..., Any]) -> Callable[..., Any]:
-    for question in reversed(QUESTIONS):
-        function = click.option(question.option, help=question.text, metavar="TEXT")(function)
-    return function
+PROXY = click.Choice(list(machine.PROXIES))
+OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in QUESTIONS]
 
 
 # Words that nobody asked for may be seed words: no message of click's may repeat them.
-@click.command(context_settings={"allow_extra_args": True})
-@_options
+@click.command(params=[*OF_QUESTIONS], context_settings={"allow_extra_args": True})
 @click.option("--merchant", metavar="NAME", help="Who is paid.")
 @click.option(*KEY_OPTION, metavar="KEY", help="Extended PUBLIC key, or descriptor; - to paste it.")
 @click.option("--no-merchant", is_flag=True, help="None yet: a backup will be restored.")
@@ -53,7 +49,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--user", help="The owner of service and database. [default as root: btcpay]")
 @click.option("--units/--no-units", default=None, help="Write the systemd units.")
 @click.option("--units-folder", type=A_PATH, default="/etc/systemd/system")
-@click.option("--backups", type=A_PATH, default=units.BACKUPS, help="For nightly backups.")
+@click.option("--backups", type=A_PATH, default=machine.BACKUPS, help="For nightly backups.")
 @click.option("--start/--no-start", default=None, help="Start the shop, now and at each boot.")
 @click.option("--proxy-config", type=PROXY, help="Only print an example for a TLS proxy.")
 @click.option("--yes", is_flag=True, help="Ask nothing: keep present answers, else use defaults.")
@@ -65,12 +61,12 @@ def setup(context: click.Context, /, **given: Any) -> None:
     """
     require_text(given.values())
     if proxy := given.pop("proxy_config"):
-        click.echo(units.template(units.PROXIES[proxy]), nl=False)
+        click.echo(machine.template(machine.PROXIES[proxy]), nl=False)
         return
     if given["xpub"] is not None:
         given["xpub"] = key_of(given["xpub"], context.args)
     elif context.args:
-        refuse("there are more words than options: quotes may be missing")
+        raise click.UsageError("there are more words than options: quotes may be missing")
     _Run(Talk(given, asks=sys.stdin.isatty() and not given["yes"])).go()
 
 
@@ -80,9 +76,9 @@ class _Run:
     def __init__(self, talk: Talk) -> None:
         self.talk, self.given, self.asks = talk, talk.given, talk.asks
         self.uid = os.geteuid()
-        self.usual = places.usual_places(os.environ, self.uid == 0)
+        usual_file, self.usual_state = machine.usual_places(os.environ, self.uid == 0)
         named = self.given["env_file"] or os.environ.get(VARIABLE, "").strip()
-        self.file = Path(named).absolute() if named else self.usual.env_file
+        self.file = Path(named).absolute() if named else usual_file
         self.text = self._present_text()
         self.present = parse(self.text, str(self.file))
         own = pwd.getpwuid(self.uid).pw_name if self.uid else "btcpay"
@@ -90,10 +86,10 @@ class _Run:
 
     def _present_text(self) -> str:
         try:
-            with open(self.file, encoding="utf-8", opener=places.open_settings) as stream:
+            with open(self.file, encoding="utf-8", opener=machine.open_settings) as stream:
                 return stream.read()
         except FileNotFoundError:
-            return units.template("btcpay.env")
+            return machine.template("btcpay.env")
         except UnicodeDecodeError:
             raise CommandError(f"{self.file} is not in UTF-8") from None
 
@@ -102,22 +98,22 @@ class _Run:
         self._show_where()
         if self._may_have_units() and not self.given["units_folder"].is_dir():
             raise CommandError(f"there is no folder {self.given['units_folder']} for the units")
-        answers = self.talk.settings(self.present, self.usual.state)
+        answers = self.talk.settings(self.present, self.usual_state)
         state = folder_of(answers.get("BTCPAY_DATABASE_URL", ""))
         is_new = state is not None and not Path(answers["BTCPAY_DATABASE_URL"][10:]).exists()
         merchant = None
         if not self.given["no_merchant"] and (is_new or self.given["merchant"]):
             merchant = self.talk.merchant(NETWORKS[answers["BTCPAY_NETWORK"]])
         user = self._make_user(state)
-        text = env_lines.changed(self.text, worth_writing(answers, self.present))
+        text = changed(self.text, worth_writing(answers, self.present))
         said = parse(text, str(self.file))
 
         def as_user(work: Callable[[Settings], int | None]) -> None:
-            places.as_user(user, lambda: work(read(said)))
+            machine.as_user(user, lambda: work(read(said)))
 
         as_user(lambda settings: say(migrated(settings)[1]))
-        if text != self.text or not places.is_closed(self.file):
-            places.write_settings(self.file, text, user)
+        if text != self.text or not machine.is_closed(self.file):
+            machine.write_settings(self.file, text, user)
             say(f"wrote {self.file}")
         if not self.given["no_merchant"]:
             as_user(lambda settings: self._make_merchant(settings, merchant))
@@ -151,11 +147,11 @@ class _Run:
 
     def _make_user(self, state: Path | None) -> pwd.struct_passwd:
         """The user, and the folder of the database."""
-        user = places.make_user(self.user_name)
+        user = machine.make_user(self.user_name)
         if self.uid not in (0, user.pw_uid):
-            refuse(f"--user: only root can make a shop for {self.user_name}")
+            raise click.UsageError(f"--user: only root can make a shop for {self.user_name}")
         if state:
-            places.make_folder(state, user)
+            machine.make_folder(state, user)
         return user
 
     def _make_merchant(self, settings: Settings, merchant: tuple[str, Descriptor] | None) -> None:
@@ -165,34 +161,35 @@ class _Run:
             there = {row.name: row for row in db.rows(merchants.ALL)}
             if merchant is None and not there:
                 merchant = self.talk.merchant(network)
-            owner = with_account(db, *merchant) if merchant else next(iter(there.values()))
+            owner = _with_account(db, *merchant) if merchant else next(iter(there.values()))
             if not keys.has_write_key(db, owner.id):
                 say(f"A key for {owner.name}'s program, which may create invoices, shown once:")
                 issued = keys.issue(db, network, owner.id, "write", "setup", utc_now())
                 click.echo(issued.secret)
             if settings.merchant_pages and not sessions_of(db, owner.id, utc_now()):
-                show_way_in(login_url(db, settings.base_url, owner.id, utc_now()))
+                _show_way_in(login_url(db, settings.base_url, owner.id, utc_now()))
 
     def _units(self, state: Path | None, user: pwd.struct_passwd, watches: bool) -> bool:
         """Writes and starts the units. False where they are not wanted."""
         if not self._agreed("units", self._may_have_units(), "Write the systemd units?"):
             return False
         backups = self.given["backups"]
-        program = places.program()
-        texts = units.units(program, self.file, self.user_name, state, backups, watches)
-        places.make_folder(backups, user)
-        written = units.write(self.given["units_folder"], texts)
+        program = machine.program()
+        texts = machine.units(program, self.file, self.user_name, state, backups, watches)
+        machine.make_folder(backups, user)
+        written = machine.write(self.given["units_folder"], texts)
         say(f"wrote {', '.join(written)}" if written else "the units are up to date")
-        units.systemctl("daemon-reload")
+        machine.systemctl("daemon-reload")
         if self._agreed("start", self.asks, "Start the shop, now and at each boot?"):
-            units.systemctl("enable", "--now", *units.STARTED)
-            units.systemctl("restart", units.STARTED[0])  # it reads its settings once
-            units.systemctl("stop", units.CHECK)  # so does a check that stays; its timer starts it
+            machine.systemctl("enable", "--now", *machine.STARTED)
+            machine.systemctl("restart", machine.STARTED[0])  # it reads its settings once
+            # So does a check that stays; its timer starts it.
+            machine.systemctl("stop", machine.CHECK)
         return True
 
     def _may_have_units(self) -> bool:
         wanted = self.given["units"]
-        return self.uid == 0 and units.SYSTEMD.is_dir() if wanted is None else wanted
+        return self.uid == 0 and machine.SYSTEMD.is_dir() if wanted is None else wanted
 
     def _agreed(self, option: str, default: bool, question: str) -> bool:
         if self.given[option] is not None:
@@ -200,7 +197,7 @@ class _Run:
         return default and (not self.asks or click.confirm(question, default=True, err=True))
 
     def _show_what_is_next(self, has_units: bool, user: pwd.struct_passwd) -> None:
-        command = f"{' '.join(places.program())} --env-file {self.file}"
+        command = f"{' '.join(machine.program())} --env-file {self.file}"
         is_own = user.pw_uid == self.uid
         # Not from here: a user who may not enter root's home can serve nothing in it.
         as_user = command if is_own else f"cd / && runuser -u {user.pw_name} -- {command}"
@@ -209,3 +206,24 @@ class _Run:
             say(f"Settle, a line for `crontab{'' if is_own else f' -u {user.pw_name}'} -e`:")
             say(f"* * * * * {command} check --quiet")
         say(f"Examine it again: {as_user} doctor")
+
+
+def _show_way_in(url: str) -> None:
+    """Shows the link into the merchant's pages, in a terminal with its QR code."""
+    say("Link to the merchant's pages, once the service runs; for one browser, within ten minutes:")
+    say(url)
+    if sys.stderr.isatty():
+        segno.make_qr(url).terminal(sys.stderr, compact=True)
+
+
+def _with_account(db: Database, name: str, account: Descriptor) -> Merchant:
+    """The merchant of this name, added if need be. Raises CommandError for another account key."""
+    row = db.row(merchants.BY_NAME, name=name)
+    if row is None:
+        row = add_merchant(db, name, account, utc_now())
+        say(f"added {name}")
+    elif stored_account(row.descriptor).script(0) == account.script(0):
+        say(f"the merchant {name} is there already")
+    else:
+        raise CommandError(f"the merchant {name} has another account key: choose a new name")
+    return row

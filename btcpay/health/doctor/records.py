@@ -10,8 +10,7 @@ from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.errors import BadRow
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
-from btcpay.values.times import iso
-from btcpay.values.zones import zone_of
+from btcpay.values.times import iso, zone_of
 from storage.database import Database, Values
 from storage.queries import attentions, merchants, meta
 from storage.queries.totals import balances

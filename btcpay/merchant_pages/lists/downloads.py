@@ -11,7 +11,7 @@ from btcpay.exports import payments
 from btcpay.exports.payments import label_lines
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import RateLimited
-from btcpay.values.zones import number_of, start_of
+from btcpay.values.times import number_of, start_of
 from storage.queries import merchants
 
 AT_ONCE = 2  # downloads in one process: each keeps one of its threads while it lasts

@@ -6,9 +6,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing, Named
-from btcpay.values.currencies import CODES
 from btcpay.values.ids import is_id
-from btcpay.values.money import SATS_PER_BTC
+from btcpay.values.money import CODES, SATS_PER_BTC
 from storage.database import Database, Values
 from storage.queries.blocks import given
 from storage.queries.lists import merchant_lists

@@ -11,9 +11,9 @@ from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants import branding
 from btcpay.merchants.merchants import set_brand, set_currency, set_mail, set_timezone
 from btcpay.settings.mail_settings import checked_address
-from btcpay.values.currencies import CODES, checked_currency
 from btcpay.values.errors import CommandError, NotFound
-from btcpay.values.zones import checked_zone, places
+from btcpay.values.money import CODES, checked_currency
+from btcpay.values.times import checked_zone, places
 from btcpay.web.pages.languages import gettext
 from storage.queries import merchants, receivers
 from storage.statement import as_dict, changed

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
-from btcpay.values.currencies import asked_of
+from btcpay.values.money import asked_of
 from storage.queries import invoices
 
 

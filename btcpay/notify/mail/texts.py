@@ -8,7 +8,7 @@ from typing import Any
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.message import MailText
-from btcpay.values.currencies import asked_of
+from btcpay.values.money import asked_of
 from storage.models import Invoice
 from storage.queries import merchants
 

@@ -15,8 +15,7 @@ from btcpay.notify.retries import Answer
 from btcpay.notify.transport import Named, Transport
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
-from btcpay.values.times import from_ms, to_ms
-from btcpay.values.zones import zone_of
+from btcpay.values.times import from_ms, to_ms, zone_of
 from storage.database import Database, Row
 from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
 from storage.queries import deliveries, invoices, merchants, meta, receivers

@@ -5,9 +5,9 @@ import unicodedata
 from decimal import Decimal
 
 from btcpay.languages import formats
-from btcpay.values.currencies import places_of, rounded
 from btcpay.values.errors import InvalidRequest, PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.ids import ID_CHARACTERS, random_base62
+from btcpay.values.money import places_of, rounded
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from peewee import EXCLUDED, SQL, fn
 
-from btcpay.values.zones import day_of, stretches, zone_of
+from btcpay.values.times import day_of, stretches, zone_of
 from storage.database import Database
 from storage.models import Merchant, MerchantDay, Payment
 from storage.statement import every, shaped, slot

@@ -1,4 +1,4 @@
-"""`restore`: puts a backup in place, with address counters past all that the chain has seen."""
+"""The database as a whole: `migrate`, `backup`, `restore`, and `chain` for a new beginning."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -9,11 +9,54 @@ import click
 from btcpay.backup.address_counters import Move
 from btcpay.backup.restore import carry_over, move_counters
 from btcpay.backup.restore import restore as put_back
-from btcpay.backup.write import DOCS
+from btcpay.backup.write import DOCS, note_backup, write_backup
+from btcpay.check.undo import begin_anew
 from btcpay.cli.context import Shell, answering, plain, printable, say
+from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
-from storage.database import Row, sqlite_path
+from storage import locks
+from storage.database import Row, place_of, sqlite_path
+from storage.migrate import migrate as run_steps
+from storage.queries import blocks
+from storage.versions import VERSION, steps
+
+
+@click.command()
+@answering
+def migrate(shell: Shell) -> None:
+    """Bring the database to this version."""
+    shell.answer(*migrated(shell.settings))
+
+
+def migrated(settings: Settings) -> tuple[Row, str]:
+    """Migrates; what was done, for a program and for a person."""
+    url, network = settings.database_url, settings.network.name
+    done = run_steps(url, network)
+    is_new = len(done) == len(steps())
+    text = f"at version {VERSION}, applied: {', '.join(done) or 'nothing to do'}"
+    if is_new:
+        text = f"made a new database for {network}, {place_of(url)}\n{text}"
+    return {"version": VERSION, "applied": done, "new": is_new}, text
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@click.option("--quiet", is_flag=True, help="Print nothing while all is well, for cron.")
+@answering
+def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
+    """Write a complete copy of the database to FILE, even while the service runs."""
+    contents = write_backup(shell.settings.database_url, file, force)
+    if problem := note_backup(shell.settings.database_url, utc_now()):
+        say(f"the backup is complete, but its time could not be noted: {problem}")
+    size = file.stat().st_size
+    if shell.as_json or not quiet:
+        shell.answer(
+            {"file": str(file), "bytes": size} | vars(contents),
+            f"{file}: {size} bytes, version {contents.version}, checked",
+        )
+
 
 SKIP = 100  # addresses: those given out after the backup and not paid are unknown
 A_SKIP = click.IntRange(0, 10_000)
@@ -106,3 +149,32 @@ def _agree(
 
 def _counters(moves: Sequence[Move]) -> Row:
     return {"merchants": [plain(vars(move), COUNTERS) for move in moves]}
+
+
+GIVES_UP = """\
+{payments_kept} payments are kept as they were proven, and count in the balance, even if the new
+chain has none of them. {headers} headers are dropped, {unread} of them of unread blocks;
+{waiting_again} outputs that are not payments yet count as unconfirmed again. Reading starts again
+two hours before the first invoice."""
+
+
+@click.group()
+def chain() -> None:
+    """The chain in which payments are looked for."""
+
+
+@chain.command("begin-anew")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@answering
+def chain_begin_anew(shell: Shell, yes: bool) -> None:
+    """Forget the chain and read another, after a test network was replaced below our first block.
+
+    Payments stay, as they were proven.
+    """
+    with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
+        lost = shell.db.only(blocks.GIVEN_UP)
+        say(GIVES_UP.format(**lost._asdict()))
+        if not yes:
+            click.confirm("Begin anew?", abort=True, err=True)
+        begin_anew(shell.db, shell.settings, utc_now())
+    shell.answer(lost._asdict(), "forgot the chain: the next `btcpay check` starts over")

@@ -1,14 +1,20 @@
-"""What the command line tells of itself: its versions, and to a shell its words."""
+"""The command line itself: versions, completion, what a command loads, and signals."""
 
 import platform
+import signal
 import sqlite3
+import subprocess
+import sys
 from importlib import metadata
 
 import pytest
 from forge import forge
+from paths import PROJECT
 from programs import done, tool
 
 from btcpay import __version__
+from btcpay.cli.context import Stop
+from btcpay.cli.main import COMMANDS
 
 PATH = {"PATH": "/usr/bin:/bin"}
 
@@ -57,3 +63,50 @@ echo "${COMPREPLY[@]}"
 """
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     assert done(["bash", "-c", script], env=environ).strip() == "issue"
+
+
+SERVING = {"flask", "werkzeug", "jinja2", "limits", "redis", "prometheus_client", "gunicorn"}
+# The network, and marshmallow for what explorers answer.
+CALLING = {"requests", "urllib3", "http.client", "marshmallow"}
+OTHERS = {"apispec", "segno", "btcpay.sandbox", "btcpay.health.doctor", "btcpay.backup"}
+
+
+NOT_NEEDED = {
+    "check": SERVING | OTHERS,
+    "key": SERVING | OTHERS | CALLING,
+    "serve": SERVING | CALLING,  # what serves starts as another program
+}
+
+
+@pytest.mark.parametrize("command", NOT_NEEDED)
+def test_a_command_loads_only_what_it_needs(command):
+    """What the interpreter of the command line has in memory before the command begins."""
+    code = f"import sys, {COMMANDS[command]}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert set(done.stdout.split()) & NOT_NEEDED[command] == set()
+
+
+@pytest.fixture
+def every():
+    before = signal.getsignal(signal.SIGALRM)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_a_signal_never_waits_for_the_thread_that_it_interrupts(every):
+    stop = Stop(signal.SIGALRM)
+    assert not stop.wait()
+    every(0.0001)
+    while not stop.wait(0.00001):
+        pass
+    assert all(stop.wait(30) for _ in range(2000))
+
+
+def test_what_is_set_often_is_set():
+    stop = Stop()
+    for _ in range(100_000):
+        stop.set()
+    assert stop.wait(30)

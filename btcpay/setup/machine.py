@@ -1,13 +1,14 @@
-"""The places and owners of a shop's files: in the machine's folders, or in a user's home."""
+"""The machine's side of `btcpay setup`: places and owners of files, and the systemd units."""
 
 import os
 import pwd
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
 
 from btcpay.values.errors import CommandError
 
@@ -16,21 +17,17 @@ MODE_OF_OWN_FOLDER = 0o700
 OPEN_TO_OTHERS = 0o037
 
 
-class Places(NamedTuple):
-    """The file of settings, and the folder of the databases."""
+def usual_places(environ: Mapping[str, str], is_root: bool) -> tuple[Path, Path]:
+    """The file of settings, and the folder of the databases.
 
-    env_file: Path
-    state: Path
-
-
-def usual_places(environ: Mapping[str, str], is_root: bool) -> Places:
-    """Root's are the machine's folders, others' are at home (XDG Base Directory Specification)."""
+    Root's are in the machine's folders, others' at home (XDG Base Directory Specification).
+    """
     if is_root:
-        return Places(Path("/etc/btcpay.env"), STATE)
+        return Path("/etc/btcpay.env"), STATE
     home = Path(environ.get("HOME", "").strip() or Path.home())
     config = Path(environ.get("XDG_CONFIG_HOME", "").strip() or home / ".config")
     data = Path(environ.get("XDG_DATA_HOME", "").strip() or home / ".local" / "share")
-    return Places(config / "btcpay" / "btcpay.env", data / "btcpay")
+    return config / "btcpay" / "btcpay.env", data / "btcpay"
 
 
 def program() -> list[str]:
@@ -124,3 +121,77 @@ def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
             os.fchmod(handle, 0o640)
         os.fsync(handle)
     beside.replace(file)
+
+
+BACKUPS = Path("/var/backups/btcpay")
+CHECK, WATCH = "btcpay-check.service", " check --watch 15\n"
+STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
+SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
+# Example configurations of TLS proxies.
+PROXIES = {"nginx": "nginx.conf", "caddy": "Caddyfile"}
+_FILES = resources.files("btcpay.setup") / "files"
+_ONE_WORD = re.compile(r"[^\s%$\"'\\;]+")
+
+
+def template(name: str) -> str:
+    return (_FILES / name).read_text(encoding="utf-8")
+
+
+def units(
+    program: list[str],
+    env_file: Path,
+    user: str,
+    state: Path | None,
+    backups: Path = BACKUPS,
+    watches: bool = False,
+) -> Mapping[str, str]:
+    """Each unit's text by its name. `state`: the folder of a SQLite database.
+
+    `watches`: the check keeps running, to listen to peers; its timer restarts one that has ended.
+    Raises CommandError for a path that a unit cannot hold.
+    """
+    words = " ".join(program)
+    for text in (*program, str(env_file), user, str(state or ""), str(backups)):
+        if text and not _ONE_WORD.fullmatch(text):
+            raise CommandError(
+                f"a unit cannot name {text!r}: choose a path without blanks or special characters"
+            )
+    elsewhere = state if state and not state.is_relative_to(STATE) else None
+    found = {}
+    for file in _FILES.iterdir():
+        if not file.name.endswith((".service", ".timer")):
+            continue
+        text = file.read_text(encoding="utf-8")
+        for old, new in (
+            ("/opt/btcpay/bin/btcpay ", f"{words} "),
+            ("/etc/btcpay.env", str(env_file)),
+            (str(BACKUPS), str(backups)),
+            ("User=btcpay\n", f"User={user}\n"),
+            ("Group=btcpay\n", ""),  # the user's own
+            ("\nUMask=", f"\nReadWritePaths={elsewhere}\nUMask=" if elsewhere else "\nUMask="),
+        ):
+            text = text.replace(old, new)
+        if watches and file.name == CHECK:
+            text = text.replace("Type=oneshot", "Type=exec").replace(" check\n", WATCH)
+        found[file.name] = text
+    return found
+
+
+def write(folder: Path, texts: Mapping[str, str]) -> list[str]:
+    """Writes the units that differ from these texts; the names of those written."""
+    changed = []
+    for name, text in sorted(texts.items()):
+        place = folder / name
+        if not place.exists() or place.read_text(encoding="utf-8") != text:
+            beside = place.with_name(f".{name}.new")
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(place)
+            changed.append(name)
+    return changed
+
+
+def systemctl(*words: str) -> None:
+    """Raises CommandError with its error output."""
+    ended = subprocess.run(["systemctl", *words], capture_output=True, text=True)
+    if ended.returncode:
+        raise CommandError(f"systemctl {' '.join(words)}: {ended.stderr.strip()}")
