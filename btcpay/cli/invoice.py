@@ -9,8 +9,7 @@ from btcpay.check.explain import explanation, next_look_of
 from btcpay.cli.context import Shell, answering, limited, plain, printable, say, with_shell
 from btcpay.cli.operation_options import currency_of, number, require_units, validated
 from btcpay.invoices import by_hand, create
-from btcpay.invoices.status import find_invoice
-from btcpay.invoices.story import Story, story_of
+from btcpay.invoices.status import Story, find_invoice, story_of
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.settlement.attention import REASONS, WAYS_OUT

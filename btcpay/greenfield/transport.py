@@ -15,10 +15,9 @@ from btcpay.greenfield import queries
 from btcpay.greenfield.meanings import webhooks_of
 from btcpay.http.http_client import Session
 from btcpay.notify.kinds import EventKind
+from btcpay.notify.outcome import Answer
 from btcpay.notify.read import Event, state_of
-from btcpay.notify.retries import Answer
-from btcpay.notify.standard_webhook import post
-from btcpay.notify.transport import Named, Transport
+from btcpay.notify.transport import Named, Transport, post
 from storage.database import Database, Row
 from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
 from storage.queries.deliveries import Due

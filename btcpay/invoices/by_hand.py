@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from btcpay.invoices.events import finish, record
+from btcpay.invoices.events import finish, record, update_attention
 from btcpay.invoices.status import find_invoice, verdict_of
-from btcpay.invoices.update_attention import update_attention
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from btcpay.notify.retries import Answer
+from btcpay.notify.outcome import Answer
 from storage.models import Receiver
 from storage.queries import deliveries
 

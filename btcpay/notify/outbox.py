@@ -11,9 +11,8 @@ from datetime import datetime
 from btcpay.http.http_client import Session
 from btcpay.notify.lane import Lane
 from btcpay.notify.mail.transport import STALE, Mail, add_overdue
-from btcpay.notify.outcome import HELD_MS, note
+from btcpay.notify.outcome import ATTEMPT_S, HELD_MS, PROBE_AFTER, Answer, note
 from btcpay.notify.read import Event, event_of
-from btcpay.notify.retries import ATTEMPT_S, PROBE_AFTER, Answer
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import delivery, wants
 from btcpay.notify.read import PAGE
-from btcpay.notify.standard_webhook import new_secret
 from btcpay.notify.transport import Named
+from btcpay.notify.transports import new_secret
 from btcpay.settings.parsers import http_url
 from btcpay.values.errors import CommandError
 from btcpay.values.hosts import is_here

@@ -16,8 +16,8 @@ from findings import found
 from samples import figures
 
 from btcpay.check.explain import explanation, next_look_of
-from btcpay.invoices.story import story_of
-from btcpay.invoices.update_attention import update_attention
+from btcpay.invoices.events import update_attention
+from btcpay.invoices.status import story_of
 from btcpay.settlement.attention import WAYS_OUT
 from storage.queries import attentions
 

@@ -14,7 +14,7 @@ from shop_events import events
 from btcpay.notify import read, receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import Delivered, Outbox, new_send
-from btcpay.notify.retries import Answer
+from btcpay.notify.outcome import Answer
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from storage.queries import deliveries as queries

@@ -10,7 +10,7 @@ from builders import until
 from paths import PROJECT
 from ports import free_port
 
-from btcpay.notify.standard_webhook import headers, new_secret
+from btcpay.notify.transports import headers, new_secret
 
 SECRET = new_secret()
 PAID = b'{"type":"invoice.paid","timestamp":"","data":{"invoice":{"id":"inv_1"}}}'

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from standardwebhooks import Webhook
 
-from btcpay.notify.standard_webhook import PREFIX, headers, new_secret, sign
+from btcpay.notify.transports import PREFIX, headers, new_secret, sign
 
 # standard-webhooks/standard-webhooks, libraries/python/tests/test_webhooks.py, test_sign_function
 VECTOR = {

@@ -12,7 +12,7 @@ from btcpay.notify import read
 from btcpay.notify.outbox import new_send
 from btcpay.notify.read import Event
 from btcpay.notify.receivers import refuse_url
-from btcpay.notify.standard_webhook import new_secret
+from btcpay.notify.transports import new_secret
 from btcpay.values.times import utc_now
 from schemas.resources import Resources
 from storage.models import Receiver

@@ -6,8 +6,8 @@ from btcpay.merchant_pages.visit import Visit
 from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import new_send
+from btcpay.notify.outcome import Answer
 from btcpay.notify.publish import wants
-from btcpay.notify.retries import Answer
 from btcpay.notify.samples import sample
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.web.pages.languages import gettext
