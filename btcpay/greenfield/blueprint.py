@@ -9,7 +9,7 @@ from marshmallow import ValidationError
 from btcpay.api.bearer import key_of
 from btcpay.api.operation import ROOT
 from btcpay.greenfield import orders, queries, stores
-from btcpay.greenfield.pages import shop_pages
+from btcpay.greenfield.frame import shop_pages
 from btcpay.greenfield.shops import named
 from btcpay.values.errors import Forbidden, MethodNotAllowed, NotFound
 from btcpay.values.ids import is_id

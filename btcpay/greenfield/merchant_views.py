@@ -10,6 +10,7 @@ from flask import Response, request
 from btcpay.greenfield.shops import HONOURED, named, origin_of, store_of
 from btcpay.merchants import keys
 from btcpay.notify.receivers import refuse_url
+from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.hosts import is_near
 from btcpay.web.pages.render import Pages
@@ -34,15 +35,6 @@ class Visit(Protocol):
     def page(self, template: str, status: int = 200, **values: Any) -> Response: ...
 
 
-class Area(Protocol):
-    """The merchant's pages, as far as a part adds to them."""
-
-    service: Service
-
-    def get(self, path: str, view: Callable[[Visit], Response], root: str) -> None: ...
-    def post(self, path: str, view: Callable[[Visit], Response], root: str) -> None: ...
-
-
 class Asked(NamedTuple):
     """A plug-in's request for a key; `redirect` is where its form brings the key."""
 
@@ -52,12 +44,10 @@ class Asked(NamedTuple):
     application: str
 
 
-def add(area: Area) -> None:
-    """Adds the page to the merchant's area."""
-    if area.service.settings.greenfield:
-        for path in (PATH, f"{PATH}/"):  # Shopware's link ends so
-            area.get(path, ask, root="")
-            area.post(path, allow, root="")
+def views(settings: Settings) -> list[tuple[str, str, Callable[[Visit], Response]]]:
+    """Method, path and view of each page in the merchant's area."""
+    paths = (PATH, f"{PATH}/") if settings.greenfield else ()  # Shopware's link has the slash
+    return [each for path in paths for each in (("GET", path, ask), ("POST", path, allow))]
 
 
 def ask(visit: Visit) -> Response:

@@ -9,10 +9,9 @@ from orjson import Fragment
 
 from btcpay import __version__
 from btcpay.greenfield import asked, queries
-from btcpay.greenfield.meanings import WEBHOOKS
 from btcpay.greenfield.orders import MONITORED_S, Json
 from btcpay.greenfield.shops import named, own_url
-from btcpay.greenfield.transport import NAME
+from btcpay.greenfield.transport import NAME, WEBHOOKS
 from btcpay.health.state import state_in
 from btcpay.invoices.create import live_price
 from btcpay.notify.receivers import refuse_url

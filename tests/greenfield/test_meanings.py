@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from btcpay.greenfield.meanings import OURS, meaning_of
+from btcpay.greenfield.asked import OURS
+from btcpay.greenfield.orders import meaning_of
 from btcpay.settlement.values import Rules
 from storage.models import Invoice
 from storage.statement import blank

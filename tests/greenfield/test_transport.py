@@ -4,7 +4,7 @@ import pytest
 from fake_esplora import Terminal, open_till, say
 from plug_in import GreenfieldShop
 
-from btcpay.greenfield import meanings
+from btcpay.greenfield import transport
 from btcpay.greenfield.transport import signature
 from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
@@ -52,7 +52,7 @@ GIVE_UP = Delivery.update({Delivery.next_at: None}).where(Delivery.line == slot(
     ],
 )
 def test_each_event_has_its_webhooks(kind, stored, types):
-    assert [name for name, _ in meanings.webhooks_of(kind, stored, {})] == types
+    assert [name for name, _ in transport.webhooks_of(kind, stored, {})] == types
 
 
 def test_the_signature_is_that_of_rfc_4231s_second_case():
@@ -214,7 +214,7 @@ def test_a_shop_that_is_down_is_tried_again_at_once_and_a_slow_one_when_that_is_
 
 
 def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiver):
-    listen(store, receiver.url, *meanings.WEBHOOKS.split()[1:])
+    listen(store, receiver.url, *transport.WEBHOOKS.split()[1:])
     late = order(till, store, checkout={"expirationMinutes": 60})
     short = order(till, store, checkout={"expirationMinutes": 60})
     till.pay(short, 10_000)

@@ -8,9 +8,8 @@ from fake_esplora import Terminal
 from paths import VECTORS
 
 from btcpay.bitcoin.descriptor_checksum import is_checked
-from btcpay.merchants.account import derive, parse_account
+from btcpay.merchants.account import derive, import_request, parse_account, receiving
 from btcpay.merchants.gap_limit import gap_of
-from btcpay.merchants.wallet_export import import_request, receiving
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from storage.models import Merchant

@@ -6,7 +6,6 @@ import click
 
 from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.merchants import sessions as merchant_sessions
-from btcpay.merchants.browsers import named
 from btcpay.merchants.merchants import find_merchant
 from btcpay.values.errors import CommandError
 from btcpay.values.times import iso_ms, to_ms, utc_now
@@ -42,7 +41,7 @@ def sessions(shell: Shell, merchant: str) -> None:
     owner = find_merchant(shell.db, merchant)
     rows = []
     for row in merchant_sessions.sessions_of(shell.db, owner.id, utc_now()):
-        name = " on ".join(part for part in named(row.browser) if part)
+        name = " on ".join(part for part in merchant_sessions.named(row.browser) if part)
         rows.append(as_dict(row) | {"browser": name, "user_agent": row.browser})
     shell.show(rows, f"{COLUMNS} user_agent" if shell.as_json else COLUMNS)
 
