@@ -17,7 +17,7 @@ from btcpay.check.mempool import Address, Look, address_of, asked_lately, gather
 from btcpay.check.plan import is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.http.clock_skew import REMEDY
-from btcpay.invoices.retention import erase_emails
+from btcpay.invoices.events import erase_emails
 from btcpay.notify.read import forget_old
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings

@@ -14,7 +14,7 @@ import orjson
 from marshmallow import Schema, ValidationError, fields, validate
 
 from btcpay.greenfield import queries
-from btcpay.greenfield.shops import own_url
+from btcpay.greenfield.keys import own_url
 from btcpay.invoices.create import BTC, Order
 from btcpay.merchants.branding import INVOICE, MAX_CHARACTERS
 from btcpay.values.currencies import checked_currency, rounded, unit_of

@@ -16,12 +16,10 @@ from btcpay.web.service import Service
 from storage.database import Database
 from storage.models import Invoice
 
-MODAL = Path(__file__).with_name("static") / "modal.js"
-
 
 def shop_pages(service: Service) -> Blueprint:
     pages = Pages(service, service.settings.frame_ancestors)
-    script = MODAL.read_text("utf-8")
+    script = Path(__file__).with_name("static").joinpath("modal.js").read_text("utf-8")
     blueprint = Blueprint("pages", __name__)
     add_path(blueprint, "/modal/btcpay.js", lambda: kept(script, "text/javascript", False), "modal")
     for path in ("/invoice", "/i/<invoice_id>"):
@@ -32,7 +30,6 @@ def shop_pages(service: Service) -> Blueprint:
 
 
 def lead_to_invoice(invoice_id: str = "") -> Response:
-    """To an invoice's page."""
     id = invoice_id or request.args.get("id", "")
     if not is_id("inv", id):
         raise NotFound("there is no such invoice")

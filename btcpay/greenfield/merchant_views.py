@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from flask import Response, request
 
-from btcpay.greenfield.shops import HONOURED, named, origin_of, store_of
+from btcpay.greenfield.keys import HONOURED, OF_STORE, origin_of, store_of
 from btcpay.merchants import keys
 from btcpay.notify.receivers import refuse_url
 from btcpay.settings.settings import Settings
@@ -63,7 +63,7 @@ def allow(visit: Visit) -> Response:
     key = ("write", asked.application, visit.now, store_id, " ".join(asked.permissions))
     issued = keys.issue(db, network, owner_id, *key, characters=visit.secret_of_press())
     given = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
-    given += [("permissions[]", f"{named(one)}:{store_id}") for one in asked.permissions]
+    given += [("permissions[]", f"{OF_STORE}{one}:{store_id}") for one in asked.permissions]
     response = visit.page("authorize.html", asked_for=asked, given=given)
     response.headers["Content-Security-Policy"] = visit.pages.policy(posts_to=asked.origin)
     return response
@@ -77,7 +77,7 @@ def _asked(visit: Visit) -> Asked:
     redirect, network = request.args.get("redirect", ""), visit.service.settings.network
     application = request.args.get("applicationName", "")[:MAX_NAME_CHARACTERS].strip()
     wanted = set(request.args.getlist("permissions"))
-    permissions = [one for one in HONOURED.split() if named(one) in wanted]
+    permissions = [one for one in HONOURED.split() if OF_STORE + one in wanted]
     if not permissions:
         raise InvalidRequest("the shop asks for no permission that there is")
     try:

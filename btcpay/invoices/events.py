@@ -1,9 +1,10 @@
-"""An invoice's end, its history, and the attention that it needs, each in one transaction."""
+"""An invoice's history, its end, the attention that it needs, and what is erased after it."""
 
 import json
 import logging
+import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from btcpay.invoices.status import beside_sats, invoice_of, keep, verdict_of
@@ -18,10 +19,17 @@ from btcpay.values.money import stored_amount
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Event, Invoice
-from storage.queries import attentions, events, invoices
+from storage.queries import attentions, events, idempotency, invoices
 from storage.queries.events import Kind
+from storage.statement import as_dict, changed
 
 log = logging.getLogger(__name__)
+
+# A check a minute erases half a million a day; one transaction holds up nobody for long.
+BATCH = 400
+# In place, so that the answer's numbers stay as they were first written. Within a JSON string
+# every quote has a backslash before it: a description cannot match.
+_EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
 def finish(
@@ -111,14 +119,14 @@ def _is_new(db: Database, row: Invoice, reason: str, at_stake_sats: int, now: da
     """Stores the reason and the amount at stake; True when the reason has changed."""
     before = db.row(attentions.OF_INVOICE, invoice_id=row.id)
     value = value_of(at_stake_sats, stored_amount(row.price), row.currency)
-    new: Values = {
-        "invoice_id": row.id,
-        "merchant_id": row.merchant_id,
-        "reason": reason,
-        "since_at": to_ms(now),
-        "stake_minor": to_minor(value, row.currency),
-    }
-    db.run(attentions.WANT, **new)
+    db.run(
+        attentions.WANT,
+        invoice_id=row.id,
+        merchant_id=row.merchant_id,
+        reason=reason,
+        since_at=to_ms(now),
+        stake_minor=to_minor(value, row.currency),
+    )
     return before is None or before.reason != reason
 
 
@@ -133,3 +141,29 @@ def _happening(event: Event) -> Happening | None:
     if kind == Kind.PAID and "settled_reason" in detail:
         return Happening("settled")
     return Happening(kind, detail.get("txid", ""))
+
+
+def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
+    """Erases those of at most BATCH invoices, oldest first; returns their number. 0 days: never.
+
+    Answers that are kept for Idempotency-Keys lose the address too.
+    """
+    if not retention_days:
+        return 0
+    before = to_ms(now - timedelta(days=retention_days))
+    due = db.rows(invoices.WITH_PERSONAL, before=before, limit=BATCH)
+    if not due:
+        return 0
+    with db.batch():
+        return sum(_erase(db, row.id, before) for row in due)
+
+
+def _erase(db: Database, invoice_id: str, before: int) -> int:
+    """1 when it was erased; 0 when the invoice was reopened, or another run was first."""
+    with db.write():
+        erased = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before)
+        if erased:
+            for kept in db.rows(idempotency.OF_RESOURCE, resource_id=invoice_id):
+                answer = _EMAIL.sub('"customer_email":null', kept.response or "")
+                db.run(idempotency.REWRITE, **as_dict(changed(kept, response=answer)))
+    return erased

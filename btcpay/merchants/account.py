@@ -70,7 +70,12 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
 
 
 def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
-    payload = _payload(text)
+    try:
+        payload = b58check_decode(text)
+    except Malformed:
+        payload = b""
+    if len(payload) != SERIALIZED_SIZE:
+        raise CommandError("this is not an extended key: check that all of it was copied")
     if payload[:4] in _PRIVATE_VERSIONS:
         raise CommandError(
             "this is a private key: never give it to a server; export the account's PUBLIC key"
@@ -124,16 +129,6 @@ def least_sats_of(script: str) -> int:
     if len(script) // 2 not in DUST_SATS:
         raise BadRow(f"{script!r} is no script of ours")
     return DUST_SATS[len(script) // 2]
-
-
-def _payload(text: str) -> bytes:
-    try:
-        payload = b58check_decode(text)
-    except Malformed:
-        payload = b""
-    if len(payload) != SERIALIZED_SIZE:
-        raise CommandError("this is not an extended key: check that all of it was copied")
-    return payload
 
 
 def receiving(account: Descriptor, fingerprint: str | None = None) -> str:

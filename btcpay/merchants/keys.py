@@ -82,10 +82,8 @@ def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: d
 
 
 def has_write_key(db: Database, merchant_id: int) -> bool:
-    return any(
-        row.merchant_id == merchant_id and row.scope == "write" and not row.revoked_at
-        for row in db.rows(keys.ALL)
-    )
+    own = db.rows(keys.OF_MERCHANT, merchant_id=merchant_id)
+    return any(row.scope == "write" and not row.revoked_at for row in own)
 
 
 def _find(db: Database, key_id: str) -> ApiKey:

@@ -62,9 +62,8 @@ def why_disabled(status: int | None, failing_since: datetime, now: datetime) -> 
     """The reason to disable a receiver after a failure; None to go on."""
     if status == GONE:
         return "it answered 410 Gone"
-    if now - failing_since >= DISABLED_AFTER:
-        return f"nothing could be delivered for {DISABLED_AFTER.days} days"
-    return None
+    is_over = now - failing_since >= DISABLED_AFTER
+    return f"nothing could be delivered for {DISABLED_AFTER.days} days" if is_over else None
 
 
 def note(
@@ -74,7 +73,9 @@ def note(
     first_at = from_ms(row.first_at) if row.first_at is not None else now
     is_over = answer.is_taken or answer.is_final
     again_at = None if is_over else next_try(first_at, now)
-    if not (is_over or again_at or answer.is_up) and _is_dead(receiver, first_at):
+    since_ms = receiver.failing_since
+    has_taken_none = since_ms is not None and since_ms <= to_ms(first_at)
+    if not (is_over or again_at or answer.is_up) and has_taken_none:
         again_at = now + PROBE_AFTER  # until it is disabled
     is_mail = receiver.transport in receivers.MAILS
     name, taken = ("mails", "sent") if is_mail else ("webhook_deliveries", "delivered")
@@ -100,12 +101,6 @@ def note(
         elif not answer.is_final:
             return _fails(db, receiver.id, answer, now, may_disable=not is_mail)
     return False
-
-
-def _is_dead(receiver: Receiver, first_at: datetime) -> bool:
-    """True when the receiver has taken nothing at all since that attempt."""
-    since_ms = receiver.failing_since
-    return since_ms is not None and since_ms <= to_ms(first_at)
 
 
 def _fails(db: Database, id: str, answer: Answer, now: datetime, may_disable: bool) -> bool:

@@ -15,7 +15,7 @@ from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import MOST_AT_ONCE, MOST_FAILING, Outbox, new_send
 from btcpay.notify.outcome import Answer
-from btcpay.notify.samples import sample
+from btcpay.notify.read import sample
 from btcpay.notify.transport import KEPT_BYTES
 from btcpay.notify.transports import new_secret
 from btcpay.settings import settings

@@ -15,7 +15,7 @@ from storage.queries import keys as stored_keys
 
 KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
 
-OTHER_KINDS = brought("key_options")
+OTHER_KINDS = brought("keys")
 
 
 @click.group()

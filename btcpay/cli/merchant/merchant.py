@@ -17,8 +17,7 @@ from btcpay.merchants.account import (
     parse_account,
     stored_account,
 )
-from btcpay.merchants.gap_limit import gap_of_merchant
-from btcpay.merchants.merchants import add_merchant, refuse_taken, require_name
+from btcpay.merchants.merchants import add_merchant, gap_of_merchant, refuse_taken, require_name
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from btcpay.values.times import utc_now

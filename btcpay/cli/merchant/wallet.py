@@ -5,8 +5,7 @@ import orjson
 
 from btcpay.cli.context import Shell, answering, json_lines
 from btcpay.merchants.account import MOST_IN_RANGE, derive, import_request
-from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
-from btcpay.merchants.merchants import find_merchant
+from btcpay.merchants.merchants import MARGIN, find_merchant, gap_of_merchant
 from storage.queries import merchants
 from storage.statement import changed
 

@@ -12,7 +12,7 @@ from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import new_send
 from btcpay.notify.publish import wants
-from btcpay.notify.samples import sample
+from btcpay.notify.read import sample
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from schemas.resources import Resources
@@ -52,7 +52,7 @@ def webhook_add(
         receivers.refuse_command(command or "")
     wanted = [EventKind(kind) for kind in kinds]
     added = receivers.add(shell.db, owner.id, url, command, wanted, utc_now())
-    shell.answer(added._asdict(), added.secret)
+    shell.answer({"id": added.id, "secret": added.secret}, added.secret)
     say(f"added {added.id}; `btcpay webhook test {added.id}` tries it, `btcpay check` delivers")
 
 
@@ -84,7 +84,7 @@ def webhook_remove(shell: Shell, webhook_id: str) -> None:
 def webhook_rotate(shell: Shell, webhook_id: str) -> None:
     """Make a new secret; for a day everything is signed with the old one too."""
     rotated = receivers.rotate(shell.db, webhook_id, utc_now())
-    shell.answer(rotated._asdict(), rotated.secret)
+    shell.answer({"id": rotated.id, "secret": rotated.secret}, rotated.secret)
     say("for 24 more hours the old secret signs too")
 
 

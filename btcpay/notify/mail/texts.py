@@ -28,14 +28,8 @@ class About:
 def paid(about: About, language: str) -> MailText:
     """To the merchant: an invoice is paid."""
     gettext = catalog(language).gettext
-    is_paid = gettext("Invoice paid: %(amount)s")
-    return MailText(
-        language,
-        _subject(is_paid % {"amount": _asked(about, language)}, about.invoice),
-        [gettext("This invoice is paid.")],
-        _facts(about, language),
-        (gettext("Invoice"), about.page_url),
-    )
+    subject = gettext("Invoice paid: %(amount)s") % {"amount": _asked(about, language)}
+    return _mail(about, language, subject, [gettext("This invoice is paid.")])
 
 
 def receipt(about: About, language: str, brand: merchants.Shown) -> MailText:
@@ -65,16 +59,9 @@ def attention(about: About, language: str) -> MailText:
     }
     show = gettext("For details, run %(command)s on the server.")
     needs = gettext("An invoice needs your attention: %(amount)s")
-    return MailText(
-        language,
-        _subject(needs % {"amount": _asked(about, language)}, about.invoice),
-        [
-            reasons[about.state["attention"]],
-            show % {"command": f"btcpay invoice show {about.invoice.id}"},
-        ],
-        _facts(about, language),
-        (gettext("Invoice"), about.page_url),
-    )
+    subject = needs % {"amount": _asked(about, language)}
+    command = {"command": f"btcpay invoice show {about.invoice.id}"}
+    return _mail(about, language, subject, [reasons[about.state["attention"]], show % command])
 
 
 def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
@@ -126,6 +113,12 @@ def mailto(row: merchant_lists.WantingInvoice, page_url: str, seller: str, langu
     body = "\r\n\r\n".join(filter(None, (asks.get(row.attention or ""), page_url, seller)))
     address = quote(row.customer_email or "", safe="@")
     return f"mailto:{address}?subject={quote(subject, safe='')}&body={quote(body, safe='')}"
+
+
+def _mail(about: About, language: str, subject: str, sentences: list[str]) -> MailText:
+    link = (catalog(language).gettext("Invoice"), about.page_url)
+    facts = _facts(about, language)
+    return MailText(language, _subject(subject, about.invoice), sentences, facts, link)
 
 
 def _subject(text: str, invoice: Invoice) -> str:
