@@ -25,7 +25,7 @@ test: $(VENV)/.installed-dev  ## the suite, but for what needs minutes
 	$(PYTEST)
 
 test-nightly: $(VENV)/.installed-dev  ## walks, kills, looks, registries, proxies
-	$(PYTEST) tests/nightly $(wildcard tests/*/nightly)
+	$(PYTEST) tests/nightly
 
 test-postgres: $(VENV)/.installed-dev  ## what meets a database, on a PostgreSQL of the tests' own
 	TESTS_ON=postgresql $(PYTEST)

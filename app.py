@@ -21,8 +21,8 @@ from btcpay.values.ids import is_id
 from btcpay.values.parts import brought
 from btcpay.values.times import utc_now
 from btcpay.web import readyz, request_log
-from btcpay.web.application import answer, as_plain_http
 from btcpay.web.errors import as_api_error, error_response
+from btcpay.web.paths import answer, as_plain_http
 from btcpay.web.service import Service, open_service
 from schemas import requests as accepts
 from schemas import resources as shows
@@ -120,8 +120,8 @@ OPERATIONS = {
         "GET", "/payments", "read", list_payments, shows.Payment, accepts.PaymentQuery, lists=True),
 }
 # fmt: on
-# What is served: the operations, the hosted pages, the health checks, and what the optional parts
-# (btcpay.PARTS) bring, each unless the settings turn it off.
+# All that is served: the operations, the hosted pages, the health checks, and the blueprints of the
+# optional parts (btcpay.PARTS), each unless the settings turn it off.
 BLUEPRINTS: list[Callable[[Service], Blueprint | None]] = [
     functools.partial(api.blueprint, operations=OPERATIONS),
     checkout.blueprint,

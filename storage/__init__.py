@@ -1,1 +1,1 @@
-"""What is kept: the models, the migrations and every query."""
+"""The database: the models, the migrations and every query."""

@@ -23,7 +23,7 @@ _STATES = {"25006", "55P03"}
 
 
 def is_outside(error: Exception) -> bool:
-    """Whether a database error comes from its surroundings: then a traceback adds nothing."""
+    """True where a database error comes from its surroundings: then a traceback adds nothing."""
     if not isinstance(error, PeeweeException):
         return False
     original = getattr(error, "orig", None)
@@ -36,6 +36,6 @@ def is_outside(error: Exception) -> bool:
 
 
 def is_locked(error: BaseException | None) -> bool:
-    """Whether another process keeps SQLite's lock for longer than a transaction waits for it."""
+    """True where another process keeps SQLite's lock for longer than a transaction waits for it."""
     original = getattr(error, "orig", None)
     return getattr(original, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY

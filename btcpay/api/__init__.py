@@ -1,1 +1,1 @@
-"""How a request to an operation gets in and out: key, limits, scope, body, idempotency."""
+"""The way of a request to an operation: key, limits, scope, body, idempotency, answer."""

@@ -12,8 +12,8 @@ from btcpay.api.operation import ROOT, Operation
 from btcpay.values.errors import Forbidden
 from btcpay.web import ignored_fields
 from btcpay.web.admission import door, of_caller, show_window
-from btcpay.web.application import add_path, refuse_others
 from btcpay.web.errors import as_api_error, error_response
+from btcpay.web.paths import add_path, refuse_others
 from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
 

@@ -11,8 +11,8 @@ from btcpay.api import idempotency
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.web import ignored_fields
-from btcpay.web.application import JSON, answer
 from btcpay.web.body import read_json, sha256
+from btcpay.web.paths import JSON, answer
 from btcpay.web.service import Service
 from schemas import requests as accepts
 from schemas.resources import Resource, Resources

@@ -21,7 +21,7 @@ _STILL = "a request with this Idempotency-Key is still being processed; retry sh
 
 @dataclass(frozen=True)
 class Subject:
-    """What a key is scoped to, and the digest of the body that it came with."""
+    """The scope of a key, and the digest of the body that it came with."""
 
     merchant_id: int
     operation: str
@@ -98,7 +98,7 @@ def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | N
 
 
 def _is_free(held: IdempotencyKey, now: datetime) -> bool:
-    """Whether the holder is gone; also when the clock stepped back."""
+    """True where the holder is gone, or the clock has stepped back."""
     age_ms = abs(to_ms(now) - held.locked_at)
     return held.response is None and age_ms >= HOLD // timedelta(milliseconds=1)
 

@@ -128,7 +128,7 @@ def _operation(name: str, operation: Operation) -> dict[str, Any]:
 
 
 def _status() -> dict[str, Any]:
-    """What the checkout page polls, and what a shop may show while it waits; it needs no key."""
+    """The status that the checkout page polls, and that a shop may show; it needs no key."""
     summary = "What an invoice waits for."
     failures = {code: _failure(code) for code in ("not_found", "rate_limited", "server_error")}
     for failure in failures.values():

@@ -20,18 +20,18 @@ from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
 
-# How far a block's time may be off. A payment may be mined before cron first runs.
+# A block's time may be off by this much, and a payment be mined before cron first runs.
 BEFORE = timedelta(hours=2)
-# So many headers below it are kept too: after a quiet time on a test network the first one may be
-# the tip itself, and a reorganisation is followed from a block that both chains have.
+# Headers below it that are kept too: after a quiet time on a test network the first one may be the
+# tip itself, and a reorganisation is followed from a block that both chains have.
 BELOW = 12
 MOST_WALKED = 200  # headers above it; a forger has lost by then, and the follower goes on
 
 
 class _Claim(NamedTuple):
-    """Where a source would begin, and the `work` that it shows above.
+    """A source's proposal: `headers` ascend to the first one, which is at `height`.
 
-    The headers up to the first one, ascending; it is at `height`, and its time is `first_at`.
+    `first_at` is that header's time, `work` the work of the headers above it.
     """
 
     work: int
@@ -43,10 +43,10 @@ class _Claim(NamedTuple):
 def begin(
     db: Database, network: Network, sources: Pool[BlockSource], now: Callable[[], datetime]
 ) -> bool:
-    """Keeps a first header, if there is none and the shop has an invoice; whether there is one.
+    """Keeps a first header, if there is none and the shop has an invoice; True if one is kept.
 
-    What shows most work since then counts: a chain that stands still shows none. Raises
-    ExplorerError, and leaves its words in the facts.
+    The source that shows the most work above it decides: a chain that stands still shows none.
+    Raises ExplorerError, and notes its message in the database.
     """
     if db.row(blocks.TOP):
         return True
@@ -79,10 +79,10 @@ def begin(
 
 
 def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], datetime]) -> _Claim:
-    """Where it would begin. Raises FetchError, and ProofFailed when that is not so.
+    """A source's proposal, checked. Raises FetchError, and ProofFailed for a false one.
 
-    1. The block of the first header says itself what number it has (BIP34).
-    2. The header above it is younger than `at`: whoever begins earlier would show more work.
+    1. The block of the first header says its own number (BIP34).
+    2. The header above it is younger than `at`: an earlier beginning would show more work.
     3. The headers above it, as consensus prescribes them, lead to a tip that is not too old.
     """
     height, headers = one.headers_before(at, BELOW)

@@ -47,14 +47,14 @@ class Follower:
     ) -> None:
         self._db, self._network, self._sources, self._undo = db, network, sources, undo
         self._failed: dict[BlockSource, Exception] = {}
-        self.is_agreed = False  # two have shown a tip that is not far below ours, if two are set
+        self.is_agreed = False  # two sources, if two are set, show a tip that is not far below ours
         self._highest = 0  # of the tips up to which somebody has shown every header
 
     def follow(self) -> bool:
-        """Takes over every header of the chain with the most work; whether ours has changed.
+        """Takes over every header of the chain with the most work; True if ours has changed.
 
-        Every source is asked. There must be a first header. Raises ExplorerError; what was taken
-        over by then stays.
+        Every source is asked. There must be a first header. Raises ExplorerError; the headers taken
+        over by then stay.
         """
         locator = self._locator()
 
@@ -74,9 +74,9 @@ class Follower:
         return has_news()
 
     def more_elsewhere(self, is_quiet: bool) -> str:
-        """Why a source that failed may know more than we do; empty when none does.
+        """Names a source that failed and may know more blocks than we do; empty without one.
 
-        What it brought broke off, or, when no block has come for long, its word alone has more.
+        Its headers broke off; or, when no block has come for long, it merely says that it has more.
         """
         top = self._top().height
         for one, error in self._failed.items():
@@ -106,10 +106,10 @@ class Follower:
         return [Known(height, self._db.only(blocks.AT, height=height).hash) for height in heights]
 
     def _take_over(self, one: BlockSource, locator: Sequence[Known]) -> int:
-        """Takes over what it shows as soon as that has more work than ours; the height of its tip.
+        """Takes over a source's headers once they have more work than ours; its tip's height.
 
-        What others show is taken over at the same time. Raises FetchError for one whose chain ends
-        too far below ours.
+        Other sources are taken over at the same time. Raises FetchError if its chain ends too far
+        below ours.
         """
         branch: list[bytes] = []
         newest = top = locator[0].height
@@ -152,7 +152,7 @@ class Follower:
         check_headers(self._network, branch, _header_of(below), below.height, period_first)
 
     def _adopt(self, fork: int, branch: Sequence[bytes]) -> None:
-        """Takes it over in one transaction, with all that follows; not when we moved on."""
+        """Puts the branch above `fork` in one transaction, unless our chain has moved on since."""
         with self._db.write():
             meta.lock(self._db)
             row = self._db.row(blocks.AT, height=fork)

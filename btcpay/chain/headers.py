@@ -1,4 +1,4 @@
-"""Which headers may follow ours: linked, with work, of the difficulty that is asked for. Pure."""
+"""Checks of headers that are to follow ours: links, work and difficulty. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -8,7 +8,7 @@ from btcpay.proofs.difficulty import RETARGET_INTERVAL, required_bits
 from btcpay.values.errors import ProofFailed
 from btcpay.values.networks import Network
 
-# The header at a height of the chain that is being followed, of which it needs one in a fortnight.
+# The header at a height of the chain that is being followed; asked for once in a fortnight of it.
 Lookup = Callable[[int], Header]
 
 
@@ -34,7 +34,7 @@ def check_headers(
 
 
 def check_header(network: Network, raw: bytes) -> Header:
-    """A header by itself: with its work, and not easier than its network allows."""
+    """The header, checked by itself: it has its work, and is as hard as its network demands."""
     try:
         header = parse_header(raw)
     except Malformed as error:

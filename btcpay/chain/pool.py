@@ -1,4 +1,4 @@
-"""All sources of a kind: when one fails or is slow the next is asked; nothing is ever guessed."""
+"""All sources of a kind: when one fails or is slow, the next is asked."""
 
 import logging
 import random
@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
@@ -33,41 +33,36 @@ log = logging.getLogger(__name__)
 Source = TypeVar("Source", bound=BlockSource, covariant=True)
 T = TypeVar("T")
 
-LONGEST_S = 3600.0  # no question lasts as long
+LONGEST_S = 3600.0  # every question ends before
 PATIENCE = 6  # failures in a row, then it is not asked again in this run
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 8.0  # doubled at each failure in a row
 
 
 @dataclass(eq=False)
 class Place(Generic[Source]):
-    """A source, how often it has failed in this run, and how often since it last answered.
-
-    `must_reach`: the height that it has to show before it is asked anything; 0 for none.
-    `is_quick`: it has neither failed nor been slow since it last answered.
-    """
+    """A source's place in the line, with its failures in this run."""
 
     one: Source
     failed: int = 0
-    in_a_row: int = 0
+    in_a_row: int = 0  # failures since it last answered
     not_before_s: float = 0.0
-    must_reach: int = 0
-    is_quick: bool = True
+    must_reach: int = 0  # the height that it has to show before it is asked; 0 for none
+    is_quick: bool = True  # neither failed nor slow since it last answered
 
 
 class Pool(Generic[Source]):
-    """Sources in the order in which they are asked: who failed or was slow goes to the end.
+    """Sources in the order in which they are asked; one that failed or was slow goes to the end.
 
-    So a run does not wait for it at every question. Each question is asked in a thread, and
-    `after` called at its end; a late answer is dropped. `pause` waits so many seconds. Thread safe.
-    `clock_skew` has the times in their answers.
+    Each question is asked in a thread, and `after` called at its end; a late answer is dropped.
+    `pause` waits for some seconds, `clock_skew` has the times in answers. Thread safe.
     """
 
-    hedge_s = 2.0  # without an answer, then the next source is asked too
-    # The same for what is not urgent; and after an answer without news, when all are asked at once:
-    # the others may know of a block.
+    hedge_s = 2.0  # without an answer; then the next source is asked too
+    # The same where nothing is urgent; and after an answer without news, when all are asked at
+    # once, as the others may know of a block.
     late_s = 10.0
     most_at_once = 1
-    announces = False  # what waits is heard before every explorer has it
+    lag = timedelta()  # the time until every explorer knows of a transaction that these announce
 
     def __init__(
         self,
@@ -83,32 +78,30 @@ class Pool(Generic[Source]):
         self._turns = count()
 
     def allowance(self) -> Allowance:
-        """What may still be asked in this hour."""
         return UNLIMITED
 
     def end_within(self, seconds: float) -> None:
-        """After so many nobody is asked any more."""
         for one in self.all:
             one.until_s = time.monotonic() + seconds
 
     def close(self) -> None:
-        """At the end of a run: nobody asks on."""
+        """Ends a run: no source is asked any more."""
         self.end_within(0)
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """After a run: keeps what the next one should know of it. Most have nothing to keep."""
+        """After a run: keeps its news for the next one. Most kinds have nothing to keep."""
 
     @property
     def at_once(self) -> int:
-        """How many questions may be asked `by_turns` at a time."""
+        """The number of questions that may be asked `by_turns` at a time."""
         return max(1, min(self.most_at_once, sum(place.is_quick for place in self._places())))
 
     def ask(self, question: Callable[[Source], T], by_turns: bool = False) -> T:
-        """What `question` makes of the first source that answers all of it.
+        """The answer of the first source that has one.
 
-        FetchError, ProofFailed and slowness turn it to the next one. `by_turns` begins with another
-        of the quick ones each time, and is patient. Raises ExplorerError, and OutOfQuota when all
-        that is missing is calls or time.
+        FetchError, ProofFailed and slowness turn the question to the next one. `by_turns` begins
+        with another quick source each time, and is patient. Raises ExplorerError, or OutOfQuota if
+        only calls or time are missing.
         """
         every_s = self.late_s if by_turns else self.hedge_s
         found, _ = self.ask_all(question, lambda: 0.0, every_s, by_turns)
@@ -121,11 +114,11 @@ class Pool(Generic[Source]):
         every_s: float = 0.0,
         by_turns: bool = False,
     ) -> tuple[dict[Source, T], dict[Source, Exception]]:
-        """What it makes of each source, and why others have not answered; raises as `ask`.
+        """The answers by source, and the errors of the others; raises as `ask`.
 
         All are asked at once, or the next one `every_s` and when one has failed. After an answer
-        the others have `patience_s()`. One whose failure may pass is asked twice: a kept connection
-        may just have been closed.
+        the others have `patience_s()`. A source is asked again after a failure that may pass: a
+        kept connection may just have been closed.
         """
         found: dict[Source, T] = {}
         errors: dict[Source, Exception] = {}
@@ -161,10 +154,10 @@ class Pool(Generic[Source]):
         return found, errors
 
     def expect(self, height: int, heights: Mapping[BlockSource, int]) -> None:
-        """From now on asks only those whose tip is at most two blocks below, the highest first.
+        """From now on asks only sources at most two blocks below, the highest first.
 
-        `heights` has the tips that were shown in this run. The mempool of one that is behind shows
-        neither what came since nor what has left it.
+        `heights` has the tips shown in this run. A mempool that is behind lacks new payments, and
+        shows some that have left it.
         """
         for place in self._places():
             is_near = heights.get(place.one, -1) >= height - MAX_BLOCKS_BEHIND
@@ -187,7 +180,7 @@ class Pool(Generic[Source]):
             self._line.sort(key=lambda each: each is place)
 
     def _ask(self, place: Place[Source], question: Callable[[Source], T]) -> T:
-        """Asks one that is ready for it, after its pause. Raises FetchError for any other."""
+        """Asks a source after its pause. Raises FetchError if it is behind or failed too often."""
         try:
             if place.in_a_row >= PATIENCE:
                 raise LeftAlone(f"failed {PATIENCE} times in a row")
@@ -203,7 +196,7 @@ class Pool(Generic[Source]):
             self._after()
 
     def _may_pass(self, place: Place[Source], error: Exception) -> bool:
-        """Takes note of a failure. Whether the same question may be answered a little later."""
+        """Notes a failure; True if the same question may be answered a little later."""
         status = error.status if isinstance(error, BadStatus) else None
         if status not in (400, 404):
             self._to_the_end(place)

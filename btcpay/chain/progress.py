@@ -1,4 +1,4 @@
-"""How far the chain is known and read, and whether any money depends on it."""
+"""The part of the chain that is known and read, and the money that depends on it."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from storage.database import Database
 from storage.queries import blocks
 from storage.queries.lists import today
 
-LATELY = timedelta(hours=168)  # so long after its end an invoice may still be paid
+LATELY = timedelta(hours=168)  # after its end, an invoice may still be paid
 # Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
 KEPT_PART = 3
 
@@ -30,7 +30,6 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
 
 
 def progress_in(found: blocks.Known | today.Shop) -> Progress | None:
-    """Of a row with `blocks.KNOWN`."""
     if found.height is None or found.mined_at is None:
         return None
     behind = found.behind if found.invoice_at_stake or found.money_at_stake else 0
@@ -38,12 +37,12 @@ def progress_in(found: blocks.Known | today.Shop) -> Progress | None:
 
 
 def hours_to_read(behind: int, per_hour: int) -> int:
-    """In how many hours so many blocks are read, with that budget: one call for each."""
+    """Hours to read as many blocks with that budget, at one call for each."""
     return math.ceil(behind / (per_hour - per_hour / KEPT_PART))
 
 
 def is_at_stake(db: Database, now: datetime) -> bool:
-    """Whether any money may come or go; otherwise no block is read."""
+    """True if any money may come or go; otherwise no block is read."""
     at_stake = db.row(blocks.AT_STAKE, finished_after=finished_after(now))
     return bool(at_stake or db.row(blocks.MONEY_AT_STAKE))
 

@@ -1,8 +1,7 @@
-"""What the chain and the mempool are asked of. Whoever adds a source implements what stands here.
+"""The protocols of sources, which show the chain and the mempool: a new one implements these.
 
 A `BlockSource` shows headers and whole blocks, an `AddressIndex` what waits for an address. One
 explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py) are one index too.
-`Announcing` sources tell of what waits by themselves. kinds.py has the kinds that parts bring.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -17,14 +16,14 @@ from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
 from btcpay.values.networks import Known
 
-# What turns a question to the next source.
+# Errors that turn a question to the next source.
 FAILURES = (FetchError, ProofFailed)
 MAX_INPUTS = 100  # of a transaction that waits: nobody needs more to notice a replacement
 MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; a source three behind is stuck
 
 
 class LeftAlone(FetchError):
-    """The source is not asked any more: it wants that, or has failed too often in this run."""
+    """The source is not asked any more: it refused, or has failed too often in this run."""
 
 
 class Spent(FetchError):
@@ -40,10 +39,10 @@ def nobody_answered(errors: Collection[tuple["BlockSource", Exception]]) -> Expl
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a run may spend, in calls.
+    """The calls that a run may spend.
 
-    `per_hour` is the quota of one explorer, as a second one is a reserve. `left` is what the one
-    with the most has left; `minutely` of that lasts until those of the past hour come back.
+    `per_hour` is the quota of one explorer, as a second one is a reserve. `left` is the most that
+    any has left; at `minutely` calls that lasts until the calls of the past hour come back.
     """
 
     per_hour: int
@@ -77,9 +76,9 @@ class BlockSource(Protocol):
         """
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """The last header that is not younger than `at`, and so many below it; ascending.
+        """The last header that is not younger than `at`, and as many as `below` under it.
 
-        With the height of the last one; the first header that there is when all are younger.
+        Ascending, with the height of the last one; the very first header if all are younger.
         """
 
     def header_at(self, height: int) -> bytes:
@@ -90,7 +89,7 @@ class BlockSource(Protocol):
 
 
 class Mempool(NamedTuple):
-    """What waits, as `host` showed it. Unless `is_whole`, there may be more that was not listed."""
+    """Outputs that wait, as `host` showed them; unless `is_whole`, more may wait unlisted."""
 
     outputs: list[SeenOutput]
     is_whole: bool
@@ -98,23 +97,23 @@ class Mempool(NamedTuple):
 
 
 class AddressIndex(Protocol):
-    """Knows addresses: what it says is a sighting, never a proof.
+    """Knows addresses: its answers are sightings, never proofs.
 
     Raises FetchError when it does not answer; several in turn raise ExplorerError.
     """
 
     def require_chain(self, known_height: int) -> int:
-        """From now on answers by a chain of our network alone that is not lower; its height."""
+        """Makes sure that it follows our network's chain, and is not lower; its tip's height."""
 
     def waiting(self, address: str, script: bytes) -> Mempool:
-        """What waits and pays `script`, the address's scriptPubKey."""
+        """The waiting outputs that pay `script`, the address's scriptPubKey."""
 
     def is_used(self, address: str) -> bool:
-        """Whether the chain or the mempool knows the address."""
+        """True if the chain or the mempool knows the address."""
 
 
 class Explorer(BlockSource, AddressIndex, Protocol):
-    """Both; its calls are counted by its `name`. `left_alone`: since when it wants that, or ""."""
+    """Both; its calls are counted by its `name`. `left_alone`: the reason not to ask it, or ""."""
 
     name: str
     left_alone: str
@@ -122,7 +121,7 @@ class Explorer(BlockSource, AddressIndex, Protocol):
 
 @dataclass(frozen=True)
 class Announced:
-    """A transaction that waits; who announced it last, and when it counted."""
+    """A waiting transaction, the last peer that announced it, and the time when it counted."""
 
     raw: bytes
     host: str
@@ -130,15 +129,14 @@ class Announced:
 
     @cached_property
     def parts(self) -> BlockParts:
-        """It as the only one of a block. Raises Malformed."""
+        """The transaction as the only one of a block. Raises Malformed."""
         return scan_block(bytes(HEADER_BYTES) + b"\x01" + self.raw)
 
 
-class Announcing(Protocol):
-    """Hears what sources announce between runs, in threads of its own."""
+class Listener(Protocol):
+    """Hears the transactions that sources announce, while it is told to listen."""
 
-    def listen(self, is_wanted: bool) -> None:
-        """From now on, or not any more."""
+    def listen(self, is_wanted: bool) -> None: ...
 
     def take(self) -> Sequence[Announced]:
-        """The transactions that were announced since, each of them once."""
+        """Announced transactions that were not taken yet, each once."""

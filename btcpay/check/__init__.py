@@ -1,1 +1,1 @@
-"""The cron run: which addresses are scanned, what was seen there, what is written."""
+"""The cron run: reads blocks, looks at the mempool, and writes the payments that they show."""

@@ -1,4 +1,4 @@
-"""Writes what follows from news of an address: all of it in one transaction, or nothing."""
+"""Writes the consequences of a scan of an address in one transaction."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ from storage.queries.events import Kind
 from storage.queries.totals import balances, days, gaps
 
 Proofs = Mapping[str, str]
-LONG_HISTORY = 1000  # lines of one invoice; who is sent events would be sent them all
+LONG_HISTORY = 1000  # lines of one invoice, each of which receivers may be sent
 log = logging.getLogger(__name__)
 
 
@@ -39,9 +39,9 @@ def try_apply(
     report: Report,
     proofs: Proofs | None = None,
 ) -> bool:
-    """Applies a scan and reports what came of it; False when it could not be applied.
+    """Applies a scan and reports the new status; False if it could not be applied.
 
-    Whatever is wrong with one invoice, the next is somebody's money too.
+    An error of one invoice must not stop the others: the next is somebody's money too.
     """
     try:
         before, after = apply(db, settings, invoice_id, scan, now, proofs)
@@ -65,10 +65,10 @@ def apply(
     now: datetime,
     proofs: Proofs | None = None,
 ) -> tuple[str, str]:
-    """Writes what follows from a scan, all of it or nothing; the status before and after.
+    """Writes all consequences of a scan, or none; returns the status before and after.
 
-    `proofs` by txid: the documents that prove what a block pays. Raises BeyondMoney for sightings
-    beyond the money that there is; what a block proves is never refused.
+    `proofs`: by txid, the documents that prove a block's payments. Raises BeyondMoney for sightings
+    of more money than can exist; never for outputs that a block proves.
     """
     with db.write():
         balances.lock(db, db.only(invoices.WHOLE, id=invoice_id).merchant_id)
@@ -131,7 +131,7 @@ def _end(
 
 
 def _noted(db: Database, invoice_id: str, changes: Sequence[Change]) -> list[Change]:
-    """What history and receivers get: once that is long, nothing that a mempool alone has shown."""
+    """The changes for history and receivers; of a long history, only those in a block."""
     is_long = db.only(events.COUNT, invoice_id=invoice_id)[0] >= LONG_HISTORY
     return [one for one in changes if one.after.block or not is_long]
 
@@ -206,7 +206,7 @@ def _add_payment(
 
 
 def _extend_proof(db: Database, key: Values, height: int, confirmations: int) -> None:
-    """The proof that was made of the block alone, with as many headers as were asked for."""
+    """Adds the headers of the other confirmations to a proof that was made of the block alone."""
     if confirmations > 1:
         following = db.rows(blocks.FOLLOWING, height=height, limit=confirmations - 1)
         document = json.loads(db.only(payments.PROOF, **key).document)

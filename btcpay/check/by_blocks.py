@@ -1,4 +1,4 @@
-"""What blocks alone decide: payments that are deep enough, ends where no mempool is asked."""
+"""Decisions by blocks alone: payments that are deep enough, ends where no mempool is asked."""
 
 import logging
 from datetime import datetime, timedelta
@@ -15,19 +15,19 @@ from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
-from storage.queries import blocks
+from storage.queries import blocks, payments
 from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-# Where no mempool is asked, a deadline has passed once a block's time is so much later.
+# Without a mempool a deadline has passed once a block's time is later by this much.
 ENDS_AFTER = timedelta(hours=1)
 
 
 def settle_deep(
     db: Database, settings: Settings, prices: Prices, report: Report, now: datetime
 ) -> None:
-    """Makes payments of what has the confirmations that were asked for, now."""
+    """Makes payments of outputs that have the confirmations that were asked for."""
     tip_height = blocks.tip_height(db) or 0
     ready = {
         row.invoice_id
@@ -41,7 +41,7 @@ def settle_deep(
 
 
 def _is_ready(
-    row: mempool_watch.Deepening, settings: Settings, tip_height: int, report: Report
+    row: payments.OutputWith, settings: Settings, tip_height: int, report: Report
 ) -> bool:
     try:
         return is_deep(output_of(row), tip_height, rules_for(settings, row))
@@ -54,7 +54,7 @@ def _is_ready(
 def end_by_blocks(
     db: Database, settings: Settings, report: Report, now: datetime, ahead: timedelta
 ) -> None:
-    """Ends what the blocks, all of them read, show unpaid; `ahead` of the sources' is our clock.
+    """Ends invoices that are unpaid in all blocks; our clock is `ahead` of the sources'.
 
     A block's time may be ahead: no end comes before its deadline by our clock either.
     """

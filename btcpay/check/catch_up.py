@@ -1,4 +1,4 @@
-"""Brings what we know of the chain up to its tip: headers, blocks; says what is wrong."""
+"""Brings headers and blocks up to the chain's tip, and says when the chain seems stuck."""
 
 import logging
 import time
@@ -24,7 +24,7 @@ from storage.queries.meta import Key
 
 log = logging.getLogger(__name__)
 
-QUIET = timedelta(minutes=30)  # without a block, then more that somebody claims is an error
+QUIET = timedelta(minutes=30)  # without a block; then a source's mere claim of more counts
 IDLE_KEPT = timedelta(hours=2)  # as far back as an invoice that is made now begins to read
 
 
@@ -38,7 +38,7 @@ class CatchUp:
     mark: Callable[[], str]
 
     def follow(self, report: Report) -> bool:
-        """Takes over new headers and reads their blocks; whether the tip is known."""
+        """Takes over new headers and reads their blocks; True if the tip is known."""
         before, report.stuck = report.stuck, ""
         try:
             if not begin(self.db, self.settings.network, self.sources, self._now):
@@ -48,7 +48,7 @@ class CatchUp:
             has_changed = follower.follow()
             report.answered, report.tip_asked_at = True, asked_at
             report.is_agreed = follower.is_agreed
-            # The explorer that showed more in this run may not be asked any more.
+            # The explorer that showed more earlier in this run may rest by now.
             report.stuck = self._why_stuck(follower) or ("" if has_changed else before)
             self._read(report)
         except ExplorerError as error:
@@ -65,7 +65,7 @@ class CatchUp:
         undo_above(self.db, self.settings, height, self.now())
 
     def _read(self, report: Report) -> None:
-        # What is passed over is not read later: a clock that is ahead must not make it old.
+        # Skipped blocks are never read: a clock that is ahead must not make them old.
         now = self._now()
         if not is_at_stake(self.db, now):
             self.db.run(blocks.SKIP, mined_before=to_ms(now - IDLE_KEPT))
@@ -78,7 +78,7 @@ class CatchUp:
         return now - self.sources.clock_skew.ahead(now, time.monotonic())
 
     def _why_stuck(self, follower: Follower) -> str:
-        """Why the chain that we know may not be the whole; empty when it seems so."""
+        """The reason to believe that there are more blocks than we know; empty without one."""
         top = self.db.only(blocks.TOP)
         now = self.now()
         quiet = max(now - from_ms(top.mined_at), self._silence(top.hash))
@@ -89,7 +89,7 @@ class CatchUp:
         return ""
 
     def _silence(self, tip: str) -> timedelta:
-        """How long it has been our tip, as far as a clock knows that no step changes."""
+        """The time since it became our tip, by a clock that does not step; 0 if unknown."""
         mark = self.mark()
         known, _, since = (meta.get(self.db, Key.TIP_SINCE) or "").partition(" ")
         silence = elapsed(since, mark) if known == tip else None

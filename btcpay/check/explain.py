@@ -1,4 +1,4 @@
-"""An invoice explained: what is asked for, seen and missing, why, and when the next look is."""
+"""An invoice explained: the money asked for, seen and missing, and the next look."""
 
 import json
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ from storage.models import Invoice, Output
 
 Lines = Iterator[tuple[str, str]]
 
-AHEAD_MIN = 60  # for so long it is worked out when the mempool is asked next
+AHEAD_MIN = 60  # minutes in which the next look at the mempool is worked out
 ANYWAY = "; a block shows it in any case"
 
 
 def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
-    """When the mempool is asked next for an invoice, and what else finds a payment."""
+    """The time of the next look at the mempool, and what else finds a payment."""
     (watched,) = watched_of(db, settings, now, [invoice_id])
     known = watched, settings.network.gone_after, settings.explorer_calls_per_hour
     if found := due(*known, now):

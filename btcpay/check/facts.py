@@ -1,4 +1,4 @@
-"""What a block says about our addresses: payments to them, spends of their coins."""
+"""A block's facts about our addresses: payments to them, spends of their coins."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ KEY_BYTES = 8  # of a transaction's id, which with the index names a coin well e
 
 @dataclass
 class Facts:
-    """What a block says about one invoice's address; `proofs` are documents by txid."""
+    """A block's facts about one invoice's address; `proofs` are documents by txid."""
 
     merchant_id: int
     confirmed: list[SeenOutput] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Facts:
 
 
 def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dict[str, Facts]:
-    """By invoice id, what this block pays, spends and replaces."""
+    """By invoice id, the outputs that this block pays, spends and replaces."""
     found: dict[str, Facts] = {}
     where = Block(height, block.hash, block.mined_at)
     for row in paid_by(db, block):
@@ -78,7 +78,7 @@ def _spent_coins(db: Database, block: ProvenBlock) -> list[Output]:
 
 
 def conflicting(db: Database, spent: Set[bytes], txids: Collection[bytes]) -> list[Output]:
-    """What waited, and an input of which is `spent` by others; `txids` are of these."""
+    """Outputs that wait, though the other transactions `txids` have `spent` one of their inputs."""
     return [
         row
         for one in db.rows(mempool_watch.WITH_INPUTS)
@@ -96,7 +96,7 @@ def _spends_what_is_spent(row: Output, spent: Set[bytes]) -> bool:
 
 
 def is_any_spent(inputs: Iterable[str], spent: Set[bytes]) -> bool:
-    """Whether one of these outpoints, each "txid:vout", is among those of 36 bytes."""
+    """True if one of these outpoints, each "txid:vout", is in `spent`, each of 36 bytes."""
     outpoints = (one.split(":") for one in inputs)
     return any(_outpoint(txid, int(vout)) in spent for txid, vout in outpoints)
 
@@ -106,12 +106,12 @@ def _outpoint(txid: str, vout: int) -> bytes:
 
 
 def spends_of(block: ProvenBlock) -> bytes:
-    """What the block spends, in short: kept while an earlier block is not read."""
+    """The block's spends, shortened: kept while an earlier block is not read."""
     return b"".join(outpoint[:KEY_BYTES] + outpoint[32:] for outpoint in block.parts.spent)
 
 
 def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
-    """Has later blocks read again that were read before we knew of these coins, and spend one."""
+    """Marks later blocks that spend one of these coins, and were read before we knew it, unread."""
     keys = [txid_bytes(coin.txid)[:KEY_BYTES] + u32(coin.vout) for coin in coins]
     heights = {coin.block.height for coin in coins if coin.block}
     for row in db.rows(blocks.SPENDS, height=max(heights)) if heights else []:

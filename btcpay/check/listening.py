@@ -1,16 +1,22 @@
-"""Applies payments as sources announce them: whom they pay, and what they take back."""
+"""Sources that parts bring: opened for a run, and heard between two runs.
+
+Announced payments are applied to the invoices they pay, and to those whose money they take back.
+"""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
+
+from peewee import PeeweeException
 
 from btcpay.bitcoin.block import BlockParts
 from btcpay.bitcoin.wire import txid_hex
-from btcpay.chain.sources import MAX_INPUTS, Announced, Announcing
+from btcpay.chain.pool import Pool
+from btcpay.chain.sources import MAX_INPUTS, Announced, BlockSource, Listener
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import conflicting, is_any_spent
-from btcpay.check.mempool import Look, misses
 from btcpay.check.plan import CLOSED_LATELY
 from btcpay.check.report import Report
 from btcpay.invoices.status import inputs_of
@@ -18,28 +24,49 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan, SeenOutput
 from btcpay.values.errors import BadRow
 from btcpay.values.money import MAX_MONEY_SATS
+from btcpay.values.parts import brought
 from btcpay.values.times import to_ms
-from storage.database import Database
+from storage import locks
+from storage.database import Database, in_one_line
 from storage.queries import blocks
 from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-LAG = timedelta(minutes=1)  # an explorer has what was announced, though not at once
+HEARS_EVERY_S = 1.0  # so that a page shows its payment within seconds
 
 
 @dataclass
 class Listening:
-    """Listens while somebody looks at an open invoice's page, and for ten minutes more."""
+    """Listens while an open invoice's page is open, and for ten minutes more."""
 
     db: Database
     settings: Settings
-    listener: Announcing
+    listener: Listener
     now: Callable[[], datetime]
     _heard: Sequence[Announced] = field(default=(), init=False)
 
+    def pause(
+        self, seconds: float, wait: Callable[[float], bool], applied: Callable[[], None]
+    ) -> bool:
+        """Listens for that long, and calls `applied` after news; True when `wait` has ended it."""
+        end_s = time.monotonic() + seconds
+        while not wait(max(0.0, min(HEARS_EVERY_S, end_s - time.monotonic()))):
+            if time.monotonic() >= end_s:
+                return False
+            try:
+                if self.has_news():
+                    with locks.only_one(self.db, self.settings.database_url, "check") as alone:
+                        if alone:
+                            self.apply(Report())
+                    applied()
+            except PeeweeException as error:
+                log.error("what sources announce could not be looked up: %s", in_one_line(error))
+                return wait(max(0.0, end_s - time.monotonic()))
+        return True
+
     def has_news(self) -> bool:
-        """Whether something is to be applied; begins and ends to listen. Call it each second."""
+        """True when something can be applied. Begins and ends to listen, as pages need it."""
         after = to_ms(self.now() - CLOSED_LATELY)
         self.listener.listen(bool(self.db.rows(mempool_watch.ASKED, after=after)))
         if not self._heard:
@@ -48,7 +75,7 @@ class Listening:
         return bool(self._heard)
 
     def apply(self, report: Report) -> None:
-        """Applies what was heard by now, one process at a time; what is invented fails no run."""
+        """Applies everything that was heard; an invented payment fails no run."""
         if self.has_news():
             found = Report()
             hear(self.db, self.settings, self._heard, self.now(), found)
@@ -56,12 +83,28 @@ class Listening:
             self._heard = ()
 
 
+def open_sources(
+    settings: Settings, db: Database, now: Callable[[], datetime]
+) -> Pool[BlockSource] | None:
+    """The first pool that a part's `source` opens for a run; None: the explorers show blocks."""
+    opened = (part.source(settings, db, now) for part in brought("source"))
+    return next(filter(None, opened), None)
+
+
+def listening_of(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listening | None:
+    """The first listener that a part's `source` has; None where nothing that is set announces."""
+    found = (part.listener(settings, db, now) for part in brought("source"))
+    listener = next(filter(None, found), None)
+    return Listening(db, settings, listener, now) if listener else None
+
+
 def hear(
     db: Database, settings: Settings, heard: Sequence[Announced], now: datetime, report: Report
 ) -> None:
-    """Applies transactions one after another, as looks at a mempool that lost but what they spend.
+    """Applies transactions one after another, each as a look at a mempool.
 
-    What is not among them still waits: nobody announces it twice.
+    This mempool has lost only what the transaction spends: peers announce nothing twice, so
+    everything else that waited still waits.
     """
     for invoice_id, script in _concerned(db, heard).items():
         try:
@@ -85,18 +128,12 @@ def hear(
             )
             if try_apply(db, settings, invoice_id, scan, now, report):
                 waiting = [*left, *new]
-                # What waits by their word is asked of an explorer as late as what one has shown.
+                # An explorer is asked about this money as late as if it had shown it itself.
                 db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(one.at))
 
 
-def is_ahead(db: Database, look: Look) -> bool:
-    """Whether it lacks what was announced so lately that the explorer may not have it."""
-    since = to_ms(look.asked_at - LAG)
-    return any(row.first_seen_at > since for row in misses(db, look))
-
-
 def _concerned(db: Database, heard: Sequence[Announced]) -> dict[str, bytes]:
-    """By invoice id, the script that is paid; empty where only what waits is spent otherwise."""
+    """By invoice id, the script that is paid; empty for an invoice that only loses money."""
     scripts = {script.hex() for one in heard for script in one.parts.paid}
     rows = blocks.of_scripts(db, scripts)
     found = {row.id: bytes.fromhex(row.script) for row in rows}
@@ -115,7 +152,7 @@ def _waiting(db: Database, invoice_id: str) -> list[SeenOutput]:
 
 
 def _paid(parts: BlockParts, script: bytes) -> list[SeenOutput]:
-    """The outputs of the only transaction to the script; none when they are more than there is."""
+    """The transaction's outputs to the script; none if they exceed the money that can exist."""
     paid = parts.paid.get(script, ())
     if not paid or sum(amount_sats for _, _, amount_sats in paid) > MAX_MONEY_SATS:
         return []

@@ -6,50 +6,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.bitcoin.address import script_of
-from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.sources import Mempool
-from btcpay.check.plan import BEFORE_DEADLINE, CLOSED_LATELY, Watched
+from btcpay.check.plan import BEFORE_DEADLINE, CLOSED_LATELY, NEVER, Watched
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import BadRow, ExplorerError
-from btcpay.values.networks import Network
+from btcpay.values.errors import ExplorerError
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage.database import Database, Values, grouped
 from storage.models import Invoice, Output
-from storage.queries import invoices
 from storage.queries.lists import mempool_watch
 
-AHEAD_MS = 60_000  # so much may the clocks of two machines differ
-
-
-@dataclass(frozen=True)
-class Address:
-    """An invoice to be looked for: its address, and that address's scriptPubKey."""
-
-    invoice_id: str
-    address: str
-    script: bytes
+AHEAD_MS = 60_000  # the clocks of two machines may differ by this much
 
 
 @dataclass(frozen=True)
 class Look:
-    """What the mempool shows for an invoice; `asked_at` and `ahead` as a scan has them."""
+    """An answer about an invoice; our clock was `ahead` of the sources' when it was asked."""
 
     invoice_id: str
     mempool: Mempool
     asked_at: datetime
     ahead: timedelta
-
-
-def address_of(db: Database, network: Network, invoice_id: str) -> Address:
-    """What a look needs to know, so that it needs no database. Raises BadRow."""
-    row = db.only(invoices.WHOLE, id=invoice_id)
-    address = row.deposit_address
-    try:
-        return Address(invoice_id, address, script_of(address, network))
-    except Malformed as error:
-        raise BadRow(f"{address!r} is no address: {error}") from error
 
 
 def watched_of(
@@ -86,10 +63,9 @@ def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> Watched:
     return Watched(
         id=row.id,
         status=row.status,
-        since=from_ms(row.created_at),
         checked_at=_past(row.checked_at, now),
         asked_at=_past(row.asked_at, now),
-        asked_since=_past(row.asked_since, now),
+        opened_at=_past(row.asked_since, now),
         came_at=max((from_ms(one.first_seen_at) for one in waiting), default=None),
         is_covered=alive_sats >= row.amount_sats,
         vanished_at=_past(max(vanished, default=None), now),
@@ -99,32 +75,30 @@ def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> Watched:
     )
 
 
-def _past(ms: int | None, now: datetime) -> datetime | None:
-    """The time, unless it is to come: then the clock was ahead when it was written."""
-    return None if ms is None or ms > to_ms(now) + AHEAD_MS else from_ms(ms)
+def _past(ms: int | None, now: datetime) -> datetime:
+    """NEVER for a time to come too: the clock was ahead when that was written."""
+    return NEVER if ms is None or ms > to_ms(now) + AHEAD_MS else from_ms(ms)
 
 
 def gather(
-    explorers: Explorers, addresses: Sequence[Address], now: Callable[[], datetime], in_flight: int
+    explorers: Explorers, rows: Sequence[Invoice], now: Callable[[], datetime], in_flight: int
 ) -> Iterator[tuple[str, Look | ExplorerError]]:
-    """A look for each address, or why there is none; so many are asked at once."""
+    """A look for each invoice, or its error; `in_flight` are asked at once, without a database."""
 
-    def look(one: Address) -> Look | ExplorerError:
+    def look(row: Invoice) -> Look | ExplorerError:
         try:
             at, read_s = now(), time.monotonic()
-            mempool = explorers.waiting(one.address, one.script)
-            return Look(one.invoice_id, mempool, at, explorers.clock_skew.ahead(at, read_s))
+            mempool = explorers.waiting(row.deposit_address, bytes.fromhex(row.script))
+            return Look(row.id, mempool, at, explorers.clock_skew.ahead(at, read_s))
         except ExplorerError as error:
             return error
 
     with ThreadPoolExecutor(in_flight) as pool:
-        yield from zip(
-            (one.invoice_id for one in addresses), pool.map(look, addresses), strict=True
-        )
+        yield from zip((row.id for row in rows), pool.map(look, rows), strict=True)
 
 
 def misses(db: Database, look: Look) -> list[Output]:
-    """Money that waited and is not shown: is it in a block, or gone?"""
+    """Outputs that waited and are not shown: they may be in a block, or gone."""
     shown = {output.outpoint for output in look.mempool.outputs}
     waiting = db.rows(mempool_watch.WAITING, invoice_id=look.invoice_id)
     return [row for row in waiting if (row.txid, row.vout) not in shown]

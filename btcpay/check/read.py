@@ -31,9 +31,9 @@ log = logging.getLogger(__name__)
 # Afterwards the mempool is asked for those who wait; the next run goes on.
 MOST_S = 40
 MOST_PASSED = 3  # blocks in a row that nobody could show: then it is not the blocks
-# A block that nobody could show is passed over for a minute, and from then on for as long as it is
-# old, up to an hour. Each run asks for a new one: a payment of now must not wait when the explorers
-# were away for a moment.
+# A block that no source could show is passed over for a minute, and then for as long as it is old,
+# up to an hour. A new block is asked for in each run: its payments must not wait because the
+# explorers were away for a moment.
 NEW, FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(minutes=1), timedelta(hours=1)
 Fetched = tuple[ProvenBlock, str]
 
@@ -49,10 +49,9 @@ class Reader:
     def read_all(self, report: Report) -> None:
         """Reads blocks while there are any, and time and calls for it. Raises ExplorerError.
 
-        The newest first, so that a payment of now never waits for history; then the oldest. The
-        result does not depend on the order. A block that nobody could show is passed over for an
-        hour at most, and the others are read, the newest first: old ones may be gone everywhere.
-        `report.blocks_behind` has how many are left.
+        The newest first, so that a new payment never waits for history; then the oldest. The
+        result does not depend on the order. After a block that no source could show, the others are
+        read, the newest first: old ones may be gone everywhere.
         """
         until_s = time.monotonic() + MOST_S
         passed: set[str] = set()
@@ -92,7 +91,7 @@ class Reader:
             raise errors[0]
 
     def _due(self, order: Typed[Block], passed: Collection[str], most: int) -> list[Block]:
-        """The first ones in this order but those that this run has passed over."""
+        """The first ones in this order, without those that this run has passed over."""
         rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + most)
         return [row for row in rows if row.hash not in passed][:most]
 
@@ -113,13 +112,13 @@ class Reader:
             self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + pause))
 
     def _may_read(self, row: Block) -> bool:
-        """The newest block of all always; then while each minute has its part of the calls."""
+        """Always the newest block of all; others while each minute has its part of the calls."""
         allowance = self.sources.allowance()
         is_newest = row.height == blocks.tip_height(self.db)
         return is_newest or allowance.minutely > allowance.per_hour / 60 / KEPT_PART
 
     def _read(self, row: Block, report: Report, fetched: Future[Fetched] | None = None) -> bool:
-        """Whether nothing of it has to be read again; it is asked for now unless it was."""
+        """False if it has to be read again. Without `fetched` the block is asked for now."""
         block, host = (fetched or self._fetch(row)).result()
         now = self.now()
         is_priced = not is_late(from_ms(row.mined_at), now) and paid_by(self.db, block)
@@ -156,7 +155,7 @@ class Reader:
         return not failed
 
     def _mark_read(self, row: Block, block: ProvenBlock, first: int | None, now: datetime) -> bool:
-        """Whether this run is the one that reads it; `first` of all is not read."""
+        """True if no other run has read it; `first` is the lowest block that is not read."""
         is_early = first is not None and first < row.height
         spends = spends_of(block) if is_early else None
         return self.db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends) == 1

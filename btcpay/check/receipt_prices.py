@@ -1,4 +1,4 @@
-"""What a receipt is worth when it is recorded: in the merchant's currency, and in dollars."""
+"""The worth of a receipt when it is recorded: in the merchant's currency, and in dollars."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from btcpay.values.currencies import value_of
 from storage.database import Database, Values
 from storage.queries import merchants
 
-# Found later than this, a receipt would get the price of another hour; none is better than that.
+# A receipt that is found later gets no price, rather than that of another hour.
 RECEIPT_PRICE_AGE = timedelta(hours=1)
 
 
@@ -19,7 +19,7 @@ def is_late(mined_at: datetime, now: datetime) -> bool:
 
 
 def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
-    """The prices of now, of one bitcoin by currency; what cannot be had is not there."""
+    """The current prices of one bitcoin by currency, without those that cannot be had."""
     currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
     for currency in currencies:
         prices.of(currency).ask()  # all at once: they are waited for as long as for one

@@ -1,4 +1,4 @@
-"""What a run of the check did: its report, from which the exit status follows."""
+"""The report of a run of the check, from which its exit status follows."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -6,39 +6,29 @@ from datetime import datetime
 
 @dataclass
 class Report:
-    """What a run did.
-
-    `blocks_read`: how many; `blocks_behind`: how many are still to be read, within about
-    `hours_behind`. `looked_at`: for how many invoices it asked the mempool; `failed`: for which it
-    could not; `unreached`: for which the hour's calls did not suffice in time although a payer
-    waits: their previews are late; `put_off`: how many deadlines and other money wait. `changed`:
-    invoices by their new status. `stuck`: why the chain is not believed to be whole.
-    `answered`: whether an explorer showed the tip; `tip_asked_at`: when it was asked for, by our
-    clock; `is_agreed`: whether two of them showed it, where two are set. `clock_ahead_s`: how far
-    our clock is ahead of the sources', 0 up to CLOCK_OFF. `calls` and `read_bytes`: what it cost.
-    """
+    """The work of a run, its failures and its costs; invoices by their ids."""
 
     blocks_read: int = 0
-    blocks_behind: int = 0
+    blocks_behind: int = 0  # still to be read, within about `hours_behind`
     hours_behind: int = 0
-    looked_at: int = 0
-    failed: list[str] = field(default_factory=list)
-    unreached: list[str] = field(default_factory=list)
-    put_off: int = 0
-    changed: dict[str, str] = field(default_factory=dict)
-    stuck: str = ""
+    looked_at: int = 0  # invoices for which the mempool was asked
+    failed: list[str] = field(default_factory=list)  # those for which it could not be asked
+    unreached: list[str] = field(default_factory=list)  # a payer waits, and calls come too late
+    put_off: int = 0  # deadlines and other money that wait for calls
+    changed: dict[str, str] = field(default_factory=dict)  # new statuses
+    stuck: str = ""  # the reason not to believe that the chain is whole
     chain_failed: bool = False
-    answered: bool = False
-    tip_asked_at: datetime | None = None
-    is_agreed: bool = False
-    clock_ahead_s: int = 0
+    answered: bool = False  # a source showed the tip
+    tip_asked_at: datetime | None = None  # by our clock
+    is_agreed: bool = False  # two sources showed the tip, where two are set
+    clock_ahead_s: int = 0  # of the sources' clocks; 0 up to CLOCK_OFF
     calls: int = 0
     read_bytes: int = 0
     took_ms: int = 0
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether every block up to a tip that can be believed is read."""
+        """True if every block is read, up to a tip that can be believed."""
         return not (self.blocks_behind or self.stuck or self.chain_failed)
 
     @property
@@ -48,14 +38,14 @@ class Report:
 
     @property
     def complete(self) -> bool:
-        """Whether payments are found: every block up to the tip is read, and nothing failed.
+        """True if every block up to the tip is read, and nothing failed.
 
-        Previews that are late are no failure: what they would have shown is found in its block.
+        A late preview is no failure: its payment is found in a block.
         """
         return self.is_caught_up and not (self.failed or self.clock_ahead_s)
 
     def add(self, later: "Report") -> None:
-        """What looks after the run have found."""
+        """Adds the results of a look after the run."""
         self.looked_at += later.looked_at
         self.blocks_read += later.blocks_read
         self.changed |= later.changed

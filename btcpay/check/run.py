@@ -12,9 +12,8 @@ from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.by_blocks import end_by_blocks, settle_deep
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.listening import is_ahead
-from btcpay.check.mempool import Address, Look, address_of, asked_lately, gather, misses, watched_of
-from btcpay.check.plan import is_waiting, plan
+from btcpay.check.mempool import Look, asked_lately, gather, misses, watched_of
+from btcpay.check.plan import NEVER, is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.http.clock_skew import REMEDY
 from btcpay.invoices.events import erase_emails
@@ -24,25 +23,25 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.bound import HISTORY_AFTER
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
-from btcpay.values.errors import BadRow, OutOfQuota
+from btcpay.values.errors import OutOfQuota
 from btcpay.values.times import boot_mark, to_ms
 from storage.database import Database
-from storage.queries import blocks, idempotency, meta, payments
+from storage.queries import blocks, idempotency, invoices, meta, payments
 from storage.queries.lists import mempool_watch
 from storage.queries.meta import Key
 from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 
-MOST_RUN_S = 300  # a run that is at it for longer hangs
+MOST_RUN_S = 300  # a run that takes longer hangs
 
 
 @dataclass(frozen=True)
 class Checker:
-    """What a check needs; `now` reads the wall clock, `in_flight` calls go out at once.
+    """A check with its means; `in_flight` looks at the mempool go out at once.
 
-    `mark` reads the clock that does not step. Headers and blocks come from the `sources`, without
-    any from the explorers. `hear` applies what sources announced.
+    `now` reads the wall clock, `mark` the clock that does not step. Without `sources` the explorers
+    show headers and blocks. `hear` applies announcements.
     """
 
     db: Database
@@ -58,7 +57,7 @@ class Checker:
     def run(self, ids: Sequence[str] | None = None) -> Report:
         """Brings every invoice up to date, and asks the mempool for those who wait, or for `ids`.
 
-        What fails for one invoice never stops the run.
+        A failure of one invoice never stops the run.
         """
         report, began_ns = Report(), time.monotonic_ns()
         self._end_within(MOST_RUN_S)
@@ -87,12 +86,12 @@ class Checker:
             now, gone_after = self.now(), self.settings.network.gone_after
             watched = watched_of(self.db, self.settings, now)
             allowance = self.explorers.allowance()
-            found = plan(watched, gone_after, allowance, now, report.ends_before)
+            found = plan(watched, gone_after, allowance, now, report.ends_before or NEVER)
             ids, report.unreached, report.put_off = found
         self._ask(ids, chain, report)
 
     def look_again(self, report: Report) -> bool:
-        """After a run: asks for pages that are due by now; whether somebody waits at one."""
+        """After a run: asks for pages that are due by now; True while somebody waits at one."""
         now, may_ask = self.now(), report.answered and self.settings.explorers
         asked = asked_lately(self.db, self.settings, now) if may_ask else []
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
@@ -115,7 +114,7 @@ class Checker:
             pool.end_within(seconds)
 
     def _close(self, report: Report) -> None:
-        """Nobody asks on; notes what it has cost by now, and which sources were good."""
+        """Ends all questions; notes their costs, and the good sources."""
         pools: set[Pool[BlockSource]] = {self.explorers, self._sources}
         for pool in pools:
             pool.close()
@@ -135,42 +134,28 @@ class Checker:
             self._apply(look, report)
 
     def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
-        addresses = [found for one in ids if (found := self._address(one, report))]
-        looks = []
-        for invoice_id, look in gather(self.explorers, addresses, self.now, self.in_flight):
+        rows, looks = [self.db.only(invoices.WHOLE, id=one) for one in ids], []
+        for invoice_id, look in gather(self.explorers, rows, self.now, self.in_flight):
             if isinstance(look, Look):
                 looks.append(look)
             elif isinstance(look, OutOfQuota):
                 report.put_off += 1
             else:
                 log.warning("invoice %s could not be looked for: %s", invoice_id, look)
-                self._fail(invoice_id, report)
+                report.failed.append(invoice_id)
+                self.db.run(mempool_watch.FAILED, id=invoice_id, at=to_ms(self.now()))
         return looks
-
-    def _address(self, invoice_id: str, report: Report) -> Address | None:
-        """None, and noted, when it is spoiled."""
-        try:
-            return address_of(self.db, self.settings.network, invoice_id)
-        except BadRow:  # the next is somebody's money too
-            log.exception("the address of invoice %s is damaged", invoice_id)
-            self._fail(invoice_id, report)
-            return None
-
-    def _fail(self, invoice_id: str, report: Report) -> None:
-        report.failed.append(invoice_id)
-        self.db.run(mempool_watch.FAILED, id=invoice_id, at=to_ms(self.now()))
 
     def _apply(self, look: Look, report: Report) -> None:
         tip_at = report.ends_before
         if tip_at and not report.is_agreed:
             tip_at -= HELD_AT_MOST
-        is_early = self._sources.announces and is_ahead(self.db, look)
         scan = Scan(
             asked_at=look.asked_at,
             tip_height=blocks.tip_height(self.db) or 0,
             waiting=look.mempool.outputs,
             misses=report.is_caught_up,
-            is_cut=not look.mempool.is_whole or is_early,
+            is_cut=not look.mempool.is_whole or self._lags(look),
             ends_at=tip_at and min(look.asked_at, tip_at) - look.ahead,  # both were asked since
             explorer=look.mempool.host,
         )
@@ -180,6 +165,12 @@ class Checker:
             self.db.run(mempool_watch.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
         else:
             self.db.run(mempool_watch.FAILED, id=id, at=to_ms(now))
+
+    def _lags(self, look: Look) -> bool:
+        """True where it lacks money announced so lately that its explorer may not know of it."""
+        lag = self._sources.lag
+        since = to_ms(look.asked_at - lag)
+        return bool(lag) and any(row.first_seen_at > since for row in misses(self.db, look))
 
     def _compare_clocks(self, report: Report) -> None:
         ahead = self._sources.clock_skew.ahead(self.now(), time.monotonic())
@@ -193,7 +184,7 @@ class Checker:
             )
 
     def finish(self, report: Report) -> None:
-        """After a run over all that is due: notes its time and totals, forgets what is too old."""
+        """After a run over all that is due: notes its time and totals, forgets old rows."""
         now = self.now()
         outcome = "complete" if report.complete else "incomplete"
         with self.db.write():
@@ -208,7 +199,7 @@ class Checker:
                 ("blocks", "", report.blocks_read),
             ):
                 self.db.run(tallies.ADD, name=name, label=label, total=total)
-        # What is erased never comes back, so an explorer must confirm the time first: after a start
+        # Erased rows never come back, so an explorer must confirm the time first: after a start
         # without a network the clock may be years off.
         if report.answered and not report.clock_ahead_s:
             ttl = timedelta(hours=self.settings.idempotency_ttl_h)

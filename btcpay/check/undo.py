@@ -16,12 +16,12 @@ from storage.queries.totals import balances, days, tallies
 
 log = logging.getLogger(__name__)
 
-# In place of the height in a chain that is given up: no reorganisation reaches below the first.
+# Replaces the heights in a chain that is given up; no reorganisation reaches below block 1.
 PROVEN = 0
 
 
 def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
-    """Forgets the chain, and what of it is no payment yet; the next check keeps a first header.
+    """Forgets the chain and its outputs that are no payment yet; the next check begins again.
 
     A payment stays what it is; a block of the new chain that has it too gives it its place there.
     """
@@ -37,14 +37,14 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
 def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> None:
     """Takes back every payment and every spend in blocks above `height`, which left the chain.
 
-    Call it in the transaction in which they leave. Opens again the invoices that the payments
-    settled. What came waits again, in no block. Never refused for what a coin that comes back adds.
+    Call it in the transaction in which they leave. Invoices that the payments settled are open
+    again, and outputs wait again. A coin that comes back is added even beyond the money bound.
     """
     balances.lock_all(db)
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
     db.run(blocks.UNREPLACE, height=height)
-    paid = grouped(db.rows(blocks.PAID_ABOVE, height=height), _invoice_id)
-    spent = grouped(db.rows(blocks.SPENT_ABOVE, height=height), _invoice_id)
+    paid = grouped(db.rows(blocks.PAID_ABOVE, height=height), lambda one: one.invoice_id)
+    spent = grouped(db.rows(blocks.SPENT_ABOVE, height=height), lambda one: one.invoice_id)
     taken: list[Payment] = []
     for invoice_id in paid | spent:
         merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0].merchant_id
@@ -60,10 +60,6 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     days.take(db, taken)
 
 
-def _invoice_id(output: Output) -> str:
-    return output.invoice_id
-
-
 def _undo_outputs(
     db: Database,
     invoice_id: str,
@@ -72,7 +68,7 @@ def _undo_outputs(
     now: datetime,
     taken: list[Payment],
 ) -> list[News]:
-    """Adds to `taken` the payments that were."""
+    """Adds the payments that are undone to `taken`."""
     ids = dict.fromkeys(output.payment_id for output in outputs if output.payment_id)
     rows = [db.only(payments.OF_ID, payment_id=payment_id) for payment_id in ids]
     blocks_of = {output.txid: output for output in outputs}
@@ -96,7 +92,7 @@ def _block(output: Output) -> Row:
 
 
 def _undo_payment(db: Database, payment: Payment, block: Row, now: datetime) -> bool:
-    """Whether its invoice is open again."""
+    """True if its invoice is open again."""
     invoice_id = payment.address_invoice_id
     db.run(payments.DELETE, payment_id=payment.id)
     db.run(tallies.ADD, name="payments_undone", label="", total=1)

@@ -1,4 +1,4 @@
-"""What a browser has made at a link: its last invoice by a signed cookie, one by its form."""
+"""The invoices a browser made at a link: the last by a signed cookie, one by its form."""
 
 import hashlib
 import re

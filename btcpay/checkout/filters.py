@@ -1,4 +1,4 @@
-"""How pages write what comes from a row: amounts in bitcoin, texts where no markup can be."""
+"""Template filters for values of rows: amounts in bitcoin, texts where no markup can be."""
 
 import re
 
@@ -7,7 +7,7 @@ from markupsafe import Markup, escape
 from btcpay.languages import formats
 from btcpay.web.pages import languages
 
-# What turns the direction of writing around (Unicode, UAX 9): a title has no markup to end it.
+# Characters that turn the direction of writing (Unicode, UAX 9): a title has no markup to end it.
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 

@@ -1,4 +1,4 @@
-"""What the page of an invoice may show: an allow-list, so that nothing else of a row gets out."""
+"""The values that an invoice's page may show: an allow-list, so that no other column gets out."""
 
 from decimal import Decimal
 from typing import Any
@@ -15,8 +15,8 @@ from storage.queries import merchants
 BLOCK_MINUTES = 10  # on average, on every public network
 LONG_AGO_MS = 10 * 60_000  # by then a check that runs every minute has missed many runs
 COUNTDOWN_MS = 5 * 60_000
-# Where a page leads back to, unless its invoice says it. While money is on its way nowhere: it is
-# too early for thanks.
+# The column with the way back to the shop in each state, unless the invoice has its own. There is
+# none while money is on its way: it is too early for thanks.
 RETURNS = {"paid": "return_paid"} | dict.fromkeys(
     ("waiting", "overdue", "expired", "canceled"), "return_unpaid"
 )
@@ -24,7 +24,7 @@ FROM_ROW = "id amount_sats received_sats reference tx_hash paid_at expires_at ch
 
 
 def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dict[str, Any]:
-    """What the template gets. Times in ms since 1970, durations in ms.
+    """The values for the template. Times in ms since 1970, durations in ms.
 
     `due_sats` is what to pay now, never less than can be sent, `owed_sats` what is missing, and
     `due` what that is in `currency` at the invoice's price, `beside` in the merchant's own; `uri`
@@ -95,7 +95,7 @@ def _times(snapshot: Snapshot, payable: bool) -> dict[str, Any]:
 
 
 def _beside(row: Invoice, due: Decimal) -> Money | None:
-    """What dollars were worth in the merchant's own currency when the invoice was made."""
+    """The value of `due` dollars in the merchant's currency when the invoice was made."""
     if row.amount is not None or row.currency == "USD":
         return None
     exact = due * Decimal(row.price) / Decimal(row.price_usd)
@@ -118,9 +118,9 @@ def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, 
 
 
 def _beyond_sats(snapshot: Snapshot) -> int:
-    """What came without settling: after the end, too little at it, or more than was asked for.
+    """Satoshis that settled nothing: too late, too few at the end, or more than was asked for.
 
-    Too much that is less than can be sent is none: nobody could send it back.
+    An excess below the dust limit counts as 0: nobody could send it back.
     """
     row, state = snapshot.row, snapshot.state
     if state in ("overdue", "expired", "canceled"):

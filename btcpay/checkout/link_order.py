@@ -29,11 +29,10 @@ MS = timedelta(milliseconds=1)
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who presses: as whom to count (None: not at all), and the text of the amount field.
+    """The person who presses: the address to count (None: none), the text of the amount field.
 
-    `form_id`: of the invoice that this form makes, None without a form of ours. `last_id`: of the
-    last one that this browser made at the link; `next_id`: of the one that may follow when that is
-    paid.
+    `form_id`: the invoice that this form makes, None without a form of ours. `last_id`: the last
+    invoice that this browser made at the link; `next_id`: the one that may follow once it is paid.
     """
 
     address: str | None
@@ -108,7 +107,7 @@ def _admitted(service: Service, link: PaymentLink, visitor: Visitor) -> Iterator
 
 
 def _has_paid(service: Service, link: PaymentLink, visitor: Visitor) -> bool:
-    """Whether money has come to this browser's last invoice, and none was made after it."""
+    """True where this browser's last invoice got money, and no invoice was made after it."""
     if visitor.last_id is None or _is_made(service, visitor.next_id):
         return False
     last: Values = {"id": visitor.last_id, "payment_link_id": link.id}
@@ -122,7 +121,7 @@ def _is_made(service: Service, invoice_id: str | None) -> bool:
 def _made_before(
     service: Service, link: PaymentLink, amount: Decimal, visitor: Visitor
 ) -> str | None:
-    """What this press has made already, of that amount and still to be paid."""
+    """The id of an invoice that this press has made, of that amount and still to be paid."""
     for invoice_id in filter(None, (visitor.form_id, visitor.next_id)):
         row = still_to_pay(service, link, invoice_id)
         if row and asked_of(row).amount == amount:

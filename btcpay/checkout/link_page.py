@@ -1,19 +1,14 @@
-"""What the page of a payment link may show, an allow-list; and why a link makes no invoice."""
+"""The values that a payment link's page may show; the reasons why a link makes no invoice."""
 
 from decimal import Decimal
 from typing import Any
 
-from btcpay.invoices.create import least_sats_of
 from btcpay.values.currencies import asked_of
-from btcpay.values.money import sats_for
 from btcpay.web.service import Service
 from storage.models import Invoice, PaymentLink
 
 TYPED_CHARACTERS = 40  # of a wrong amount, when the form shows it again
 GONE = 410
-# A link with a higher price in dollars need not ask what a bitcoin costs: the dust limit is less
-# than this, until a bitcoin costs 900,000 USD. Other currencies may lose more of their value.
-NO_DUST_USD = Decimal(5)
 
 
 class LinkRefused(Exception):
@@ -29,13 +24,9 @@ class LinkRefused(Exception):
 
 
 def link_values(
-    link: PaymentLink,
-    refused: LinkRefused | None,
-    typed: str,
-    least_sats: int | None,
-    unpaid: Invoice | None,
+    link: PaymentLink, refused: LinkRefused | None, typed: str, unpaid: Invoice | None
 ) -> dict[str, Any]:
-    """`least_sats`: what can be sent, when the price is less. `unpaid`: this browser's invoice."""
+    """`typed`: the refused amount. `unpaid`: an invoice of this browser that waits for money."""
     low, high = link.min_amount, link.max_amount
     return {
         "title": link.title,
@@ -44,27 +35,12 @@ def link_values(
         "currency": link.currency,
         "fixed": None if link.amount is None else Decimal(link.amount),
         "suggested": [Decimal(text) for text in (link.suggested or "").split()],
-        "least_sats": least_sats,
         "unpaid": unpaid and {"id": unpaid.id, "asked": asked_of(unpaid)},
         "low": low and Decimal(low),
         "high": high and Decimal(high),
         "refused": refused,
         "typed": typed[:TYPED_CHARACTERS],
     }
-
-
-def dust_of(service: Service, link: PaymentLink) -> int | None:
-    """The least that can be sent, when a fixed price is less and there is a BTC price."""
-    if link.amount is None:
-        return None
-    if link.currency == "USD" and Decimal(link.amount) >= NO_DUST_USD:
-        return None
-    price = service.prices.of(link.currency).current_or_none()
-    if price is None:
-        return None
-    least_sats = least_sats_of(service.db, link.merchant_id)
-    amount_sats = sats_for(Decimal(link.amount), price)
-    return least_sats if amount_sats and amount_sats < least_sats else None
 
 
 def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where an invoice stands at one moment, for its page and its status: the facts, gathered once."""
+"""An invoice at one moment, for its page and its status: the facts, gathered once."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,7 @@ FEW_BLOCKS = 6  # as many as come in an hour: the next checks read them
 
 @dataclass(frozen=True)
 class Notices:
-    """What the page alone says besides the state."""
+    """Facts that only the page shows, besides the state."""
 
     was_undone: bool = False  # a reorganisation took its payment back
     has_vanished: bool = False  # a payment that no mempool shows any more, and none came since
@@ -36,7 +36,7 @@ class Notices:
 class Snapshot:
     """An invoice's row, which has what came, and what follows from it at that time."""
 
-    row: invoices.Seen
+    row: invoices.InvoiceWith
     missing_sats: int
     confirmations: int  # of the least confirmed payment that counts
     needed: int  # confirmations
@@ -45,13 +45,13 @@ class Snapshot:
 
     @property
     def left_ms(self) -> int | None:
-        """Until the deadline; None when there is none."""
+        """Milliseconds until the deadline; None without a deadline."""
         expires_at = self.row.expires_at
         return None if expires_at is None else expires_at - to_ms(self.now)
 
     @property
     def has_vanished(self) -> bool:
-        """Whether a payment was seen that is not there any more, and what is left pays nothing."""
+        """True where a payment was seen and has gone, and the rest does not pay the invoice."""
         is_settled = self.state in ("seen", "paid", "canceled")
         return not is_settled and self.row.gone_at is not None
 
@@ -70,9 +70,9 @@ class Snapshot:
 def snapshot_of(
     service: Service, id: str, merchant_id: int | None = None, is_look: bool = True
 ) -> Snapshot:
-    """Of any merchant's invoice, or of this one's alone. Raises NotFound.
+    """The snapshot of any merchant's invoice, or of this merchant's only. Raises NotFound.
 
-    While the invoice is open and `is_look`, the next check asks for it sooner: somebody looks.
+    `is_look`: somebody looks at it, so the next check asks for an open invoice sooner.
     """
     row = service.db.row(invoices.SEEN, id=id) if is_id("inv", id) else None
     if row is None or merchant_id not in (None, row.merchant_id):
@@ -92,7 +92,7 @@ def snapshot_of(
 
 
 def is_taken_back(settings: Settings, row: Invoice) -> bool:
-    """Whether the whole sum was seen, and is not there any more."""
+    """True where the whole sum was seen once, and a part of it has gone."""
     was_covered = row.status != "canceled" and row.covered_at
     return bool(was_covered and _missing_sats(row, rules_for(settings, row)))
 
@@ -103,7 +103,7 @@ def _missing_sats(row: Invoice, rules: Rules) -> int:
 
 
 def notices_of(service: Service, snapshot: Snapshot) -> Notices:
-    """Asked for where they may be needed, by keys."""
+    """The notices; rows are read only in states that show them."""
     row, db, state = snapshot.row, service.db, snapshot.state
     if state in ("paid", "canceled"):
         return Notices()

@@ -10,20 +10,20 @@ from btcpay.checkout.cookie import LinkCookie
 from btcpay.checkout.filters import bitcoin, without_turns
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, pay, still_to_pay
-from btcpay.checkout.link_page import GONE, LinkRefused, dust_of, link_values, rate_of
+from btcpay.checkout.link_page import GONE, LinkRefused, link_values, rate_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.parts import brought
 from btcpay.web.admission import Counted, door, visitor, visits
-from btcpay.web.application import add_path, answer
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import assets, languages
 from btcpay.web.pages.forms import new_form, said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, kept
+from btcpay.web.paths import add_path, answer
 from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
 from btcpay.web.visitors import is_from_another_site
@@ -75,7 +75,7 @@ class Checkout:
         self._framing = brought("frame")
 
     def show_root(self) -> Response:
-        """Whose service this is, for a browser, unless several share it; for programs nothing."""
+        """A browser gets the name of the one merchant, if there is one; a program gets 404."""
         if "text/html" not in request.headers.get("Accept", ""):
             return error_response(NotFound("there is nothing at this path"))
         return self.pages.page("root.html", brand=self.pages.only_brand())
@@ -124,7 +124,7 @@ class Checkout:
         return response
 
     def show_price(self, id: str) -> Response:
-        """What a link's page works out bitcoin by while somebody types; the page never waits."""
+        """The price for the link's page to convert the typed amount; it never waits."""
         return answer(rate_of(self.service, self._link(id)))
 
     def show_logo(self, sha256: str) -> Response:
@@ -177,7 +177,7 @@ class Checkout:
         brand = self.pages.brand(link.merchant_id)
         last_id = self._cookie.last(link.id)
         unpaid = still_to_pay(self.service, link, last_id) if last_id else None
-        values = link_values(link, refused, typed, dust_of(self.service, link), unpaid)
+        values = link_values(link, refused, typed, unpaid)
         status = refused.status if refused else 200 if values["active"] else GONE
         values |= {"press": new_form(), "root": self.service.settings.base_url}
         page = self.pages.page("link.html", status, brand, **values)

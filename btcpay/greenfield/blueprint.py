@@ -14,8 +14,8 @@ from btcpay.greenfield.keys import OF_STORE
 from btcpay.values.errors import Forbidden, MethodNotAllowed, NotFound
 from btcpay.values.ids import is_id
 from btcpay.web.admission import door, of_caller, show_window
-from btcpay.web.application import add_path, answer, refuse_others
 from btcpay.web.errors import as_api_error, error_response
+from btcpay.web.paths import add_path, answer, refuse_others
 from btcpay.web.rate_limits import SHOP_READS, SHOP_WRITES
 from btcpay.web.service import Service
 from storage.statement import Typed

@@ -9,9 +9,9 @@ from flask import Blueprint, Response, request
 from btcpay.greenfield import queries
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
-from btcpay.web.application import add_path
 from btcpay.web.pages import languages
 from btcpay.web.pages.render import Pages, kept, to_root
+from btcpay.web.paths import add_path
 from btcpay.web.service import Service
 from storage.database import Database
 from storage.models import Invoice

@@ -1,1 +1,1 @@
-"""What operators see from outside: health, logs and metrics."""
+"""Health and metrics of the service, for its operators."""

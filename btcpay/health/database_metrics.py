@@ -27,9 +27,9 @@ LATELY = timedelta(hours=1)
 
 @dataclass(eq=False)
 class Figures(Collector):
-    """What a scrape reads from a service's database and store: indexed rows, no whole table.
+    """The figures of a scrape: read from indexed rows, and from no whole table.
 
-    `folder` is the one that the database's file lies in, None for a server's.
+    `folder` is the one of the database's file, None for a server's.
     """
 
     db: Database
@@ -38,7 +38,7 @@ class Figures(Collector):
     folder: Path | None
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics; when the database does not answer, only that."""
+        """The metrics; when the database does not answer, few others than that."""
         try:
             known = list(self._known())
         except PeeweeException:

@@ -54,7 +54,7 @@ class Counters(Collector):
             self._priced.set(self._unix_s())
 
     def collect(self) -> Iterator[Metric]:
-        """What all processes counted, and the age of the newest price that any of them has."""
+        """The counts of all processes, and the age of the newest price that any of them has."""
         source = MultiProcessCollector(None, self._folder) if self._folder else self._own
         for metric in source.collect():
             if metric.name == PRICED:

@@ -1,4 +1,4 @@
-"""Whether the shop is well: one pure function; `/readyz`, the doctor and the pages render it."""
+"""The state of the shop: one pure function; `/readyz`, the doctor and the pages render it."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,23 +18,16 @@ LATE = 1 / 5
 
 @dataclass(frozen=True)
 class State:
-    """How well the shop is, and the facts that say so.
+    """Colours of the shop's health, and the facts behind them."""
 
-    `found`: green when payments are found: a check was complete within BTCPAY_CHECK_MAX_AGE_MIN,
-    and is no further ahead of our clock. Yellow before the first. `/readyz` and every alarm mean
-    this alone. `checked`: the same, and yellow as soon as the check is LATE: explorers do not
-    answer, or nobody runs it. `previews`: yellow while the mempool could not be asked in time for
-    `previews_late` pages that somebody looks at: what comes is seen late, and found all the same.
-    `chain`: red when the newest block is so old that the chain seems to stand still, yellow while
-    blocks are still to be read.
-    """
-
+    # Green while payments are found: a check was complete within BTCPAY_CHECK_MAX_AGE_MIN, and its
+    # time is no further in the future. Yellow before the first. `/readyz` and alarms are of this.
     found: Colour
     found_at: datetime | None
-    checked: Colour
-    previews: Colour
-    previews_late: int
-    chain: Colour
+    checked: Colour  # the same, and yellow once the check is LATE: no explorer answers, or no cron
+    previews: Colour  # yellow if open pages could not be looked up in time; their money is found
+    previews_late: int  # the number of these pages
+    chain: Colour  # red if its newest block is too old, yellow while blocks are still to be read
     progress: Progress | None
     backup: Colour
 

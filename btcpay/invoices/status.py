@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from btcpay.settings.settings import Settings
 from btcpay.settlement.bound import HISTORY_AFTER
@@ -29,15 +28,7 @@ def find_invoice(db: Database, invoice_id: str) -> models.Invoice:
     return row
 
 
-class Ruled(Protocol):
-    """Any row with the columns of `Invoice.RULED`."""
-
-    amount_usd_quote: str
-    confirmations: int | None
-    tolerance_percent: str | None
-
-
-def rules_for(settings: Settings, row: Ruled) -> Rules:
+def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> Rules:
     """Confirmations and tolerance for an invoice of that amount; a shop may ask for stricter ones.
 
     Raises BadRow.
@@ -66,7 +57,7 @@ def invoice_of(row: models.Invoice) -> Invoice:
     )
 
 
-def output_of(row: payments.Seen) -> Output:
+def output_of(row: payments.OutputWith) -> Output:
     """The output as it was last seen. Raises BadRow."""
     block = None
     if row.block_height is not None:
@@ -111,7 +102,7 @@ def known_outputs(db: Database, invoice_id: str, scan: Scan) -> list[Output]:
     return [output_of(row) for row in found.values()]
 
 
-def checked_ms(row: invoices.WithChain) -> int | None:
+def checked_ms(row: invoices.InvoiceWith) -> int | None:
     """The last time, in ms, when every block was read or the mempool was asked; None for none."""
     read_ms = int(row.read_at or 0)
     known = [row.checked_at, read_ms if read_ms >= row.created_at else None]
@@ -125,7 +116,7 @@ def verdict_of(db: Database, settings: Settings, row: models.Invoice, now: datet
 
 
 def verdict_on(
-    outputs: Iterable[payments.Seen],
+    outputs: Iterable[payments.OutputWith],
     settings: Settings,
     row: models.Invoice,
     now: datetime,
@@ -161,10 +152,10 @@ class Story:
     The row's `attention` is the reason why it needs a human, a key of settlement's REASONS.
     """
 
-    row: attentions.WithAttention
+    row: invoices.InvoiceWith
     verdict: Verdict
     needed: int  # confirmations
-    outputs: list[payments.Seen]  # vanished ones too
+    outputs: list[payments.OutputWith]  # vanished ones too
     events: list[models.Event]  # the oldest first
     checked_at: int | None  # the last complete look
 

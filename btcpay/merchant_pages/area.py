@@ -1,4 +1,4 @@
-"""How a request gets into the merchant's pages: session, rate limit, token; and its cookie."""
+"""The way into the merchant's pages: session, rate limit, form token; and the cookie."""
 
 from collections.abc import Callable
 
@@ -8,8 +8,8 @@ from btcpay.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit
 from btcpay.merchants.sessions import LIFE, session_of
 from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.web.admission import count, door, of_caller, visits, wrong
-from btcpay.web.application import add_path
 from btcpay.web.pages.render import Pages
+from btcpay.web.paths import add_path
 from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
 from btcpay.web.visitors import is_from_another_site
@@ -75,7 +75,7 @@ class Area:
         return request.cookies.get(self.cookie, "")
 
     def _session(self) -> sessions.Session:
-        """Whose browser asks; a form must be of this site."""
+        """The session of the browser; a form must come from this site. Raises Unauthorized."""
         if request.method == "POST":
             self.refuse_other_sites()
         service, secret, now = self.service, self.presented(), self.service.now()

@@ -1,4 +1,4 @@
-"""What needs the merchant: a page of it, the most at stake first; what is small, at one press."""
+"""Invoices that need the merchant, most at stake first; one press sets small ones aside."""
 
 from contextlib import suppress
 from decimal import Decimal
@@ -13,7 +13,7 @@ from btcpay.values.errors import Refused
 from btcpay.values.ids import is_id
 from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
-from storage.queries import attentions, receivers
+from storage.queries import attentions, invoices, receivers
 from storage.queries.lists import merchant_lists as queries
 from storage.values import Values
 
@@ -60,8 +60,8 @@ def show(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     )
 
 
-def _difference(row: queries.WantingInvoice) -> Decimal:
-    """How much more came than was asked for, or less, where what is at stake does not say it."""
+def _difference(row: invoices.InvoiceWith) -> Decimal:
+    """The excess (or shortfall, below 0) in the invoice's currency; 0 where the stake says it."""
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
     sats, price = row.received_sats - row.amount_sats, Decimal(row.price)
@@ -70,9 +70,9 @@ def _difference(row: queries.WantingInvoice) -> Decimal:
 
 
 def set_small_aside(visit: Visit) -> Response:
-    """Sets aside all of which less than the typed amount is at stake, each in its own transaction.
+    """Sets aside invoices with less at stake than the typed amount, each in its own transaction.
 
-    What has grown since is left as it is.
+    An invoice whose stake has grown in between is left alone.
     """
     currency, service = visit.currency, visit.service
     try:

@@ -17,6 +17,7 @@ from btcpay.values.currencies import of_minor, value_of
 from btcpay.values.times import from_ms_or_none, to_ms
 from btcpay.values.zones import date_of, day_of
 from storage.database import grouped
+from storage.queries import payments
 from storage.queries.lists import today
 from storage.queries.totals import days
 
@@ -26,12 +27,12 @@ MOST_OUTPUTS = 100  # on their way, that are summed
 
 
 class Coming(NamedTuple):
-    """What comes to one invoice.
+    """Money on its way to one invoice.
 
-    `confirmations`: of the youngest part, 0 while that waits for a block; `needed` of them.
+    `confirmations`: those of the youngest output, 0 while it waits for a block.
     """
 
-    invoice: today.Coming
+    invoice: payments.OutputWith
     value: Decimal
     seen_ms: int
     confirmations: int
@@ -39,7 +40,7 @@ class Coming(NamedTuple):
 
 
 def lead_here() -> Response:
-    """From `/merchant/`, as some type it."""
+    """Redirects from `/merchant/`, which some people type."""
     return Response(status=302, headers={"Location": address()})
 
 
@@ -94,14 +95,16 @@ def show(visit: Visit) -> Response:
     )
 
 
-def by_invoice(rows: Sequence[today.Coming], tip_height: int, settings: Settings) -> list[Coming]:
+def by_invoice(
+    rows: Sequence[payments.OutputWith], tip_height: int, settings: Settings
+) -> list[Coming]:
     """Each invoice once, in the order of the rows of `today.ON_ITS_WAY`, with its `value`."""
     outputs = grouped(rows, lambda row: row.invoice_id)
     return [_coming(of_one, tip_height, settings) for of_one in outputs.values()]
 
 
 def sums(coming: Sequence[Coming], currency: str) -> list[tuple[Decimal, str]]:
-    """What they are worth together, in each currency; nothing is nothing in the shop's own."""
+    """The total value in each currency; with nothing on its way, 0 in the shop's own currency."""
     found = {one.invoice.currency: Decimal(0) for one in coming} or {
         currency: of_minor(0, currency)
     }
@@ -110,7 +113,7 @@ def sums(coming: Sequence[Coming], currency: str) -> list[tuple[Decimal, str]]:
     return [(value, code) for code, value in found.items()]
 
 
-def _coming(outputs: Sequence[today.Coming], tip_height: int, settings: Settings) -> Coming:
+def _coming(outputs: Sequence[payments.OutputWith], tip_height: int, settings: Settings) -> Coming:
     invoice, heights = outputs[0], [row.block_height for row in outputs if row.block_height]
     all_in_blocks = len(heights) == len(outputs)
     sats = sum(row.amount_sats for row in outputs)

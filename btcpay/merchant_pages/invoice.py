@@ -19,7 +19,7 @@ from storage.statement import as_dict
 
 MOST_SHOWN = 100  # outputs, and events: who sends much dust to an address makes no endless page
 MOST_REASON = 300  # characters
-# What the page shows of the invoice's row.
+# The columns of the invoice that the page shows.
 SHOWN = [
     *(field.name for field in Invoice.PUBLIC),
     "address_index",
@@ -30,7 +30,7 @@ SHOWN = [
 
 
 def show(visit: Visit, id: str) -> Response:
-    """What was asked for, what came, how it stands and why, what happened; what can be done."""
+    """The amount asked for and received, the status with its reason, the events, the actions."""
     visit.own(invoices.WHOLE, "inv", id)
     story = story_of(visit.service.db, visit.service.settings, id, visit.now)
     asked_for, asked_in = asked_of(story.row)
@@ -60,27 +60,27 @@ def show(visit: Visit, id: str) -> Response:
 
 
 def accept(visit: Visit, id: str) -> Response:
-    """What came counts as the whole payment."""
+    """Counts the received amount as the whole payment."""
     reason = _reason(visit) or gettext("Accepted as received")
     return _decide(visit, id, "accepted", by_hand.settle, reason=reason)
 
 
 def set_aside(visit: Visit, id: str) -> Response:
-    """Off the list of what needs the merchant, until something new happens."""
+    """Takes the invoice off the list of those that need attention, until something new happens."""
     reason = _reason(visit) or gettext("Settled with the customer")
     refund = visit.form.get("refund", "").strip().lower()
     return _decide(visit, id, "set_aside", by_hand.dismiss, reason=reason, refund_txid=refund)
 
 
 def cancel(visit: Visit, id: str) -> Response:
-    """Its page no longer asks for money."""
+    """Cancels the invoice, so that its page asks for no money."""
     force = visit.form.get("force") == "yes"
     where = "on the merchant's pages"
     return _decide(visit, id, "canceled", by_hand.cancel, force=force, where=where)
 
 
 def _decide(visit: Visit, id: str, done: str, decision: Callable[..., Any], **how: Any) -> Response:
-    """Back to where the form was, which says what was done, or why nothing was."""
+    """Goes back to the page with the form, which says what was done or why it was refused."""
     visit.own(invoices.WHOLE, "inv", id)
     try:
         decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
@@ -92,5 +92,5 @@ def _decide(visit: Visit, id: str, done: str, decision: Callable[..., Any], **ho
 
 
 def _reason(visit: Visit) -> str:
-    """Whatever was typed, in one line."""
+    """The typed reason in one line, cut after MOST_REASON."""
     return " ".join(visit.form.get("reason", "").replace("\0", "").split())[:MOST_REASON]

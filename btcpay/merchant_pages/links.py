@@ -21,7 +21,7 @@ from storage.values import Values
 
 def show_links(visit: Visit) -> Response:
     own: Values = {"merchant_id": visit.merchant_id}
-    listing = Listing("lnk", queries.LINKS, queries.LINKS_NEWER, queries.LINK_PLACE, own)
+    listing = Listing("lnk", queries.LINKS, queries.LINK_PLACE, own)
     shown = listing.page(visit.service.db, visit.query)
     return visit.page("links.html", shown=shown, most=queries.MOST_COUNTED)
 
@@ -30,8 +30,7 @@ def show_link(visit: Visit, id: str) -> Response:
     """One link, its QR code, and the invoices that came through it."""
     link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
     of_link: Values = {"payment_link_id": id}
-    older, newer = queries.INVOICES, queries.INVOICES_NEWER
-    listing = Listing("inv", older, newer, queries.INVOICE_PLACE, of_link)
+    listing = Listing("inv", queries.INVOICES, queries.INVOICE_PLACE, of_link)
     shown, most = listing.page(visit.service.db, visit.query), queries.MOST_COUNTED
     return visit.page("link.html", link=link, url=url, qr=qr_svg(url), shown=shown, most=most)
 
@@ -57,7 +56,7 @@ def _url(visit: Visit, id: str) -> str:
 def show_form(
     visit: Visit, status: int = 200, problem: str = "", wrong: dict[str, str] | None = None
 ) -> Response:
-    """`wrong`: by the field, a sentence."""
+    """`wrong`: a sentence by the name of the field."""
     values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem}
     return visit.page("new_link.html", status, **values)
 
@@ -75,7 +74,7 @@ def make(visit: Visit) -> Response:
 
 
 def _typed(visit: Visit) -> tuple[dict[str, Any], dict[str, str]]:
-    """What was typed, as a body of create-payment-link has it, and what is wrong with it."""
+    """The typed fields as a body of create-payment-link, and a sentence for each wrong field."""
     form = visit.form
     typed: dict[str, Any] = {
         name: form[name].replace("\r\n", "\n") for name in ("title", "description") if name in form

@@ -21,7 +21,7 @@ E_MAIL = re.compile(r"[^@\s]+@[^@\s]+")
 def show_form(
     visit: Visit, status: int = 200, problem: str = "", wrong: dict[str, str] | None = None
 ) -> Response:
-    """`wrong`: by the field, a sentence."""
+    """`wrong`: a sentence by the name of the field."""
     values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem, "day": DAY}
     return visit.page("new_invoice.html", status, **values)
 

@@ -8,6 +8,7 @@ from typing import Any
 from btcpay.checkout.snapshot import is_taken_back
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.currencies import asked_of, rounded
+from storage.queries import invoices
 from storage.queries.lists import merchant_lists
 
 LISTED = 10
@@ -38,12 +39,12 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     }
 
 
-def _is_alarm(row: merchant_lists.ListedInvoice) -> bool:
-    """Until its owner has set it aside."""
+def _is_alarm(row: invoices.InvoiceWith) -> bool:
+    """True until the owner has set the sale aside."""
     return row.status == "open" or row.attention is not None
 
 
-def often_sold(rows: Sequence[merchant_lists.ListedInvoice], currency: str) -> list[Decimal]:
+def often_sold(rows: Sequence[invoices.InvoiceWith], currency: str) -> list[Decimal]:
     """Amounts without tips that were sold at least twice, the smallest first."""
     sold = Counter(
         rounded(asked.amount - Decimal(row.tip or 0), currency)

@@ -1,4 +1,4 @@
-"""What came in on each day of a month: its sums, and its bars for the page. Pure."""
+"""The takings of each day of a month: sums, and bars for the page. Pure."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ ROUND = (2, 4, 6, 8, 10)  # half of each is a number as round as it is
 
 
 class Sum(NamedTuple):
-    """What came in; `unpriced` of the payments have no value, since no price was known."""
+    """A sum of payments; `unpriced` of them have no value, since no price was known."""
 
     payments: int = 0
     unpriced: int = 0
@@ -32,10 +32,10 @@ def _total(sums: Iterable[Sum]) -> Sum:
 
 @dataclass(frozen=True)
 class Takings:
-    """What came in while the shop counted in `currency`, at its value at receipt.
+    """Takings while the shop counted in `currency`, at their value at receipt.
 
-    `by_day`: the days in their order, each with what it took. `percent`: how much more (or less)
-    all of them took than those `before`, None where that says nothing.
+    `by_day`: the sum of each day, in their order. `percent`: the change of `whole` against the
+    sum of the days `before`, None where a comparison says nothing.
     """
 
     currency: str

@@ -50,7 +50,7 @@ def _asked_for(visit: Visit) -> create.Order:
 
 
 def set_tips(visit: Visit) -> Response:
-    """Which whole percentages the form offers from now on, from `5 10` or `5 %, 10 %`; or none."""
+    """Stores the tips that the form offers: whole percentages, from `5 10` or `5 %, 10 %`."""
     words = visit.form.get("tips", "").replace(",", " ").replace("%", " ").split()
     percents = [int(word) for word in words if word.isdecimal() and len(word) <= 2]
     are_right = all(1 <= percent <= MOST_TIP_PERCENT for percent in percents)
@@ -62,7 +62,7 @@ def set_tips(visit: Visit) -> Response:
 
 
 def show_manifest(visit: Visit) -> Response:
-    """What a browser installs the till by (W3C Web Application Manifest)."""
+    """The manifest by which a browser installs the till (W3C Web Application Manifest)."""
     icons = [
         {"src": visit.pages.icon(), "type": "image/svg+xml", "sizes": "any"},
         {"src": visit.pages.icon("icon.png"), "type": "image/png", "sizes": "512x512"},

@@ -52,7 +52,7 @@ def address(path: str = "", **query: object) -> str:
 
 @dataclass(frozen=True)
 class Visit:
-    """Who asks, with what; `now` is one moment for all that the page says."""
+    """A request and its session; `now` is one moment for everything on the page."""
 
     service: Service
     pages: Pages
@@ -62,12 +62,12 @@ class Visit:
 
     @property
     def merchant_id(self) -> int:
-        """Whose pages these are: every query of a view is bound to it."""
+        """The merchant of the session: every query of a view is bound to it."""
         return self.session.merchant_id
 
     @cached_property
     def zone(self) -> ZoneInfo:
-        """Whose days and times the pages show."""
+        """The time zone in which the pages show days and times."""
         return zone_of(self.session.timezone)
 
     @cached_property
@@ -80,7 +80,7 @@ class Visit:
 
     @cached_property
     def currency(self) -> str:
-        """What a form asked its amounts in, also when the merchant counts in another one by now."""
+        """The currency of the form's amounts, even if the merchant has changed theirs since."""
         named = self.form.get("currency", self.session.currency)
         if named not in CODES:
             raise InvalidRequest("the form names no currency")
@@ -109,7 +109,7 @@ class Visit:
         return row
 
     def is_own_form(self) -> bool:
-        """Whether the form that was sent carries this session's token."""
+        """True where the form that was sent carries this session's token."""
         return hmac.compare_digest(self.form.get("token", "").encode(), self._token.encode())
 
     @contextmanager
@@ -134,7 +134,7 @@ class Visit:
 
     @property
     def _token(self) -> str:
-        """What a form of this session carries: nobody without the cookie's secret can know it."""
+        """The token in forms of this session: nobody can know it without the cookie's secret."""
         return hmac.digest(self.secret.encode(), b"form", "sha256").hex()
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:

@@ -1,1 +1,1 @@
-"""What every answer over HTTP shares: the error envelope and the rate limits."""
+"""The parts that every answer over HTTP shares: error envelope, rate limits, request log."""

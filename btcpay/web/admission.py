@@ -22,9 +22,9 @@ def door(
 
     It leaves the caller in `g.caller`, and the last window that counted the request in `g.window`.
 
-    `windows`: in which a request of this caller counts, one after the other. `who`: finds the
-    caller, of whom `key_id` and `merchant_id` are logged, or raises an ApiError. `upload_bytes`:
-    the most that a form with a file may have; other bodies have the usual bound.
+    `windows`: gives the windows that count a request of this caller, in their order. `who`: finds
+    the caller, whose `key_id` and `merchant_id` are logged, or raises an ApiError. `upload_bytes`:
+    the bound for a form with a file; other bodies have the usual bound.
     """
 
     def admit() -> None:

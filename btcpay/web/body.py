@@ -12,7 +12,7 @@ from gunicorn.http.errors import ParseException  # what a broken chunk raises; a
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from btcpay.values.errors import InvalidRequest, PayloadTooLarge
-from btcpay.web.application import JSON
+from btcpay.web.paths import JSON
 
 # Bodies are flat. Python's own parsers differ: 3.11's gives up near 1,000, 3.14's takes 10,000.
 MAX_DEPTH = 100

@@ -15,7 +15,7 @@ from btcpay.values.errors import (
     RateLimited,
     Unauthorized,
 )
-from btcpay.web.application import answer
+from btcpay.web.paths import answer
 from storage.database import in_one_line
 from storage.faults import is_outside
 from storage.turns import TooManyWait
@@ -58,7 +58,7 @@ def as_api_error(error: Exception) -> ApiError:
 
 
 def _from_http(error: HTTPException) -> ApiError:
-    """What the framework refuses, in the interface's own words."""
+    """A refusal of the framework, in the interface's own words."""
     if error.code == 404:
         return NotFound("there is nothing at this path")
     if error.code == 405:
@@ -76,7 +76,7 @@ def _unforeseen(error: Exception) -> ApiError:
     """Logs a fault; the answer names only the request's id.
 
     A full disk, or a database that is away, is one line: a traceback for each order would hide it.
-    Those for whom there was no place to wait add nothing to what is logged of those who had one.
+    A request that found no place to wait is not logged: those that wait are.
     """
     if isinstance(error, TooManyWait):
         return Busy("too many requests wait for the database; retry shortly")

@@ -1,4 +1,4 @@
-"""What a serving process takes of its machine: threads, connections, one processor."""
+"""The share of the machine that a process takes: threads, connections, one processor."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ _HERE = threading.local()
 
 
 def most_connections() -> int:
-    """How many connections a process may have, by the files that it may open.
+    """The number of connections that a process may have, by the files that it may open.
 
     Beyond them gunicorn's worker would end. The limit is raised as far as it may be.
     """

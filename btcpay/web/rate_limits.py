@@ -26,12 +26,12 @@ _SHARED = "btcpay.web.rate_limits_redis"
 
 
 def link_invoices(per_hour: int) -> Bucket:
-    """Of one visitor, through payment links."""
+    """The window for invoices that one visitor makes through payment links."""
     return Bucket("link", per_hour, period_s=3600)
 
 
 def missing_driver(store: str) -> str:
-    """What a store needs that is not installed; empty when it can be used."""
+    """The advice to install a store's missing driver; empty when none is missing."""
     if store == "memory://" or find_spec("redis"):
         return ""
     return (
@@ -68,5 +68,5 @@ class Limiter:
         return self.hit(bucket, key, counts=False)
 
     def is_complete(self) -> bool:
-        """Whether all requests are counted together; not while a shared store is away."""
+        """True where all requests are counted together: not while a shared store is away."""
         return self._shared is None or self._shared.is_reachable()

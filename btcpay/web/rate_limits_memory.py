@@ -16,7 +16,7 @@ Hits = OrderedDict[str, "array[float]"]  # by key, the times; last counted, last
 
 
 class Bucket(NamedTuple):
-    """Whoever has a key in it may make `limit` requests in any `period_s` seconds."""
+    """A limit: each key may make `limit` requests in any `period_s` seconds."""
 
     name: str
     limit: int

@@ -75,7 +75,7 @@ class SharedWindows:
         return Window(limit, left, oldest_us / 1_000_000 + period_s, bool(fits))
 
     def is_reachable(self) -> bool:
-        """Whether the store answers; False during a pause. Waits no longer than `ask`."""
+        """True where the store answers; False during a pause. Waits no longer than `ask`."""
         return self._try(self._redis.ping) is not None
 
     def _try(self, question: Callable[[], T]) -> T | None:
@@ -91,7 +91,7 @@ class SharedWindows:
         return answer
 
     def _may_try(self) -> bool:
-        """Whether this thread may ask again: one thread may, once in a pause."""
+        """True where this thread may ask again: one thread may, once in a pause."""
         with self._lock:
             now_s = self._monotonic_s()
             if now_s < self._not_before_s:

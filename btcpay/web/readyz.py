@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz`: whether the process lives, and whether all that it needs is there."""
+"""`/healthz` and `/readyz`: the process lives, and everything that it needs is there."""
 
 import logging
 import time
@@ -12,7 +12,7 @@ from btcpay.health.state import State, state_in
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN
 from btcpay.values.times import iso
-from btcpay.web.application import add_path, answer
+from btcpay.web.paths import add_path, answer
 from btcpay.web.rate_limits import Limiter
 from btcpay.web.service import Service
 from storage import versions
@@ -27,7 +27,7 @@ LITTLE_BYTES = 64
 
 
 class Trial:
-    """Whether the database takes writes, found out by writing.
+    """Finds out by writing that the database takes writes.
 
     While all is well it writes a few bytes, once a minute. After a failure it writes as much as an
     order does, each time it is asked, until that succeeds: a full disk may still take a few bytes.
@@ -40,7 +40,7 @@ class Trial:
         self._again_s = monotonic_s()
 
     def passes(self) -> bool:
-        """Whether the last write succeeded; writes again when it is time to."""
+        """True where the last write succeeded; writes again when it is time to."""
         now_s = self._monotonic_s()
         if not self._db.is_doubtful and now_s < self._again_s:
             return True

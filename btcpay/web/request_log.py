@@ -1,4 +1,4 @@
-"""What each request leaves: its id in the answer, one line in the log, one count."""
+"""The traces of each request: its id in the answer, one line in the log, one count."""
 
 import logging
 import random
@@ -9,7 +9,7 @@ from flask import Flask, Response, g, request
 
 from btcpay.health.process_metrics import Counters
 from btcpay.settings.logs import REQUEST_ID
-from btcpay.web.application import NONE
+from btcpay.web.paths import NONE
 from btcpay.web.process import end_connection
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def _fields(operation: str, status: int, took_s: float) -> dict[str, Any]:
 
 
 def _leaves_body(status: int) -> bool:
-    """Whether a part of the body may be unread: what succeeds by POST has read it."""
+    """True where a part of the body may be unread: a POST that succeeds has read all."""
     if request.method == "POST" and status < 400:
         return False
     return request.headers.get("Content-Length", "0") != "0" or (

@@ -1,4 +1,4 @@
-"""What a running service holds: settings, database, price, windows, notes, counters, clock."""
+"""The parts of a running service: settings, database, prices, windows, notes, counters, clock."""
 
 import os
 from collections.abc import Callable

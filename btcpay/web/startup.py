@@ -26,7 +26,7 @@ def check_before_start(settings: Settings, processes: int) -> None:
 
 
 def too_many(settings: Settings, processes: int) -> str:
-    """Why so many processes cannot share this store for their limits; empty when they can."""
+    """The reason why so many processes cannot share this store; empty when they can."""
     if processes <= 1 or settings.rate_limit_store != "memory://":
         return ""
     return (

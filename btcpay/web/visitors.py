@@ -1,4 +1,4 @@
-"""Who asks: the address by which a visitor is counted, and the site that sent a form."""
+"""The visitor of a request: the address to count, and the site that sent a form."""
 
 import ipaddress
 import re
@@ -15,7 +15,7 @@ _OURS = ("same-origin", "none")
 
 
 def counted_as(address: str | None) -> str:
-    """In whose window a request from this address counts: IPv6 addresses by their network.
+    """The key of the window of this address: for IPv6 its network.
 
     Some proxies add the port. A text that is no address stands for itself.
     """
@@ -32,7 +32,7 @@ def counted_as(address: str | None) -> str:
 
 
 def is_from_another_site(headers: Headers, base_url: str) -> bool:
-    """Whether a browser says that a page of another origin sent this.
+    """True where a browser says that a page of another origin sent this.
 
     Sec-Fetch-Site is the browser's own word, under whatever name it knows us. Without it `Origin`
     must be the base URL's. Without either it is no browser of today, or no page misleads it.

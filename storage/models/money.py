@@ -1,4 +1,4 @@
-"""What was seen at the addresses, what counts, and what happened."""
+"""Outputs seen at the addresses, payments that count, and the events of both."""
 
 from peewee import BigIntegerField, CompositeKey, TextField
 

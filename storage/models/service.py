@@ -1,4 +1,4 @@
-"""What the service remembers for itself."""
+"""Facts that the service keeps for itself."""
 
 from peewee import BigIntegerField, BlobField, CompositeKey, TextField
 

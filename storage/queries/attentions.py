@@ -1,9 +1,9 @@
-"""What needs a human: at most one row for each invoice, with the reason of the day."""
+"""Invoices that need a human: at most one row for each invoice, with the reason of the day."""
 
 from peewee import EXCLUDED, JOIN, Case, fn
 
 from storage.models import Attention, Invoice
-from storage.queries.invoices import CHAIN, WithChain
+from storage.queries.invoices import CHAIN, InvoiceWith
 from storage.statement import every, shaped, slot
 
 # The same reason again is no news: the row keeps the time of the first.
@@ -20,7 +20,7 @@ CLEAR = Attention.delete().where(Attention.invoice_id == slot("invoice_id"))
 OF_INVOICE = Attention.select(Attention.reason, Attention.since_at, Attention.stake_minor).where(
     Attention.invoice_id == slot("invoice_id")
 )
-# What is at stake in one currency is less than an amount; the smallest first.
+# Stakes in one currency below an amount; the smallest first.
 BELOW = (
     Attention.select(Attention.invoice_id)
     .join(Invoice, on=(Invoice.id == Attention.invoice_id))
@@ -34,14 +34,9 @@ BELOW = (
 )
 
 
-class WithAttention(WithChain):
-    attention: str | None
-    attention_since_at: int | None
-
-
 # An invoice with all its columns, how far the chain is known, why it wants a human if it does.
 INVOICE = shaped(
-    WithAttention,
+    InvoiceWith,
     Invoice.select(
         Invoice,
         Attention.reason.alias("attention"),

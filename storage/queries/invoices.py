@@ -37,13 +37,13 @@ ADD = shaped(
     ),
 )
 
-# How far the chain is known, and up to when it was read: each NULL before the first block.
+# The chain's known height, and the time up to which it was read; NULL before the first block.
 CHAIN = (
     Block.select(fn.MAX(Block.height)).alias("tip_height"),
     Fact.select(Fact.value).where(Fact.name == Key.READ_AT.value).alias("read_at"),
 )
 _ALIVE, _GONE = Output.alias(), Output.alias()
-# When something vanished last to which nothing has come since, as after a replacement; else null.
+# The time of the last output to vanish, where nothing has come since, as after a replacement.
 _GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_at)).where(
     (_GONE.invoice_id == Invoice.id)
     & _GONE.vanished_at.is_null(False)
@@ -59,18 +59,23 @@ _GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_at)).where(
 )
 
 
-class WithChain(Invoice):
+class InvoiceWith(Invoice):
+    """An invoice with columns that joined queries add; a row has those that its query selects."""
+
     tip_height: int | None
     read_at: str | None
-
-
-class Seen(WithChain):
-    """For who looks at it: with all that its state follows from."""
-
     gone_at: int | None
+    merchant: str
+    missing_sats: int
+    attention: str | None
+    attention_since_at: int | None
+    reason: str
+    since_at: int
+    stake_minor: int
 
 
-SEEN = shaped(Seen, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_at")))
+# An invoice with everything that its state follows from.
+SEEN = shaped(InvoiceWith, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_at")))
 
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
 _CAME = _EVER_CAME.where(Output.vanished_at.is_null())
@@ -86,7 +91,7 @@ _UNPAID = (Invoice.status == "open") & ~fn.EXISTS(_CAME)
 
 
 class WaitedFor(NamedTuple):
-    """How many invoices somebody may be about to pay, and when the first stops counting."""
+    """The number of invoices somebody may be about to pay, and when the first stops counting."""
 
     invoices: int
     first_look: int | None
@@ -132,7 +137,7 @@ KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(Invoic
 # Of an address that was derived again.
 SET_SCRIPT = Invoice.update(slots(Invoice.script)).where(Invoice.id == slot("id"))
 
-# What counts is a payment in a chain that is given up, or waits and is kept anew.
+# For a chain that is given up: only proven payments have a height, and keep one.
 KEEP_PROVEN = Invoice.update({Invoice.newest_height: slot("height")}).where(
     Invoice.newest_height.is_null(False)
 )
@@ -156,7 +161,7 @@ ASKED = Invoice.update(
     }
 ).where(Invoice.id == slot("id"))
 
-# What customers are known by that was kept long enough; the index holds only such rows.
+# Customers' data that was kept long enough; the index holds only such rows.
 _PERSONAL = (Invoice.customer_email.is_null(False) | Invoice.metadata.is_null(False)) & (
     Invoice.finished_at < slot("before")
 )

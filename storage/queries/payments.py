@@ -27,13 +27,22 @@ SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
 )
 
 
-class Seen(Output):
+class OutputWith(Output):
+    """An output with columns that joined queries add; a row has those that its query selects."""
+
     settled_invoice_id: str | None
+    description: str | None
+    reference: str | None
+    amount_usd_quote: str
+    confirmations: int | None
+    tolerance_percent: str | None
+    currency: str
+    price: str
 
 
 # All that was ever seen.
 OUTPUTS = shaped(
-    Seen,
+    OutputWith,
     Output.select(Output, Payment.invoice_id.alias("settled_invoice_id"))
     .left_outer_join(Payment, on=(Payment.id == Output.payment_id))
     .where(Output.invoice_id == slot("invoice_id"))

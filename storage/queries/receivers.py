@@ -1,4 +1,4 @@
-"""Who is notified of events, and where merchants want mail."""
+"""Receivers of events, and the addresses at which merchants want mail."""
 
 import json
 

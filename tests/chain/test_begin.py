@@ -97,9 +97,9 @@ def test_it_is_found_among_thousands_by_few_calls(till, count, part):
     till.liar.instead = rival
     assert begin(till.shop.service.db, till.settings.network, till.explorers(), till.clock)
     assert first_of(till) == last_before(rival, at)
-    # Back in steps that double, then halves, pages of ten; two pages below it; so many above it.
+    # Halves of the pages of ten; two pages below it, and those above it.
     above = min(MOST_WALKED, rival.height - first_of(till)) // 10
-    assert till.liar.count("^/blocks") <= 2 * max(1, count // 10).bit_length() + 2 + 2 + above + 3
+    assert till.liar.count("^/blocks") <= (count // 10 + 1).bit_length() + 2 + 2 + above + 3
 
 
 def test_times_that_go_back_and_forth_end_at_a_block_that_is_old_enough(till):

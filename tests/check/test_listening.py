@@ -1,5 +1,7 @@
 """What sources announce: seen, joined, replaced and taken back, without any explorer's word."""
 
+from datetime import timedelta
+
 import pytest
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
@@ -120,7 +122,7 @@ def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_ru
 class Heard(Explorers):
     """Their blocks are those of sources that announce, too."""
 
-    announces = True
+    lag = timedelta(minutes=1)
 
 
 def test_an_explorer_that_has_not_heard_of_it_yet_takes_nothing_back(till):

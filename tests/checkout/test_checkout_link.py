@@ -41,13 +41,10 @@ def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is
     ("form", "least_usd"),
     [("p2wpkh", "0.18"), ("p2sh", "0.33"), ("p2pkh", "0.33"), ("p2tr", "0.20"), ("p2wsh", "0.20")],
 )
-def test_a_price_below_what_can_be_sent_is_said_and_a_typed_one_refused(shop, form, least_usd):
+def test_a_price_below_what_can_be_sent_is_raised_and_a_typed_one_refused(shop, form, least_usd):
     descriptor, least = ACCOUNTS[form]
     shop.sql(f"UPDATE merchant SET descriptor = '{descriptor}'")  # noqa: S608
-    low, enough = (shop.link(amount_usd=sats * 0.0006) for sats in (least - 1, least))
-    dust = Page(shop.client.get(f"/link/{low['id']}").text).texts["dust"]
-    assert f"smallest amount that can be sent: {btc_shown(least)} BTC" in dust
-    assert "dust" not in Page(shop.client.get(f"/link/{enough['id']}").text).texts
+    low = shop.link(amount_usd=(least - 1) * 0.0006)
     flexible, no_more = shop.link(), shop.link(max_amount_usd=0.1)
     refused = press(shop.client, flexible, str(Decimal(least_usd) - CENT))
     assert refused.status_code == 400 and count(shop) == 0
@@ -57,15 +54,6 @@ def test_a_price_below_what_can_be_sent_is_said_and_a_typed_one_refused(shop, fo
     assert page.texts["amount-btc"] == btc_shown(least) and "dust" in page.texts
     page = Page(shop.client.get(f"/pay/{made(press(shop.client, flexible, least_usd))}").text)
     assert "dust" not in page.texts
-
-
-def test_only_a_price_that_may_be_dust_is_compared_and_without_one_the_link_is_shown(shop, ticker):
-    low, enough, asked = shop.link(amount_usd=0.01), shop.link(amount_usd=5), ticker.asked
-    shop.client.get(f"/link/{enough['id']}")
-    assert ticker.asked == asked
-    ticker.status = 500
-    page = Page(shop.client.get(f"/link/{low['id']}").text)
-    assert "dust" not in page.texts and "submit" in page.texts
 
 
 def test_looking_at_a_link_writes_nothing(shop):

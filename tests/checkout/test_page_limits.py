@@ -53,8 +53,3 @@ def test_where_addresses_mean_nothing_the_link_alone_bounds_its_invoices(open_sh
         shop.client.post(f"/link/{link}", data={"amount": "5"}).status_code for _ in range(14)
     ]
     assert pressed == [303] * made + [429] * (14 - made)
-
-
-def test_where_addresses_mean_nothing_a_stranger_keeps_no_merchant_out(open_shops):
-    shop = open_shops(**ONION, BTCPAY_MERCHANT_PAGES="on")
-    assert statuses(shop, "/merchant", rate_limits.VISITS.limit + 1) == {401}

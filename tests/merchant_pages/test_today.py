@@ -74,6 +74,14 @@ def test_a_check_that_does_not_run_is_said_first(shop, browser):
     assert warning in browser.page().source
 
 
+def test_late_previews_are_a_number_and_no_alarm(shop, browser):
+    meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock())
+    meta.put(shop.service.db, meta.Key.PREVIEWS_LATE, "7")
+    page = browser.page()
+    assert "Payments are not being found" not in page.source
+    assert "7 open pages" in words(page.texts["service"])
+
+
 def test_the_page_knows_when_a_backup_was_made(shop, browser, tmp_path):
     assert browser.page().texts["service"].count("Never") == 1
     ended = forge().run(shop.environ, ["backup", "--quiet", str(tmp_path / "copy.db")])

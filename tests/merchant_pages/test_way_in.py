@@ -1,8 +1,9 @@
 """The way in to the merchant's pages: a link once, within ten minutes, and a session of its own."""
 
-from merchant_browser import FROM_THIS_SITE, MerchantBrowser
+from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 
 from btcpay.merchants.sessions import new_login, sessions_of
+from btcpay.web import rate_limits
 
 
 def test_there_is_nothing_when_it_is_off(open_shops):
@@ -85,3 +86,9 @@ def test_all_others_and_links_that_wait_end_at_once_but_no_other_merchants(shop)
     assert [it.get().status_code for it in (lost, here, other)] == [401, 200, 200]
     assert shop.client.get(f"/merchant/login/{link}").status_code == 410
     assert "end-others" not in here.page("/sessions").attributes  # there is nobody else
+
+
+def test_where_addresses_mean_nothing_a_stranger_keeps_no_merchant_out(open_shops):
+    client = open_shops(**ON, BTCPAY_VISITOR_ADDRESSES="off").client
+    visits = (client.get("/merchant") for _ in range(rate_limits.VISITS.limit + 1))
+    assert {answer.status_code for answer in visits} == {401}

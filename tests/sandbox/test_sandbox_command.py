@@ -13,7 +13,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import requests
 from builders import clean_environ, until
 from playground import children_of, is_alive, start_playground
 
@@ -58,16 +57,6 @@ def test_the_doctor_beside_it_is_green_by_the_line_that_is_printed(playground):
 
     until(is_green, "green findings alone", every_s=0.5)
     assert {"file modes", "check", "price"} <= {finding["name"] for finding in findings}
-
-
-def test_the_printed_link_logs_in_once_and_the_workbenchs_each_time(playground):
-    printed = re.search("shop's pages +(.*)", playground.introduction)[1]
-    again = [requests.get(f"{playground.chain}/sandbox/merchant", timeout=60).url for _ in range(2)]
-    assert len({printed, *again}) == 3
-    for link in (printed, *again):
-        with requests.Session() as session:
-            page = session.post(link, headers={"Sec-Fetch-Site": "same-origin"}, timeout=60)
-            assert page.status_code == 200 and page.url.endswith("/merchant")
 
 
 def test_in_one_folder_it_is_one_shop_until_a_part_of_it_is_removed(tmp_path):

@@ -62,12 +62,11 @@ ROWS = {
 
 
 def declared(shape):
-    """The columns that every row of the shape has, and those that it may have."""
+    """The columns that each row must have, and those that a row may have."""
     if not issubclass(shape, Model):
         return set(shape._fields), set(shape._fields)
-    annotated = [name for each in shape.__mro__ for name in get_annotations(each)]
-    own = {name for name in annotated if not name.startswith("_")}
-    return own, own | set(shape._meta.fields)
+    annotated = {name for each in shape.__mro__ for name in get_annotations(each)}
+    return set(), annotated | set(shape._meta.fields)
 
 
 @pytest.mark.parametrize("key", ROWS)

@@ -99,13 +99,13 @@ class Later:
         for name in ("btcpay", "schemas", "storage"):
             shutil.copytree(PROJECT / name, folder / name)
         for path in (folder / "storage/models").glob("*.py"):
-            field = r"\g<0>    inner_note = TextField(null=True)\n"
+            field = r"\g<0>    later_column = TextField(null=True)\n"
             path.write_text(re.sub(r"class \w+\(Table\):\n", field, path.read_text()))
         statement = folder / "storage/statement.py"
-        every = statement.read_text().replace('!= "seq"', 'not in ("seq", "inner_note")')
+        every = statement.read_text().replace('!= "seq"', 'not in ("seq", "later_column")')
         statement.write_text(every)
         made = re.findall("CREATE TABLE (\\w+)", (versions.STEPS / "0001_first.sql").read_text())
-        step = "".join(f"ALTER TABLE {table} ADD COLUMN inner_note TEXT;\n" for table in made)
+        step = "".join(f"ALTER TABLE {table} ADD COLUMN later_column TEXT;\n" for table in made)
         (folder / "storage/schema/9000_note.sql").write_text(step)
 
     def run(self, url, *words, status=0):
@@ -145,7 +145,7 @@ def program(filled, tmp_path):
 
 def same(rows, before):
     """The rows, in whatever order, with an empty column more."""
-    wanted = [row | {"inner_note": None} for row in before]
+    wanted = [row | {"later_column": None} for row in before]
     assert sorted(rows, key=repr) == sorted(wanted, key=repr)
 
 

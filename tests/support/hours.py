@@ -13,7 +13,7 @@ from typing import Any
 from btcpay.chain.explorers.quota import lasting
 from btcpay.chain.progress import KEPT_PART
 from btcpay.chain.sources import Allowance
-from btcpay.check.plan import CLOSED_LATELY, Reason, Watched, due, is_waiting, plan
+from btcpay.check.plan import CLOSED_LATELY, NEVER, Reason, Watched, due, is_waiting, plan
 from btcpay.check.read import MOST_S
 from btcpay.health.state import state_of
 from btcpay.values.finding import RED
@@ -151,9 +151,9 @@ class Simulation:
 
     def _new(self, second: int, asks_until_s: int = -1, pays_s: int | None = None) -> None:
         self.made += 1
-        known = Watched(f"o{self.made}", "open", at(second), expires_at=at(second) + HOUR)
+        known = Watched(f"o{self.made}", "open", expires_at=at(second) + HOUR)
         if asks_until_s >= second:
-            known = replace(known, asked_at=at(second), asked_since=at(second))
+            known = replace(known, asked_at=at(second), opened_at=at(second))
         self.orders[known.id] = order = Order(known, second, asks_until_s, pays_s)
         if asks_until_s >= second:
             self.asked[known.id] = order
@@ -213,15 +213,13 @@ class Simulation:
         if whole:
             oldest = now - CLOSED_LATELY
             self.asked = {
-                id: order
-                for id, order in self.orders.items()
-                if order.known.asked_at and order.known.asked_at >= oldest
+                id: order for id, order in self.orders.items() if order.known.asked_at >= oldest
             }
         orders = self.orders if whole else self.asked
         known = [order.known for order in orders.values()]
         allowance = self._allowance(second)
         planned = plan(
-            known, HOUR, allowance, now, now if whole else None, None if whole else self.put_off
+            known, HOUR, allowance, now, now if whole else NEVER, None if whole else self.put_off
         )
         if whole:
             self.put_off = planned.put_off > 0

@@ -31,7 +31,7 @@ from spending import Coin, spend_p2wpkh
 
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
 from btcpay.chain.explorers.pool import open_explorers
-from btcpay.chain.kinds import kind_of
+from btcpay.check.listening import open_sources
 from btcpay.check.run import Checker
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.prices.price import new_prices
@@ -62,8 +62,7 @@ def live(order: dict[str, Any]) -> None:
     die_before(order["moment"])
     read, at = settings.read(os.environ), datetime.fromisoformat(order["at"])
     db = open_database(read.database_url)
-    explorers, kind = open_explorers(read, None), kind_of(read, db, lambda: at)
-    sources = kind.open() if kind else None
+    explorers, sources = open_explorers(read, None), open_sources(read, db, lambda: at)
     Checker(db, read, explorers, new_prices(read), lambda: at, sources=sources).run(order["words"])
 
 
@@ -292,10 +291,9 @@ class Walk:
 
     def checker(self, db: Database) -> Checker:
         checker = self.till.checker(db, in_flight=1)
-        kind = kind_of(checker.settings, db, lambda: self.now)
-        if not kind:
+        sources = open_sources(checker.settings, db, lambda: self.now)
+        if not sources:
             return checker
-        sources = kind.open()
         sources.clock_skew = ClockSkew()  # bcoin greets by the machine's clock, not by `set_time`
         return replace(checker, sources=sources)
 

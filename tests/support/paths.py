@@ -1,7 +1,11 @@
-"""Where the project lies, and the published vectors that the tests have."""
+"""Where the project lies, the published vectors that the tests have, and which parts are gone."""
 
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 TESTS = PROJECT / "tests"
 VECTORS = TESTS / "vectors"
+
+# The folders in btcpay/ of the optional parts. A deleted one stays in table, picture and documents.
+OPTIONAL = ("chain/peers", "greenfield", "merchant_pages")
+GONE = [part for part in OPTIONAL if not (PROJECT / "btcpay" / part).exists()]

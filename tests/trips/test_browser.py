@@ -1,10 +1,8 @@
-"""A payment and a sale in a real browser; tests/nightly has every page in every state."""
+"""A payment in a real browser; tests/nightly has every page in every state."""
 
-import shop_walk
 from axe import axe_script, look
 from browser import DESK, PHONE
 from hosted import show
-from merchant_browser import log_in
 
 from btcpay.values.money import btc_shown, btc_text
 
@@ -36,13 +34,3 @@ def test_a_payment_shows_by_itself_when_it_is_seen_and_when_it_is_confirmed(open
     assert tab.text("transaction") == txid and tab.text("description") == "Two bags of coffee"
     assert tab.ask("document.title") == f"Paid · {btc_shown(invoice['amount_sats'])} BTC · shop"
     assert tab.ask("window.stayed")  # nothing was loaded again
-
-
-def test_a_shop_is_set_up_by_one_link_and_a_phone(new_counter, open_tab, tmp_path):
-    tab = log_in(open_tab(new_counter.root, size=shop_walk.PHONE), new_counter)
-    walk = shop_walk.Walk(tab, new_counter)
-    shop_walk.set_up(walk, tmp_path / "logo.png", script=True)
-    walk.section("till", "#till")
-    for key in "25":
-        tab.click(f"#keypad [data-key='{key}']")
-    walk.tap("#show", "#qr")

@@ -1,4 +1,4 @@
-"""What Esplora's JSON says: pages of headers, and of transactions of an address.
+"""Esplora's JSON, read: pages of headers, and of transactions of an address.
 
 Source: Blockstream/esplora API.md; mempool.space adds `extras` to blocks.
 """
@@ -18,14 +18,14 @@ from btcpay.values.errors import FetchError
 from btcpay.values.money import MAX_MONEY_SATS
 from schemas import esplora
 
-# What a page's values may take up in memory: an array of empty ones takes thirty times its length.
+# Bytes of a page's values in memory: an array of empty ones takes thirty times its length.
 MAX_PAGE_WEIGHT = 32_000_000
 _WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}  # bytes at most, for what each begins
 _BYTE_WEIGHT = 4  # one character beyond 16 bits makes every character of its text this large
 # electrs shows ten blocks in 4 kB, mempool.space fifteen with `extras` in 100 kB.
 MAX_HEADERS_BYTES = 1_000_000
-# Of transactions. 75 of ordinary size are some 200 kB, and half of it is cut as it comes; a single
-# one that pays three thousand others is a megabyte.
+# Of a page of transactions: 75 of ordinary size are some 200 kB, half of which is cut as it comes.
+# A single one that pays three thousand others is a megabyte.
 MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES = 16_000_000, 3_000_000
 # Servers cap the list: electrs at 50, others lower. A shorter one is all that there is.
 WHOLE_BELOW = 25
@@ -42,7 +42,7 @@ TRANSACTIONS = Response(
 
 
 class ShownHeader(NamedTuple):
-    """80 bytes, and the height that they are said to have."""
+    """The 80 bytes of a header, and its height by the explorer's word."""
 
     height: int
     raw: bytes
@@ -54,7 +54,7 @@ def headers_to(height: int | None) -> Response[list[ShownHeader]]:
 
 
 def mempool_page(script: bytes) -> Response[Mempool]:
-    """What of an address's mempool page pays `script`, its scriptPubKey."""
+    """A page of an address's mempool: the outputs that pay `script`, its scriptPubKey."""
     return Response(
         lambda body: _mempool(_values_in(body), script.hex()), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES
     )

@@ -17,17 +17,16 @@ REQUEST_TIMEOUT_S = 20  # for a whole answer; public explorers take several seco
 TEXT = http_client.Response(bytes, max_bytes=4096)  # a height, a hash or a header
 # A hundred outputs and inputs of each address are free; one run holds no more than 30,000 others.
 FEW_PARTS, MOST_PARTS = 100, 30_000
-TOO_MANY = (403, 429)  # some answer "forbidden" to whom they have banned
+TOO_MANY = (403, 429)  # some answer "forbidden" to a client that they have banned
 MOST_CHAIN_S = 60.0  # of a run, for all that it is asked of the chain: headers and blocks
 T = TypeVar("T")
 
 
 class Endpoint:
-    """Where one explorer is asked. Thread safe.
+    """One explorer's address for questions. Thread safe.
 
-    `host` is what may be shown; `calls` counts requests, `bytes_read` the bodies that came, whole
-    or not. `left_alone`: since when it wants that. Nothing is asked after `until_s` of
-    `time.monotonic()`. `on_headers` gets the headers of every answer.
+    `bytes_read` counts bodies, whole or not; `left_alone` is the reason not to ask, or "".
+    `on_headers` gets the headers of every answer. For the rest see BlockSource.
     """
 
     def __init__(
@@ -57,10 +56,10 @@ class Endpoint:
         timeout_s: float = REQUEST_TIMEOUT_S,
         is_look: bool = False,
     ) -> T:
-        """What the answer says. Raises FetchError, and what `response.parse` raises.
+        """The answer, parsed. Raises FetchError, and the errors of `response.parse`.
 
-        `is_look`: it is asked of an address, so that slow headers and blocks keep no time from it;
-        a restore asks of hundreds.
+        `is_look`: the question is about an address, and uses up no time of headers and blocks; a
+        restore asks about hundreds.
         """
         if self.left_alone:
             raise LeftAlone(self.left_alone)

@@ -1,4 +1,4 @@
-"""What one explorer says of the chain, in Esplora's API. All paths stand here.
+"""One explorer, asked in Esplora's API. All of its paths stand here.
 
 Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height, /blocks/tip/hash,
 /block-height/:height, /block/:hash/header, /block/:hash/raw, /address/:address/txs[/mempool].
@@ -41,9 +41,9 @@ class OtherNetwork(FetchError):
 
 
 class Esplora(Endpoint, BlockSource, AddressIndex):
-    """One explorer. Its methods raise FetchError, also for what Esplora never answers.
+    """One explorer. Its methods raise FetchError, also for answers that no Esplora gives.
 
-    Nothing is believed: what is said of blocks and payments has to be proven by whoever asks.
+    Callers must prove what it says of blocks and payments.
     """
 
     _is_of_network = False
@@ -72,7 +72,6 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
         return self.read(path, headers_to(height))
 
     def raw_block(self, hash: str) -> bytes:
-        """The whole block that it shows for this hash; unchecked, 4,000,000 bytes at most."""
         return self.read(f"/block/{hash}/raw", RAW_BLOCK, RAW_BLOCK_TIMEOUT_S)
 
     def require_network(self) -> None:
@@ -86,7 +85,7 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
         self._is_of_network = True
 
     def require_checkpoint(self) -> None:
-        """Raises FetchError unless it has our network's checkpoint, too."""
+        """Raises FetchError unless its chain has our network's checkpoint, too."""
         self.require_network()
         point = self.network.checkpoint
         if point and self.block_hash(point.height) != point.hash:
@@ -126,10 +125,7 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
         )
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """The last header that is not younger, and so many below; of our network's own chain.
-
-        A handful of calls for a day of this week, twenty for any other.
-        """
+        """Finds it by halves, with some twenty calls on mainnet; once in the life of a shop."""
         self.require_checkpoint()
         tip_height = self.tip_height()
 
@@ -142,11 +138,8 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
         def is_younger(one: ShownHeader) -> bool:
             return from_unix_s(check_header(self.network, one.raw).time) > at
 
-        last = tip_height // PAGE
-        low = next(n for n in (last - 3, last - 150, 0) if n <= 0 or not is_younger(page(n)[0]))
-        after = bisect_left(
-            range(last + 1), True, max(0, low), key=lambda n: is_younger(page(n)[0])
-        )
+        numbers = range(tip_height // PAGE + 1)
+        after = bisect_left(numbers, True, key=lambda n: is_younger(page(n)[0]))
         pages = range(max(0, after - 1 - ceil(below / PAGE)), max(1, after))
         kept = [one for number in pages for one in page(number)]
         while len(kept) > 1 and is_younger(kept[-1]):

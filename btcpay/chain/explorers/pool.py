@@ -1,4 +1,4 @@
-"""Explorers, opened here alone: asked as one, within their quota, and what that has cost."""
+"""Explorers, opened here alone: asked as one, within their quota, and their costs counted."""
 
 import time
 from collections import Counter
@@ -40,16 +40,13 @@ class Explorers(Pool[Explorer], AddressIndex):
         return self.ask(lambda one: one.is_used(address))
 
     def require_chain(self, known_height: int) -> int:
-        """From now on asks only explorers that know a block near the tip of our network's chain.
-
-        One that is behind would not show what has been paid since.
-        """
+        """From now on asks no explorer that is behind: it would not show the latest payments."""
         found, height = self.ask(lambda one: (one, one.require_chain(known_height)))
         self.expect(height, {found: height})
         return height
 
     def tallies(self) -> Iterator[tuple[str, str, int]]:
-        """What was asked and what failed since it was last told: (name, host, total)."""
+        """Questions and failures since the last time this was called: (name, host, total)."""
         for place in self._places():
             one = place.one
             for name, total in ("explorer_calls", one.calls), ("explorer_failures", place.failed):
@@ -67,7 +64,7 @@ class Explorers(Pool[Explorer], AddressIndex):
         return self._quota.allowance([explorer.name for explorer in self.all])
 
     def close(self) -> None:
-        """At the end of a run: nobody asks on; of who refused nothing, refusals are forgotten."""
+        """Ends a run; an explorer that refused nothing in it has its earlier refusals forgotten."""
         super().close()
         if self._quota:
             self._quota.forget(one.name for one in self.all if one.calls and not one.left_alone)

@@ -1,4 +1,4 @@
-"""What each explorer may still be asked in a rolling hour, kept in the database across runs."""
+"""Calls left to each explorer in a rolling hour, counted in the database across runs."""
 
 import random
 from collections import Counter, defaultdict
@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from btcpay.chain.sources import Allowance, Spent
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Values
-from storage.models import Explorer
 from storage.queries import meta
 from storage.queries.totals import explorers
 
@@ -25,7 +24,7 @@ LONGEST_REST = HOUR  # public explorers count by the hour
 
 
 def lasting(left: int, used: Mapping[int, int]) -> float:
-    """How many calls each of the next sixty minutes may have; `used`: calls by minutes ago."""
+    """Calls that each of the next sixty minutes may have; `used`: calls by minutes ago."""
     back = list(accumulate(used.get(OUT_AFTER_MIN - minute, 0) for minute in range(60)))
     return min((left + back[minute]) / (minute + 1) for minute in range(60))
 
@@ -57,7 +56,7 @@ class Quota:
             self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=1)
 
     def forget(self, answered: Iterable[str] = ()) -> None:
-        """At the end of a run: drops old minutes, and the refusals of who has `answered` in it."""
+        """Drops old minutes, and the refusals of explorers that have `answered` in this run."""
         now = self.now()
         with self.db.write():
             for name in answered:
@@ -65,7 +64,7 @@ class Quota:
             self.db.run(explorers.FORGET, before=to_ms(now - KEPT), now=to_ms(now + HOUR))
 
     def allowance(self, names: Sequence[str]) -> Allowance:
-        """What may be spent on these explorers; one that rests has nothing."""
+        """The calls that may be spent on these explorers; one that rests has none."""
         now_ms = to_ms(self.now())
         used: dict[str, Counter[int]] = defaultdict(Counter)
         for row in self.db.rows(explorers.USED, **_last_hour(now_ms)):
@@ -81,23 +80,16 @@ class Quota:
         )
 
     def rests_until(self, name: str) -> datetime | None:
-        """When an explorer that refused us may be asked again; None when it may be now."""
-        now, row = self.now(), self._refusal(name)
+        """The end of the rest of an explorer that refused us; None when it may be asked now."""
+        now, row = self.now(), self.db.row(explorers.REFUSAL, root=name)
         until = from_ms(row.rests_until_at) if row else now
         # No rest is longer: the clock was wrong when a later time was written.
         return until if now < until <= now + LONGEST_REST else None
 
-    def refusals(self, name: str) -> int:
-        """How often it has refused us since it last answered."""
-        row = self._refusal(name)
-        return row.refusals if row else 0
-
-    def _refusal(self, name: str) -> Explorer | None:
-        return self.db.row(explorers.REFUSAL, root=name)
-
     def refused(self, name: str, retry_after_s: int) -> None:
         """Lets an explorer rest that said "too many": longer each time, or as long as it asked."""
-        before = self.refusals(name)
+        row = self.db.row(explorers.REFUSAL, root=name)
+        before = row.refusals if row else 0
         doubled = FIRST_REST * 2 ** min(before - 1, 10) if before else timedelta()
         # Jitter keeps shops that were refused together from coming back together.
         rest = max(doubled * random.uniform(0.8, 1.2), timedelta(seconds=retry_after_s))

@@ -1,4 +1,4 @@
-"""The book of peers: whom a run asks, when each was last good, and who is left alone for a day."""
+"""The book of peers: those that a run asks, when each was good, and which rest for a day."""
 
 import ipaddress
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 MOST = 8  # with `auto`; Bitcoin Core has as many that relay
 LEFT_FOR = timedelta(days=1)
 LOOKUP_TIMEOUT_S = 5.0
-MOST_OF_SEED = 40  # addresses: one that names more is no better for it
+MOST_OF_SEED = 40  # addresses of one seed; one that names more has no greater say
 LookUp = Callable[[str, int], Sequence[str]]
 
 
@@ -41,9 +41,9 @@ def addresses_of(name: str, port: int) -> list[str]:
 def chosen(
     db: Database, settings: Settings, now: datetime, look_up: LookUp = addresses_of
 ) -> list[str]:
-    """Those that are asked in a run: of the settings', or with `auto` eight of different networks.
+    """The peers of a run: those of the settings, or with `auto` eight of different networks.
 
-    Those that are left alone are not among them, unless there is nobody else.
+    Peers that are left alone are not among them, unless there are no others.
     """
     rows = db.rows(peers.ALL)
     left = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
@@ -64,7 +64,7 @@ def chosen(
 
 
 def spread(places: Iterable[str]) -> list[str]:
-    """The first ones of different networks, so that nobody who has many addresses is many peers."""
+    """The first of each network, so that an owner of many addresses is not many peers."""
     found: dict[str, str] = {}
     for place in places:
         found.setdefault(network_of(place), place)
@@ -87,7 +87,7 @@ def note_good(db: Database, place: str, height: int | None, now: datetime) -> No
 
 
 def leave(db: Database, place: str, now: datetime) -> None:
-    """It is not asked for a day; who never was good is forgotten then."""
+    """Leaves a peer alone for a day; one that never was good is forgotten then."""
     with db.write():
         db.run(peers.FORGET, now=to_ms(now))
         db.run(peers.LEAVE, place=place, left_until=to_ms(now + LEFT_FOR))

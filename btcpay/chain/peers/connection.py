@@ -21,17 +21,17 @@ from btcpay.values.networks import Network
 CONNECT_TIMEOUT_S = 5.0
 PROXIED_TIMEOUT_S = 30.0  # Tor needs many seconds for a new way
 GREETING_TIMEOUT_S = SEND_TIMEOUT_S = 10.0
-# While one answer is waited for: what a peer sends beside it, be it ever so small.
+# Bounds of all other messages, however small, that a peer may send before its answer.
 MOST_BESIDE_BYTES, MOST_BESIDE = 8_000_000, 20_000
 _PIECE_BYTES = 65_536
 T = TypeVar("T")
 
 
 class Connection:
-    """`greeting` is what the node said of itself; `count` gets the bytes that came.
+    """`greeting` is the node's word about itself; `count` gets the number of bytes that came.
 
-    `relay`: the node announces transactions. What is not near is reached through the `proxy`, a URL
-    of socks5h://, if there is one; it looks names up, so that onion services work.
+    `relay`: the node announces transactions. Hosts that are not near are reached through `proxy`, a
+    URL of socks5h:// or "", which looks names up, so that onion services work.
     Its methods raise FetchError; afterwards it is of no use.
     """
 

@@ -1,4 +1,4 @@
-"""Nodes of the network: when each last answered in a check, how far it was; who listens to them."""
+"""The doctor's lines about peers: when each last answered, its height, and who listens to them."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -15,11 +15,11 @@ from storage.statement import blank
 
 LATELY = timedelta(hours=1)
 REMEDY = "check that it runs and can be reached, or name another one in BTCPAY_PEERS"
-KNOWN = timedelta(days=1)  # with `auto`: who was good before is none of ours any more
+KNOWN = timedelta(days=1)  # with `auto`, a peer that was last good before is forgotten
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
-    """What the last checks noted: nobody is asked. Red: none answers any more, nothing is paid."""
+    """As the last checks noted: no peer is asked. Red when none answers: nothing gets paid."""
     wanted = settings.peers
     if not wanted:
         return

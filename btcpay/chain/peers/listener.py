@@ -1,4 +1,4 @@
-"""Listens to nodes of the network: which transactions wait, as they announce them."""
+"""Listens to nodes of the network, which announce the transactions that wait."""
 
 import logging
 import threading
@@ -12,32 +12,32 @@ from datetime import datetime
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection
-from btcpay.chain.sources import Announced, Announcing
+from btcpay.chain.sources import Announced
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Network
 
 log = logging.getLogger(__name__)
 
-NEEDED = 2  # so many peers announce what counts; one, where one is set
+NEEDED = 2  # peers that must announce a transaction; one, where one is set
 SILENCE_S = 330.0  # nodes say at least a ping in two minutes, some in five
 # A peer whose connection ended rests; twice as long each time, unless it lasted.
 FIRST_REST_S, LONGEST_REST_S = 5.0, 600.0
-MOST_ASKED = 5_000  # of one message that announces: what waits may be 300,000
+MOST_ASKED = 5_000  # transactions of one message; a mempool may hold 300,000
 MOST_KNOWN = 20_000  # ids of each peer: those of an hour of mainnet
 MOST_MINUTELY_BYTES = 20_000_000  # of each peer; mainnet announces and sends half a million
-# What nobody has taken yet; what is taken at once, as it may be ten times as much when it is read.
+# Kept until it is taken; taken at once, since it may be ten times as large once it is read.
 MOST_HELD_BYTES, MOST_TAKEN_BYTES = 8_000_000, 2_000_000
 BYTES_EACH = 300  # beside those of the transaction itself
 UNTIL_TAKEN_S = 0.1
 MOST_PEERS = 8
 
 
-def size_of(one: Announced) -> int:
-    return len(one.raw) + BYTES_EACH
+def size_of(announced: Announced) -> int:
+    return len(announced.raw) + BYTES_EACH
 
 
 class _Ear:
-    """One peer. `has`: whether it has sent what it was asked for, by txid."""
+    """One peer. `has`: by txid, True once the peer has sent what it was asked for."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -60,12 +60,10 @@ class _Ear:
         self.rests_until_s = time.monotonic() + self.rest_s
 
 
-class Listener(Announcing):
-    """Hears what peers announce, in threads of their own; `now` reads the wall clock.
+class Listener:
+    """Hears peers in threads of their own; `choose` names them (host:port) each time it begins.
 
-    `choose` says which these are (host:port), each time that it begins to listen.
-
-    Whatever is sent, no more than 20 MB a minute of each peer is read, and 8 MB are held.
+    No more than 20 MB a minute of each peer is read, and 8 MB are held.
     """
 
     def __init__(
@@ -97,7 +95,7 @@ class Listener(Announcing):
                     connection.close()
 
     def take(self) -> list[Announced]:
-        """What enough of them have announced, in that order; if that is much, some of it."""
+        """The first 2 MB of the transactions that enough peers have announced, each once."""
         taken = list[Announced]()
         with self._lock:
             end_bytes = self._held_bytes - MOST_TAKEN_BYTES
@@ -135,7 +133,7 @@ class Listener(Announcing):
                 connection.send("getdata", messages.getdata_body(messages.WITNESS_TX, wanted))
 
     def _wanted(self, ear: _Ear, announced: Sequence[bytes]) -> list[bytes]:
-        """What is to be asked for: what it has not sent yet, and too few others."""
+        """The announced transactions that it has not sent yet, and that too few others have."""
         with self._lock:
             wanted = [
                 txid

@@ -20,7 +20,7 @@ MOST_ANNOUNCED = 50_000  # of one message: Bitcoin Core's MAX_INV_SZ
 _INVENTORY = 9 + 36 * MOST_ANNOUNCED
 # BIP111: answers what waits too; BIP159: a pruned node has the last 288 blocks.
 NODE_NETWORK, NODE_BLOOM, NODE_NETWORK_LIMITED = 1, 4, 1024
-# The most bytes that the body of a message may have; of any other kind nothing is kept.
+# Bytes of a message's body, at most; messages of other kinds are not kept.
 LIMITS = {
     "version": 1024,
     "verack": 0,
@@ -38,7 +38,7 @@ _version_begins = Struct("<iQq")
 
 
 class Head(NamedTuple):
-    """What stands before a body: its kind, its length and the beginning of its double SHA-256."""
+    """The head before a body: its kind, its length and the beginning of its double SHA-256."""
 
     command: str
     size: int
@@ -46,7 +46,7 @@ class Head(NamedTuple):
 
 
 class Greeting(NamedTuple):
-    """What a peer says of itself: `time` in unix seconds, `height` of its best block."""
+    """A peer's word about itself: `time` in unix seconds, `height` of its best block."""
 
     services: int
     time: int
@@ -82,7 +82,7 @@ def version_body(nonce: int, relay: bool = False) -> bytes:
 
 
 def parse_version(body: bytes) -> Greeting:
-    """Raises Malformed. What newer versions add behind it is not read."""
+    """Raises Malformed. Later additions to the protocol, at the end, are not read."""
     reader = Reader(body)
     _, services, time = _version_begins.unpack(reader.take(_version_begins.size))
     reader.take(2 * len(_NOWHERE) + 8)
@@ -91,9 +91,9 @@ def parse_version(body: bytes) -> Greeting:
 
 
 def getheaders_body(locator: Sequence[str], stop: str = "00" * 32) -> bytes:
-    """Asks for what follows the first hash of the locator that it has; for `stop` alone when empty.
+    """Asks for headers above the first hash of the locator that the peer has.
 
-    Hashes in reversed hex.
+    An empty one asks for the header `stop` alone. Hashes in reversed hex.
     """
     hashes = b"".join(map(txid_bytes, locator))
     return u32(VERSION) + compact_size(len(locator)) + hashes + txid_bytes(stop)

@@ -24,11 +24,10 @@ MESSAGES_AT_MOST = 100  # of 2,000 headers: nearly four years
 
 
 class Peer(BlockSource):
-    """A node at `host`, which is host:port; it is greeted at the first question of a run.
+    """A node at `host` (host:port), greeted at the first question of a run; one question at a time.
 
-    Nothing is believed. One question at a time. `calls` counts questions, `bytes_read` what came;
-    nothing is asked after `until_s` of `time.monotonic()`. `shown_height` is that of the best block
-    that it has shown. `on_time` gets its clock, in unix seconds, at each greeting.
+    `shown_height` is that of the best block that it has shown. `on_time` gets the node's clock, in
+    unix seconds, at each greeting.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class Peer(BlockSource):
             return self._greeted().greeting.height
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
-        """From the third block below our newest on, so that one that is behind is known by that."""
+        """From the third block below our newest one on: a peer that shows nothing is behind."""
         heights = {known.hash: known.height for known in locator}
         lower = locator[MAX_BLOCKS_BEHIND + 1 :]
         height = None
@@ -69,7 +68,7 @@ class Peer(BlockSource):
             raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """As a peer knows no times, all headers since the checkpoint are walked."""
+        """Walks all headers since the checkpoint, as a peer cannot look a time up."""
         first, headers = self._walked
         index = len(headers) - 1
         while index and from_unix_s(parse_header(headers[index]).time) > at:
@@ -92,19 +91,19 @@ class Peer(BlockSource):
 
     @property
     def has_wasted_its_time(self) -> bool:
-        """Whether all of its time of this run brought nothing."""
+        """True if all of its time in this run has brought nothing."""
         return not self.has_answered and self._spent_s >= MOST_CHAIN_S
 
     def close(self) -> None:
-        """Hangs up, also on a question that nobody waits for any more."""
+        """Hangs up, even on a question that is still under way."""
         self.until_s = 0.0
         self._hang_up()
 
     @cached_property
     def _walked(self) -> tuple[int, list[bytes]]:
-        """Every header from the checkpoint, or the first block, to its tip; and where they begin.
+        """The height of the checkpoint, or 0, and every header from there to its tip.
 
-        Linked, each with its work. Raises ProofFailed for others.
+        Raises ProofFailed unless they are linked and have their work.
         """
         point = self.network.checkpoint or Known(0, self.network.genesis_hash)
         headers = self._headers([], point.hash)[:1]
@@ -171,7 +170,7 @@ class Peer(BlockSource):
         return self._connection
 
     def _hang_up(self) -> None:
-        """After a failure nobody knows which answer would come next."""
+        """Ends the connection: after a failure the next message may answer an earlier question."""
         connection, self._connection = self._connection, None
         if connection:
             connection.close()

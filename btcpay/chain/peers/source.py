@@ -1,10 +1,9 @@
-"""Nodes of the network as a kind of source: asked all at once or in turn, and listened to."""
+"""Nodes of the network as a kind of source."""
 
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from btcpay.chain.kinds import Kind
 from btcpay.chain.peers import book
 from btcpay.chain.peers.listener import Listener
 from btcpay.chain.peers.peer import Peer
@@ -16,10 +15,10 @@ from storage.database import Database
 
 
 class Peers(Pool[Peer]):
-    """`liars` have shown what is not so."""
+    """`liars`: peers that have shown something false in this run."""
 
     most_at_once = 4  # blocks of 4 MB are held, each with what is read from it
-    announces = True
+    lag = timedelta(minutes=1)  # an explorer has what peers announced, though not at once
 
     def __init__(
         self,
@@ -47,7 +46,7 @@ class Peers(Pool[Peer]):
             peer.close()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Who was good, and who is left for a day."""
+        """Notes the good peers, and leaves others alone for a day."""
         is_online = any(peer.has_answered for peer in self.all)
         is_auto = settings.peers == (AUTO,)
         for peer in self.all:
@@ -58,16 +57,11 @@ class Peers(Pool[Peer]):
                 book.note_good(db, peer.host, peer.shown_height, now)
 
 
-class Nodes(Kind):
-    def open(self) -> Peers:
-        return Peers(self.settings, self.db, self.now)
-
-    def listener(self) -> Listener:
-        def choose() -> list[str]:
-            return book.chosen(self.db, self.settings, self.now())
-
-        return Listener(self.settings.network, choose, self.now, self.settings.proxy)
+def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Peers | None:
+    return Peers(settings, db, now) if settings.peers else None
 
 
-def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Kind | None:
-    return Nodes(settings, db, now) if settings.peers else None
+def listener(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listener | None:
+    if not settings.peers:
+        return None
+    return Listener(settings.network, lambda: book.chosen(db, settings, now()), now, settings.proxy)

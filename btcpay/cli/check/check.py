@@ -6,15 +6,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 
 import click
 from peewee import PeeweeException
 
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.kinds import Kind, kind_of
-from btcpay.check.listening import Listening
+from btcpay.check.listening import listening_of, open_sources
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.report import Reporter
@@ -33,7 +31,6 @@ from storage.queries import meta
 MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
 # While somebody waits at a page the mempool is asked again so often, until cron's minute ends.
 LOOKS_EVERY_S, STAYS_S = 5, 50
-HEARS_EVERY_S = 1.0  # while sources are listened to
 
 log = logging.getLogger(__name__)
 
@@ -50,18 +47,17 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
     """
     if watch is not None and invoice_id is not None:
         raise click.UsageError("--watch and --invoice do not go together")
-    reporter, kind = Reporter(shell, quiet), kind_of(shell.settings, shell.db, utc_now)
-    listener = kind.listener() if kind else None
+    reporter, listening = Reporter(shell, quiet), listening_of(shell.settings, shell.db, utc_now)
     if invoice_id is not None:
         find_invoice(shell.db, invoice_id)
         # A look by hand is always made; it counts, but nothing is refused.
         with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
-            reporter.end(_checkers(shell, kind, sys.maxsize)().run([invoice_id]))
+            reporter.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
     outward = Outward(shell)
     if watch is None:
-        if listener and not (shell.settings.explorers or quiet):
+        if listening and not (shell.settings.explorers or quiet):
             say("payments show only once in a block: `btcpay check --watch` would listen to peers")
-        new = _checkers(shell, kind)
+        new = _checkers(shell)
         until_s = time.monotonic() + STAYS_S
         try:
             report = _run_alone(shell, new, outward, until_s, time.sleep)
@@ -70,11 +66,13 @@ def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) 
             outward.wait()
         reporter.end(report)
     stop = Stop(signal.SIGTERM, signal.SIGINT)
-    new, pause = _checkers(shell, kind), stop.wait
-    if listener:
-        listening = Listening(shell.db, shell.settings, listener, utc_now)
-        new = _checkers(shell, kind, hear=listening.apply)
-        pause = partial(_pause_hearing, shell, listening, outward, stop)
+    new = _checkers(shell, hear=listening.apply if listening else None)
+
+    def pause(seconds: float) -> bool:
+        if listening:
+            return listening.pause(seconds, stop.wait, outward.start)
+        return stop.wait(seconds)
+
     while not stop.wait():
         until_s = time.monotonic() + watch
         try:
@@ -117,28 +115,8 @@ class Outward:
             log.info("notifications: %d delivered, %d not", result.delivered, result.failed)
 
 
-def _pause_hearing(
-    shell: Shell, listening: Listening, outward: Outward, stop: Stop, seconds: float
-) -> bool:
-    """Waits for so long and applies what is heard meanwhile; whether `stop` has ended it."""
-    end_s = time.monotonic() + seconds
-    while not stop.wait(max(0.0, min(HEARS_EVERY_S, end_s - time.monotonic()))):
-        if time.monotonic() >= end_s:
-            return False
-        try:
-            if listening.has_news():
-                with locks.only_one(shell.db, shell.settings.database_url, "check") as alone:
-                    if alone:
-                        listening.apply(Report())
-                outward.start()
-        except PeeweeException as error:
-            log.error("what sources announce could not be looked up: %s", in_one_line(error))
-            return stop.wait(max(0.0, end_s - time.monotonic()))
-    return True
-
-
 def _checkers(
-    shell: Shell, kind: Kind | None, per_hour: int = 0, hear: Callable[[Report], None] | None = None
+    shell: Shell, per_hour: int = 0, hear: Callable[[Report], None] | None = None
 ) -> Callable[[], Checker]:
     """Makes a checker for each run: explorers in their first order, connections and price kept.
 
@@ -152,7 +130,7 @@ def _checkers(
     def new() -> Checker:
         quota = Quota(shell.db, per_hour, utc_now)
         explorers = open_explorers(settings, quota, session)
-        sources = kind.open() if kind else None
+        sources = open_sources(settings, shell.db, utc_now)
         return Checker(
             shell.db, settings, explorers, prices, utc_now, in_flight, sources=sources, hear=hear
         )

@@ -1,4 +1,4 @@
-"""What a check prints: its summary, and with --quiet nothing while all is well (cron mails it)."""
+"""The output of a check: its summary; with --quiet nothing while all is well (cron mails it)."""
 
 import logging
 import sys
@@ -22,7 +22,7 @@ from storage.queries.totals import peers
 log = logging.getLogger(__name__)
 
 MORE_CALLS = "see BTCPAY_EXPLORER_CALLS_PER_HOUR"
-# Of a report; a summary has more.
+# Fields of a report that its summary has.
 SHOWN = (
     "blocks_read blocks_behind hours_behind looked_at failed unreached put_off chain_failed stuck"
     " clock_ahead_s changed calls"
@@ -32,10 +32,7 @@ MOST_HELD = 1000  # log lines; a run with more of them is printed as it comes
 
 
 class Reporter:
-    """Shows runs of one command, in the way that was asked for.
-
-    `quiet` keeps log lines back until it is known whether all was well; errors never.
-    """
+    """Shows runs of one command; `quiet` holds log lines back, but no errors, until a run ends."""
 
     def __init__(self, shell: Shell, quiet: bool) -> None:
         self._quiet, self._as_json, self._held = quiet, shell.as_json, list[MemoryHandler]()
@@ -50,9 +47,9 @@ class Reporter:
             logging.root.handlers = list(self._held)
 
     def show(self, report: Report | None, brief: bool = False) -> None:
-        """A run, or None for one that was skipped; `brief`: only when something has changed.
+        """A run, or None for one that was skipped; `brief`: only if something has changed.
 
-        Raises CommandError when the one that it was skipped for takes longer than a run may.
+        Raises CommandError when it was skipped for a run that takes longer than one may.
         """
         if report is None:
             age = elapsed(meta.get(self._db, meta.Key.RUN_SINCE) or "", boot_mark())

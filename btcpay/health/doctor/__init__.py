@@ -1,1 +1,1 @@
-"""What `btcpay doctor` looks into, each thing in a file of its own."""
+"""The examinations of `btcpay doctor`, each subject in a file of its own."""

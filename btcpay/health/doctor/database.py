@@ -16,11 +16,9 @@ OF_SERVER = "check that the server runs and lets this user write; look at BTCPAY
 
 
 def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:
-    """The finding, and the database when it can be read; a missing one is not made.
+    """The finding, and the database if it can be read, even if it takes no writes.
 
-    `is_whole`: every page of a file is read, which takes seconds when it is large.
-
-    Red, but with a database: it can be read and takes no writes.
+    `is_whole`: every page of a file is read, which takes seconds if it is large.
     """
     path = sqlite_path(settings.database_url)
     trouble = OF_FILE if path else OF_SERVER

@@ -1,4 +1,4 @@
-"""The disk: who may read the database's files, and what is left for it to grow."""
+"""The disk: the modes of the database's files, and the room that is left."""
 
 import os
 import stat
@@ -40,9 +40,9 @@ def modes(shop: Shop) -> Iterator[Finding]:
 
 
 def is_its_own(path: Path) -> bool:
-    """Whether the folder may be closed to others: it is ours, and holds the database alone.
+    """True if the folder may be closed to others: it is ours, and holds the database alone.
 
-    Never true of the root or of a folder right below it.
+    False for the root and for folders right below it.
     """
     folder = path.parent.absolute()
     found = folder.stat()

@@ -1,4 +1,4 @@
-"""Every explorer: does it answer, on the right network, at the tip? What it shows of us."""
+"""Every explorer: does it answer, on the right network, at the tip? Are our addresses unused?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
 
 @dataclass
 class Probe:
-    """What an explorer showed; `trouble` says what is wrong with it, "" when nothing is.
+    """An explorer's answers; `trouble` is its fault, or "".
 
     `ahead` is its clock minus ours, None when it gave no time.
     """
@@ -57,9 +57,9 @@ class Probe:
 def probe_all(
     shop: Shop, quota: Quota | None, known_height: int, first: Known | None
 ) -> list[Probe]:
-    """Probes each explorer, with four calls at most; a `quota` counts them.
+    """Probes each explorer with at most four calls, which a `quota` counts.
 
-    `known_height` is the highest block that a check has proven, `first` the lowest that is kept.
+    `known_height` is that of the best block that a check has proven, `first` the lowest one kept.
     """
     probes = [_probe(url, shop, quota, first) for url in shop.settings.explorers]
     best = max([known_height, *(probe.height or 0 for probe in probes if not probe.is_foreign)])
@@ -70,7 +70,7 @@ def probe_all(
 
 
 def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
-    """One of several in trouble is yellow. All of them are red: nothing would ever be paid."""
+    """An explorer in trouble is yellow; red if all are, since nothing would ever be paid."""
     good = [probe.host for probe in probes if not probe.trouble]
     if len(good) == 1 < len(probes):
         sentence = f"only {good[0]} shows our chain: invoices end a day after their deadline"

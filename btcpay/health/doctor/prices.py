@@ -1,4 +1,4 @@
-"""Every price source: whether it answers, and how far its price is from the others'."""
+"""Every price source: its answer, and the distance of its price from the others'."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -59,7 +59,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
 
 
 def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
-    """What merchants count in and active links ask for, where that is not the dollar."""
+    """The currencies of merchants and of active links, without the dollar."""
     prices = new_prices(shop.settings)
     used = {row.currency for row in db.rows(merchants.CURRENCIES)}
     used |= {row.currency for row in db.rows(links.CURRENCIES)}
@@ -79,7 +79,7 @@ def _why_none(answered: int, asked: int, quorum: int) -> str:
 
 
 def _ask(source: PriceSource, shop: Shop, aheads: list[timedelta]) -> Decimal | str:
-    """The price, or why there is none. Adds to `aheads` how far our clock is ahead of its."""
+    """The price, or its error. Adds the lead of our clock over the source's to `aheads`."""
 
     def note_time(headers: Mapping[str, str]) -> None:
         if (sent_at := time_sent(headers)) and not is_here(urlsplit(source.url).hostname):

@@ -1,4 +1,4 @@
-"""Who is notified: webhooks that fail, mail that waits or was given up, the mail server."""
+"""Notifications: webhooks that fail, mail that waits or was given up, the mail server."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -38,7 +38,7 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def mail(shop: Shop, db: Database) -> Iterator[Finding]:
-    """What waits for long, what was given up, and who wants mail that nobody can send."""
+    """Mail that has waited for long, was given up, or is wanted without a mail server."""
     settings, now = shop.settings, shop.now()
     waiting = db.only(deliveries.MAILS_WAITING)
     lost = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))

@@ -1,4 +1,4 @@
-"""The whole examination, in the order in which to repair."""
+"""The whole examination, in the order of repairs."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ from storage.queries import blocks
 
 
 def parts(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Each part's own."""
+    """The findings that optional parts bring."""
     for part in brought("findings"):
         name = part.__name__.split(".")[-2]
         yield from _guarded(name, part.findings(shop.settings, db, shop.now()))
@@ -49,13 +49,11 @@ def examine(
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
     integrity: bool = False,
 ) -> Iterator[Finding]:
-    """Every finding. Without a database of this version, those that need none.
+    """Every finding; without a database of this version, those that need none.
 
-    A database that takes no writes is still read; then calls are not counted. With `integrity` all
-    of it is read: each page of the file, each output that the balances sum up.
-
-    Makes at most 4 calls to each explorer, then 10 for each of 20 merchants. They count in the
-    hour's quota.
+    With `integrity` all of it is read: each page of the file, each output that balances sum up.
+    Makes at most 4 calls to each explorer, then 10 for each of 20 merchants, which count in the
+    hour's quota if the database takes writes.
     """
     shop = Shop(settings, environ, now, free_bytes)
     found, db = database.examine(settings, integrity)

@@ -54,7 +54,7 @@ def _base_url(settings: Settings) -> Finding:
 
 
 def _is_sealed(settings: Settings) -> bool:
-    """Whether nobody on the way can read what goes to the base URL."""
+    """True if nobody on the way can read requests to the base URL."""
     parts = urlsplit(settings.base_url)
     return parts.scheme == "https" or (parts.hostname or "").endswith(".onion")
 

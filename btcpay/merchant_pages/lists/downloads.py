@@ -21,7 +21,7 @@ FREE = threading.BoundedSemaphore(AT_ONCE)
 
 
 def show(visit: Visit) -> Response:
-    """What can be downloaded; this year's payments unless other days are chosen."""
+    """The forms for the downloads; the days of this year are filled in."""
     today = visit.now.astimezone(visit.zone).date()
     return visit.page("downloads.html", first=today.replace(month=1, day=1), last=today)
 
@@ -63,7 +63,7 @@ def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
 
 
 def _day(text: str) -> date | None:
-    """None for what is none, and for the last that there is: it has no end."""
+    """The typed day; None where it is no date, and for `date.max`, which no day follows."""
     try:
         day = date.fromisoformat(text)
     except ValueError:

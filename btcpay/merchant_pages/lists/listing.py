@@ -23,26 +23,22 @@ class Named(Protocol):
 
 @dataclass(frozen=True)
 class Listing:
-    """The queries of one list: both ways, and the place of a row; `values` fill their slots.
+    """The queries of one list and of the place of a row; `values` fill their slots.
 
-    `prefix`: of the ids of its rows.
+    `prefix`: the first letters of its rows' ids, such as "inv".
     """
 
     prefix: str
     older: Typed[Named]
-    newer: Typed[Named]
     place: Typed[keyset.Place]
     values: Values
 
     def page(self, db: Database, query: Mapping[str, str]) -> "ListPage":
-        """What `?older=ID` or `?newer=ID` asks for, else the newest. At most three statements."""
-        if behind := self.place_of(db, query.get("newer", "")):
-            rows = db.rows(self.newer, **self.behind(behind))
-            if len(rows) >= SIZE:  # fewer: then it is the first page, and a whole one
-                return _page(rows[:SIZE][::-1], len(rows) > SIZE, True)
+        """The rows behind `?older=ID`, else the newest. At most two statements."""
         behind = self.place_of(db, query.get("older", ""))
         rows = db.rows(self.older, **self.behind(behind or FIRST))
-        return _page(rows[:SIZE], behind is not None, len(rows) > SIZE)
+        older = rows[SIZE - 1].id if len(rows) > SIZE else None
+        return ListPage(rows[:SIZE], behind is None, older)
 
     def behind(self, place: keyset.Place, limit: int = MORE) -> Values:
         return {**self.values, "at": place.at, "place": place.place, "limit": limit}
@@ -53,13 +49,8 @@ class Listing:
 
 
 class ListPage(NamedTuple):
-    """The rows, the newest first; the ids for `?newer=` and `?older=`, None where none are."""
+    """The rows, the newest first; the id for `?older=`, None on the last page."""
 
     rows: list[Named]
-    newer: str | None
+    is_first: bool
     older: str | None
-
-
-def _page(rows: list[Named], has_newer: bool, has_older: bool) -> ListPage:
-    newer = rows[0].id if rows and has_newer else None
-    return ListPage(rows, newer, rows[-1].id if rows and has_older else None)

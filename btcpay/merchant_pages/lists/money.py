@@ -17,14 +17,14 @@ LOOSE = "loose"
 
 
 def show_invoices(visit: Visit) -> Response:
-    """A page of the list, or what a search finds; what one name alone finds is opened at once."""
+    """A page of the list, or of a search; a single row found by its name is opened at once."""
     own: Values = {"merchant_id": visit.merchant_id}
-    older, newer, texts = queries.INVOICES, queries.INVOICES_NEWER, queries.INVOICE_TEXTS
+    older, texts = queries.INVOICES, queries.INVOICE_TEXTS
     status = visit.query.get("status", "")
     if status in STATUSES:
-        own["status"], texts = status, queries.INVOICE_TEXTS_BY_STATUS
-        older, newer = queries.INVOICES_BY_STATUS, queries.INVOICES_BY_STATUS_NEWER
-    listing = Listing("inv", older, newer, queries.INVOICE_PLACE, own)
+        own["status"] = status
+        older, texts = queries.INVOICES_BY_STATUS, queries.INVOICE_TEXTS_BY_STATUS
+    listing = Listing("inv", older, queries.INVOICE_PLACE, own)
     page = _page(visit, listing, queries.FOUND_INVOICES, texts)
     found = page["found"]
     if found and found.named and len(found.rows) == 1:
@@ -34,13 +34,12 @@ def show_invoices(visit: Visit) -> Response:
 
 def show_payments(visit: Visit) -> Response:
     """A page of all payments, or of those that settle no invoice; or what a search finds."""
-    older, newer, texts = queries.PAYMENTS, queries.PAYMENTS_NEWER, queries.PAYMENT_TEXTS
+    older, texts = queries.PAYMENTS, queries.PAYMENT_TEXTS
     kind = LOOSE if visit.query.get("kind") == LOOSE else ""
     if kind:
-        older, newer = queries.LOOSE_PAYMENTS, queries.LOOSE_PAYMENTS_NEWER
-        texts = queries.LOOSE_PAYMENT_TEXTS
+        older, texts = queries.LOOSE_PAYMENTS, queries.LOOSE_PAYMENT_TEXTS
     own: Values = {"merchant_id": visit.merchant_id}
-    listing = Listing("pay", older, newer, queries.PAYMENT_PLACE, own)
+    listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
     page = _page(visit, listing, queries.FOUND_PAYMENTS, texts)
     return visit.page("payments.html", kind=kind, **page)
 
@@ -48,7 +47,7 @@ def show_payments(visit: Visit) -> Response:
 def _page(
     visit: Visit, listing: Listing, names: Mapping[bool, Names], texts: Typed[queries.Texts]
 ) -> dict[str, Any]:
-    """What was typed, and what that finds; else the rows of the list."""
+    """The typed text with the rows that it finds, or a page of the list without one."""
     db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
     if not typed:
         return {"q": typed, "found": None, "shown": listing.page(db, visit.query)}

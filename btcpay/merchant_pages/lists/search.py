@@ -31,7 +31,7 @@ Names = Mapping[str, Typed[Named]]  # the queries by which what names a row find
 
 
 class Found(NamedTuple):
-    """What a search shows. `rows`: at most a page, the newest first.
+    """The answer to a search. `rows`: at most a page, the newest first.
 
     A search in texts has gone through rows down to the one made `until_at`, and `further` is the
     id behind which it goes on; both None when it came to the end. `named`: found by its name.
@@ -51,7 +51,7 @@ def search(
     typed: str,
     behind: str,
 ) -> Found:
-    """What a name finds; without one, or behind an id, what the next piece of texts has."""
+    """Rows found by name; without any, or behind an id, rows of the next piece of texts."""
     rows = [] if behind else _by_name(db, listing, names, typed)
     if not rows:
         return _in_texts(db, listing, names["chosen"], texts, typed, behind)
@@ -75,7 +75,7 @@ def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[N
 
 
 def _beginning(typed: str) -> tuple[str, str]:
-    """What this may be the beginning of, and the beginning; "" for none.
+    """The kind of name that this may begin ("id", "address", "txid", ""), and the beginning.
 
     It is found in what people copy too: a link to a page, a request to pay.
     Of one in ten thousand old addresses the first eight characters could be a transaction's too.
@@ -120,7 +120,7 @@ def _in_texts(
 
 
 def is_found(row: merchant_lists.Texts, typed: str) -> bool:
-    """Whether a row of a query of texts has all the words, or is of the amount that is typed."""
+    """True where the row has all the typed words, or the typed amount."""
     texts = (row.description, row.reference, row.customer_email)
     text = "\n".join(filter(None, texts)).casefold()
     return all(word in text for word in typed.casefold().split()) or _is_of(typed, row)

@@ -104,7 +104,7 @@ def _store_brand(visit: Visit, change: Fields) -> str:
 
 
 def _store_counting(visit: Visit, change: Fields) -> str:
-    """What did not change is not written: counting days anew is work."""
+    """Writes only what has changed, since a new zone or currency counts all days again."""
     db, owner = visit.service.db, visit.merchant_id
     if change["currency"] != visit.session.currency:
         set_currency(db, owner, change["currency"])
@@ -120,7 +120,7 @@ def _store_mail(visit: Visit, change: Fields) -> str:
 
 
 def _or_none(check: Callable[[str], Any]) -> Callable[[str], Any]:
-    """An empty field says that nothing is set."""
+    """Makes a check that turns an empty field into None."""
     return lambda text: check(text) if text.strip() else None
 
 
@@ -159,7 +159,7 @@ PARTS = {
 
 
 def _advice() -> Mapping[str, str]:
-    """What each field takes, in the language of the page."""
+    """The hint for each field, in the language of the page."""
     url = gettext("This must be a web address such as https://shop.example.com/orders.")
     listed = gettext("Please choose one from the list.")
     accent = gettext("This colour is too light or too dark to read text on it. Choose another one.")

@@ -47,7 +47,7 @@ def add(visit: Visit) -> Response:
 
 
 def test(visit: Visit, id: str) -> Response:
-    """Sends a made-up event now; of those that it wants the first."""
+    """Sends a made-up event now, of the first kind that the webhook wants."""
     receiver, service = visit.own(queries.BY_ID, "whk", id), visit.service
     if receiver.transport != queries.WEBHOOK:
         raise NotFound("a command is tried on the command line, a plug-in's by an order")
@@ -59,7 +59,7 @@ def test(visit: Visit, id: str) -> Response:
 
 
 def send_all_now(visit: Visit, id: str) -> Response:
-    """What waits, and what was given up."""
+    """Sends waiting events now, and those that were given up."""
     receivers.send_all_now(visit.service.db, visit.own(queries.BY_ID, "whk", id).id, visit.now)
     return visit.to("/webhooks", done="sent")
 

@@ -11,8 +11,7 @@ from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.message import MailText
 from btcpay.values.currencies import asked_of
 from storage.models import Invoice
-from storage.queries import merchants
-from storage.queries.lists import merchant_lists
+from storage.queries import invoices, merchants
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
     )
 
 
-def mailto(row: merchant_lists.WantingInvoice, page_url: str, seller: str, language: str) -> str:
+def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str) -> str:
     """A link (RFC 6068) that opens a mail to the customer, for the merchant to look through."""
     gettext = catalog(language).gettext
     asks = {

@@ -1,1 +1,1 @@
-"""What all hosted pages share: their frame and files, the reader's language, errors, headers."""
+"""The common parts of hosted pages: frame, files, the reader's language, errors, headers."""

@@ -13,7 +13,7 @@ from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD
 
 # Three decimals only after a zero: `1.000` and `1,000` are a dollar to some, a thousand to others.
-# Where there are three, they stand after a point.
+# With three decimals the mark is a point.
 _AMOUNT = re.compile(
     r"(0|[0-9]{1,9})(?:\.([0-9]{1,2}|[0-9]{4,9}|(?<=^0\.)[0-9]{3})|,([0-9]{1,2}))?"
 )
@@ -25,13 +25,13 @@ _GROUPS = re.compile(
     r"([1-9][0-9]{0,2}(?:([.,' ])[0-9]{3})(?:\2[0-9]{3}){0,2})(?:(?!\2)[.,]([0-9]{1,9}))?"
 )
 
-# Those of Arabic, Persian and Swiss amounts.
+# Decimal marks and group marks of Arabic, Persian and Swiss amounts.
 _MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'"}
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
 class AmountRefused(InvalidRequest):
-    """Why, in the language of the request."""
+    """An amount that cannot be taken; its text is in the language of the request."""
 
 
 def new_form() -> str:
@@ -40,7 +40,7 @@ def new_form() -> str:
 
 
 def said(refused: Exception) -> str:
-    """What a form says of what it could not make, in the language of the request."""
+    """The sentence with which a form explains an error, in the language of the request."""
     if isinstance(refused, PriceUnavailable):
         return gettext(
             "The exchange rate is not available right now, so nothing was created."

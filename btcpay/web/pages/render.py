@@ -51,11 +51,11 @@ class Pages:
         )
 
     def brand(self, merchant_id: int) -> merchants.Shown:
-        """What a merchant has set, each None when not; `seller` is what to call it in any case."""
+        """The merchant's branding, None where not set; `seller` is a name in any case."""
         return self._service.db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
     def only_brand(self) -> merchants.Shown | None:
-        """Of the merchant whose service it is; None where several share it."""
+        """The branding of the only merchant; None where several share the service."""
         known = self._service.db.rows(merchants.ALL)
         return self.brand(known[0].id) if len(known) == 1 else None
 
@@ -96,7 +96,7 @@ class Pages:
         return to_root() + assets.address(file)
 
     def failed(self, error: Exception, brand: merchants.Shown | None = None) -> Response:
-        """What went wrong: JSON when the script asks, otherwise a page."""
+        """The error as JSON when the script asks, otherwise as a page."""
         error = as_api_error(error)
         response = error_response(error)
         if request.path.endswith(("/status", "/price")):
@@ -108,7 +108,7 @@ class Pages:
         return page
 
     def failed_for_payer(self, error: Exception) -> Response:
-        """`failed`; who opened a wrong address is told how to reach the seller."""
+        """`failed`; a visitor with a wrong address is told how to reach the seller."""
         return self.failed(error, self.only_brand() if isinstance(error, NotFound) else None)
 
     def guard(self, response: Response) -> Response:

@@ -33,7 +33,7 @@ _OWN = shaped(
         PaymentLink, _count().alias("invoices"), _count(Invoice.status == "paid").alias("paid")
     ).where(_IS_OWN),
 )
-LINKS, LINKS_NEWER = keyset.older(_OWN, PaymentLink), keyset.newer(_OWN, PaymentLink)
+LINKS = keyset.older(_OWN, PaymentLink)
 LINK_PLACE = keyset.place_of(PaymentLink).where(_IS_OWN)
 LINK = _OWN.where(PaymentLink.id == slot("id"))
 
@@ -46,5 +46,5 @@ _INVOICES = Invoice.select(
     Invoice.created_at,
     CAME_SATS.alias("received_sats"),
 ).where(_OF_LINK)
-INVOICES, INVOICES_NEWER = keyset.older(_INVOICES, Invoice), keyset.newer(_INVOICES, Invoice)
+INVOICES = keyset.older(_INVOICES, Invoice)
 INVOICE_PLACE = keyset.place_of(Invoice).where(_OF_LINK)

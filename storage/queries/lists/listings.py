@@ -8,7 +8,7 @@ from peewee import Case
 from storage.database import Database, Values
 from storage.models import Attention, Invoice, Merchant
 from storage.queries import merchants
-from storage.queries.invoices import CAME_SATS
+from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists.keyset import P
 from storage.statement import Typed, shaped, slot
 
@@ -20,18 +20,8 @@ _MISSING_SATS = Case(
 )  # fmt: skip
 
 
-class ListedInvoice(Invoice):
-    merchant: str
-    missing_sats: int
-
-
-class WantingInvoice(ListedInvoice):
-    reason: str
-    since_at: int
-
-
 _LISTED = shaped(
-    ListedInvoice,
+    InvoiceWith,
     Invoice.select(
         *(field for field in Invoice._meta.sorted_fields if field is not Invoice.received_sats),
         Merchant.name.alias("merchant"),
@@ -46,7 +36,7 @@ _LISTED = shaped(
 _Any = Attention.alias()
 _CHOSEN = _Any.select(_Any.invoice_id).order_by(_Any.since_at, _Any.invoice_id).limit(slot("limit"))
 WANTING = shaped(
-    WantingInvoice,
+    InvoiceWith,
     _LISTED.select_extend(Attention.reason, Attention.since_at)
     .join(Attention, on=(Attention.invoice_id == Invoice.id))
     .where(Attention.invoice_id.in_(_CHOSEN))
@@ -63,7 +53,7 @@ _OF_MERCHANT = (
 _OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(Invoice.status == slot("status"))
 
 
-def newest_invoices(db: Database, status: str | None, limit: int) -> list[ListedInvoice]:
+def newest_invoices(db: Database, status: str | None, limit: int) -> list[InvoiceWith]:
     query = _OF_MERCHANT_BY_STATUS if status else _OF_MERCHANT
     return [db.only(_ONE, seq=row.seq) for row in newest(db, query, limit, status=status)]
 

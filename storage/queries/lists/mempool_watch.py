@@ -1,14 +1,13 @@
 """Invoices that the mempool is asked for: a payer may look, the end is near, money is coming."""
 
 from storage.models import Invoice, Output
-from storage.queries.payments import Seen
+from storage.queries.payments import OutputWith
 from storage.statement import shaped, slot
 
 COLUMNS = (
     Invoice.id,
     Invoice.status,
     Invoice.amount_sats,
-    Invoice.created_at,
     Invoice.checked_at,
     Invoice.asked_at,
     Invoice.asked_since,
@@ -49,23 +48,17 @@ FAILED = Invoice.update(
 
 
 # Outputs in a block that are no payment yet: a new tip may make them one.
-class Deepening(Seen):
-    amount_usd_quote: str
-    confirmations: int | None
-    tolerance_percent: str | None
-
-
 DEEPENING = shaped(
-    Deepening,
+    OutputWith,
     Output.select(Output, *Invoice.RULED, Output.payment_id.alias("settled_invoice_id"))
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(_COMES & Output.block_height.is_null(False)),
 )
-# What waits of one invoice.
+# An invoice's outputs that wait.
 WAITING = Output.select(
     Output.txid, Output.vout, Output.amount_sats, Output.inputs, Output.first_seen_at
 ).where((Output.invoice_id == slot("invoice_id")) & _COMES & Output.block_height.is_null())
-# What waits in the mempool and what it spends, invoice by invoice: all at once may be too much.
+# Outputs in the mempool and what they spend, invoice by invoice: all at once may be too much.
 _SPENDS = (
     Output.payment_id.is_null()
     & Output.block_height.is_null()

@@ -9,21 +9,12 @@ from typing import Any, NamedTuple, TypeVar
 from peewee import JOIN, SQL, ColumnBase, Expression, Select, fn
 
 from storage.models import Attention, Invoice, Output, Payment
-from storage.queries.invoices import CAME_SATS
+from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.statement import shaped, slot
 
 Listed = type[Invoice] | type[Payment]
 Q = TypeVar("Q", bound=Select)
-
-
-class ListedInvoice(Invoice):
-    attention: str | None
-
-
-class WantingInvoice(ListedInvoice):
-    since_at: int
-    stake_minor: int
 
 
 class ListedPayment(Payment):
@@ -33,7 +24,7 @@ class ListedPayment(Payment):
 
 
 class Texts(NamedTuple):
-    """What a search goes through."""
+    """The columns that a search goes through."""
 
     id: str
     description: str | None
@@ -45,7 +36,7 @@ class Texts(NamedTuple):
 
 
 _INVOICES = shaped(
-    ListedInvoice,
+    InvoiceWith,
     Invoice.select(
         Invoice.id,
         Invoice.status,
@@ -87,18 +78,12 @@ def _older(query: Q, model: Listed) -> Q:
     return keyset.older(query.where(_own(model)), model)
 
 
-def _newer(query: Q, model: Listed) -> Q:
-    return keyset.newer(query.where(_own(model)), model)
-
-
 _OF_STATUS = Invoice.status == slot("status")
-INVOICES, INVOICES_NEWER = _older(_INVOICES, Invoice), _newer(_INVOICES, Invoice)
-INVOICES_BY_STATUS, INVOICES_BY_STATUS_NEWER = (
-    query.where(_OF_STATUS) for query in (INVOICES, INVOICES_NEWER)
-)
-# What the till has sold, the newest first; with the sum that settlement counts.
+INVOICES = _older(_INVOICES, Invoice)
+INVOICES_BY_STATUS = INVOICES.where(_OF_STATUS)
+# The till's sales, the newest first; with the sum that settlement counts.
 SALES = shaped(
-    ListedInvoice,
+    InvoiceWith,
     Invoice.select(
         Invoice.id,
         Invoice.status,
@@ -123,11 +108,11 @@ INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
 # Those that settle nothing: parts, and what came late, beyond or after a cancellation. An index
 # holds only them.
 _LOOSE = Payment.invoice_id.is_null()
-PAYMENTS, PAYMENTS_NEWER = _older(_PAYMENTS, Payment), _newer(_PAYMENTS, Payment)
-LOOSE_PAYMENTS, LOOSE_PAYMENTS_NEWER = (query.where(_LOOSE) for query in (PAYMENTS, PAYMENTS_NEWER))
+PAYMENTS = _older(_PAYMENTS, Payment)
+LOOSE_PAYMENTS = PAYMENTS.where(_LOOSE)
 PAYMENT_PLACE = keyset.place_of(Payment).where(_own(Payment))
 
-# What a search in texts goes through, a piece at a time; then the rows that were found.
+# The columns that a search in texts goes through, a piece at a time; then the rows that were found.
 INVOICE_TEXTS = _older(
     shaped(
         Texts,
@@ -169,15 +154,15 @@ def _few(query: Q, model: Listed, condition: Expression) -> Q:
 
 
 def _is_given(column: ColumnBase, is_server: bool) -> Any:
-    """Whether it is one of the texts that `blocks.given` makes a value of."""
+    """True for one of the texts that `blocks.given` makes a value of."""
     if is_server:
         return column == fn.ANY(slot("texts"))
     return column.in_(Select([fn.json_each(slot("texts")).alias("given")], [SQL("given.value")]))
 
 
-# What wants a human, first that on which most hangs, behind a row that is named by stake and id.
+# Invoices that need a human, the highest stake first, behind a row named by stake and id.
 WANTING = shaped(
-    WantingInvoice,
+    InvoiceWith,
     _INVOICES.select_extend(Invoice.price, Attention.since_at, Attention.stake_minor)
     .where(
         (Attention.merchant_id == slot("merchant_id"))
@@ -193,7 +178,7 @@ WANTING_PLACE = Attention.select(Attention.stake_minor).where(
 
 
 def _begins(column: ColumnBase, is_server: bool) -> Expression:
-    """Whether it is from `begin` up to `end`, byte by byte.
+    """True for a value from `begin` up to `end`, byte by byte.
 
     SQLite compares so by itself; on PostgreSQL these operators do, by text_pattern_ops indexes.
     """

@@ -1,4 +1,4 @@
-"""What a merchant's first page says beside the days: the shop itself, what comes, what wants."""
+"""Rows for a merchant's first page beside the days: the shop itself, what comes, what wants."""
 
 from typing import NamedTuple
 
@@ -7,6 +7,7 @@ from peewee import JOIN, Select
 from storage.models import Attention, Balance, Fact, Invoice, Merchant, Output
 from storage.queries import blocks
 from storage.queries.meta import Key
+from storage.queries.payments import OutputWith
 from storage.queries.totals import gaps
 from storage.statement import shaped, slot
 
@@ -29,16 +30,6 @@ class Shop(NamedTuple):
     behind: int
     invoice_at_stake: str | None
     money_at_stake: int | None
-
-
-class Coming(Output):
-    description: str | None
-    reference: str | None
-    amount_usd_quote: str
-    confirmations: int | None
-    tolerance_percent: str | None
-    currency: str
-    price: str
 
 
 class Wanting(Attention):
@@ -66,9 +57,9 @@ SHOP = shaped(
     .join(blocks.BEST, JOIN.LEFT_OUTER, on=blocks.IS_BEST)
     .where(Merchant.id == slot("merchant_id")),
 )
-# What was seen and does not count yet, in a block or in none; the newest first.
+# Outputs that do not count yet, in a block or in none; the newest first.
 ON_ITS_WAY = shaped(
-    Coming,
+    OutputWith,
     Output.select(
         Output.invoice_id,
         Output.amount_sats,
@@ -90,7 +81,7 @@ ON_ITS_WAY = shaped(
     .order_by(Output.first_seen_at.desc(), Output.invoice_id)
     .limit(slot("limit")),
 )
-# What wants a human, first that on which most hangs.
+# Invoices that need a human, the highest stake first.
 WANTING = shaped(
     Wanting,
     Attention.select(

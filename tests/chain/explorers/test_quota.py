@@ -205,7 +205,9 @@ def test_a_run_without_a_refusal_forgets_those_before_it(make, esplora, clock):
     explorers = client(make(), esplora)
     assert explorers.ask(Esplora.tip_height) == esplora.tip
     explorers.close()
-    assert make().refusals(name_of(esplora.root)) == 0
+    asked = len(esplora.asked)
+    esplora.instead = lambda _: say("slow down", 429)
+    assert refusals(make, esplora, clock, [0, 0]) == asked + 2
 
 
 def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora, monkeypatch):

@@ -11,7 +11,7 @@ from tunnels import Socks
 from btcpay.chain.peers import book
 from btcpay.chain.peers.connection import Connection
 from btcpay.chain.peers.findings import findings
-from btcpay.chain.peers.source import Nodes
+from btcpay.chain.peers.source import Peers
 from btcpay.values.finding import GREEN, RED, YELLOW
 from btcpay.values.networks import AUTO, NETWORKS
 from storage.queries.totals import peers
@@ -115,14 +115,13 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
     with FakePeer(chain, lambda: till.now) as good, FakePeer(chain, lambda: till.now, lies) as bad:
         places = (bad.place, good.place)
         checker = till.checker(peers=places)
-        kind = Nodes(checker.settings, db, till.clock)
         for _ in range(2):
-            assert replace(checker, sources=kind.open()).run().complete
+            assert replace(checker, sources=Peers(checker.settings, db, till.clock)).run().complete
             till.mine()
         found = {row.place: row for row in db.rows(peers.ALL)}
         assert found[good.place].height == len(chain()) - 2
         assert found[good.place].left_until is None
-        assert [one.host for one in kind.open().all] == [good.place]
+        assert [one.host for one in Peers(checker.settings, db, till.clock).all] == [good.place]
         assert found[bad.place].left_until
 
 

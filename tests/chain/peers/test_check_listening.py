@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from builders import until
 from fake_peer import FakePeer, chain_of
 from samples import figures
@@ -10,13 +9,6 @@ from samples import figures
 from btcpay.sandbox.payer.misbehave import replace
 
 WITHIN_S = 30  # after one, on a machine that has time; 15 are promised
-
-
-@pytest.fixture
-def peers(till):
-    chain, now = chain_of(till), lambda: till.now
-    with FakePeer(chain, now) as one, FakePeer(chain, now) as other:
-        yield [one, other]
 
 
 def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, btcpay, peers):

@@ -153,7 +153,7 @@ def test_a_flood_is_left_and_only_so_much_of_it_is_held(open_peer, listen, caplo
 
     def is_left():
         assert listener._held_bytes < MOST_HELD_BYTES + most
-        sizes.append(sum(size_of(one) for one in listener.take()))
+        sizes.append(sum(map(size_of, listener.take())))
         return "sends much more than there can be" in caplog.text
 
     until(is_left, "an end")

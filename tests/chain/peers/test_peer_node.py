@@ -8,9 +8,8 @@ from node_till import open_chain, open_node_till
 from node_walk import run
 
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.peers.listener import Listener
-from btcpay.chain.peers.source import Nodes
-from btcpay.check.listening import Listening
+from btcpay.chain.peers.source import Peers
+from btcpay.check.listening import listening_of
 from btcpay.check.report import Report
 from btcpay.http import http_client
 
@@ -29,11 +28,10 @@ def till(tmp_path, ticker, chain):
 
 def check_over_peers(till):
     """A run that asks the node by Bitcoin's own protocol, and no explorer."""
-    db, network = till.shop.service.db, till.settings.network
-    nobody = Explorers(network, (), http_client.Session())
+    nobody = Explorers(till.settings.network, (), http_client.Session())
     checker = till.checker(explorers=nobody)
     settings = replace(checker.settings, explorers=(), peers=(till.node.place,))
-    sources = Nodes(settings, db, till.clock).open()
+    sources = Peers(settings, till.shop.service.db, till.clock)
     return replace(checker, settings=settings, sources=sources).run()
 
 
@@ -57,13 +55,13 @@ def test_a_payment_is_seen_as_the_node_announces_it(till):
     till.mine()
     invoice, part_sats = till.shop.invoice(), 5_000
     till.open_page(invoice)
-    listener = Listener(till.settings.network, lambda: [till.node.place], till.clock)
-    listening = Listening(till.shop.service.db, till.settings, listener, till.clock)
-    assert not listening.has_news()
+    settings = replace(till.settings, peers=(till.node.place,))
+    ear = listening_of(settings, till.shop.service.db, till.clock)
+    assert ear and not ear.has_news()
     # What is sent before the node has greeted is announced to nobody.
-    until(lambda: till.pay(invoice, part_sats) and listening.has_news(), "a part", every_s=1)
-    listening.apply(Report())
-    listener.listen(False)
+    until(lambda: till.pay(invoice, part_sats) and ear.has_news(), "a part", every_s=1)
+    ear.apply(Report())
+    ear.listener.listen(False)
     status, received_sats, unconfirmed_sats = till.state(invoice)
     assert (status, received_sats) == ("open", unconfirmed_sats)
     assert received_sats and received_sats % part_sats == 0

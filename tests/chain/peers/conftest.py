@@ -1,0 +1,11 @@
+"""Two peers that show the till's chain."""
+
+import pytest
+from fake_peer import FakePeer, chain_of
+
+
+@pytest.fixture
+def peers(till):
+    chain, now = chain_of(till), lambda: till.now
+    with FakePeer(chain, now) as one, FakePeer(chain, now) as other:
+        yield [one, other]
