@@ -21,6 +21,7 @@ from hosted import Counter, open_counter
 from hypothesis import settings
 from jinja2 import FileSystemBytecodeCache
 from playground import Playground, start_playground
+from receiver import Receiver
 
 # Not by the clock: a machine that stands still for a moment fails nothing.
 settings.register_profile("patient", deadline=None)
@@ -104,6 +105,13 @@ def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
 def btcpay(till: Till) -> Terminal:
     """The command line of that shop."""
     return Terminal(till)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A receiver of webhooks."""
+    with Receiver() as listening:
+        yield listening
 
 
 @pytest.fixture

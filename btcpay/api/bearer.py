@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from flask import request
 
-from btcpay.merchants.keys import Caller, caller_of
+from btcpay.merchants.keys import caller_of
 from btcpay.values.errors import Unauthorized
 from btcpay.web.admission import count, wrong
 from btcpay.web.service import Service
 from storage.queries import keys
 
 
-def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
+def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> keys.Caller:
     """An invalid key counts against its address; a missing one not. Raises Unauthorized."""
     scheme, _, secret = request.headers.get("Authorization", "").strip().partition(" ")
     secret, is_one, now = secret.strip(), scheme.lower() in schemes, service.now()

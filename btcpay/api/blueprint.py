@@ -41,7 +41,7 @@ def _view(service: Service, name: str, operation: Operation) -> Callable[..., Re
     reads = operation.accepts().fields if operation.accepts and operation.method == "GET" else ()
 
     def view(**path_values: str) -> Response:
-        if operation.scope == "write" and not g.caller.may_write:
+        if operation.scope == "write" and g.caller.scope != "write":
             raise Forbidden("this API key is read-only; the operation needs a write key")
         if request.query_string:
             ignored_fields.note(request.args, reads)

@@ -8,7 +8,6 @@ from flask import Response, g, request
 from marshmallow import Schema
 
 from btcpay.api import idempotency
-from btcpay.merchants.keys import Caller
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.web import ignored_fields
@@ -17,6 +16,7 @@ from btcpay.web.paths import JSON, answer
 from btcpay.web.service import Service
 from schemas import requests as accepts
 from schemas.resources import Resource, Resources
+from storage.queries.keys import Caller
 from storage.statement import Typed
 from storage.values import Values
 

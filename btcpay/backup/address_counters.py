@@ -14,7 +14,7 @@ from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import AddressIndex
 from btcpay.merchants.account import derive, parse_account
-from btcpay.merchants.gap_limit import gap_of_merchant
+from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.merchants.sessions import end_every
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, ExplorerError

@@ -10,9 +10,8 @@ from typing import Any
 from btcpay.check.news import news_of
 from btcpay.check.receipt_prices import worth
 from btcpay.check.report import Report
-from btcpay.invoices.events import finish, record
+from btcpay.invoices.events import finish, record, update_attention
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
-from btcpay.invoices.update_attention import update_attention
 from btcpay.proofs.document import extended
 from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle

@@ -7,7 +7,7 @@ from typing import Any
 
 from btcpay.check.mempool import watched_of
 from btcpay.check.plan import due
-from btcpay.invoices.story import Story
+from btcpay.invoices.status import Story
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.settlement.reasons import confirmations_text

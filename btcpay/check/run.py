@@ -16,7 +16,7 @@ from btcpay.check.mempool import Look, asked_lately, gather, misses, watched_of
 from btcpay.check.plan import NEVER, is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.http.clock_skew import REMEDY
-from btcpay.invoices.retention import erase_emails
+from btcpay.invoices.events import erase_emails
 from btcpay.notify.read import forget_old
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from btcpay.check.news import undone
-from btcpay.invoices.events import record
-from btcpay.invoices.update_attention import try_update
+from btcpay.invoices.events import record, try_update
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from storage.database import Database, Row, grouped

@@ -19,8 +19,7 @@ from btcpay.cli.context import (
 )
 from btcpay.cli.operation_options import currency_of, number, require_units, validated
 from btcpay.invoices import by_hand, create
-from btcpay.invoices.status import find_invoice
-from btcpay.invoices.story import Story, story_of
+from btcpay.invoices.status import Story, find_invoice, story_of
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.proofs.document import check_document, load

@@ -14,10 +14,9 @@ from btcpay.notify import read, receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import new_send
 from btcpay.notify.publish import wants
-from btcpay.notify.read import Event
+from btcpay.notify.read import Event, sample
 from btcpay.notify.receivers import refuse_url
-from btcpay.notify.samples import sample
-from btcpay.notify.standard_webhook import new_secret
+from btcpay.notify.transports import new_secret
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from schemas.resources import Resources
@@ -58,7 +57,7 @@ def webhook_add(
         receivers.refuse_command(command or "")
     wanted = [EventKind(kind) for kind in kinds]
     added = receivers.add(shell.db, owner.id, url, command, wanted, utc_now())
-    shell.answer(added._asdict(), added.secret)
+    shell.answer({"id": added.id, "secret": added.secret}, added.secret)
     say(f"added {added.id}; `btcpay webhook test {added.id}` tries it, `btcpay check` delivers")
 
 
@@ -90,7 +89,7 @@ def webhook_remove(shell: Shell, webhook_id: str) -> None:
 def webhook_rotate(shell: Shell, webhook_id: str) -> None:
     """Make a new secret; for a day everything is signed with the old one too."""
     rotated = receivers.rotate(shell.db, webhook_id, utc_now())
-    shell.answer(rotated._asdict(), rotated.secret)
+    shell.answer({"id": rotated.id, "secret": rotated.secret}, rotated.secret)
     say("for 24 more hours the old secret signs too")
 
 

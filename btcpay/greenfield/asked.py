@@ -14,8 +14,7 @@ import orjson
 from marshmallow import Schema, ValidationError, fields, validate
 
 from btcpay.greenfield import queries
-from btcpay.greenfield.meanings import OURS
-from btcpay.greenfield.shops import own_url
+from btcpay.greenfield.keys import own_url
 from btcpay.invoices.create import BTC, Order
 from btcpay.merchants.branding import INVOICE, MAX_CHARACTERS
 from btcpay.values.errors import CommandError, TooMuch
@@ -36,6 +35,14 @@ SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest
 # The most that can exist, and the smallest part of it.
 _IN_BITCOIN = {BTC: (MAX_MONEY_BTC, SMALLEST), SATS: (MAX_MONEY_SATS, Decimal(1))}
 BITCOIN = {"BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain"}
+# Greenfield's statuses, each with the status of ours that stands behind it.
+OURS = {
+    "New": "open",
+    "Processing": "open",
+    "Settled": "paid",
+    "Expired": "expired",
+    "Invalid": "canceled",
+}
 SPEEDS = {"HighSpeed": 1, "MediumSpeed": 1, "LowMediumSpeed": 2, "LowSpeed": 6}  # confirmations
 SPEED_NAMES = {1: "MediumSpeed", 2: "LowMediumSpeed"}  # of more: LowSpeed
 MARKS = ("Invalid", "Settled", "invalid", "settled")  # the latter by btcpay-python-sdk

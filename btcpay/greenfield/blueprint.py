@@ -9,8 +9,8 @@ from marshmallow import ValidationError
 from btcpay.api.bearer import key_of
 from btcpay.api.operation import ROOT
 from btcpay.greenfield import orders, queries, stores
-from btcpay.greenfield.pages import shop_pages
-from btcpay.greenfield.shops import named
+from btcpay.greenfield.frame import shop_pages
+from btcpay.greenfield.keys import OF_STORE
 from btcpay.values.errors import Forbidden, MethodNotAllowed, NotFound
 from btcpay.values.ids import is_id
 from btcpay.web.admission import door, of_caller, show_window
@@ -87,7 +87,7 @@ def _admitted(service: Service, permission: str, view: View) -> View:
         if store is not None and store != g.caller.store_id:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():
-            raise Forbidden(f"this needs a key with the permission {named(permission)}")
+            raise Forbidden(f"this needs a key with the permission {OF_STORE}{permission}")
         rows: list[Any] = [service.db.only(queries.BY_ID, id=g.caller.store_id)]
         for prefix, id in ids.items():
             key = {"store_id": g.caller.store_id, "id": id}

@@ -1,11 +1,40 @@
-"""The shop whose pages may show the page of its order in a frame."""
+"""The page of a shop's order: its other addresses, the script that frames it, and who may."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+from flask import Blueprint, Response, request
+
 from btcpay.greenfield import queries
+from btcpay.values.errors import NotFound
+from btcpay.values.ids import is_id
+from btcpay.web.pages import languages
+from btcpay.web.pages.render import Pages, kept, to_root
+from btcpay.web.paths import add_path
+from btcpay.web.service import Service
 from storage.database import Database
 from storage.models import Invoice
+
+
+def shop_pages(service: Service) -> Blueprint:
+    pages = Pages(service, service.settings.frame_ancestors)
+    script = Path(__file__).with_name("static").joinpath("modal.js").read_text("utf-8")
+    blueprint = Blueprint("pages", __name__)
+    add_path(blueprint, "/modal/btcpay.js", lambda: kept(script, "text/javascript", False), "modal")
+    for path in ("/invoice", "/i/<invoice_id>"):
+        add_path(blueprint, path, lead_to_invoice, path)
+    blueprint.after_request(pages.guard)
+    blueprint.register_error_handler(Exception, pages.failed_for_payer)
+    return blueprint
+
+
+def lead_to_invoice(invoice_id: str = "") -> Response:
+    id = invoice_id or request.args.get("id", "")
+    if not is_id("inv", id):
+        raise NotFound("there is no such invoice")
+    to_pay = f"{to_root()}pay/{id}{languages.carried()}"
+    return Response(status=302, headers={"Location": to_pay})
 
 
 def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 from flask import Response, request
 
-from btcpay.greenfield.shops import HONOURED, named, origin_of, store_of
+from btcpay.greenfield.keys import HONOURED, OF_STORE, origin_of, store_of
 from btcpay.merchants import keys
 from btcpay.notify.receivers import refuse_url
+from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.hosts import is_near
 from btcpay.web.pages.render import Pages
@@ -34,15 +35,6 @@ class Visit(Protocol):
     def page(self, template: str, status: int = 200, **values: Any) -> Response: ...
 
 
-class Area(Protocol):
-    """The merchant's pages, as far as a part adds to them."""
-
-    service: Service
-
-    def get(self, path: str, view: Callable[[Visit], Response], root: str) -> None: ...
-    def post(self, path: str, view: Callable[[Visit], Response], root: str) -> None: ...
-
-
 class Asked(NamedTuple):
     """A plug-in's request for a key; `redirect` is where its form brings the key."""
 
@@ -52,12 +44,10 @@ class Asked(NamedTuple):
     application: str
 
 
-def add(area: Area) -> None:
-    """Adds the page to the merchant's area."""
-    if area.service.settings.greenfield:
-        for path in (PATH, f"{PATH}/"):  # Shopware's link ends so
-            area.get(path, ask, root="")
-            area.post(path, allow, root="")
+def views(settings: Settings) -> list[tuple[str, str, Callable[[Visit], Response]]]:
+    """Method, path and view of each page in the merchant's area."""
+    paths = (PATH, f"{PATH}/") if settings.greenfield else ()  # Shopware's link has the slash
+    return [each for path in paths for each in (("GET", path, ask), ("POST", path, allow))]
 
 
 def ask(visit: Visit) -> Response:
@@ -73,7 +63,7 @@ def allow(visit: Visit) -> Response:
     key = ("write", asked.application, visit.now, store_id, " ".join(asked.permissions))
     issued = keys.issue(db, network, owner_id, *key, characters=visit.secret_of_press())
     given = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
-    given += [("permissions[]", f"{named(one)}:{store_id}") for one in asked.permissions]
+    given += [("permissions[]", f"{OF_STORE}{one}:{store_id}") for one in asked.permissions]
     response = visit.page("authorize.html", asked_for=asked, given=given)
     response.headers["Content-Security-Policy"] = visit.pages.policy(posts_to=asked.origin)
     return response
@@ -87,7 +77,7 @@ def _asked(visit: Visit) -> Asked:
     redirect, network = request.args.get("redirect", ""), visit.service.settings.network
     application = request.args.get("applicationName", "")[:MAX_NAME_CHARACTERS].strip()
     wanted = set(request.args.getlist("permissions"))
-    permissions = [one for one in HONOURED.split() if named(one) in wanted]
+    permissions = [one for one in HONOURED.split() if OF_STORE + one in wanted]
     if not permissions:
         raise InvalidRequest("the shop asks for no permission that there is")
     try:

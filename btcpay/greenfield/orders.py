@@ -8,10 +8,10 @@ from marshmallow import ValidationError
 from orjson import Fragment
 
 from btcpay.greenfield import asked, queries
-from btcpay.greenfield.meanings import OURS, meaning_of
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.status import rules_for
 from btcpay.settlement.decide import missing_sats
+from btcpay.settlement.values import Rules
 from btcpay.values.money import btc_shown, price_of
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
@@ -45,9 +45,9 @@ def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
         query = queries.ORDERS_OF_NUMBER
         more["order_id"] = wanted["orderId"][: asked.MAX_NUMBER]
     elif status:
-        query, more["status"] = queries.ORDERS_OF_STATUS, OURS[status]
+        query, more["status"] = queries.ORDERS_OF_STATUS, asked.OURS[status]
     # An open invoice is New or Processing, by the amount that has come.
-    picks = status is not None and (OURS[status] == "open" or "orderId" in wanted)
+    picks = status is not None and (asked.OURS[status] == "open" or "orderId" in wanted)
     more["limit"], more["offset"] = (SEARCHED, 0) if picks else (take, skip)
     rows = service.db.rows(query, **more)
     found = [get_order(service, store, row) for row in rows]
@@ -88,6 +88,27 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
             "defaultLanguage": sent.get("defaultLanguage"),
         },
     }
+
+
+def meaning_of(row: Invoice, rules: Rules) -> tuple[str, str]:
+    """Greenfield's status and additional status.
+
+    It is paid late when all that confirmed is enough: OpenCart completes such an order by itself.
+    """
+    received_sats, beside_sats, status = row.received_sats, row.beside_sats, row.status
+    amount_sats, percent = row.amount_sats, rules.tolerance_percent
+    if status == "canceled":
+        return "Invalid", "Marked"
+    if status == "expired":
+        if not missing_sats(status, amount_sats, beside_sats, percent):
+            return "Expired", "PaidLate"
+        return "Expired", "PaidPartial" if received_sats or beside_sats else "None"
+    if status == "paid":
+        over = "PaidOver" if received_sats + beside_sats > amount_sats else "None"
+        return "Settled", "Marked" if row.settled_reason else over
+    if missing_sats(status, amount_sats, received_sats, percent):
+        return "New", "PaidPartial" if received_sats else "None"
+    return "Processing", "PaidOver" if received_sats > amount_sats else "None"
 
 
 def set_metadata(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:

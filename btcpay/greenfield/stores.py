@@ -9,10 +9,9 @@ from orjson import Fragment
 
 from btcpay import __version__
 from btcpay.greenfield import asked, queries
-from btcpay.greenfield.meanings import WEBHOOKS
+from btcpay.greenfield.keys import OF_STORE, own_url
 from btcpay.greenfield.orders import MONITORED_S, Json
-from btcpay.greenfield.shops import named, own_url
-from btcpay.greenfield.transport import NAME
+from btcpay.greenfield.transport import NAME, WEBHOOKS
 from btcpay.health.state import state_in
 from btcpay.invoices.create import live_price
 from btcpay.notify.receivers import refuse_url
@@ -49,7 +48,7 @@ def server_info(service: Service, store: queries.OfMerchant) -> Json:
 
 def current_key(service: Service, store: queries.OfMerchant) -> Json:
     """The key that asks, with its permissions at its store."""
-    permissions = [f"{named(one)}:{store.id}" for one in g.caller.permissions.split()]
+    permissions = [f"{OF_STORE}{one}:{store.id}" for one in g.caller.permissions.split()]
     _, _, secret = request.headers["Authorization"].strip().partition(" ")
     return {
         "apiKey": secret.strip(),

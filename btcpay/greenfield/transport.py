@@ -5,25 +5,29 @@ Source: docs.btcpayserver.org/API/Greenfield/v1, Webhooks; the signature is `BTC
 
 import hashlib
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import orjson
 
 from btcpay.greenfield import queries
-from btcpay.greenfield.meanings import webhooks_of
 from btcpay.http.http_client import Session
 from btcpay.notify.kinds import EventKind
+from btcpay.notify.outcome import Answer
 from btcpay.notify.read import Event, state_of
-from btcpay.notify.retries import Answer
-from btcpay.notify.standard_webhook import post
-from btcpay.notify.transport import Named, Transport
+from btcpay.notify.transport import Named, Transport, post
 from storage.database import Database, Row
 from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
 from storage.queries.deliveries import Due
 
 NAME = "greenfield"
+WEBHOOKS = (
+    "InvoiceCreated InvoiceReceivedPayment InvoiceProcessing InvoicePaymentSettled"
+    " InvoiceSettled InvoiceExpired InvoiceInvalid"
+)
+Said = list[tuple[str, dict[str, Any]]]
 
 
 class Greenfield(Transport):
@@ -66,6 +70,35 @@ class Greenfield(Transport):
             "BTCPay-Sig": signature(receiver.secret or "", body),
         }
         return post(session, receiver.url or "", timeout_s, body, headers)
+
+
+def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: Invoice | None) -> Said:
+    """The webhooks of an event in order, each with its own fields.
+
+    The choice follows from `state` alone, as publish() stores it; `invoice` is its row of now.
+    """
+    status, came_sats = state.get("status"), state.get("received_sats", 0)
+    paid_sats = came_sats + (state.get("beside_sats", 0) if status == "paid" else 0)
+    over = {"overPaid": paid_sats > (invoice.amount_sats if invoice else 0)}
+    by_hand = {"manuallyMarked": bool(invoice and invoice.settled_reason)}
+    payment = {
+        "afterExpiration": status in ("expired", "canceled"),
+        "paymentMethod": "BTC",
+        "paymentMethodId": "BTC-CHAIN",
+    }
+    is_whole = status == "open" and state.get("missing_sats") == 0
+    seen: Said = [("InvoiceReceivedPayment", payment), *([("InvoiceProcessing", over)] * is_whole)]
+    first: Said = seen if state.get("is_first_seen") else []
+    said: dict[EventKind, Said] = {
+        EventKind.INVOICE_CREATED: [("InvoiceCreated", {})],
+        EventKind.INVOICE_PAYMENT_SEEN: seen,
+        EventKind.PAYMENT_RECEIVED: [*first, ("InvoicePaymentSettled", payment)],
+        EventKind.INVOICE_PAID: [("InvoiceSettled", over | by_hand)],
+        EventKind.INVOICE_EXPIRED: [("InvoiceExpired", {"partiallyPaid": came_sats > 0})],
+        EventKind.INVOICE_CANCELED: [("InvoiceInvalid", {"manuallyMarked": True})],
+        EventKind.INVOICE_REOPENED: [("InvoiceInvalid", {"manuallyMarked": False})],
+    }
+    return said.get(kind, [])
 
 
 def signature(secret: str, body: bytes) -> str:

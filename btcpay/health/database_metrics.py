@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from btcpay import __version__
 from btcpay.chain.progress import progress_of
-from btcpay.merchants.gap_limit import gap_of_merchant
+from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database

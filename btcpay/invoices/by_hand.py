@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from btcpay.invoices.events import finish, record
+from btcpay.invoices.events import finish, record, update_attention
 from btcpay.invoices.status import find_invoice, verdict_of
-from btcpay.invoices.update_attention import update_attention
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
@@ -94,9 +93,8 @@ def dismiss(
             raise Refused("nothing_wanted", "nothing about this invoice needs attention")
         if below_minor is not None and attention.stake_minor >= below_minor:
             raise Refused("at_stake", "more is at stake by now")
-        detail = {"attention": attention.reason, "reason": reason}
-        if refund_txid:
-            detail["refund_txid"] = refund_txid
+        refund = {"refund_txid": refund_txid} if refund_txid else {}
+        detail = {"attention": attention.reason, "reason": reason} | refund
         record(db, invoice_id, Kind.DISMISSED, detail, now)
     return attention.reason
 

@@ -36,16 +36,11 @@ def new_link(
     the currency of the price, in dollars without one. Raises CommandError for suggested amounts
     that do not fit the link, TooMuch for more than MAX_USD.
     """
-    amounts = {name: wanted.get(f"{name}_usd") for name in AMOUNTS}
-    fields = {
-        **{name: wanted.get(name) for name in ("title", "description", "amount_mode")},
-        **amounts,
-        **{
-            f"{name}_usd": None if amount is None else worth_usd(amount, price)
-            for name, amount in amounts.items()
-        },
-        "currency": price.currency if price else "USD",
-    }
+    fields = {name: wanted.get(name) for name in ("title", "description", "amount_mode")}
+    fields["currency"] = price.currency if price else "USD"
+    for name in AMOUNTS:
+        amount = fields[name] = wanted.get(f"{name}_usd")
+        fields[f"{name}_usd"] = None if amount is None else worth_usd(amount, price)
     texts: Any = {name: None if value is None else str(value) for name, value in fields.items()}
     new = blank(
         PaymentLink,

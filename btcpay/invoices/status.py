@@ -1,10 +1,10 @@
-"""The state of an invoice: its rows as values, and the verdict on them."""
+"""The state of an invoice: its rows as values, the verdict on them, and all that is known."""
 
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from btcpay.settings.settings import Settings
 from btcpay.settlement.merge import HISTORY_AFTER
@@ -15,7 +15,7 @@ from btcpay.values.money import stored_amount
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage import models
 from storage.database import Database
-from storage.queries import blocks, invoices, payments
+from storage.queries import attentions, blocks, events, invoices, payments
 
 _OUTPOINT = re.compile("[0-9a-f]{64}:[0-9]{1,10}")
 
@@ -28,15 +28,7 @@ def find_invoice(db: Database, invoice_id: str) -> models.Invoice:
     return row
 
 
-class Ruled(Protocol):
-    """Any row with the columns of `Invoice.RULED`."""
-
-    amount_usd_quote: str
-    confirmations: int | None
-    tolerance_percent: str | None
-
-
-def rules_for(settings: Settings, row: Ruled) -> Rules:
+def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> Rules:
     """Confirmations and tolerance for an invoice of that amount; a shop may ask for stricter ones.
 
     Raises BadRow.
@@ -150,4 +142,35 @@ def keep(db: Database, row: models.Invoice, verdict: Verdict) -> None:
         unconfirmed_sats=verdict.unconfirmed_sats,
         beside_sats=beside_sats(verdict),
         newest_height=tip_height + 1 - verdict.confirmations if verdict.confirmations else None,
+    )
+
+
+@dataclass(frozen=True)
+class Story:
+    """An invoice's row with the verdict, outputs and history.
+
+    The row's `attention` is the reason why it needs a human, a key of settlement's REASONS.
+    """
+
+    row: invoices.InvoiceWith
+    verdict: Verdict
+    needed: int  # confirmations
+    outputs: list[payments.OutputWith]  # vanished ones too
+    events: list[models.Event]  # the oldest first
+    checked_at: int | None  # the last complete look
+
+
+def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Story:
+    """Three statements. Raises CommandError when there is no such invoice."""
+    row = db.row(attentions.INVOICE, id=invoice_id)
+    if row is None:
+        raise CommandError(f"there is no invoice {invoice_id!r}")
+    outputs = db.rows(payments.OUTPUTS, invoice_id=invoice_id)
+    return Story(
+        row=row,
+        verdict=verdict_on(outputs, settings, row, now, row.tip_height),
+        needed=rules_for(settings, row).confirmations,
+        outputs=outputs,
+        events=db.rows(events.OF_INVOICE, invoice_id=invoice_id),
+        checked_at=checked_ms(row),
     )

@@ -50,15 +50,15 @@ class Area:
         """Serves a page to whoever asks."""
         add_path(self._open, ROOT + path, view, f"{method} {ROOT}{path}", method)
 
-    def get(self, path: str, view: View, root: str = ROOT) -> None:
+    def get(self, path: str, view: View) -> None:
         """Serves a page below /merchant to whoever is logged in: `view(visit, **path values)`."""
-        self._add("GET", root + path, view)
+        self.add("GET", ROOT + path, view)
 
-    def post(self, path: str, view: View, root: str = ROOT) -> None:
+    def post(self, path: str, view: View) -> None:
         """Takes a form below /merchant: of this session and this site, within the rate limit."""
-        self._add("POST", root + path, view)
+        self.add("POST", ROOT + path, view)
 
-    def _add(self, method: str, path: str, view: View) -> None:
+    def add(self, method: str, path: str, view: View) -> None:
         def answered(**values: str) -> Response:
             visit = Visit(self.service, self.pages, g.caller, self.presented(), self.service.now())
             if method == "POST" and not visit.is_own_form():

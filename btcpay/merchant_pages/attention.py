@@ -7,7 +7,7 @@ from flask import Response
 
 from btcpay.invoices import by_hand
 from btcpay.merchant_pages.visit import Visit
-from btcpay.notify.mail.customer import mailto
+from btcpay.notify.mail.texts import mailto
 from btcpay.values.errors import Refused
 from btcpay.values.ids import is_id
 from btcpay.values.money import of_minor, to_minor, value_of

@@ -64,5 +64,6 @@ def blueprint(service: Service) -> Blueprint | None:
     area.post("/sessions/end-others", login.end_others)
     area.post("/logout", login.log_out)
     for part in brought("merchant_views"):
-        part.add(area)
+        for method, path, view in part.views(service.settings):
+            area.add(method, path, view)
     return area.blueprint

@@ -11,7 +11,7 @@ from btcpay.health.state import state_of
 from btcpay.invoices.status import rules_for
 from btcpay.merchant_pages.takings import amounts, chart_of, takings
 from btcpay.merchant_pages.visit import Visit, address
-from btcpay.merchants.gap_limit import MARGIN, gap_of
+from btcpay.merchants.merchants import MARGIN, gap_of
 from btcpay.settings.settings import Settings
 from btcpay.values.money import of_minor, value_of
 from btcpay.values.times import date_of, day_of, from_ms_or_none, to_ms

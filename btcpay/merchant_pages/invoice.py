@@ -7,7 +7,7 @@ from typing import Any
 from flask import Response
 
 from btcpay.invoices import by_hand
-from btcpay.invoices.story import story_of
+from btcpay.invoices.status import story_of
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import Refused
 from btcpay.values.money import asked_of, price_of

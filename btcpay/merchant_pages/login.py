@@ -4,7 +4,7 @@ from flask import Response, request
 
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import Visit, address
-from btcpay.merchants import browsers, sessions
+from btcpay.merchants import sessions
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.times import to_ms
 from btcpay.web.admission import count, wrong
@@ -64,7 +64,7 @@ class Login:
         devices = [
             {
                 "id": row.id,
-                "name": browsers.named(row.browser),
+                "name": sessions.named(row.browser),
                 "last_used_at": row.last_used_at,
                 "unused_ms": to_ms(visit.now) - row.last_used_at,
                 "is_own": row.id == visit.session.id,

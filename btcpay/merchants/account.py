@@ -1,27 +1,31 @@
-"""Accounts of wallets: their keys and descriptors, and the addresses below them.
+"""Accounts of wallets: their keys, the addresses below them, and their descriptors.
 
-Source: BIP32, BIP44, BIP49, BIP84, BIP86, SLIP-132; descriptors have theirs in bitcoin/descriptor.
+Source: BIP32, BIP44, BIP49, BIP84, BIP86, SLIP-132, BIP380; Bitcoin Core's descriptors.md.
 """
 
 import functools
 import re
 import unicodedata
+from dataclasses import replace
 
 from btcpay.bitcoin.address import DUST_SATS, address_of, b58check_decode, b58check_encode
-from btcpay.bitcoin.descriptor import Descriptor, parse
+from btcpay.bitcoin.descriptor import Descriptor, checksum, parse
 from btcpay.bitcoin.descriptor_keys import DescriptorRefused
-from btcpay.bitcoin.hd import SERIALIZED_SIZE, ExtendedKey
+from btcpay.bitcoin.hd import HARDENED, SERIALIZED_SIZE, ExtendedKey
 from btcpay.bitcoin.wire import Malformed
 from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.networks import Network
+from storage.database import Row
+from storage.models import Merchant
 
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
-# The descriptor of an account whose key alone is given.
+MOST_IN_RANGE = 1_000_000  # Bitcoin Core refuses a longer range
+# The descriptor of an account whose key alone is given, and the first step of the path to it.
 _FORMS = {
-    "p2wpkh": "wpkh({}/0/*)",
-    "p2sh-p2wpkh": "sh(wpkh({}/0/*))",
-    "p2pkh": "pkh({}/0/*)",
-    "p2tr": "tr({}/0/*)",
+    "p2wpkh": ("wpkh({}/0/*)", 84),
+    "p2sh-p2wpkh": ("sh(wpkh({}/0/*))", 49),
+    "p2pkh": ("pkh({}/0/*)", 44),
+    "p2tr": ("tr({}/0/*)", 86),
 }
 SCRIPT_TYPES = tuple(_FORMS)
 
@@ -65,7 +69,12 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
 
 
 def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
-    payload = _payload(text)
+    try:
+        payload = b58check_decode(text)
+    except Malformed:
+        payload = b""
+    if len(payload) != SERIALIZED_SIZE:
+        raise CommandError("this is not an extended key: check that all of it was copied")
     if payload[:4] in _PRIVATE_VERSIONS:
         raise CommandError(
             "this is a private key: never give it to a server; export the account's PUBLIC key"
@@ -85,7 +94,8 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
         raise CommandError(f"this extended key is invalid: {error}") from None
     version = "0488b21e" if main else "043587cf"  # the only ones that descriptors know (BIP380)
     plain = b58check_encode(bytes.fromhex(version) + payload[4:])
-    return _FORMS[script_type or promised or "p2wpkh"].format(plain)
+    form, _ = _FORMS[script_type or promised or "p2wpkh"]
+    return form.format(plain)
 
 
 def are_seed_words(text: str) -> bool:
@@ -120,11 +130,41 @@ def least_sats_of(script: str) -> int:
     return DUST_SATS[len(script) // 2]
 
 
-def _payload(text: str) -> bytes:
-    try:
-        payload = b58check_decode(text)
-    except Malformed:
-        payload = b""
-    if len(payload) != SERIALIZED_SIZE:
-        raise CommandError("this is not an extended key: check that all of it was copied")
-    return payload
+def receiving(account: Descriptor, fingerprint: str | None = None) -> str:
+    """The descriptor of the addresses that invoices get, with its checksum.
+
+    `fingerprint`, the master key's in 8 hex digits, adds the key's origin, which signing devices
+    ask for. Raises CommandError when the key has no path of BIP44.
+    """
+    if fingerprint is not None:
+        account = _with_origin(account, fingerprint)
+    return f"{account}#{checksum(str(account))}"
+
+
+def import_request(merchant: Merchant, indexes: range, fingerprint: str | None = None) -> Row:
+    """One request of Bitcoin Core's importdescriptors: addresses to watch, none to hand out.
+
+    No address was paid before `timestamp`, in unix seconds, when the merchant was added.
+    """
+    account = stored_account(merchant.descriptor)
+    return {
+        "desc": receiving(account, fingerprint and fingerprint.lower()),
+        "active": False,
+        "range": [indexes[0], indexes[-1]],
+        "timestamp": merchant.created_at // 1000,
+        "internal": False,
+    }
+
+
+def _with_origin(account: Descriptor, fingerprint: str) -> Descriptor:
+    if not re.fullmatch("[0-9a-f]{8}", fingerprint):
+        raise CommandError("a fingerprint has 8 hex digits, such as 73c5da0a")
+    key, *others = account.keys
+    if others or key.origin:
+        raise CommandError("the account was added with its keys' origin")
+    number = key.key.child_number - HARDENED
+    if key.key.depth != ACCOUNT_DEPTH or number < 0 or key.steps != (0,):
+        raise CommandError("this is not an account key (BIP44): its path is not known")
+    coin = 0 if key.is_main else 1
+    path = f"{_FORMS[account.script_type][1]}'/{coin}'/{number}'"
+    return replace(account, keys=(replace(key, origin=f"{fingerprint}/{path}"),))

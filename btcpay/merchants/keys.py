@@ -13,16 +13,6 @@ from storage.models import ApiKey
 from storage.queries import keys
 
 
-class Caller(NamedTuple):
-    """The owner of a request's key; a plug-in's key has a store and permissions there."""
-
-    key_id: str
-    merchant_id: int
-    may_write: bool
-    store_id: str | None = None
-    permissions: str = ""
-
-
 class Issued(NamedTuple):
     """A new key; its secret is stored nowhere."""
 
@@ -92,10 +82,8 @@ def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: d
 
 
 def has_write_key(db: Database, merchant_id: int) -> bool:
-    return any(
-        row.merchant_id == merchant_id and row.scope == "write" and not row.revoked_at
-        for row in db.rows(keys.ALL)
-    )
+    own = db.rows(keys.OF_MERCHANT, merchant_id=merchant_id)
+    return any(row.scope == "write" and not row.revoked_at for row in own)
 
 
 def _find(db: Database, key_id: str) -> ApiKey:
@@ -105,12 +93,6 @@ def _find(db: Database, key_id: str) -> ApiKey:
     return row
 
 
-def caller_of(db: Database, secret: str, now: datetime) -> Caller | None:
-    """The owner of this secret; None for an unknown or revoked one."""
-    row = db.row(keys.BY_SECRET, secret_sha256=sha256_of(secret))
-    if row is None or row.revoked_at is not None:
-        return None
-    if row.expires_at is not None and row.expires_at <= to_ms(now):
-        return None
-    may_write, permissions = row.scope == "write", row.permissions or ""
-    return Caller(row.id, row.merchant_id, may_write, row.store_id, permissions)
+def caller_of(db: Database, secret: str, now: datetime) -> keys.Caller | None:
+    """The key of this secret; None for an unknown, ended or revoked one."""
+    return db.row(keys.BY_SECRET, secret_sha256=sha256_of(secret), now=to_ms(now))

@@ -1,6 +1,14 @@
-"""Merchants: who is paid, by the account key of a wallet."""
+"""Merchants: who is paid, by the account key of a wallet, and how far that wallet must look.
 
+The gap limit (BIP44) is the number of unused addresses in a row that a wallet looks at, mostly 20.
+When more invoices in a row stay unpaid, the wallet does not show the next payment.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
+from itertools import pairwise
 
 from peewee import IntegrityError
 
@@ -10,8 +18,12 @@ from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Brand, Merchant, MerchantMail
 from storage.queries import merchants, receivers
-from storage.queries.totals import balances, days
+from storage.queries.totals import balances, days, gaps
 from storage.statement import as_dict, changed
+
+# The used share of a limit at which a merchant is warned: with 20, five more may go unpaid.
+EARLY = Fraction(3, 4)
+MARGIN = 100  # added to today's need when a limit is set, so that it need not be raised every week
 
 
 def find_merchant(db: Database, name: str) -> Merchant:
@@ -96,3 +108,43 @@ def set_mail(db: Database, merchant_id: int, change: Values, now: datetime) -> M
         if change:
             receivers.put_mail(db, row, to_ms(now))
     return row
+
+
+@dataclass(frozen=True)
+class Gap:
+    """`highest_paid` is an address index, None before the first payment.
+
+    `limit`: the smallest with which a wallet finds every payment and the next invoice's address.
+    """
+
+    next_index: int
+    highest_paid: int | None
+    limit: int
+
+    def is_well_within(self, wallet_gap_limit: int) -> bool:
+        """True where a wallet with this limit sees everything, and will for a while yet."""
+        return self.limit <= wallet_gap_limit * EARLY
+
+
+def gap_of(paid: Sequence[int], next_index: int, widest: int = 0) -> Gap:
+    """The gap of an account; `paid` are the indexes of its paid addresses, ascending.
+
+    The first of them may stand for all below it, between which the widest step is `widest`.
+    """
+    last = paid[-1] if paid else -1
+    steps = [*([] if widest else [-1]), *paid, max(next_index, last + 1)]
+    limit = max(after - before for before, after in pairwise(steps))
+    return Gap(next_index, paid[-1] if paid else None, max(limit, widest))
+
+
+def gap_of_merchant(
+    db: Database, merchant: Merchant, used: Sequence[int] = (), next_index: int | None = None
+) -> Gap:
+    """A merchant's gap, by the payments that the service has seen, unconfirmed ones too.
+
+    `used`: paid addresses beyond the counter, ascending; `next_index` replaces the counter.
+    """
+    last = gaps.last_paid(db, merchant.id)
+    paid = [*([] if last is None else [last]), *used]
+    after = merchant.next_index if next_index is None else next_index
+    return gap_of(paid, after, gaps.widest(db, merchant.id))

@@ -4,7 +4,9 @@ Secrets are random: 142 bits in a link, which is short enough to be read out, 25
 cookie. What is stored is their SHA-256. There are no passwords.
 """
 
+import re
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from btcpay.merchants.keys import sha256_of
 from btcpay.values.errors import CommandError
@@ -16,7 +18,27 @@ from storage.queries import sessions
 
 LINK_LIFE = timedelta(minutes=10)
 LIFE = timedelta(days=30)  # after its last use
-BROWSER_CHARACTERS = 200  # of a User-Agent
+BROWSER_CHARACTERS, MOST_SHOWN = 200, 60  # of a User-Agent
+# The first that fits: nearly every browser also claims to be Chrome, Safari or both.
+_BROWSERS = {
+    "Edge": r"\bEdg(e|A|iOS)?/",
+    "Opera": r"\b(OPR|OPT|Opera)/",
+    "Samsung Internet": r"\bSamsungBrowser/",
+    "Vivaldi": r"\bVivaldi/",
+    "Firefox": r"\b(Firefox|FxiOS)/",
+    "Chrome": r"\b(Chrome|CriOS|Chromium|HeadlessChrome)/",
+    "Safari": r"\bVersion/[^ ]+ (Mobile/[^ ]+ )?Safari/",
+}
+# An Android is a Linux, and an iPhone is "like Mac OS X".
+_SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows"}
+_SYSTEMS |= {"ChromeOS": r"\bCrOS\b", "macOS": "Mac OS X", "Linux": "Linux|X11"}
+
+
+class BrowserName(NamedTuple):
+    """Such as Firefox and Android; a text that no rule knows is the browser itself, cut short."""
+
+    browser: str
+    system: str
 
 
 def new_login(db: Database, merchant_id: int, now: datetime) -> str:
@@ -98,3 +120,15 @@ def end_every(db: Database) -> None:
     with db.write():
         db.run(sessions.EVERY_LOGIN)
         db.run(sessions.END_EVERY)
+
+
+def named(user_agent: str) -> BrowserName:
+    """The name that a person would give to the browser: enough to tell one's own devices apart."""
+    text = " ".join(user_agent.split())
+    browser, system = _first(_BROWSERS, text), _first(_SYSTEMS, text)
+    cut = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}\u2026"
+    return BrowserName(browser, system) if browser else BrowserName(cut, "")
+
+
+def _first(rules: dict[str, str], text: str) -> str:
+    return next((name for name, rule in rules.items() if re.search(rule, text)), "")

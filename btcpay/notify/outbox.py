@@ -4,16 +4,15 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from btcpay.http.http_client import Session
-from btcpay.notify.lane import Lane
 from btcpay.notify.mail.transport import STALE, Mail, add_overdue
-from btcpay.notify.outcome import HELD_MS, note
+from btcpay.notify.outcome import ATTEMPT_S, HELD_MS, PROBE_AFTER, Answer, note
 from btcpay.notify.read import Event, event_of
-from btcpay.notify.retries import ATTEMPT_S, PROBE_AFTER, Answer
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
@@ -28,6 +27,9 @@ log = logging.getLogger(__name__)
 # The length of a run; an attempt begins only while ATTEMPT_S of it are left.
 RUN_S = 20
 MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
+# Failures in a run after which a receiver that takes other events is left for the next run: an
+# event that it never takes stops none behind it.
+MOST_REFUSED = 3
 PAGE = 100
 NO_ANSWER = Answer(False, None, "there was no answer when the run ended", may_go_on=True)
 FOR_EVER_MS = (1 << 63) - 1
@@ -45,6 +47,50 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
         return transport.send(session, receiver, event, at, timeout_s)
 
     return send
+
+
+@dataclass(eq=False)
+class Lane:
+    """One way out in this run: a receiver, or the mail server with all who get mail.
+
+    It has one attempt at a time until it takes something, so a receiver that hangs holds up one
+    attempt and no other lane.
+    """
+
+    receivers: list[Receiver]
+    at_once: int
+    rows: deque[tuple[Receiver, deliveries.Due]] = field(default_factory=deque)
+    tried: set[tuple[str, str]] = field(default_factory=set)
+    failures: int = 0
+    has_taken: bool = False
+    is_over: bool = False
+
+    @property
+    def was_failing(self) -> bool:
+        return any(one.failing_since for one in self.receivers)
+
+    @property
+    def is_failing(self) -> bool:
+        return self.was_failing and not self.has_taken
+
+    @property
+    def brings_all(self) -> bool:
+        """True once a receiver that failed before has taken something in this run."""
+        return self.was_failing and self.has_taken
+
+    @property
+    def allowed(self) -> int:
+        return 0 if self.is_over else self.at_once if self.has_taken else 1
+
+    def learn(self, answer: Answer, is_disabled: bool) -> None:
+        if answer.is_up:
+            if not self.has_taken:
+                self.rows.clear()  # these were due; now all that waits may be sent
+            self.has_taken = True
+        else:
+            self.failures += 1
+            if not self.has_taken or self.failures >= MOST_REFUSED or is_disabled:
+                self.is_over = True
 
 
 @dataclass
@@ -130,7 +176,8 @@ class Outbox:
         for receiver in lane.receivers if not lane.rows else ():
             until_ms = FOR_EVER_MS if lane.brings_all else self._until_ms(receiver)
             found = self._db.rows(query, receiver_id=receiver.id, until=until_ms, limit=PAGE)
-            lane.rows.extend((receiver, row) for row in found if _key(row) not in lane.tried)
+            untried = [row for row in found if (receiver.id, row.about) not in lane.tried]
+            lane.rows.extend((receiver, row) for row in untried)
         return lane.rows.popleft() if lane.rows else None
 
     def _until_ms(self, receiver: Receiver) -> int:
@@ -139,7 +186,7 @@ class Outbox:
         return FOR_EVER_MS if is_probed else to_ms(now)
 
     def _attempt(self, lane: Lane, receiver: Receiver, row: deliveries.Due) -> None:
-        lane.tried.add(_key(row))
+        lane.tried.add((receiver.id, row.about))
         try:
             send = self._prepared(receiver, row)
         except BadRow as error:  # the next delivery is made all the same
@@ -189,7 +236,3 @@ class Outbox:
         lane.learn(answer, note(self._db, receiver, row, answer, self._now()))
         self._result.delivered += answer.is_taken
         self._result.failed += not answer.is_taken
-
-
-def _key(row: deliveries.Due) -> tuple[str, str]:
-    return row.receiver_id, row.about

@@ -1,9 +1,10 @@
-"""Notes the outcome of an attempt at its delivery and at its receiver."""
+"""The outcome of an attempt: the delivery's next try, and the end of a dead receiver."""
 
 import logging
-from datetime import datetime
+import secrets
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from btcpay.notify.retries import PROBE_AFTER, Answer, next_try, why_disabled
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Receiver
@@ -12,8 +13,57 @@ from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 
-# 60 s: longer than an attempt of ATTEMPT_S takes with a slow name server.
-HELD_MS = 60_000
+ATTEMPT_S = 10
+# Since the first attempt, as in the specification's example; after the last it is given up.
+_HOURS_MIN = ((0, 0), (0, 5), (0, 35), (2, 35), (7, 35), (17, 35), (31, 35), (51, 35), (75, 35))
+OFFSETS = [timedelta(hours=hours, minutes=minutes, seconds=5) for hours, minutes in _HOURS_MIN]
+# Up to a tenth of the pause more, so that what failed together does not come again together.
+JITTER_PERMILLE = 100
+# A receiver that fails is asked at least every half hour; checks are minutes apart.
+PROBE_AFTER = timedelta(minutes=25)
+DISABLED_AFTER = timedelta(days=5)
+GONE = 410
+HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S takes with a slow name server
+
+
+class Answer(NamedTuple):
+    """The outcome of an attempt; `status` is HTTP's or the program's, None when there was none.
+
+    `text` is the answer's beginning, or the reason why there was none. Kinds of failure:
+    `is_refusal`, others may be taken; `is_final`, this one never will be; `may_go_on`, the attempt
+    may still be under way.
+    """
+
+    is_taken: bool
+    status: int | None
+    text: str
+    is_refusal: bool = False
+    is_final: bool = False
+    may_go_on: bool = False
+
+    @property
+    def is_up(self) -> bool:
+        return self.is_taken or self.is_refusal
+
+
+def next_try(first_at: datetime, now: datetime, permille: int | None = None) -> datetime | None:
+    """The time of the next try of a delivery first tried at `first_at`; None when it is given up.
+
+    `permille` of the pause is added, 0 to JITTER_PERMILLE, at random unless it is named.
+    """
+    at = next((first_at + offset for offset in OFFSETS if first_at + offset > now), None)
+    if at is None:
+        return None
+    part = secrets.randbelow(JITTER_PERMILLE + 1) if permille is None else permille
+    return at + (at - now) * part // 1000
+
+
+def why_disabled(status: int | None, failing_since: datetime, now: datetime) -> str | None:
+    """The reason to disable a receiver after a failure; None to go on."""
+    if status == GONE:
+        return "it answered 410 Gone"
+    is_over = now - failing_since >= DISABLED_AFTER
+    return f"nothing could be delivered for {DISABLED_AFTER.days} days" if is_over else None
 
 
 def note(
@@ -23,7 +73,9 @@ def note(
     first_at = from_ms(row.first_at) if row.first_at is not None else now
     is_over = answer.is_taken or answer.is_final
     again_at = None if is_over else next_try(first_at, now)
-    if not (is_over or again_at or answer.is_up) and _is_dead(receiver, first_at):
+    since_ms = receiver.failing_since
+    has_taken_none = since_ms is not None and since_ms <= to_ms(first_at)
+    if not (is_over or again_at or answer.is_up) and has_taken_none:
         again_at = now + PROBE_AFTER  # until it is disabled
     is_mail = receiver.transport in receivers.MAILS
     name, taken = ("mails", "sent") if is_mail else ("webhook_deliveries", "delivered")
@@ -49,12 +101,6 @@ def note(
         elif not answer.is_final:
             return _fails(db, receiver.id, answer, now, may_disable=not is_mail)
     return False
-
-
-def _is_dead(receiver: Receiver, first_at: datetime) -> bool:
-    """True when the receiver has taken nothing at all since that attempt."""
-    since_ms = receiver.failing_since
-    return since_ms is not None and since_ms <= to_ms(first_at)
 
 
 def _fails(db: Database, id: str, answer: Answer, now: datetime, may_disable: bool) -> bool:

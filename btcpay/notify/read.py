@@ -1,4 +1,4 @@
-"""Reads events: numbered without gaps, with the documented resources as they were then."""
+"""Events, numbered without gaps, with the documented resources as they were; and made-up ones."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,12 +9,13 @@ import orjson
 
 from btcpay.notify.kinds import EventKind
 from btcpay.values.errors import BadRow
+from btcpay.values.ids import new_id
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
 from storage.database import Database
 from storage.models import Invoice, PaymentLink, PublicEvent
 from storage.queries import deliveries, events, invoices, links
-from storage.statement import changed
+from storage.statement import blank, changed
 
 PAGE = 100
 # 30 days: longer than any receiver is tried, and than a shop is closed over the holidays.
@@ -22,6 +23,23 @@ KEPT = timedelta(days=30)
 # The state of a new invoice.
 _NEW = {"status": "open", "tx_hash": None, "paid_at": None}
 _BESIDE = ("received_sats", "unconfirmed_sats", "missing_sats", "attention", "transaction")
+# Made-up events: ids that no resource has.
+SATS = 41_667
+INVOICE_ID, PAYMENT_ID, LINK_ID = (f"{prefix}_{'0' * 24}" for prefix in ("inv", "pay", "lnk"))
+TX_HASH = "00" * 32
+_STATUSES = {EventKind.INVOICE_EXPIRED: "expired", EventKind.INVOICE_CANCELED: "canceled"}
+# Without an address, so that nobody can pay to it.
+_INVOICE = blank(
+    Invoice, id=INVOICE_ID, amount_sats=SATS, amount_usd_quote="25", description="A test"
+)
+_LINK = blank(PaymentLink, id=LINK_ID, title="A test", amount_mode="fixed", amount_usd="25")
+_PAYMENT = {
+    "id": PAYMENT_ID,
+    "invoice_id": INVOICE_ID,
+    "amount_sats": SATS,
+    "amount_usd_at_receipt": "25",
+    "tx_hash": TX_HASH,
+}
 
 
 @dataclass(frozen=True)
@@ -129,3 +147,32 @@ def forget_old(db: Database, now: datetime) -> int:
         old = takewhile(lambda row: row.happened_at < before and (row.number or 0) < end, oldest)
         numbers = [row.number for row in old]
         return db.run(events.FORGET, number=numbers[-1]) if numbers else 0
+
+
+def sample(resources: Resources, merchant_id: int, kind: EventKind, now: datetime) -> Event:
+    """A made-up event as it would be sent now, to try a receiver with."""
+    at_ms = to_ms(now)
+    if kind.resource == "payment_link":
+        data = of_link(resources, kind, changed(_LINK, created_at=at_ms))
+    else:
+        data = of_invoice(resources, changed(_INVOICE, created_at=at_ms), _made_up(kind, at_ms))
+    return Event(0, new_id("evt"), merchant_id, kind, iso_ms(at_ms), data)
+
+
+def _made_up(kind: EventKind, at_ms: int) -> dict[str, Any]:
+    is_paid = kind in (EventKind.INVOICE_PAID, EventKind.PAYMENT_RECEIVED)
+    came_sats = SATS if is_paid or kind == EventKind.INVOICE_PAYMENT_SEEN else 0
+    state: dict[str, Any] = {
+        "status": "paid" if is_paid else _STATUSES.get(kind, "open"),
+        "tx_hash": TX_HASH if is_paid else None,
+        "paid_at": at_ms if is_paid else None,
+        "received_sats": came_sats,
+        "unconfirmed_sats": 0 if is_paid else came_sats,
+        "missing_sats": SATS - came_sats,
+        "attention": "paid_late" if kind == EventKind.INVOICE_ATTENTION else None,
+    }
+    if kind.resource == "payment":
+        state["payment"] = _PAYMENT | {"created_at": at_ms}
+    if kind in (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED):
+        state["transaction"] = {"tx_hash": TX_HASH, "amount_sats": SATS}
+    return state

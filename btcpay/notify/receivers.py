@@ -5,14 +5,13 @@ import shlex
 import shutil
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import delivery, wants
 from btcpay.notify.read import PAGE
-from btcpay.notify.standard_webhook import new_secret
 from btcpay.notify.transport import Named
+from btcpay.notify.transports import new_secret
 from btcpay.settings.parsers import http_url
 from btcpay.values.errors import CommandError
 from btcpay.values.hosts import is_here
@@ -22,15 +21,9 @@ from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import PublicEvent, Receiver
 from storage.queries import deliveries, events, receivers
+from storage.statement import changed
 
 GRACE = timedelta(days=1)
-
-
-class Added(NamedTuple):
-    """A new receiver; its secret is shown nowhere again. A command has none."""
-
-    id: str
-    secret: str | None
 
 
 def find(db: Database, receiver_id: str) -> Receiver:
@@ -60,21 +53,21 @@ def add(
     kinds: Sequence[EventKind],
     now: datetime,
     id: str | None = None,
-) -> Added:
-    """Adds a receiver of every event from now on, or of those of `kinds` alone."""
-    added = Added(id or new_id("whk"), new_secret() if url else None)
+) -> Receiver:
+    """Adds a receiver of every event from now on, or of those of `kinds` alone; a URL's signs."""
+    id = id or new_id("whk")
     db.run(
         receivers.ADD,
-        id=added.id,
+        id=id,
         merchant_id=merchant_id,
         transport=receivers.WEBHOOK if url else receivers.COMMAND,
         url=url,
         command=command,
         kinds=json.dumps(kinds) if kinds else None,
-        secret=added.secret,
+        secret=new_secret() if url else None,
         created_at=to_ms(now),
     )
-    return added
+    return find(db, id)
 
 
 def refuse_url(url: str, network: Network) -> None:
@@ -117,17 +110,16 @@ def remove(db: Database, receiver_id: str) -> None:
     db.run(receivers.REMOVE, id=receiver_id)
 
 
-def rotate(db: Database, receiver_id: str, now: datetime) -> Added:
+def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
     """A new secret; for a day the old one signs too. Raises CommandError."""
     row = find_own(db, receiver_id)
     if row.secret is None:
         raise CommandError("a command has no secret")
-    added = Added(receiver_id, new_secret())
-    until_ms = to_ms(now + GRACE)
-    new: Values = {"id": receiver_id, "secret": added.secret, "was": row.secret, "until": until_ms}
+    until_ms, secret = to_ms(now + GRACE), new_secret()
+    new: Values = {"id": receiver_id, "secret": secret, "was": row.secret, "until": until_ms}
     if db.run(receivers.ROTATE, **new) != 1:
         raise CommandError("the secret was rotated by somebody else just now")
-    return added
+    return changed(row, secret=secret)
 
 
 def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
@@ -174,6 +166,5 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
 
 def _again(db: Database, receiver: Receiver, event: PublicEvent, now: datetime) -> None:
     row = delivery(receiver, event, Named(event.kind, event.id), now)
-    key: Values = {"receiver_id": receiver.id, "about": row["about"]}
-    if not db.run(deliveries.AGAIN, **key | {"at": to_ms(now)}):
+    if not db.run(deliveries.AGAIN, receiver_id=receiver.id, about=event.id, at=to_ms(now)):
         db.run(deliveries.ADD, **row)

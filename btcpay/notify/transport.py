@@ -1,15 +1,18 @@
 """A transport: the names under which its receivers are told of an event, and one attempt."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
 from btcpay.http.http_client import Session
+from btcpay.notify.outcome import Answer
 from btcpay.notify.read import Event
-from btcpay.notify.retries import Answer
+from btcpay.values.errors import FetchError, TimedOut
 from storage.database import Database, Row
 from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
 from storage.queries.deliveries import Due
+
+KEPT_BYTES = 200  # of an answer: enough to see what is wrong, too little to be worth stealing
 
 
 class Named(NamedTuple):
@@ -44,3 +47,15 @@ class Transport:
     ) -> Answer:
         """One attempt; a failure is an answer too. Mails go by the run's own `Mail`."""
         raise NotImplementedError
+
+
+def post(
+    session: Session, url: str, timeout_s: float, body: bytes, headers: Mapping[str, str]
+) -> Answer:
+    """The answer to a POST: 2xx takes its body."""
+    try:
+        status, start = session.post(url, timeout_s, body, headers, KEPT_BYTES)
+    except FetchError as error:
+        return Answer(False, None, str(error), may_go_on=isinstance(error, TimedOut))
+    text = start.decode("utf-8", "replace").replace("\0", "")
+    return Answer(200 <= status < 300, status, text)

@@ -5,16 +5,27 @@ from peewee import fn
 from storage.models import ApiKey, Merchant
 from storage.statement import needed, shaped, slot, slots
 
-# What a request needs to know of its key, in one statement.
-BY_SECRET = ApiKey.select(
-    ApiKey.id,
-    ApiKey.merchant_id,
-    ApiKey.scope,
-    ApiKey.expires_at,
-    ApiKey.revoked_at,
-    ApiKey.store_id,
-    ApiKey.permissions,
-).where(ApiKey.secret_sha256 == slot("secret_sha256"))
+
+class Caller(ApiKey):
+    """A request's key; a plug-in's has a store and permissions there."""
+
+    key_id: str
+
+
+BY_SECRET = shaped(
+    Caller,
+    ApiKey.select(
+        ApiKey.id.alias("key_id"),
+        ApiKey.merchant_id,
+        ApiKey.scope,
+        ApiKey.store_id,
+        ApiKey.permissions,
+    ).where(
+        (ApiKey.secret_sha256 == slot("secret_sha256"))
+        & ApiKey.revoked_at.is_null()
+        & (ApiKey.expires_at.is_null() | (ApiKey.expires_at > slot("now")))
+    ),
+)
 
 # A form that is sent twice makes its key once.
 ADD = ApiKey.insert(

@@ -16,8 +16,7 @@ from btcpay.bitcoin.descriptor_keys import DescriptorRefused
 from btcpay.bitcoin.hd import HARDENED
 from btcpay.bitcoin.secp256k1 import ORDER, Point
 from btcpay.bitcoin.wire import hash160
-from btcpay.merchants.account import derive, parse_account
-from btcpay.merchants.wallet_export import receiving
+from btcpay.merchants.account import derive, parse_account, receiving
 from btcpay.sandbox.payer.key import public_point
 
 PUBLISHED = json.loads((VECTORS / "descriptors.json").read_text(encoding="utf-8"))

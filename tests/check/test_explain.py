@@ -4,7 +4,7 @@ import pytest
 from fake_esplora import Terminal, open_till
 
 from btcpay.check.explain import explanation, next_look_of
-from btcpay.invoices.story import story_of
+from btcpay.invoices.status import story_of
 
 NOBODY_WAITS = "when somebody opens its page, and at its deadline; a block shows it in any case"
 NO_MORE = "no more, unless money comes; a block shows it in any case"

@@ -3,7 +3,6 @@
 import pytest
 from builders import Clock, open_shop
 from plug_in import GreenfieldShop
-from receiver import Receiver
 
 
 @pytest.fixture
@@ -11,9 +10,3 @@ def greenfield(tmp_path, ticker):
     ticker.reset()
     with open_shop(tmp_path, ticker.url, Clock(), BTCPAY_GREENFIELD="on") as shop:
         yield GreenfieldShop(shop)
-
-
-@pytest.fixture
-def receiver():
-    with Receiver() as listening:
-        yield listening

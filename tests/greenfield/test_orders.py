@@ -3,19 +3,24 @@
 import json
 import re
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from builders import open_shop, pay
 from paths import TESTS
 from plug_in import SHOP, GreenfieldShop
 
-from btcpay.greenfield.shops import own_url
-from btcpay.invoices.retention import erase_emails
+from btcpay.greenfield.asked import OURS
+from btcpay.greenfield.keys import own_url
+from btcpay.greenfield.orders import meaning_of
+from btcpay.invoices.events import erase_emails
 from btcpay.invoices.status import rules_for
 from btcpay.merchants import keys
+from btcpay.settlement.values import Rules
 from btcpay.values.errors import CommandError
+from storage.models import Invoice
 from storage.queries import invoices
-from storage.statement import as_dict
+from storage.statement import as_dict, blank
 
 pytestmark = pytest.mark.both_databases
 RECORDED = json.loads((TESTS / "greenfield" / "requests.json").read_text())
@@ -368,3 +373,34 @@ def test_a_key_that_is_rotated_keeps_its_store_and_a_revoked_one_nothing(greenfi
     assert greenfield.ask("GET", "/stores").status_code == 200
     greenfield.shop.clock.at += timedelta(hours=1)
     assert greenfield.ask("GET", "/stores").status_code == 401
+
+
+NOTHING = {"received_sats": 0, "unconfirmed_sats": 0, "beside_sats": 0, "settled_reason": None}
+
+
+# fmt: off
+@pytest.mark.parametrize(("status", "came", "called"), [
+    ("open", {}, ("New", "None")),
+    ("open", {"received_sats": 1, "unconfirmed_sats": 1}, ("New", "PaidPartial")),
+    ("open", {"received_sats": 949}, ("New", "PaidPartial")),
+    ("open", {"received_sats": 950, "unconfirmed_sats": 950}, ("Processing", "None")),
+    ("open", {"received_sats": 1000, "unconfirmed_sats": 400}, ("Processing", "None")),
+    ("open", {"received_sats": 1001, "unconfirmed_sats": 1}, ("Processing", "PaidOver")),
+    ("paid", {"received_sats": 1000}, ("Settled", "None")),
+    ("paid", {"received_sats": 950}, ("Settled", "None")),
+    ("paid", {"received_sats": 1001}, ("Settled", "PaidOver")),
+    ("paid", {"received_sats": 1000, "beside_sats": 7}, ("Settled", "PaidOver")),
+    ("paid", {"received_sats": 400, "settled_reason": "a friend"}, ("Settled", "Marked")),
+    ("expired", {}, ("Expired", "None")),
+    ("expired", {"received_sats": 400, "beside_sats": 400}, ("Expired", "PaidPartial")),
+    ("expired", {"received_sats": 400, "unconfirmed_sats": 400}, ("Expired", "PaidPartial")),
+    ("expired", {"beside_sats": 1}, ("Expired", "PaidPartial")),
+    ("expired", {"received_sats": 400, "beside_sats": 949}, ("Expired", "PaidPartial")),
+    ("expired", {"received_sats": 400, "beside_sats": 950}, ("Expired", "PaidLate")),
+    ("canceled", {"beside_sats": 5}, ("Invalid", "Marked")),
+])
+# fmt: on
+def test_every_state_has_its_names(status, came, called):
+    row = blank(Invoice, **NOTHING | {"status": status, "amount_sats": 1000} | came)
+    assert meaning_of(row, Rules(1, Decimal(5))) == called
+    assert OURS[called[0]] == status

@@ -3,25 +3,21 @@
 import pytest
 from fake_esplora import Terminal, open_till, say
 from plug_in import GreenfieldShop
+from shop_events import deliver
 
-from btcpay.greenfield import meanings
+from btcpay.greenfield import transport
 from btcpay.greenfield.transport import signature
 from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.outbox import Outbox, new_send
 from btcpay.sandbox.payer.wallet import double_spends
 from btcpay.values.errors import CommandError
 from btcpay.values.times import to_ms
 from storage.models import Delivery
 from storage.queries import deliveries, invoices
 from storage.queries import receivers as stored
-from storage.statement import as_dict, slot
+from storage.statement import as_dict
 
-SEEN, RECEIVED, PAID = (
-    EventKind.INVOICE_PAYMENT_SEEN,
-    EventKind.PAYMENT_RECEIVED,
-    EventKind.INVOICE_PAID,
-)
+SEEN, RECEIVED = EventKind.INVOICE_PAYMENT_SEEN, EventKind.PAYMENT_RECEIVED
 
 
 def state(status="open", missing=0, first=False):
@@ -29,7 +25,6 @@ def state(status="open", missing=0, first=False):
 
 
 WEBHOOKS = "/stores/STORE/webhooks"
-GIVE_UP = Delivery.update({Delivery.next_at: None}).where(Delivery.line == slot("line"))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +37,7 @@ GIVE_UP = Delivery.update({Delivery.next_at: None}).where(Delivery.line == slot(
         (SEEN, state("expired", 1), ["InvoiceReceivedPayment"]),
         (RECEIVED, state(missing=1), ["InvoicePaymentSettled"]),
         (RECEIVED, state("paid", first=True), ["InvoiceReceivedPayment", "InvoicePaymentSettled"]),
-        (PAID, state("paid"), ["InvoiceSettled"]),
+        (EventKind.INVOICE_PAID, state("paid"), ["InvoiceSettled"]),
         (EventKind.INVOICE_EXPIRED, state("expired"), ["InvoiceExpired"]),
         (EventKind.INVOICE_CANCELED, state("canceled"), ["InvoiceInvalid"]),
         (EventKind.INVOICE_REOPENED, state(), ["InvoiceInvalid"]),
@@ -52,7 +47,7 @@ GIVE_UP = Delivery.update({Delivery.next_at: None}).where(Delivery.line == slot(
     ],
 )
 def test_each_event_has_its_webhooks(kind, stored, types):
-    assert [name for name, _ in meanings.webhooks_of(kind, stored, {})] == types
+    assert [name for name, _ in transport.webhooks_of(kind, stored, {})] == types
 
 
 def test_the_signature_is_that_of_rfc_4231s_second_case():
@@ -84,24 +79,12 @@ def listen(store, url, *types, **more):
     return response.json
 
 
-def deliver(till, timeout_s=5):
-    send = new_send(till.settings, timeout_s)
-    result = Outbox(till.shop.service.db, till.settings, till.clock, send).run()
-    return result.delivered, result.failed
-
-
 def of(receiver, invoice):
     found = [one.json for one in receiver.messages]
     return [one["type"] for one in found if one["invoiceId"] == invoice["id"]]
 
 
-WHOLE = [
-    "InvoiceCreated",
-    "InvoiceReceivedPayment",
-    "InvoiceProcessing",
-    "InvoicePaymentSettled",
-    "InvoiceSettled",
-]
+WHOLE = transport.WEBHOOKS.split()[:5]
 
 
 @pytest.mark.both_databases
@@ -214,7 +197,7 @@ def test_a_shop_that_is_down_is_tried_again_at_once_and_a_slow_one_when_that_is_
 
 
 def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiver):
-    listen(store, receiver.url, *meanings.WEBHOOKS.split()[1:])
+    listen(store, receiver.url, *transport.WEBHOOKS.split()[1:])
     late = order(till, store, checkout={"expirationMinutes": 60})
     short = order(till, store, checkout={"expirationMinutes": 60})
     till.pay(short, 10_000)
@@ -270,9 +253,10 @@ def test_what_was_given_up_is_sent_again_unless_it_was_overtaken(till, store, re
     added = listen(store, receiver.url)
     for invoice in (order(till, store), order(till, store)):
         till.confirm(invoice)
-    db.run(Delivery.update({Delivery.next_at: None}).where(Delivery.about.endswith("Created")))
+    give_up = Delivery.update({Delivery.next_at: None})
+    db.run(give_up.where(Delivery.about.endswith("Created")))
     spoiled = db.only(Delivery.select(Delivery.line).limit(1)).line
-    db.run(GIVE_UP, line=spoiled)
+    db.run(give_up.where(Delivery.line == spoiled))
     assert deliver(till) == (3, 0)
     assert receivers.resend_failed(db, added["id"], till.clock()) == 4
     with pytest.raises(CommandError, match="plug-in"):

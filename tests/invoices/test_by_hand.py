@@ -1,14 +1,157 @@
-"""Cancel, settle by hand, dismiss: the functions below the command line, and what they refuse."""
+"""What needs a human: listed, counted, yellow; canceled, settled or dismissed by hand."""
 
 import pytest
+from attention_cases import (
+    NAMES,
+    WAYS,
+    after_cancellation,
+    dust_missing,
+    late,
+    reason_of,
+    reorganised,
+    short,
+)
+from databases import ON_POSTGRES, plan
+from findings import found
+from samples import figures
 
+from btcpay.check.explain import explanation, next_look_of
 from btcpay.invoices import by_hand
-from btcpay.invoices.events import record
+from btcpay.invoices.events import record, update_attention
+from btcpay.invoices.status import story_of
+from btcpay.settlement.attention import WAYS_OUT
 from btcpay.values.errors import CommandError
-from storage.queries import events, meta
+from storage.queries import attentions, events, meta
 from storage.queries.events import Kind
 
 pytestmark = pytest.mark.both_databases
+
+
+def story(till, invoice):
+    asked = (till.shop.service.db, till.settings, invoice["id"], till.clock())
+    return list(explanation(story_of(*asked), next_look_of(*asked)))
+
+
+@pytest.mark.parametrize(("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES)
+def test_it_is_listed_counted_and_yellow_until_it_is_dismissed(till, btcpay, way, reason):
+    invoice, db = way(till), till.shop.service.db
+    with db.write():  # what is stored is what is decided anew
+        assert update_attention(db, till.settings, invoice["id"], till.clock()) == reason
+    (row,) = btcpay.json("invoice", "list", "--attention")
+    assert (row["id"], row["reason"]) == (invoice["id"], reason)
+    metric = "btcpay_invoices_attention{reason=%s}"
+    assert {name: figures(till.shop)[metric % name] for name in NAMES} == {
+        name: int(name == reason) for name in NAMES
+    }
+    finding = found(till)["attention"]
+    assert finding.colour == "yellow" and "--attention" in finding.remedy
+    advice = btcpay.run("invoice", "list", "--attention")[1]
+    assert advice.startswith(f"{reason}: ") and advice.count("\n") == 1
+    assert "attention" in dict(story(till, invoice))
+    assert WAYS_OUT[reason] in [said for _, said in story(till, invoice)]
+    if "invoice settle" not in advice:
+        said = btcpay.run("invoice", "settle", invoice["id"], "--reason", "x", status=1)[1]
+        assert f"`btcpay invoice dismiss {invoice['id']} --reason TEXT`" in said
+    assert btcpay.json("invoice", "show", invoice["id"])["attention"]["reason"] == reason
+    btcpay.run("invoice", "dismiss", invoice["id"], "--reason", "told them")
+    assert btcpay.json("invoice", "list", "--attention") == []
+    assert figures(till.shop)[metric % reason] == 0
+    assert found(till)["attention"].colour == "green"
+    shown = btcpay.json("invoice", "show", invoice["id"])
+    last = shown["events"][-1]
+    assert shown["attention"] is None and last["kind"] == "dismissed"
+    assert last["detail"] == {"attention": reason, "reason": "told them"}
+    till.check()
+    assert reason_of(till, invoice) is None
+
+
+def test_the_lists_say_what_was_asked_for_what_came_and_what_is_missing(till, btcpay):
+    assert btcpay.run("invoice", "list", "--attention") == ("", "no invoice needs attention\n")
+    assert btcpay.json("invoice", "list", "--attention") == []
+    invoice = late(till, 1_000)
+    (row,) = btcpay.json("invoice", "list", "--attention")
+    assert (row["description"], row["status"], row["merchant"]) == ("two bags", "expired", "shop")
+    assert (row["amount_sats"], row["received_sats"]) == (invoice["amount_sats"], 1_000)
+    assert row["missing_sats"] == invoice["amount_sats"] - 1_000 and row["since_at"]
+    lines = btcpay.run("invoice", "list", "--attention")[0].splitlines()
+    assert "missing_sats" in lines[0] and "two bags" in lines[1] and "paid_late" in lines[1]
+    waiting = till.shop.invoice(description="tea")
+    till.pay(waiting, 2_000)
+    till.look_for(waiting)
+    (row,) = btcpay.json("invoice", "list", "--status", "open")
+    assert (row["description"], row["received_sats"]) == ("tea", 2_000)
+    assert row in btcpay.json("invoice", "list")
+    btcpay.run("invoice", "list", "--attention", "--status", "open", status=2)
+
+
+def test_what_has_waited_longest_is_listed_first_and_the_limit_holds(till, btcpay):
+    first = dust_missing(till)
+    till.clock.move(minutes=1)
+    second = dust_missing(till)
+    for limit, listed in (("5", [first, second]), ("1", [first])):
+        rows = btcpay.json("invoice", "list", "--attention", "--limit", limit)
+        assert [row["id"] for row in rows] == [one["id"] for one in listed]
+
+
+@pytest.mark.parametrize("way", [late, short, after_cancellation, dust_missing])
+def test_a_settlement_by_hand_ends_it_and_what_comes_later_wants_attention_again(till, btcpay, way):
+    invoice = way(till)
+    assert "invoice settle" in btcpay.run("invoice", "list", "--attention")[1]
+    btcpay.run("invoice", "settle", invoice["id"], "--reason", "accepted")
+    assert till.look(invoice)["status"] == "paid" and reason_of(till, invoice) is None
+    till.confirm(invoice, 1_000)
+    assert reason_of(till, invoice) == "too_much"
+
+
+def test_another_reorganisation_after_a_dismissal_wants_attention_again(till, btcpay):
+    invoice = reorganised(till)
+    btcpay.run("invoice", "dismiss", invoice["id"], "--reason", "seen")
+    till.confirm(invoice)
+    assert reason_of(till, invoice) is None
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    assert reason_of(till, invoice) == "reorganised"
+
+
+def test_the_rest_that_vanishes_leaves_less_missing_than_can_be_sent(till):
+    invoice = till.shop.invoice()
+    till.pay(invoice, invoice["amount_sats"] - 100)
+    till.mine()
+    rest = till.pay(invoice, 294)
+    till.look_for(invoice)
+    assert reason_of(till, invoice) is None
+    till.sandbox.chain.mempool.remove({rest})
+    till.look_for(invoice)
+    assert reason_of(till, invoice) == "dust_missing"
+
+
+def test_of_two_dismissals_at_once_one_is_refused_and_so_is_one_without_a_reason(till, btcpay):
+    invoice = late(till)
+    assert "--reason" in btcpay.run("invoice", "dismiss", invoice["id"], status=2)[1]
+    started = [
+        btcpay.start("invoice", "dismiss", invoice["id"], "--reason", who) for who in ("a", "b")
+    ]
+    result = [child.communicate(timeout=60) for child in started]
+    assert sorted(child.returncode for child in started) == [0, 1], result
+    assert till.kinds(invoice).count("dismissed") == 1
+
+
+def test_a_process_that_dies_within_leaves_neither_the_payment_nor_the_attention(till, monkeypatch):
+    invoice = till.shop.invoice()
+    till.pay(invoice, 2 * invoice["amount_sats"])
+    till.mine()
+    till.shop.sql("ALTER TABLE attention RENAME TO gone")
+    assert till.check().failed == [invoice["id"]]
+    assert till.payments() == [] and till.look(invoice)["status"] == "open"
+    till.shop.sql("ALTER TABLE gone RENAME TO attention")
+    till.check()
+    assert till.look(invoice)["status"] == "paid" and reason_of(till, invoice) == "too_much"
+
+
+def test_counting_reads_an_index_of_what_wants_attention_and_nothing_else(till):
+    result = plan(till.shop.service.db, attentions.BY_REASON)
+    index = "Only Scan using attention_reason" if ON_POSTGRES else "COVERING INDEX attention_reason"
+    assert index in result and "invoice" not in result.replace("invoice_id", ""), result
 
 
 def paid_in_part(till, mined=1):

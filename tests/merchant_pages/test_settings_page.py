@@ -119,7 +119,7 @@ def test_a_key_is_issued_once_a_press_shown_once_and_revoked(browser):
     shown = browser.post("/keys", **fields).text
     secret = shown.partition('id="secret" dir="ltr">')[2].partition("<")[0]
     caller = keys.caller_of(shop.service.db, secret, shop.clock())
-    assert caller.may_write and caller.merchant_id == shop.merchant_id
+    assert caller.scope == "write" and caller.merchant_id == shop.merchant_id
     again = browser.post("/keys", **fields)
     assert again.status_code == 303
     assert sum(row.name == "Shop" for row in shop.service.db.rows(stored_keys.ALL)) == 1

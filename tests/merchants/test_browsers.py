@@ -1,6 +1,6 @@
 """What a browser is called: real User-Agents, the browser's own wishes, and nonsense."""
 
-from btcpay.merchants.browsers import MOST_SHOWN, named
+from btcpay.merchants.sessions import MOST_SHOWN, named
 
 WEBKIT, GECKO = "AppleWebKit/605.1.15 (KHTML, like Gecko)", "AppleWebKit/537.36 (KHTML, like Gecko)"
 NAMES = {

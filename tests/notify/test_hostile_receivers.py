@@ -14,9 +14,10 @@ from receiver import Receiver
 from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import MOST_AT_ONCE, MOST_FAILING, Outbox, new_send
-from btcpay.notify.retries import Answer
-from btcpay.notify.samples import sample
-from btcpay.notify.standard_webhook import KEPT_BYTES, new_secret
+from btcpay.notify.outcome import Answer
+from btcpay.notify.read import sample
+from btcpay.notify.transport import KEPT_BYTES
+from btcpay.notify.transports import new_secret
 from btcpay.settings import settings
 from btcpay.values.times import utc_now
 from schemas.resources import Resources

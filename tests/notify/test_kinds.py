@@ -12,7 +12,7 @@ from paths import PROJECT
 from shop_events import live_through_all
 
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.samples import sample
+from btcpay.notify.read import sample
 from schemas.resources import Resources
 
 PAGE = (PROJECT / "docs/developers/events.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from shop_events import events
 
 from btcpay.cli.notify import readable
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.samples import INVOICE_ID, SATS, sample
+from btcpay.notify.read import INVOICE_ID, SATS, sample
 from schemas.resources import Resources
 
 

@@ -9,12 +9,12 @@ from builders import until
 from fake_esplora import dropped, say
 from findings import found
 from samples import figures
-from shop_events import events
+from shop_events import deliver, events
 
 from btcpay.notify import read, receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import Delivered, Outbox, new_send
-from btcpay.notify.retries import Answer
+from btcpay.notify.outcome import Answer
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from storage.queries import deliveries as queries
@@ -26,16 +26,6 @@ def add(till, url, *kinds, merchant_id=0):
     shop = till.shop
     owner_id = merchant_id or shop.merchant_id
     return receivers.add(shop.service.db, owner_id, url, None, kinds, till.clock())
-
-
-def outbox(till, timeout_s=5):
-    settings = till.settings
-    return Outbox(till.shop.service.db, settings, till.clock, new_send(settings, timeout_s))
-
-
-def deliver(till):
-    result = outbox(till).run()
-    return result.delivered, result.failed
 
 
 def deliveries(till, added):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from btcpay.notify.retries import JITTER_PERMILLE, OFFSETS, next_try, why_disabled
+from btcpay.notify.outcome import JITTER_PERMILLE, OFFSETS, next_try, why_disabled
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 # Standard Webhooks 1.0.0, "Example retry schedule": time since start.

@@ -9,7 +9,7 @@ import pytest
 from databases import about_sqlite, plan
 from peewee import Delete, Select, Update
 
-from btcpay.merchants.gap_limit import gap_of, gap_of_merchant
+from btcpay.merchants.merchants import gap_of, gap_of_merchant
 from btcpay.values.ids import new_id
 from btcpay.values.parts import brought
 from storage import queries

@@ -5,7 +5,7 @@ from typing import Any
 from builders import Shop
 from werkzeug.test import TestResponse
 
-from btcpay.greenfield.shops import PERMISSIONS, store_of
+from btcpay.greenfield.keys import PERMISSIONS, store_of
 from btcpay.merchants import keys
 
 SHOP = "https://shop.example"

@@ -22,7 +22,7 @@ from databases import ON_POSTGRES, copy_of, raw, remove, tables
 from fake_esplora import FakeEsplora, Json, Reply, Terminal, Till, open_till, say
 from sweeper import Sweeper
 
-from btcpay.merchants.gap_limit import Gap, gap_of, gap_of_merchant
+from btcpay.merchants.merchants import Gap, gap_of, gap_of_merchant
 from btcpay.sandbox.payer import wallet as wallets
 from storage.database import open_database
 from storage.queries import merchants

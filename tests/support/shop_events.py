@@ -3,6 +3,7 @@
 from fake_esplora import Terminal, Till
 
 from btcpay.notify.kinds import EventKind
+from btcpay.notify.outbox import Outbox, new_send
 from btcpay.notify.read import Event, after
 from btcpay.sandbox.payer.wallet import double_spends, replace
 from schemas.resources import Resources
@@ -15,6 +16,13 @@ def events(till: Till, since: int = 0) -> list[Event]:
 
 def kinds(till: Till, since: int = 0) -> list[str]:
     return [event.kind.value for event in events(till, since)]
+
+
+def deliver(till: Till, timeout_s: float = 5) -> tuple[int, int]:
+    """Makes what is due; the numbers of deliveries that were taken, and not."""
+    send = new_send(till.settings, timeout_s)
+    result = Outbox(till.shop.service.db, till.settings, till.clock, send).run()
+    return result.delivered, result.failed
 
 
 def live_through_all(till: Till) -> dict[EventKind, Event]:

@@ -9,7 +9,6 @@ import click
 from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants import sessions as merchant_sessions
-from btcpay.merchants.browsers import named
 from btcpay.merchants.merchants import find_merchant
 from btcpay.values.errors import CommandError
 from btcpay.values.parts import brought
@@ -19,7 +18,7 @@ from storage.statement import as_dict
 
 KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
 
-OTHER_KINDS = brought("key_options")
+OTHER_KINDS = brought("keys")
 
 
 @click.group()
@@ -111,7 +110,7 @@ def sessions(shell: Shell, merchant: str) -> None:
     owner = find_merchant(shell.db, merchant)
     rows = []
     for row in merchant_sessions.sessions_of(shell.db, owner.id, utc_now()):
-        name = " on ".join(part for part in named(row.browser) if part)
+        name = " on ".join(part for part in merchant_sessions.named(row.browser) if part)
         rows.append(as_dict(row) | {"browser": name, "user_agent": row.browser})
     shell.show(rows, f"{COLUMNS} user_agent" if shell.as_json else COLUMNS)
 

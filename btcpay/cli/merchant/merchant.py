@@ -12,15 +12,22 @@ from btcpay.cli.merchant.access import login, logout, sessions
 from btcpay.cli.merchant.preferences import brand, currency, mail, timezone, way_back
 from btcpay.merchants.account import (
     ACCOUNT_DEPTH,
+    MOST_IN_RANGE,
     SCRIPT_TYPES,
     are_seed_words,
     derive,
+    import_request,
     parse_account,
     stored_account,
 )
-from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
-from btcpay.merchants.merchants import add_merchant, find_merchant, refuse_taken, require_name
-from btcpay.merchants.wallet_export import MOST_IN_RANGE, import_request
+from btcpay.merchants.merchants import (
+    MARGIN,
+    add_merchant,
+    find_merchant,
+    gap_of_merchant,
+    refuse_taken,
+    require_name,
+)
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
 from btcpay.values.times import utc_now

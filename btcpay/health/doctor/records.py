@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from btcpay.health.doctor.shop import Shop
 from btcpay.health.state import State, state_in
-from btcpay.merchants.gap_limit import MARGIN, gap_of_merchant
+from btcpay.merchants.merchants import MARGIN, gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.errors import BadRow
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding

@@ -6,11 +6,12 @@ from btcpay.merchant_pages.visit import Visit
 from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import new_send
+from btcpay.notify.outcome import Answer
 from btcpay.notify.publish import wants
-from btcpay.notify.retries import Answer
-from btcpay.notify.samples import sample
+from btcpay.notify.read import sample
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.web.pages.languages import gettext
+from storage.models import Receiver
 from storage.queries import receivers as queries
 
 TEST_S = 5  # of a request that somebody waits for
@@ -20,7 +21,7 @@ MOST_URL = 2000
 def show(
     visit: Visit,
     status: int = 200,
-    added: receivers.Added | None = None,
+    added: Receiver | None = None,
     wrong: str = "",
     tested: tuple[str, Answer] | None = None,
 ) -> Response:

@@ -7,7 +7,7 @@ import ssl
 import time
 from email.message import EmailMessage
 
-from btcpay.notify.retries import ATTEMPT_S, Answer
+from btcpay.notify.outcome import ATTEMPT_S, Answer
 from btcpay.settings.mail_settings import MailServer
 from btcpay.values.hosts import is_here
 

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
+from urllib.parse import quote
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.message import MailText
 from btcpay.values.money import asked_of
 from storage.models import Invoice
-from storage.queries import merchants
+from storage.queries import invoices, merchants
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,8 @@ class About:
 def paid(about: About, language: str) -> MailText:
     """To the merchant: an invoice is paid."""
     gettext = catalog(language).gettext
-    return MailText(
-        language,
-        _subject(gettext("Invoice paid: %(amount)s") % {"amount": _asked(about, language)}, about),
-        [gettext("This invoice is paid.")],
-        _facts(about, language),
-        (gettext("Invoice"), about.page_url),
-    )
+    subject = gettext("Invoice paid: %(amount)s") % {"amount": _asked(about, language)}
+    return _mail(about, language, subject, [gettext("This invoice is paid.")])
 
 
 def receipt(about: About, language: str, brand: merchants.Shown) -> MailText:
@@ -41,7 +37,7 @@ def receipt(about: About, language: str, brand: merchants.Shown) -> MailText:
     contact = [(gettext("Contact"), brand.contact)] if brand.contact else []
     return MailText(
         language,
-        _subject(gettext("Receipt from %(name)s") % {"name": brand.seller}, about),
+        _subject(gettext("Receipt from %(name)s") % {"name": brand.seller}, about.invoice),
         [gettext("Thank you. This is your receipt.")],
         [*_facts(about, language), *contact],
         (gettext("Print receipt"), about.page_url),
@@ -62,16 +58,9 @@ def attention(about: About, language: str) -> MailText:
     }
     show = gettext("For details, run %(command)s on the server.")
     needs = gettext("An invoice needs your attention: %(amount)s")
-    return MailText(
-        language,
-        _subject(needs % {"amount": _asked(about, language)}, about),
-        [
-            reasons[about.state["attention"]],
-            show % {"command": f"btcpay invoice show {about.invoice.id}"},
-        ],
-        _facts(about, language),
-        (gettext("Invoice"), about.page_url),
-    )
+    subject = needs % {"amount": _asked(about, language)}
+    command = {"command": f"btcpay invoice show {about.invoice.id}"}
+    return _mail(about, language, subject, [reasons[about.state["attention"]], show % command])
 
 
 def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
@@ -92,10 +81,48 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
     )
 
 
-def _subject(text: str, about: About) -> str:
+def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str) -> str:
+    """A link (RFC 6068) that opens a mail to the customer, for the merchant to look through."""
+    gettext = catalog(language).gettext
+    asks = {
+        "paid_late": gettext(
+            "Your payment arrived after the deadline."
+            " Please tell us whether you still want what you ordered."
+        ),
+        "short": gettext(
+            "Less than the whole amount has arrived."
+            " Please tell us where we may send it back, or how you would like to pay the rest."
+        ),
+        "too_much": gettext(
+            "You have paid more than was asked for."
+            " Please tell us where we may send the difference."
+        ),
+        "after_cancellation": gettext(
+            "Your payment arrived after the order was canceled."
+            " Please tell us where we may send it back."
+        ),
+        "vanished": gettext(
+            "Your payment was seen but never arrived: it was replaced, or dropped by the network."
+            " Please pay again."
+        ),
+    }
+    amount = formats.written(asked_of(row), language)
+    about = gettext("About your payment of %(amount)s") % {"amount": amount}
+    subject = _subject(about, row)
+    body = "\r\n\r\n".join(filter(None, (asks.get(row.attention or ""), page_url, seller)))
+    address = quote(row.customer_email or "", safe="@")
+    return f"mailto:{address}?subject={quote(subject, safe='')}&body={quote(body, safe='')}"
+
+
+def _mail(about: About, language: str, subject: str, sentences: list[str]) -> MailText:
+    link = (catalog(language).gettext("Invoice"), about.page_url)
+    facts = _facts(about, language)
+    return MailText(language, _subject(subject, about.invoice), sentences, facts, link)
+
+
+def _subject(text: str, invoice: Invoice) -> str:
     """The text with the shop's order number behind it, by which mails are searched."""
-    reference = about.invoice.reference
-    return f"{text} · {reference}" if reference else text
+    return f"{text} · {invoice.reference}" if invoice.reference else text
 
 
 def _asked(about: About, language: str) -> str:

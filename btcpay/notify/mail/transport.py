@@ -10,14 +10,13 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.mail import smtp, texts
 from btcpay.notify.mail.message import MailText, message_of
 from btcpay.notify.mail.texts import About
+from btcpay.notify.outcome import Answer
 from btcpay.notify.read import state_of
-from btcpay.notify.retries import Answer
-from btcpay.notify.transport import Named, Transport
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms, zone_of
-from storage.database import Database, Row
-from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
+from storage.database import Database
+from storage.models import Receiver
 from storage.queries import deliveries, invoices, merchants, meta, receivers
 
 log = logging.getLogger(__name__)
@@ -25,15 +24,6 @@ log = logging.getLogger(__name__)
 OVERDUE = timedelta(hours=1)
 # A mail that is older tells nobody anything new.
 STALE = timedelta(days=4)
-
-
-class Receipt(Transport):
-    """One receipt for each invoice, even if a reorganisation has it paid twice."""
-
-    def names(
-        self, receiver: Receiver, event: PublicEvent, about: Invoice | PaymentLink, state: Row
-    ) -> list[Named]:
-        return [Named(event.kind, about.id)]
 
 
 class Mail:

@@ -1,10 +1,15 @@
-"""Shops whose plug-ins speak Greenfield: their addresses, stores and keys' permissions."""
+"""Shops' keys: each bound to a store, with its plug-in's permissions; `btcpay key issue --for`."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from urllib.parse import urlsplit
 
+import click
+
 from btcpay.greenfield import queries
+from btcpay.merchants import keys
 from btcpay.merchants.branding import checked_url
+from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
@@ -14,6 +19,7 @@ _PORTS = {"http": 80, "https": 443}
 _READ = "canviewinvoices cancreateinvoice"
 _WEBHOOKS = "webhooks.canmodifywebhooks"
 _ALL = f"{_READ} canviewstoresettings canmodifyinvoices {_WEBHOOKS}"
+OF_STORE = "btcpay.store."  # before each permission, as plug-ins know it
 # All that a plug-in may be given when it asks by itself; nothing honours the last.
 HONOURED = f"{_ALL} canmodifystoresettings"
 # The permissions that each plug-in looks for: they compare exactly, and contradict each other.
@@ -23,6 +29,15 @@ PERMISSIONS = dict.fromkeys(("any", "magento", "opencart", "woocommerce"), _ALL)
     "shopware": f"{_READ} canviewstoresettings {_WEBHOOKS}",
 }
 BY_BUTTON = {"magento", "prestashop"}  # have no field that takes a key of ours
+OPTIONS = [
+    click.Option(
+        ["--for", "plugin"],
+        type=click.Choice(sorted(PERMISSIONS)),
+        help="A shop's plug-in: with --shop, in place of --scope.",
+    ),
+    click.Option(["--shop"], metavar="URL", help="Where that shop is: its key is bound to it."),
+]
+OFF = "plug-ins are answered by the sandbox, and elsewhere only with BTCPAY_GREENFIELD=on"
 
 
 def origin_of(url: str) -> str:
@@ -39,14 +54,31 @@ def own_url(url: str, shop_url: str) -> str:
     return checked_url(url)
 
 
-def named(permission: str) -> str:
-    """As plug-ins know it: `btcpay.store.canviewinvoices`."""
-    return f"btcpay.store.{permission}"
-
-
 def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> str:
     """The id of that shop's store, made if there is none. Raises CommandError."""
     shop: Values = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
     with db.write():
         db.run(queries.ADD, **shop | {"id": new_id("store"), "created_at": to_ms(now)})
         return str(db.only(queries.OF_SHOP, **shop).id)
+
+
+def issue(
+    db: Database,
+    settings: Settings,
+    merchant_id: int,
+    now: datetime,
+    scope: str | None,
+    options: Mapping[str, str | None],
+) -> tuple[keys.Issued, dict[str, str], list[str]] | None:
+    """The key, the values to show above its secret, and hints; None without these options."""
+    plugin, shop = options["plugin"], options["shop"]
+    if plugin is None and shop is None:
+        return None
+    if plugin is None or shop is None or scope:
+        raise click.UsageError("either --scope, or --for and --shop together")
+    store_id = store_of(db, merchant_id, shop, now)
+    of_shop = (store_id, PERMISSIONS[plugin])
+    issued = keys.issue(db, settings.network, merchant_id, "write", plugin, now, *of_shop)
+    by_button = f"{plugin} gets its key only by its own button: docs/merchants/shop-plugins.md"
+    hints = [by_button] * (plugin in BY_BUTTON) + [OFF] * (not settings.greenfield)
+    return issued, {"base_url": settings.base_url, "store_id": store_id}, hints
