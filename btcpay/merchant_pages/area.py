@@ -7,12 +7,11 @@ from flask import Blueprint, Response, g, request
 from btcpay.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit
 from btcpay.merchants.sessions import LIFE, session_of
 from btcpay.values.errors import Forbidden, Unauthorized
-from btcpay.web.admission import count, door, of_caller, visits, wrong
+from btcpay.web.admission import count, door, is_from_another_site, of_caller, visits, wrong
 from btcpay.web.pages.render import Pages
 from btcpay.web.paths import add_path
 from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
-from btcpay.web.visitors import is_from_another_site
 from storage.queries import sessions
 
 View = Callable[..., Response]
