@@ -8,8 +8,7 @@ from flask import Blueprint, Flask, Response
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from btcpay.api import blueprint as api
-from btcpay.api.call import Call
-from btcpay.api.operation import Operation
+from btcpay.api.call import Call, Operation
 from btcpay.checkout import views as checkout
 from btcpay.health import metrics_server
 from btcpay.health.database_metrics import Figures

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from flask import Blueprint, Response, g, request
 
 from btcpay.api import openapi
-from btcpay.api.call import Call, key_of, note_ignored, show_ignored
-from btcpay.api.operation import ROOT, Operation
+from btcpay.api.call import ROOT, Call, Operation, key_of, note_ignored, show_ignored
 from btcpay.values.errors import Forbidden
 from btcpay.web.admission import door, of_caller, show_window
 from btcpay.web.errors import as_api_error, error_response

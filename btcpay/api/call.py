@@ -1,7 +1,8 @@
-"""One authenticated request to an operation: its caller by the API key, its fields, its answer."""
+"""The operations' table, and one authenticated request: its caller, its fields, its answer."""
 
 import re
 from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,6 +19,7 @@ from btcpay.web.body import read_json, sha256
 from btcpay.web.paths import JSON, answer
 from btcpay.web.service import Service
 from schemas import requests as accepts
+from schemas import resources as shows
 from schemas.resources import Resource, Resources
 from storage.queries import keys
 from storage.statement import Typed
@@ -29,6 +31,7 @@ MOST_NAMES = 20
 # Printable ASCII, since it is a header; no comma, since that separates names; and short enough for
 # every proxy.
 _NAME = re.compile(r"[!-+\--~](?:[ -+\--~]{0,98}[!-+\--~])?")
+ROOT = "/api/v1"
 
 
 class Call(NamedTuple):
@@ -123,3 +126,16 @@ def show_ignored(response: Response) -> Response:
     if names := g.get("ignored"):
         response.headers[IGNORED_HEADER] = ", ".join(names)
     return response
+
+
+@dataclass(frozen=True)
+class Operation:
+    method: str
+    path: str
+    scope: str
+    view: Callable[..., Response]
+    shows: type[shows.Resource]
+    accepts: type[Schema] | None = None
+    lists: bool = False
+    body_required: bool = False
+    priced: bool = False

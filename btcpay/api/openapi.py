@@ -6,9 +6,8 @@ from typing import Any
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 
-from btcpay.api.call import IGNORED_HEADER
+from btcpay.api.call import IGNORED_HEADER, ROOT, Operation
 from btcpay.api.openapi_events import event_schemas, part, text, webhooks, whole
-from btcpay.api.operation import ROOT, Operation
 from btcpay.settings.settings import Settings
 from btcpay.web.errors import STATUS
 from schemas.fields import Number, Timestamp

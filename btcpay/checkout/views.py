@@ -6,10 +6,9 @@ from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
 
-from btcpay.checkout.cookie import LinkCookie
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, pay, still_to_pay
-from btcpay.checkout.link_page import GONE, LinkRefused, link_values, rate_of
+from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, link_values, rate_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable

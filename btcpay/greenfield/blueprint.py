@@ -6,8 +6,7 @@ from typing import Any
 from flask import Blueprint, Response, g
 from marshmallow import ValidationError
 
-from btcpay.api.call import key_of
-from btcpay.api.operation import ROOT
+from btcpay.api.call import ROOT, key_of
 from btcpay.greenfield import orders, queries, stores
 from btcpay.greenfield.pages import shop_pages
 from btcpay.greenfield.shops import named

@@ -83,9 +83,11 @@ def show_window(service: Service, response: Response) -> Response:
     window: Window | None = g.get("window")
     if window is None:
         window = service.limiter.look(FAILED_AUTH, counted_as(request.remote_addr))
-    shown = {"Limit": window.limit, "Remaining": window.remaining, "Reset": window.reset_s}
-    response.headers.extend({f"X-RateLimit-{name}": str(value) for name, value in shown.items()})
-    response.headers["Cache-Control"] = "no-store"
+    headers = response.headers
+    headers.add("X-RateLimit-Limit", window.limit)
+    headers.add("X-RateLimit-Remaining", window.remaining)
+    headers.add("X-RateLimit-Reset", window.reset_s)
+    headers["Cache-Control"] = "no-store"
     return response
 
 
