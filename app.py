@@ -144,6 +144,8 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.config["SERVER_NAME"] = "localhost"  # so that paths are found under whatever name was asked
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
+    # No view is asynchronous: Flask would look at each function of each request again.
+    app.ensure_sync = lambda func: func  # type: ignore[method-assign]
     app.wsgi_app = as_plain_http(app.wsgi_app)  # type: ignore[method-assign]
     if settings.trusted_proxies:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]

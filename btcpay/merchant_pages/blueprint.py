@@ -7,7 +7,6 @@ from flask import Blueprint
 from btcpay.merchant_pages import attention, home, invoice, links, new_invoice, takings, till
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.lists import downloads, search
-from btcpay.merchant_pages.login import Login
 from btcpay.merchant_pages.settings import programs, shop
 from btcpay.values.parts import brought
 from btcpay.web.service import Service
@@ -17,9 +16,8 @@ def blueprint(service: Service) -> Blueprint | None:
     if not service.settings.merchant_pages:
         return None
     area = Area(service)
-    login = Login(area)
-    area.open("GET", "/login/<secret>", login.show)
-    area.open("POST", "/login/<secret>", login.log_in)
+    area.open("GET", "/login/<secret>", area.show_login)
+    area.open("POST", "/login/<secret>", area.log_in)
     area.get("", home.show)
     area.open("GET", "/", home.lead_here)
     area.get("/attention", attention.show)
@@ -58,11 +56,11 @@ def blueprint(service: Service) -> Blueprint | None:
     area.post("/webhooks/<id>/test", programs.test_webhook)
     area.post("/webhooks/<id>/send", programs.send_all_now)
     area.post("/webhooks/<id>/remove", programs.remove_webhook)
-    area.get("/sessions", login.show_devices)
-    area.post("/sessions", login.add_device)
-    area.post("/sessions/<id>/end", login.end_one)
-    area.post("/sessions/end-others", login.end_others)
-    area.post("/logout", login.log_out)
+    area.get("/sessions", area.show_devices)
+    area.post("/sessions", area.add_device)
+    area.post("/sessions/<id>/end", area.end_one)
+    area.post("/sessions/end-others", area.end_others)
+    area.post("/logout", area.log_out)
     for part in brought("merchant_views"):
         part.add(area)
     return area.blueprint
