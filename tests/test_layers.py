@@ -21,7 +21,6 @@ ROOMS = {
     for room, below in {
         "wsgi": "app settings",
         "app": "api checkout health invoices schemas settings storage values web",
-        "peers": "bitcoin chain check http invoices settings settlement storage values",
         "greenfield": (
             "api health http invoices merchants notify schemas settings settlement storage values "
             "web"
@@ -146,9 +145,7 @@ def offences(rule):
 
 
 def room_of(module):
-    """`check` for btcpay.check.run, `storage` for storage.models, `peers` for the part."""
-    if found := next((part for part in PARTS if within(module, part)), None):
-        return found.rpartition(".")[2]
+    """`check` for btcpay.check.run, `storage` for storage.models."""
     return module.removeprefix("btcpay.").partition(".")[0]
 
 

@@ -78,7 +78,7 @@ def _name(kind: EventKind) -> str:
 
 
 def _data_name(kind: EventKind) -> str:
-    """What `data` is called: four forms, for twelve kinds."""
+    """The name of the schema of `data`: four forms, for twelve kinds."""
     if kind in _SEEN:
         return "SightingEventData"
     return kind.resource.title().replace("_", "") + "EventData"

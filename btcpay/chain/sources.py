@@ -7,8 +7,11 @@ explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py)
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from btcpay.bitcoin.block import BlockParts, scan_block
+from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
 from btcpay.values.networks import Known
@@ -114,3 +117,26 @@ class Explorer(BlockSource, AddressIndex, Protocol):
 
     name: str
     left_alone: str
+
+
+@dataclass(frozen=True)
+class Announced:
+    """A waiting transaction, the last peer that announced it, and the time when it counted."""
+
+    raw: bytes
+    host: str
+    at: datetime
+
+    @cached_property
+    def parts(self) -> BlockParts:
+        """The transaction as the only one of a block. Raises Malformed."""
+        return scan_block(bytes(HEADER_BYTES) + b"\x01" + self.raw)
+
+
+class Listener(Protocol):
+    """Hears the transactions that sources announce, while it is told to listen."""
+
+    def listen(self, is_wanted: bool) -> None: ...
+
+    def take(self) -> Sequence[Announced]:
+        """Announced transactions that were not taken yet, each once."""

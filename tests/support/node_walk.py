@@ -31,8 +31,8 @@ from spending import Coin, spend_p2wpkh
 
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
 from btcpay.chain.explorers.pool import open_explorers
+from btcpay.check.listening import open_sources
 from btcpay.check.run import Checker
-from btcpay.check.sources import open_sources
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.prices.price import new_prices
 from btcpay.proofs.document import check_document

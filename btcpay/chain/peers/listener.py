@@ -6,15 +6,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from functools import cached_property
 
-from btcpay.bitcoin.block import BlockParts, scan_block
-from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection
+from btcpay.chain.sources import Announced
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Network
 
@@ -34,22 +32,8 @@ UNTIL_TAKEN_S = 0.1
 MOST_PEERS = 8
 
 
-@dataclass(frozen=True)
-class Announced:
-    """A waiting transaction, the last peer that announced it, and the time when it counted."""
-
-    raw: bytes
-    host: str
-    at: datetime
-
-    @cached_property
-    def parts(self) -> BlockParts:
-        """The transaction as the only one of a block. Raises Malformed."""
-        return scan_block(bytes(HEADER_BYTES) + b"\x01" + self.raw)
-
-    @property
-    def size(self) -> int:
-        return len(self.raw) + BYTES_EACH
+def size_of(announced: Announced) -> int:
+    return len(announced.raw) + BYTES_EACH
 
 
 class _Ear:
@@ -117,7 +101,7 @@ class Listener:
             end_bytes = self._held_bytes - MOST_TAKEN_BYTES
             while self._found and self._held_bytes > end_bytes:
                 taken.append(self._found.popleft())
-                self._held_bytes -= taken[-1].size
+                self._held_bytes -= size_of(taken[-1])
         return taken
 
     def _run(self, ear: _Ear, off: threading.Event) -> None:
@@ -170,7 +154,7 @@ class Listener:
                 return  # nobody asked for it
             ear.has[txid] = True
             if self._announced(txid) == self._needed:
-                self._held_bytes += new.size
+                self._held_bytes += size_of(new)
                 self._found.append(replace(new))  # which has not been read yet
 
     def _announced(self, txid: bytes) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from btcpay.chain.peers import book
+from btcpay.chain.peers.listener import Listener
 from btcpay.chain.peers.peer import Peer
 from btcpay.chain.pool import Place, Pool
 from btcpay.settings.settings import Settings
@@ -58,3 +59,9 @@ class Peers(Pool[Peer]):
 
 def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Peers | None:
     return Peers(settings, db, now) if settings.peers else None
+
+
+def listener(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listener | None:
+    if not settings.peers:
+        return None
+    return Listener(settings.network, lambda: book.chosen(db, settings, now()), now, settings.proxy)

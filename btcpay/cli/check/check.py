@@ -12,9 +12,9 @@ from peewee import PeeweeException
 
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
+from btcpay.check.listening import listening_of, open_sources
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
-from btcpay.check.sources import listening_of, open_sources
 from btcpay.cli.check.report import Reporter
 from btcpay.cli.context import Shell, Stop, answering, say
 from btcpay.http import http_client

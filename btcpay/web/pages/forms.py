@@ -13,7 +13,7 @@ from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD
 
 # Three decimals only after a zero: `1.000` and `1,000` are a dollar to some, a thousand to others.
-# Where there are three, they stand after a point.
+# With three decimals the mark is a point.
 _AMOUNT = re.compile(
     r"(0|[0-9]{1,9})(?:\.([0-9]{1,2}|[0-9]{4,9}|(?<=^0\.)[0-9]{3})|,([0-9]{1,2}))?"
 )

@@ -12,7 +12,7 @@ from fake_peer import Bad, FakePeer, honest, of
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import compact_size, txid_bytes, txid_hex
 from btcpay.chain.peers import messages
-from btcpay.chain.peers.listener import MOST_HELD_BYTES, MOST_TAKEN_BYTES, Listener
+from btcpay.chain.peers.listener import MOST_HELD_BYTES, MOST_TAKEN_BYTES, Listener, size_of
 
 Open = Callable[..., FakePeer]
 
@@ -153,7 +153,7 @@ def test_a_flood_is_left_and_only_so_much_of_it_is_held(open_peer, listen, caplo
 
     def is_left():
         assert listener._held_bytes < MOST_HELD_BYTES + most
-        sizes.append(sum(one.size for one in listener.take()))
+        sizes.append(sum(map(size_of, listener.take())))
         return "sends much more than there can be" in caplog.text
 
     until(is_left, "an end")

@@ -8,8 +8,8 @@ from node_till import open_chain, open_node_till
 from node_walk import run
 
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.peers.listening import listening
 from btcpay.chain.peers.source import Peers
+from btcpay.check.listening import listening_of
 from btcpay.check.report import Report
 from btcpay.http import http_client
 
@@ -56,7 +56,7 @@ def test_a_payment_is_seen_as_the_node_announces_it(till):
     invoice, part_sats = till.shop.invoice(), 5_000
     till.open_page(invoice)
     settings = replace(till.settings, peers=(till.node.place,))
-    ear = listening(settings, till.shop.service.db, till.clock)
+    ear = listening_of(settings, till.shop.service.db, till.clock)
     assert ear and not ear.has_news()
     # What is sent before the node has greeted is announced to nobody.
     until(lambda: till.pay(invoice, part_sats) and ear.has_news(), "a part", every_s=1)

@@ -1,4 +1,7 @@
-"""Applies payments as peers announce them: to the invoices paid, and to those whose money left."""
+"""Sources that parts bring: opened for a run, and heard between two runs.
+
+Announced payments are applied to the invoices they pay, and to those whose money they take back.
+"""
 
 import logging
 import time
@@ -10,9 +13,8 @@ from peewee import PeeweeException
 
 from btcpay.bitcoin.block import BlockParts
 from btcpay.bitcoin.wire import txid_hex
-from btcpay.chain.peers import book
-from btcpay.chain.peers.listener import Announced, Listener
-from btcpay.chain.sources import MAX_INPUTS
+from btcpay.chain.pool import Pool
+from btcpay.chain.sources import MAX_INPUTS, Announced, BlockSource, Listener
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import conflicting, is_any_spent
 from btcpay.check.plan import CLOSED_LATELY
@@ -22,6 +24,7 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan, SeenOutput
 from btcpay.values.errors import BadRow
 from btcpay.values.money import MAX_MONEY_SATS
+from btcpay.values.parts import brought
 from btcpay.values.times import to_ms
 from storage import locks
 from storage.database import Database, in_one_line
@@ -80,13 +83,19 @@ class Listening:
             self._heard = ()
 
 
-def listening(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listening | None:
-    if not settings.peers:
-        return None
-    listener = Listener(
-        settings.network, lambda: book.chosen(db, settings, now()), now, settings.proxy
-    )
-    return Listening(db, settings, listener, now)
+def open_sources(
+    settings: Settings, db: Database, now: Callable[[], datetime]
+) -> Pool[BlockSource] | None:
+    """The first pool that a part's `source` opens for a run; None: the explorers show blocks."""
+    opened = (part.source(settings, db, now) for part in brought("source"))
+    return next(filter(None, opened), None)
+
+
+def listening_of(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listening | None:
+    """The first listener that a part's `source` has; None where nothing that is set announces."""
+    found = (part.listener(settings, db, now) for part in brought("source"))
+    listener = next(filter(None, found), None)
+    return Listening(db, settings, listener, now) if listener else None
 
 
 def hear(

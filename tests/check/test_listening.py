@@ -6,8 +6,8 @@ import pytest
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.peers.listener import Announced
-from btcpay.chain.peers.listening import Listening, hear
+from btcpay.chain.sources import Announced
+from btcpay.check.listening import Listening, hear
 from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer import misbehave
