@@ -4,7 +4,7 @@ from functools import partial
 
 from flask import Blueprint
 
-from btcpay.merchant_pages import attention, home, invoice, links, new_invoice, takings, till
+from btcpay.merchant_pages import home, invoice, links, new_invoice, takings, till
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.lists import downloads, search
 from btcpay.merchant_pages.settings import programs, shop
@@ -20,8 +20,8 @@ def blueprint(service: Service) -> Blueprint | None:
     area.open("POST", "/login/<secret>", area.log_in)
     area.get("", home.show)
     area.open("GET", "/", home.lead_here)
-    area.get("/attention", attention.show)
-    area.post("/attention/set-aside", attention.set_small_aside)
+    area.get("/attention", invoice.show_needing)
+    area.post("/attention/set-aside", invoice.set_small_aside)
     area.get("/invoices", search.show_invoices)
     area.post("/invoices", new_invoice.make)
     area.get("/invoices/new", new_invoice.show_form)
