@@ -8,8 +8,7 @@ from flask import Blueprint, Flask, Response
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from btcpay.api import blueprint as api
-from btcpay.api.call import Call
-from btcpay.api.operation import Operation
+from btcpay.api.call import Call, Operation
 from btcpay.checkout import views as checkout
 from btcpay.health import metrics_server
 from btcpay.health.database_metrics import Figures
@@ -145,6 +144,8 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.config["SERVER_NAME"] = "localhost"  # so that paths are found under whatever name was asked
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
+    # No view is asynchronous: Flask would look at each function of each request again.
+    app.ensure_sync = lambda func: func  # type: ignore[method-assign]
     app.wsgi_app = as_plain_http(app.wsgi_app)  # type: ignore[method-assign]
     if settings.trusted_proxies:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]

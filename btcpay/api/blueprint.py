@@ -6,11 +6,8 @@ from collections.abc import Callable, Mapping
 from flask import Blueprint, Response, g, request
 
 from btcpay.api import openapi
-from btcpay.api.bearer import key_of
-from btcpay.api.call import Call
-from btcpay.api.operation import ROOT, Operation
+from btcpay.api.call import ROOT, Call, Operation, key_of, note_ignored, show_ignored
 from btcpay.values.errors import Forbidden
-from btcpay.web import ignored_fields
 from btcpay.web.admission import door, of_caller, show_window
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.paths import add_path, refuse_others
@@ -21,7 +18,7 @@ from btcpay.web.service import Service
 def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprint:
     """The key comes first on every path below the root but the description's."""
     interface = Blueprint("api", __name__, url_prefix=ROOT)
-    interface.after_request(lambda response: show_window(service, ignored_fields.show(response)))
+    interface.after_request(lambda response: show_window(service, show_ignored(response)))
     interface.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
     document = functools.cache(lambda: openapi.document(service.settings, operations))
     add_path(interface, "/openapi.json", document, "openapi")
@@ -44,7 +41,7 @@ def _view(service: Service, name: str, operation: Operation) -> Callable[..., Re
         if operation.scope == "write" and g.caller.scope != "write":
             raise Forbidden("this API key is read-only; the operation needs a write key")
         if request.query_string:
-            ignored_fields.note(request.args, reads)
+            note_ignored(request.args, reads)
         return operation.view(Call(service, g.caller, name), **path_values)
 
     return view

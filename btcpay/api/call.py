@@ -1,6 +1,9 @@
-"""One authenticated request to an operation, as its view has it."""
+"""The operations' table, and one authenticated request: its caller, its fields, its answer."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -8,19 +11,28 @@ from flask import Response, g, request
 from marshmallow import Schema
 
 from btcpay.api import idempotency
-from btcpay.values.errors import NotFound
+from btcpay.merchants.keys import caller_of
+from btcpay.values.errors import NotFound, Unauthorized
 from btcpay.values.ids import is_id
-from btcpay.web import ignored_fields
+from btcpay.web.admission import count, wrong
 from btcpay.web.body import read_json, sha256
 from btcpay.web.paths import JSON, answer
 from btcpay.web.service import Service
 from schemas import requests as accepts
+from schemas import resources as shows
 from schemas.resources import Resource, Resources
+from storage.queries import keys
 from storage.queries.keys import Caller
 from storage.statement import Typed
 from storage.values import Values
 
 T = TypeVar("T")
+IGNORED_HEADER = "X-Ignored-Fields"
+MOST_NAMES = 20
+# Printable ASCII, since it is a header; no comma, since that separates names; and short enough for
+# every proxy.
+_NAME = re.compile(r"[!-+\--~](?:[ -+\--~]{0,98}[!-+\--~])?")
+ROOT = "/api/v1"
 
 
 class Call(NamedTuple):
@@ -58,7 +70,7 @@ class Call(NamedTuple):
         """The validated JSON body; `empty` stands for a missing body, if that is allowed."""
         g.body = read_json(empty)
         if isinstance(g.body, dict):
-            ignored_fields.note(g.body, schema.fields)
+            note_ignored(g.body, schema.fields)
         return accepts.load(schema, g.body)
 
     def once(self, prepare: Callable[[], Any], make: Callable[[Any], dict[str, Any]]) -> Response:
@@ -81,3 +93,50 @@ class Call(NamedTuple):
         if replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response
+
+
+def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
+    """An invalid key counts against its address; a missing one not. Raises Unauthorized."""
+    scheme, _, secret = request.headers.get("Authorization", "").strip().partition(" ")
+    secret, is_one, now = secret.strip(), scheme.lower() in schemes, service.now()
+    caller = caller_of(service.db, secret, now) if is_one and secret else None
+    if caller:
+        service.notes.note(keys.USED, caller.key_id, now)
+        return caller
+    if not scheme or (is_one and not secret):
+        raise Unauthorized("send the API key as `Authorization: Bearer KEY`")
+    count(service, wrong())
+    if is_one:
+        raise Unauthorized("the API key is not valid")
+    raise Unauthorized("the API key cannot be read: send it as `Authorization: Bearer KEY`")
+
+
+def unknown(names: Iterable[str], known: Container[str], before: Iterable[str] = ()) -> list[str]:
+    """Those `before` and the unknown names, each once; no more than the header may have."""
+    found = (name for name in names if name not in known and _NAME.fullmatch(name))
+    return list(islice(dict.fromkeys((*before, *found)), MOST_NAMES))
+
+
+def note_ignored(names: Iterable[str], known: Container[str]) -> None:
+    """Makes the answer, whatever it is, name the fields that the operation does not know."""
+    g.ignored = unknown(names, known, g.get("ignored", ()))
+
+
+def show_ignored(response: Response) -> Response:
+    """Names on the answer whatever was noted."""
+    if names := g.get("ignored"):
+        response.headers[IGNORED_HEADER] = ", ".join(names)
+    return response
+
+
+@dataclass(frozen=True)
+class Operation:
+    method: str
+    path: str
+    scope: str
+    view: Callable[..., Response]
+    shows: type[shows.Resource]
+    accepts: type[Schema] | None = None
+    lists: bool = False
+    body_required: bool = False
+    priced: bool = False

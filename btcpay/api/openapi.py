@@ -6,11 +6,10 @@ from typing import Any
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 
+from btcpay.api.call import IGNORED_HEADER, ROOT, Operation
 from btcpay.api.openapi_events import event_schemas, part, text, webhooks, whole
-from btcpay.api.operation import ROOT, Operation
 from btcpay.settings.settings import Settings
 from btcpay.web.errors import STATUS
-from btcpay.web.ignored_fields import HEADER
 from schemas.fields import Number, Timestamp
 from schemas.requests import Body, Limit
 from schemas.resources import CheckoutStatus
@@ -88,7 +87,8 @@ def document(settings: Settings, operations: Mapping[str, Operation]) -> dict[st
         header = {"description": description, "required": True, "schema": {"type": "integer"}}
         spec.components.header(name, header)
     spec.components.header(
-        HEADER, {"description": _IGNORED_MEANS, "required": False, "schema": {"type": "string"}}
+        IGNORED_HEADER,
+        {"description": _IGNORED_MEANS, "required": False, "schema": {"type": "string"}},
     )
     for shown in {operation.shows: None for operation in operations.values()}:
         spec.components.schema(shown.__name__, schema=shown)
@@ -186,7 +186,7 @@ def _success(operation: Operation) -> dict[str, Any]:
     shown = f"{operation.shows.__name__}List" if operation.lists else operation.shows
     return {
         "description": (operation.view.__doc__ or "").splitlines()[0],
-        "headers": _headers(*list(_HEADERS)[:3], HEADER),
+        "headers": _headers(*list(_HEADERS)[:3], IGNORED_HEADER),
         "content": _json(shown),
     }
 
@@ -197,7 +197,7 @@ def _json(schema: Any) -> dict[str, Any]:
 
 def _failure(code: str) -> dict[str, Any]:
     names = list(_HEADERS) if code == "rate_limited" else list(_HEADERS)[:3]
-    names += [] if code in _UNREAD else [HEADER]
+    names += [] if code in _UNREAD else [IGNORED_HEADER]
     return {
         "description": f"`{code}`: {_MEANING[code]}",
         "headers": _headers(*names),

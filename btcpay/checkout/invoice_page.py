@@ -3,12 +3,11 @@
 from decimal import Decimal
 from typing import Any
 
-from btcpay.checkout import bip21
 from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
 from btcpay.values.money import Money, asked_of, price_of, rounded, value_of
 from btcpay.values.times import to_ms
-from btcpay.web.pages.qr import qr_svg
+from btcpay.web.pages.qr import payment_uri, qr_svg
 from storage.models import Invoice
 from storage.queries import merchants
 
@@ -112,8 +111,8 @@ def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, 
     """The URI for the button, and its QR code without texts: a small code is read more easily."""
     address = snapshot.row.deposit_address
     return {
-        "uri": bip21.payment_uri(address, due_sats, label, snapshot.row.description),
-        "qr": qr_svg(bip21.payment_uri(address, due_sats)),
+        "uri": payment_uri(address, due_sats, label, snapshot.row.description),
+        "qr": qr_svg(payment_uri(address, due_sats)),
     }
 
 

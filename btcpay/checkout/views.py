@@ -6,17 +6,15 @@ from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
 
-from btcpay.checkout.cookie import LinkCookie
-from btcpay.checkout.filters import bitcoin, without_turns
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, pay, still_to_pay
-from btcpay.checkout.link_page import GONE, LinkRefused, link_values, rate_of
+from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, link_values, rate_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.parts import brought
-from btcpay.web.admission import Counted, door, visitor, visits
+from btcpay.web.admission import Counted, door, is_from_another_site, visitor, visits
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import assets, languages
@@ -26,7 +24,6 @@ from btcpay.web.pages.render import Pages, kept
 from btcpay.web.paths import add_path, answer
 from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
-from btcpay.web.visitors import is_from_another_site
 from storage.models import PaymentLink
 from storage.queries import links, merchants
 
@@ -48,8 +45,6 @@ def blueprint(service: Service) -> Blueprint:
     add("/logo/<sha256>", checkout.show_logo)
     add("/accent/<name>", checkout.show_accent)
     add("/assets/<name>", checkout.show_asset)
-    made.add_app_template_filter(bitcoin)
-    made.add_app_template_filter(without_turns)
     made.before_request(door(service, lambda _: counted(service)))
     made.after_request(checkout.pages.guard)
     made.register_error_handler(Exception, checkout.pages.failed_for_payer)

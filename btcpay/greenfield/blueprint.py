@@ -6,8 +6,7 @@ from typing import Any
 from flask import Blueprint, Response, g
 from marshmallow import ValidationError
 
-from btcpay.api.bearer import key_of
-from btcpay.api.operation import ROOT
+from btcpay.api.call import ROOT, key_of
 from btcpay.greenfield import orders, queries, stores
 from btcpay.greenfield.frame import shop_pages
 from btcpay.greenfield.keys import OF_STORE
@@ -69,6 +68,7 @@ def plug_ins(service: Service) -> Blueprint:
     made = Blueprint("interface", __name__, url_prefix=ROOT)
     windows = of_caller(SHOP_READS, SHOP_WRITES, WRITING)
     made.before_request(door(service, windows, lambda: key_of(service, ("bearer", "token"))))
+    made.before_request(_refuse_other_keys)
     made.after_request(lambda response: show_window(service, response))
     made.register_error_handler(Exception, refusal)
     for (method, path), (permission, view) in OPERATIONS.items():
@@ -78,12 +78,15 @@ def plug_ins(service: Service) -> Blueprint:
     return made
 
 
+def _refuse_other_keys() -> None:
+    if g.caller.store_id is None:
+        raise Forbidden("this API key belongs to no shop: `btcpay key issue --for`")
+
+
 def _admitted(service: Service, permission: str, view: View) -> View:
     """The view gets the rows that the path names, of the key's own store alone."""
 
     def answered(store: str | None = None, **ids: str) -> Response:
-        if g.caller.store_id is None:
-            raise Forbidden("this API key belongs to no shop: `btcpay key issue --for`")
         if store is not None and store != g.caller.store_id:
             raise NotFound("there is no store with this id")
         if permission and permission not in g.caller.permissions.split():

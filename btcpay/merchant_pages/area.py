@@ -1,20 +1,22 @@
-"""The way into the merchant's pages: session, rate limit, form token; and the cookie."""
+"""The way into the merchant's pages: session, rate limit, form token, cookie; in and out."""
 
 from collections.abc import Callable
 
 from flask import Blueprint, Response, g, request
 
-from btcpay.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit
-from btcpay.merchants.sessions import LIFE, session_of
-from btcpay.values.errors import Forbidden, Unauthorized
-from btcpay.web.admission import count, door, of_caller, visits, wrong
+from btcpay.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit, address
+from btcpay.merchants import sessions
+from btcpay.values.errors import CommandError, Forbidden, NotFound, Unauthorized
+from btcpay.values.times import to_ms
+from btcpay.web.admission import count, door, is_from_another_site, of_caller, visits, wrong
+from btcpay.web.pages.qr import qr_svg
 from btcpay.web.pages.render import Pages
 from btcpay.web.paths import add_path
 from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
-from btcpay.web.visitors import is_from_another_site
-from storage.queries import sessions
+from storage.queries import sessions as stored
 
+GONE = 410
 View = Callable[..., Response]
 
 
@@ -74,13 +76,13 @@ class Area:
         """The secret of the cookie, "" without one."""
         return request.cookies.get(self.cookie, "")
 
-    def _session(self) -> sessions.Session:
+    def _session(self) -> stored.Session:
         """The session of the browser; a form must come from this site. Raises Unauthorized."""
         if request.method == "POST":
             self.refuse_other_sites()
         service, secret, now = self.service, self.presented(), self.service.now()
-        if session := session_of(service.db, secret, now) if secret else None:
-            service.notes.note(sessions.USED, session.id, now)
+        if session := sessions.session_of(service.db, secret, now) if secret else None:
+            service.notes.note(stored.USED, session.id, now)
             return session
         count(service, wrong() if secret else visits(service))
         raise Unauthorized("log in with a new link")
@@ -92,7 +94,7 @@ class Area:
 
     def keep(self, response: Response, secret: str) -> None:
         """Sends the cookie of a session; it lives on with each page that is looked at."""
-        self._set(response, secret, LIFE.days * 86_400)
+        self._set(response, secret, sessions.LIFE.days * 86_400)
 
     def forget(self, response: Response) -> None:
         """Takes the cookie back, and what the browser has kept of the pages."""
@@ -109,3 +111,78 @@ class Area:
             httponly=True,
             samesite="Strict",
         )
+
+    def show_login(self, secret: str) -> Response:
+        """A button: a link that a messenger or a scanner looks at must still work for a person."""
+        return self._login_page(self._whose(secret))
+
+    def log_in(self, secret: str) -> Response:
+        """Uses up the link; a browser that was logged in before gets a new session."""
+        self.refuse_other_sites()
+        if self._whose(secret) is None:  # before the database is asked to write
+            return self._login_page(None)
+        service, former = self.service, self.presented()
+        browser = request.headers.get("User-Agent", "")
+        opened = sessions.log_in(self.service.db, secret, former, browser, service.now())
+        if opened is None:  # another browser was faster
+            return self._login_page(None)
+        response = Response(status=303, headers={"Location": address()})
+        self.keep(response, opened)
+        return response
+
+    def _whose(self, secret: str) -> str | None:
+        """The merchant whose pages the link opens; counts a wrong one. Raises RateLimited."""
+        merchant = sessions.login_of(self.service.db, secret, self.service.now())
+        if merchant is None:
+            count(self.service, wrong())
+        return merchant
+
+    def _login_page(self, merchant: str | None) -> Response:
+        status = GONE if merchant is None else 200
+        page = self.pages.page("merchant/login.html", status, merchant=merchant)
+        # The address holds the secret: what the page loads must not name it in a proxy's log.
+        page.headers["Referrer-Policy"] = "strict-origin"
+        return page
+
+    def add_device(self, visit: Visit) -> Response:
+        """A link that logs in another browser, once, and its QR code."""
+        root = self.service.settings.base_url
+        return self.show_devices(
+            visit, sessions.login_url(self.service.db, root, visit.merchant_id, visit.now)
+        )
+
+    def show_devices(self, visit: Visit, link: str | None = None) -> Response:
+        """This browser first, then the others, the newest first."""
+        devices = [
+            {
+                "id": row.id,
+                "name": sessions.named(row.browser),
+                "last_used_at": row.last_used_at,
+                "unused_ms": to_ms(visit.now) - row.last_used_at,
+                "is_own": row.id == visit.session.id,
+            }
+            for row in sessions.sessions_of(self.service.db, visit.merchant_id, visit.now)
+        ]
+        devices.sort(key=lambda device: not device["is_own"])
+        return visit.page("sessions.html", sessions=devices, link=link, qr=link and qr_svg(link))
+
+    def end_one(self, visit: Visit, id: str) -> Response:
+        """Ends one of the merchant's sessions; this browser's own is logged out."""
+        if id == visit.session.id:
+            return self.log_out(visit)
+        try:
+            sessions.end(self.service.db, visit.merchant_id, id)
+        except CommandError as error:
+            raise NotFound(str(error)) from None
+        return visit.to("/sessions", done="ended")
+
+    def end_others(self, visit: Visit) -> Response:
+        """Ends every session but this browser's, and takes back links that nobody has used."""
+        sessions.end_all(self.service.db, visit.merchant_id, visit.session.id)
+        return visit.to("/sessions", done="others_ended")
+
+    def log_out(self, visit: Visit) -> Response:
+        sessions.end(self.service.db, visit.merchant_id, visit.session.id)
+        response = self.pages.page("merchant/logged_out.html")
+        self.forget(response)
+        return response

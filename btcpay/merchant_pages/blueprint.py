@@ -4,11 +4,10 @@ from functools import partial
 
 from flask import Blueprint
 
-from btcpay.merchant_pages import attention, home, invoice, links, month, new_invoice, till
+from btcpay.merchant_pages import home, invoice, links, new_invoice, takings, till
 from btcpay.merchant_pages.area import Area
-from btcpay.merchant_pages.lists import downloads, money
-from btcpay.merchant_pages.login import Login
-from btcpay.merchant_pages.settings import api_keys, shop, webhooks
+from btcpay.merchant_pages.lists import downloads, search
+from btcpay.merchant_pages.settings import programs, shop
 from btcpay.values.parts import brought
 from btcpay.web.service import Service
 
@@ -17,22 +16,21 @@ def blueprint(service: Service) -> Blueprint | None:
     if not service.settings.merchant_pages:
         return None
     area = Area(service)
-    login = Login(area)
-    area.open("GET", "/login/<secret>", login.show)
-    area.open("POST", "/login/<secret>", login.log_in)
+    area.open("GET", "/login/<secret>", area.show_login)
+    area.open("POST", "/login/<secret>", area.log_in)
     area.get("", home.show)
     area.open("GET", "/", home.lead_here)
-    area.get("/attention", attention.show)
-    area.post("/attention/set-aside", attention.set_small_aside)
-    area.get("/invoices", money.show_invoices)
+    area.get("/attention", invoice.show_needing)
+    area.post("/attention/set-aside", invoice.set_small_aside)
+    area.get("/invoices", search.show_invoices)
     area.post("/invoices", new_invoice.make)
     area.get("/invoices/new", new_invoice.show_form)
     area.get("/invoices/<id>", invoice.show)
     area.post("/invoices/<id>/accept", invoice.accept)
     area.post("/invoices/<id>/set-aside", invoice.set_aside)
     area.post("/invoices/<id>/cancel", invoice.cancel)
-    area.get("/month", month.show)
-    area.get("/payments", money.show_payments)
+    area.get("/month", takings.show_month)
+    area.get("/payments", search.show_payments)
     area.get("/downloads", downloads.show)
     area.get("/downloads/payments", downloads.send_payments)
     area.get("/downloads/labels", downloads.send_labels)
@@ -50,19 +48,19 @@ def blueprint(service: Service) -> Blueprint | None:
     area.post("/links/<id>/deactivate", partial(links.switch, active=False))
     area.get("/settings", shop.show)
     area.post("/settings/<part>", shop.save)
-    area.get("/keys", api_keys.show)
-    area.post("/keys", api_keys.issue)
-    area.post("/keys/<id>/revoke", api_keys.revoke)
-    area.get("/webhooks", webhooks.show)
-    area.post("/webhooks", webhooks.add)
-    area.post("/webhooks/<id>/test", webhooks.test)
-    area.post("/webhooks/<id>/send", webhooks.send_all_now)
-    area.post("/webhooks/<id>/remove", webhooks.remove)
-    area.get("/sessions", login.show_devices)
-    area.post("/sessions", login.add_device)
-    area.post("/sessions/<id>/end", login.end_one)
-    area.post("/sessions/end-others", login.end_others)
-    area.post("/logout", login.log_out)
+    area.get("/keys", programs.show_keys)
+    area.post("/keys", programs.issue_key)
+    area.post("/keys/<id>/revoke", programs.revoke_key)
+    area.get("/webhooks", programs.show_webhooks)
+    area.post("/webhooks", programs.add_webhook)
+    area.post("/webhooks/<id>/test", programs.test_webhook)
+    area.post("/webhooks/<id>/send", programs.send_all_now)
+    area.post("/webhooks/<id>/remove", programs.remove_webhook)
+    area.get("/sessions", area.show_devices)
+    area.post("/sessions", area.add_device)
+    area.post("/sessions/<id>/end", area.end_one)
+    area.post("/sessions/end-others", area.end_others)
+    area.post("/logout", area.log_out)
     for part in brought("merchant_views"):
         for method, path, view in part.views(service.settings):
             area.add(method, path, view)

@@ -1,20 +1,28 @@
-"""The takings of each day of a month: sums, and bars for the page. Pure."""
+"""The takings of each day: sums, bars for the page, and the page of one month."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from flask import Response
+
+from btcpay.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, places_of
+from btcpay.values.times import date_of, number_of
 from storage.models import MerchantDay
+from storage.queries.totals import days
+from storage.values import Values
 
 MOST_PERCENT = 1000  # beyond that a comparison says nothing
 
 # Units of the chart's box: the page stretches it to any width and height.
 STEP, BAR, HEIGHT = 10, 7, 1000
 ROUND = (2, 4, 6, 8, 10)  # half of each is a number as round as it is
+EARLIEST = date(2009, 1, 1)  # there was no bitcoin before
 
 
 class Sum(NamedTuple):
@@ -121,3 +129,35 @@ def _round_up(minor: int, scale: int) -> int:
     while scale * ROUND[-1] < minor:
         scale *= 10
     return next(scale * number for number in ROUND if scale * number >= minor)
+
+
+def show_month(visit: Visit) -> Response:
+    """The month of `?month=2026-11`, else this one: one statement, of two months' days at most."""
+    today = visit.now.astimezone(visit.zone).date()
+    first = _first_of(visit.query.get("month", ""), today)
+    before = (first - timedelta(days=1)).replace(day=1)
+    after = (first + timedelta(days=31)).replace(day=1)
+    last = after - timedelta(days=1)
+    span: Values = {"first": number_of(before), "last": number_of(last)}
+    span["merchant_id"] = visit.merchant_id
+    rows = visit.service.db.rows(days.BETWEEN, **span)
+    took = takings(rows, number_of(first), number_of(last), visit.session.currency)
+    return visit.page(
+        "month.html",
+        charts=[(one, chart_of(one)) for one in took],
+        first=first,
+        last=last,
+        before=before if before >= EARLIEST else None,
+        after=after if after <= today else None,
+        today=number_of(today),
+        date_of=date_of,
+    )
+
+
+def _first_of(typed: str, today: date) -> date:
+    """The first day of the month that was asked for; of this one for what is none, or to come."""
+    try:
+        first = date.fromisoformat(f"{typed}-01")
+    except ValueError:
+        return today.replace(day=1)
+    return first if EARLIEST <= first <= today else today.replace(day=1)

@@ -1,23 +1,29 @@
-"""The till: an amount, one press, a QR code that turns green. Each tab has its own invoice."""
+"""The till: an amount, one press, a QR code that turns green; and the last sales.
+
+Each tab has its own invoice.
+"""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
 from flask import Response
 
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.snapshot import Notices, is_taken_back, snapshot_of
 from btcpay.invoices import create
-from btcpay.merchant_pages.sales import last_sales
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, PriceUnavailable
-from btcpay.values.money import places_of, rounded
+from btcpay.values.money import asked_of, places_of, rounded
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import invoices, merchants
+from storage.queries.lists import merchant_lists
 from storage.values import Values
 
 # A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
@@ -25,6 +31,9 @@ LIFE_HOURS = Decimal("0.25")
 MOST_TIPS = 4
 MOST_TIP_PERCENT = 50
 CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, not a date
+LISTED = 10
+REMEMBERED = 50  # sales among which an amount that is sold often is found
+MOST_SUGGESTED = 4
 
 
 def press(visit: Visit) -> Response:
@@ -130,3 +139,42 @@ def _made(visit: Visit, order: create.Order) -> str:
             return id
         network, new_id = service.settings.network, None if is_made else id
         return create.new_invoice(service.db, network, visit.now, quote, new_id).id
+
+
+def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
+    """`listed`: the last ones. `taken_back`: their ids; `alarms`: those that need a human.
+
+    `is_waiting`: whether one is paid but not confirmed, so that it may still be taken back. One
+    statement. `shown_id`: of the sale that the page shows itself, which needs no alarm.
+    """
+    rows = visit.service.db.rows(
+        merchant_lists.SALES, merchant_id=visit.merchant_id, limit=REMEMBERED
+    )
+    listed = rows[:LISTED]
+    settings = visit.service.settings
+    taken_back = [
+        row for row in listed if row.attention == "reorganised" or is_taken_back(settings, row)
+    ]
+    return {
+        "listed": listed,
+        "taken_back": {row.id for row in taken_back},
+        "alarms": [row for row in taken_back if _is_alarm(row) and row.id != shown_id],
+        "is_waiting": any(row.status == "open" and row.covered_at for row in listed),
+        "suggested": often_sold(rows, visit.currency),
+    }
+
+
+def _is_alarm(row: invoices.InvoiceWith) -> bool:
+    """True until the owner has set the sale aside."""
+    return row.status == "open" or row.attention is not None
+
+
+def often_sold(rows: Sequence[invoices.InvoiceWith], currency: str) -> list[Decimal]:
+    """Amounts without tips that were sold at least twice, the smallest first."""
+    sold = Counter(
+        rounded(asked.amount - Decimal(row.tip or 0), currency)
+        for row in rows
+        if (asked := asked_of(row)).currency == currency
+    )
+    often = [amount for amount, times in sold.most_common(MOST_SUGGESTED) if times > 1]
+    return sorted(often)

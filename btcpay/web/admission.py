@@ -1,15 +1,24 @@
 """One way lets a request in: who asks, how often, with how much. Each part has its own door."""
 
+import ipaddress
+import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Response, g, request
+from werkzeug.datastructures import Headers
 
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, Bucket, Window
 from btcpay.web.service import Service
-from btcpay.web.visitors import counted_as
 
 Counted = Iterable[tuple[Bucket, str]]
+# A provider gives each customer at least this much, to use any address in it (RFC 6177).
+IPV6_PREFIX = 64
+_WITH_PORT = re.compile(r"([0-9.]+):[0-9]+|\[([^]]+)\](?::[0-9]+)?")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+# Sec-Fetch-Site (W3C) when one of our pages sends, and when a person types the address.
+_OURS = ("same-origin", "none")
 
 
 def door(
@@ -74,7 +83,49 @@ def show_window(service: Service, response: Response) -> Response:
     window: Window | None = g.get("window")
     if window is None:
         window = service.limiter.look(FAILED_AUTH, counted_as(request.remote_addr))
-    shown = {"Limit": window.limit, "Remaining": window.remaining, "Reset": window.reset_s}
-    response.headers.extend({f"X-RateLimit-{name}": str(value) for name, value in shown.items()})
-    response.headers["Cache-Control"] = "no-store"
+    headers = response.headers
+    headers.add("X-RateLimit-Limit", window.limit)
+    headers.add("X-RateLimit-Remaining", window.remaining)
+    headers.add("X-RateLimit-Reset", window.reset_s)
+    headers["Cache-Control"] = "no-store"
     return response
+
+
+def counted_as(address: str | None) -> str:
+    """The key of the window of this address: for IPv6 its network.
+
+    Some proxies add the port. A text that is no address stands for itself.
+    """
+    with_port = _WITH_PORT.fullmatch(address or "")
+    try:
+        ip = ipaddress.ip_address(with_port[1] or with_port[2] if with_port else address or "")
+    except ValueError:
+        return address or "unknown"
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    if ip.ipv4_mapped:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(ip), IPV6_PREFIX), strict=False))
+
+
+def is_from_another_site(headers: Headers, base_url: str) -> bool:
+    """True where a browser says that a page of another origin sent this.
+
+    Sec-Fetch-Site is the browser's own word, under whatever name it knows us. Without it `Origin`
+    must be the base URL's. Without either it is no browser of today, or no page misleads it.
+    """
+    site = headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site not in _OURS
+    origin = headers.get("Origin")
+    return origin is not None and _origin(origin) != _origin(base_url)
+
+
+def _origin(text: str) -> tuple[str, str, int | None] | None:
+    """Scheme, host and port; None when the text is no origin, `null` included."""
+    try:
+        url = urlsplit(text)
+        host, port = (url.hostname or "").encode("idna").decode(), url.port
+    except ValueError:
+        return None
+    return (url.scheme, host, port or _DEFAULT_PORTS.get(url.scheme)) if host else None

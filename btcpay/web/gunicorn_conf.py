@@ -5,15 +5,20 @@ gunicorn imports it, and it reads the environment then: nothing else may import 
 
 import os
 import signal
-from typing import Any
+import sys
+from typing import Any, NoReturn
 
 from gunicorn.glogging import Logger
+from peewee import PeeweeException
 
 from btcpay.health import metrics_setup
 from btcpay.settings.logs import Discreet, to_json
-from btcpay.settings.settings import read_or_exit
+from btcpay.settings.settings import Settings, read_or_exit
+from btcpay.values.errors import DatabaseNotReady
 from btcpay.web import process
-from btcpay.web.startup import check_before_start, too_many
+from btcpay.web.rate_limits import missing_driver
+from storage.database import in_one_line
+from storage.versions import open_ready
 
 STOPS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
 
@@ -102,3 +107,31 @@ def worker_exit(server: Any, worker: Any) -> None:
         scraped.end()
     if app := getattr(worker, "wsgi", None):  # none when it could not be loaded
         app.extensions["btcpay"].close()
+
+
+def check_before_start(settings: Settings, processes: int) -> None:
+    """Ends the process: status 2 when the limits' store cannot serve, 1 for the database."""
+    mistake = too_many(settings, processes) or missing_driver(settings.rate_limit_store)
+    if mistake:
+        _exit(mistake, 2)
+    try:
+        open_ready(settings.database_url, settings.network.name).close()
+    except (DatabaseNotReady, OSError) as error:
+        _exit(str(error), 1)
+    except PeeweeException as error:
+        _exit(f"the database cannot be used: {in_one_line(error)}", 1)
+
+
+def too_many(settings: Settings, processes: int) -> str:
+    """The reason why so many processes cannot share this store; empty when they can."""
+    if processes <= 1 or settings.rate_limit_store != "memory://":
+        return ""
+    return (
+        f"BTCPAY_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
+        " asked for: use redis://host:port/n"
+    )
+
+
+def _exit(message: str, status: int) -> NoReturn:
+    print(f"btcpay: {message}", file=sys.stderr)
+    raise SystemExit(status)

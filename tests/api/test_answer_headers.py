@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from btcpay.web.ignored_fields import unknown
+from btcpay.api.call import unknown
 
 ORDER = {"amount_usd": 25}
 NAMES = "X-Ignored-Fields"

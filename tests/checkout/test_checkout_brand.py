@@ -1,4 +1,4 @@
-"""What a merchant may put on the pages, and what is refused: `btcpay merchant brand`."""
+"""What a merchant may put on the pages (`btcpay merchant brand`), and whose the root is."""
 
 import re
 
@@ -14,6 +14,17 @@ PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + b"\x00" * 40
 JPEG = b"\xff\xd8\xff\xe0" + b"\x00" * 40
 WEBP = b"RIFF\x24\x00\x00\x00WEBPVP8L" + b"\x00" * 40
 GREEN = "#0b7a4b"
+HARD_TO_SEE = {
+    "gold is lost on white": ("#ffd700", "light page.*choose a darker"),
+    "a grey: 2.96 to 1 on white": ("#969696", "light page.*choose a darker"),
+    "navy is lost in the dark": ("#1a237e", "dark page.*choose a lighter"),
+    "black": ("#000000", "dark page.*choose a lighter"),
+    "a name": ("red", "colour such as"),
+    "three digits": ("#fff", "colour such as"),
+    "more than a colour": ("#2563eb;}", "colour such as"),
+    "full-width digits": ("#2563e\uff42", "colour such as"),
+}
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
 @pytest.fixture
@@ -134,18 +145,6 @@ def test_a_colour_that_reads_in_both_themes_is_taken(accent):
     assert min(branding.contrast(taken, page) for page in ("#ffffff", "#15181d")) >= 3
 
 
-HARD_TO_SEE = {
-    "gold is lost on white": ("#ffd700", "light page.*choose a darker"),
-    "a grey: 2.96 to 1 on white": ("#969696", "light page.*choose a darker"),
-    "navy is lost in the dark": ("#1a237e", "dark page.*choose a lighter"),
-    "black": ("#000000", "dark page.*choose a lighter"),
-    "a name": ("red", "colour such as"),
-    "three digits": ("#fff", "colour such as"),
-    "more than a colour": ("#2563eb;}", "colour such as"),
-    "full-width digits": ("#2563e\uff42", "colour such as"),
-}
-
-
 @pytest.mark.parametrize("case", HARD_TO_SEE)
 def test_a_colour_that_is_hard_to_see_is_refused_with_the_reason(case):
     accent, reason = HARD_TO_SEE[case]
@@ -185,3 +184,40 @@ def test_a_name_is_text_and_never_markup(shop, btcpay):
     for page in pages(shop):
         assert page.texts["brand"].strip() == "<b>&{{7*7}}</title>"
         assert "b" not in [tag for tag, _ in page.tags]
+
+
+def test_a_browser_is_shown_whose_service_it_is_and_what_to_do(shop):
+    page = Page(shop.client.get("/?lang=de", headers=BROWSER).text)
+    assert (
+        "<title>Zahlung \u00b7 shop</title>" in page.source
+        and page.texts["brand"].strip() == "shop"
+    )
+    assert "Link, den Sie vom Verkäufer bekommen haben" in page.source
+
+
+def test_of_several_merchants_none_is_named(shop):
+    shop.add_merchant("bakery")
+    answer = shop.client.get("/", headers=BROWSER)
+    page = Page(answer.text)
+    assert answer.status_code == 200 and "Bitcoin payments are received here." in page.source
+    assert "brand" not in page.texts and "bakery" not in page.source
+
+
+def test_a_page_that_sends_to_the_seller_says_how_to_reach_whoever_that_is(shop):
+    db = shop.service.db
+    set_brand(db, find_merchant(db, "shop").id, {"contact": "+49 30 12345"})
+    link = shop.link(amount_usd=5)
+    shop.sql("UPDATE payment_link SET status = 'inactive'")
+    ended, unknown = f"/link/{link['id']}", f"/pay/inv_{'a' * 24}"
+    for path, status in ((ended, 410), (unknown, 404)):
+        answer = shop.client.get(path)
+        assert answer.status_code == status
+        assert Page(answer.text).texts["contact"].strip() == "+49 30 12345", path
+    shop.add_merchant("bakery")
+    assert "12345" in shop.client.get(ended).text and "12345" not in shop.client.get(unknown).text
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", ""])
+def test_a_program_finds_nothing(shop, accept):
+    answer = shop.client.get("/", headers={"Accept": accept})
+    assert (answer.status_code, answer.json["error"]["code"]) == (404, "not_found")

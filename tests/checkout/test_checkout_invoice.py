@@ -10,11 +10,11 @@ from builders import finish, pay, vanish
 from payer import Page, made, press
 
 from btcpay.chain.follow import add_header
-from btcpay.checkout import bip21
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.snapshot import Notices, Snapshot, snapshot_of
 from btcpay.languages import formats
 from btcpay.values.money import btc_shown, btc_text
+from btcpay.web.pages import qr
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import attentions, invoices, links, merchants
 from storage.statement import changed
@@ -62,7 +62,7 @@ def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop):
     assert "missing 0.00021667 BTC" in page.texts["words"]
     assert page.uri.startswith(f"bitcoin:{invoice['deposit_address']}?amount=0.00021667")
     assert page.attributes["copy-amount"]["data-copy"] == "0.00021667"
-    rest = bip21.payment_uri(invoice["deposit_address"], 21_667)
+    rest = qr.payment_uri(invoice["deposit_address"], 21_667)
     assert qr_svg(rest) in page.source and qr_svg(rest) not in whole.source
     assert page.texts["amount"] == "$13.00"
     assert page.texts["amount-total"] == "of $25.00 (0.00041667 BTC) in total"
@@ -370,16 +370,16 @@ def test_the_uri_has_the_amount_as_bip21_writes_it():
         (2_100_000_000_000_000, "21000000"),
         (123_456_789_012, "1234.56789012"),
     ):
-        assert bip21.payment_uri("bc1qx", sats) == f"bitcoin:bc1qx?amount={amount}"
+        assert qr.payment_uri("bc1qx", sats) == f"bitcoin:bc1qx?amount={amount}"
 
 
 def test_label_and_message_are_percent_encoded_and_a_long_one_is_cut():
-    uri = bip21.payment_uri("bc1qx", 1, "Caf\u00e9 & Co", "a=b?c#d /\n100%")
+    uri = qr.payment_uri("bc1qx", 1, "Caf\u00e9 & Co", "a=b?c#d /\n100%")
     label, message = uri.split("&")[1:]
     assert label == "label=Caf%C3%A9%20%26%20Co"
     assert message == "message=a%3Db%3Fc%23d%20%2F%0A100%25"
-    uri = bip21.payment_uri("bc1q", 1, message="\u20bf" * 10_000)
-    assert parse_qs(urlsplit(uri).query)["message"] == ["\u20bf" * bip21.MESSAGE_CHARACTERS]
+    uri = qr.payment_uri("bc1q", 1, message="\u20bf" * 10_000)
+    assert parse_qs(urlsplit(uri).query)["message"] == ["\u20bf" * qr.MESSAGE_CHARACTERS]
 
 
 def test_the_qr_code_is_on_white_with_four_modules_around_and_no_style():

@@ -6,7 +6,7 @@ from payer import Page, count, made, press
 from werkzeug.datastructures import Headers
 
 from btcpay.values.times import to_ms
-from btcpay.web.visitors import is_from_another_site
+from btcpay.web.admission import is_from_another_site
 from storage.queries import invoices
 
 pytestmark = pytest.mark.both_databases

@@ -267,7 +267,8 @@ def test_a_key_reaches_its_own_store_and_nothing_else(greenfield):
     assert greenfield.ask("GET", "/balance", **bearer).status_code == 200
     assert greenfield.ask("GET", "/balance").status_code == 401  # there a `token` is no key
     plain_key = {"headers": {"Authorization": f"token {shop.write_key}"}}
-    assert greenfield.ask("GET", "/stores", **plain_key).status_code == 403
+    for path in ("/stores", "/stores/nobody/nothing", "/server/nothing"):
+        assert greenfield.ask("GET", path, **plain_key).status_code == 403
     for header in ("token wrong", "Basic x", ""):
         refused = greenfield.ask("GET", "/stores", headers={"Authorization": header})
         assert refused.status_code == 401

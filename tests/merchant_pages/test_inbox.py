@@ -8,7 +8,7 @@ from builders import at_once, pay
 from merchant_browser import FROM_THIS_SITE
 from payer import Page
 
-from btcpay.merchant_pages import attention
+from btcpay.merchant_pages import invoice as invoice_page
 
 pytestmark = pytest.mark.both_databases
 SATS_PER_DOLLAR = 5 * 10**8 // 300_000  # at 60,000 USD a bitcoin, down
@@ -39,7 +39,7 @@ def words(text):
 
 
 def test_the_most_at_stake_comes_first_page_by_page_and_the_menu_counts(browser, monkeypatch):
-    monkeypatch.setattr(attention, "NEEDING", 2)
+    monkeypatch.setattr(invoice_page, "NEEDING", 2)
     shop = browser.shop
     assert "inbox" not in browser.page("/till").texts
     made = {dollars: too_much(shop, dollars) for dollars in (2, 9, 1, 9, 4)}

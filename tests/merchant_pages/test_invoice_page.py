@@ -11,8 +11,7 @@ from merchant_browser import ON, MerchantBrowser
 from paths import PROJECT
 
 from btcpay.merchant_pages import invoice as invoice_page
-from btcpay.merchant_pages.attention import ONLY_SET_ASIDE
-from btcpay.merchant_pages.invoice import MOST_REASON
+from btcpay.merchant_pages.invoice import MOST_REASON, ONLY_SET_ASIDE
 from btcpay.settlement.attention import REASONS
 from storage.queries import events
 from storage.queries.events import Kind

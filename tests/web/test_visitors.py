@@ -3,7 +3,7 @@
 import pytest
 
 from btcpay.web import rate_limits
-from btcpay.web.visitors import counted_as
+from btcpay.web.admission import counted_as
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,26 @@
-"""A search: by what names a row, at once; else in texts and amounts, a piece at a time."""
+"""The merchant's invoices and payments, page by page, and what a search finds in them.
+
+By what names a row, at once; else in texts and amounts, a piece at a time.
+"""
 
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from flask import Response
 
 from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing, Named
+from btcpay.merchant_pages.visit import Visit
 from btcpay.values.ids import is_id
 from btcpay.values.money import CODES, SATS_PER_BTC
-from storage.database import Database, Values
+from schemas.requests import STATUSES
+from storage.database import Database
 from storage.queries.blocks import given
-from storage.queries.lists import merchant_lists
+from storage.queries.lists import merchant_lists as queries
 from storage.queries.lists.keyset import FIRST
 from storage.statement import Typed
+from storage.values import Values
 
 PIECE = 1_000  # rows whose texts one request goes through: some milliseconds
 MOST_CHARACTERS = 200  # of what is typed; the longest that names something has 90
@@ -27,6 +35,7 @@ _AMOUNT = re.compile(r"[^\w.,]*(\d{1,16})(?:[.,](\d{1,8}))?\s*(sats?|[a-z]{3}|[$
 
 _UNITS = CODES | {"", "BTC", "SAT", "SATS", *"$€£¥"}
 Names = Mapping[str, Typed[Named]]  # the queries by which what names a row finds it
+LOOSE = "loose"
 
 
 class Found(NamedTuple):
@@ -46,7 +55,7 @@ def search(
     db: Database,
     listing: Listing,
     names: Names,
-    texts: Typed[merchant_lists.Texts],
+    texts: Typed[queries.Texts],
     typed: str,
     behind: str,
 ) -> Found:
@@ -94,7 +103,7 @@ def _in_texts(
     db: Database,
     listing: Listing,
     whole: Typed[Named],
-    texts: Typed[merchant_lists.Texts],
+    texts: Typed[queries.Texts],
     typed: str,
     behind: str,
 ) -> Found:
@@ -118,14 +127,14 @@ def _in_texts(
     return Found(rows, until_at=last.created_at, further=last.id)
 
 
-def is_found(row: merchant_lists.Texts, typed: str) -> bool:
+def is_found(row: queries.Texts, typed: str) -> bool:
     """True where the row has all the typed words, or the typed amount."""
     texts = (row.description, row.reference, row.customer_email)
     text = "\n".join(filter(None, texts)).casefold()
     return all(word in text for word in typed.casefold().split()) or _is_of(typed, row)
 
 
-def _is_of(typed: str, row: merchant_lists.Texts) -> bool:
+def _is_of(typed: str, row: queries.Texts) -> bool:
     """A number can mean the value of a row, or satoshis as such or as bitcoin."""
     found = _AMOUNT.fullmatch(typed)
     if not found or (found[3] or "").upper() not in _UNITS:
@@ -133,3 +142,43 @@ def _is_of(typed: str, row: merchant_lists.Texts) -> bool:
     number = Decimal(f"{found[1]}.{found[2] or 0}")
     is_value = row.value is not None and Decimal(row.value) == number
     return is_value or row.amount_sats in (number, number * SATS_PER_BTC)
+
+
+def show_invoices(visit: Visit) -> Response:
+    """A page of the list, or of a search; a single row found by its name is opened at once."""
+    own: Values = {"merchant_id": visit.merchant_id}
+    older, texts = queries.INVOICES, queries.INVOICE_TEXTS
+    status = visit.query.get("status", "")
+    if status in STATUSES:
+        own["status"] = status
+        older, texts = queries.INVOICES_BY_STATUS, queries.INVOICE_TEXTS_BY_STATUS
+    listing = Listing("inv", older, queries.INVOICE_PLACE, own)
+    page = _page(visit, listing, queries.FOUND_INVOICES, texts)
+    found = page["found"]
+    if found and found.named and len(found.rows) == 1:
+        return visit.to(f"/invoices/{found.rows[0].id}")
+    return visit.page("invoices.html", of_status=own.get("status", ""), **page)
+
+
+def show_payments(visit: Visit) -> Response:
+    """A page of all payments, or of those that settle no invoice; or what a search finds."""
+    older, texts = queries.PAYMENTS, queries.PAYMENT_TEXTS
+    kind = LOOSE if visit.query.get("kind") == LOOSE else ""
+    if kind:
+        older, texts = queries.LOOSE_PAYMENTS, queries.LOOSE_PAYMENT_TEXTS
+    own: Values = {"merchant_id": visit.merchant_id}
+    listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
+    page = _page(visit, listing, queries.FOUND_PAYMENTS, texts)
+    return visit.page("payments.html", kind=kind, **page)
+
+
+def _page(
+    visit: Visit, listing: Listing, names: Mapping[bool, Names], texts: Typed[queries.Texts]
+) -> dict[str, Any]:
+    """The typed text with the rows that it finds, or a page of the list without one."""
+    db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
+    if not typed:
+        return {"q": typed, "found": None, "shown": listing.page(db, visit.query)}
+    behind = visit.query.get("older", "")
+    found = search(db, listing, names[db.is_server], texts, typed, behind)
+    return {"q": typed, "found": found, "shown": None}

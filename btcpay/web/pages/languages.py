@@ -1,9 +1,16 @@
 """The language of a page: by `?lang=`, which the next page gets too, else by Accept-Language."""
 
+import re
+
 from flask import g, request
 from flask.sansio.app import App
+from markupsafe import Markup, escape
 
+from btcpay.languages import formats
 from btcpay.languages.catalogs import DEFAULT, LANGUAGES, catalog
+
+# Characters that turn the direction of writing (Unicode, UAX 9): a title has no markup to end it.
+_TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def install(app: App) -> None:
@@ -16,6 +23,7 @@ def install(app: App) -> None:
         lambda one, more, number: catalog(current()).ngettext(one, more, number),
         newstyle=True,
     )
+    env.filters |= {"bitcoin": bitcoin, "without_turns": without_turns}
 
 
 def gettext(text: str, **values: str) -> str:
@@ -45,3 +53,19 @@ def picked() -> dict[str, str]:
     """The choice as a parameter: `lang`, or nothing."""
     asked = request.args.get("lang", "")
     return {"lang": asked} if asked in LANGUAGES else {}
+
+
+def bitcoin(amount_sats: int) -> Markup:
+    """The amount in BTC, with that in satoshis for the script to show in its place."""
+    language = current()
+    number = formats.whole(amount_sats, language)
+    satoshis = ngettext("one satoshi", "%(sats)s satoshis", amount_sats, sats=number)
+    # Not by `Markup.format`, which takes longer than all the rest.
+    return Markup(
+        f'<bdi data-sats="{escape(satoshis)}">{formats.btc(amount_sats, language)} BTC</bdi>'
+    )
+
+
+def without_turns(text: str) -> str:
+    """One line that cannot write over the text around it: for a window's title, a preview."""
+    return " ".join(_TURNS.sub("", text).split())

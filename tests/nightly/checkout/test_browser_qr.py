@@ -9,8 +9,8 @@ from accounts import descriptor_of
 from browser import DESK, PHONE, SMALL, lack
 from hosted import open_hosted, show
 
-from btcpay.checkout.bip21 import payment_uri
 from btcpay.values.money import btc_text
+from btcpay.web.pages.qr import payment_uri
 
 # Debian's package belongs to Debian's Python.
 ELECTRUM = """

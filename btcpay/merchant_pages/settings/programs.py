@@ -1,24 +1,60 @@
-"""Webhooks: added, with a secret that is shown once, tried, sent all that waits, removed."""
+"""Programs of the shop: API keys and webhooks, each made with a secret that is shown once."""
 
 from flask import Response
 
 from btcpay.merchant_pages.visit import Visit
+from btcpay.merchants import keys
 from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import new_send
 from btcpay.notify.outcome import Answer
 from btcpay.notify.publish import wants
 from btcpay.notify.read import sample
-from btcpay.values.errors import CommandError, NotFound
+from btcpay.values.errors import CommandError, InvalidRequest, NotFound
 from btcpay.web.pages.languages import gettext
 from storage.models import Receiver
+from storage.queries import keys as stored_keys
 from storage.queries import receivers as queries
 
+SCOPES = ("write", "read")
+MOST_NAME = 60
 TEST_S = 5  # of a request that somebody waits for
 MOST_URL = 2000
 
 
-def show(
+def show_keys(
+    visit: Visit, status: int = 200, issued: keys.Issued | None = None, wrong: str = ""
+) -> Response:
+    """The newest first; those that work no more last."""
+    rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
+    rows.sort(key=lambda row: (row.revoked_at is not None, -row.created_at))
+    return visit.page("keys.html", status, keys=rows, issued=issued, wrong=wrong)
+
+
+def issue_key(visit: Visit) -> Response:
+    """The key of this press: sent twice it is made once, and its secret shown once."""
+    service, scope = visit.service, visit.form.get("scope", "")
+    name = visit.form.get("name", "").strip()
+    if scope not in SCOPES:
+        raise InvalidRequest("the form names no kind of key")
+    if len(name) > MOST_NAME or not name.isprintable():
+        return show_keys(visit, 400, wrong=gettext("One line of at most 60 characters."))
+    with visit.once("key", stored_keys.BY_ID) as (id, is_made):
+        if is_made:
+            return visit.to("/keys", done="issued")
+        network, owner_id = service.settings.network, visit.merchant_id
+        issued = keys.issue(service.db, network, owner_id, scope, name, visit.now, id=id)
+    return show_keys(visit, issued=issued)
+
+
+def revoke_key(visit: Visit, id: str) -> Response:
+    """Ends a key for ever."""
+    if visit.own(stored_keys.BY_ID, "key", id).revoked_at is None:
+        keys.revoke(visit.service.db, id, visit.now)
+    return visit.to("/keys", done="revoked")
+
+
+def show_webhooks(
     visit: Visit,
     status: int = 200,
     added: Receiver | None = None,
@@ -32,21 +68,21 @@ def show(
     )
 
 
-def add(visit: Visit) -> Response:
+def add_webhook(visit: Visit) -> Response:
     """The webhook of this press. A command is the machine's, and added on its command line."""
     service, url = visit.service, visit.form.get("url", "").strip()
     try:
         receivers.refuse_url(url[: MOST_URL + 1], service.settings.network)
     except CommandError:
-        return show(visit, 400, wrong=gettext("This must be an https:// address."))
+        return show_webhooks(visit, 400, wrong=gettext("This must be an https:// address."))
     with visit.once("whk", queries.BY_ID) as (id, is_made):
         if is_made:
             return visit.to("/webhooks", done="added")
         added = receivers.add(service.db, visit.merchant_id, url, None, [], visit.now, id)
-    return show(visit, added=added)
+    return show_webhooks(visit, added=added)
 
 
-def test(visit: Visit, id: str) -> Response:
+def test_webhook(visit: Visit, id: str) -> Response:
     """Sends a made-up event now, of the first kind that the webhook wants."""
     receiver, service = visit.own(queries.BY_ID, "whk", id), visit.service
     if receiver.transport != queries.WEBHOOK:
@@ -55,7 +91,7 @@ def test(visit: Visit, id: str) -> Response:
     kind = next(wanted, EventKind.INVOICE_PAID)
     event = sample(service.resources, visit.merchant_id, kind, visit.now)
     answer = new_send(service.settings, TEST_S)(receiver, event, visit.now)
-    return show(visit, tested=(id, answer))
+    return show_webhooks(visit, tested=(id, answer))
 
 
 def send_all_now(visit: Visit, id: str) -> Response:
@@ -64,6 +100,6 @@ def send_all_now(visit: Visit, id: str) -> Response:
     return visit.to("/webhooks", done="sent")
 
 
-def remove(visit: Visit, id: str) -> Response:
+def remove_webhook(visit: Visit, id: str) -> Response:
     receivers.remove(visit.service.db, visit.own(queries.BY_ID, "whk", id).id)
     return visit.to("/webhooks", done="removed")
