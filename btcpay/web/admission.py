@@ -1,4 +1,4 @@
-"""One way lets a request in: who asks, how often, with how much. Each part has its own door."""
+"""Admits or refuses a request: by its caller, its rate and its size, at the door of its part."""
 
 import ipaddress
 import re
