@@ -39,8 +39,8 @@ def door(
     def admit() -> None:
         if upload_bytes and request.mimetype == "multipart/form-data":
             request.max_content_length = upload_bytes
-        g.caller = who()
-        count(service, windows(g.caller))
+        g.caller = caller = who()
+        count(service, windows(caller))
 
     return admit
 
@@ -55,8 +55,8 @@ def of_caller(
 def count(service: Service, windows: Counted) -> None:
     """Counts the request in each. Raises RateLimited when it is one too many."""
     for bucket, key in windows:
-        g.window = service.limiter.hit(bucket, key)
-        g.window.require_allowed(service.now())
+        g.window = window = service.limiter.hit(bucket, key)
+        window.require_allowed(service.now())
 
 
 def wrong() -> Counted:

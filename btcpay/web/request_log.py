@@ -61,11 +61,10 @@ def _fields(operation: str, status: int, took_s: float) -> dict[str, Any]:
 
 def _leaves_body(status: int) -> bool:
     """True where a part of the body may be unread: a POST that succeeds has read all."""
-    if request.method == "POST" and status < 400:
+    environ = request.environ
+    if environ["REQUEST_METHOD"] == "POST" and status < 400:
         return False
-    return request.headers.get("Content-Length", "0") != "0" or (
-        "Transfer-Encoding" in request.headers
-    )
+    return environ.get("CONTENT_LENGTH", "0") != "0" or "HTTP_TRANSFER_ENCODING" in environ
 
 
 def operation_of(endpoint: str | None) -> str:
