@@ -56,10 +56,10 @@ class Operation:
 
 GET, LIST, CREATE = f"GET {API}/{{id}}", f"GET {API}?limit=50", f"POST {API}"
 OPERATIONS = (
-    Operation("get-invoice", GET, 1.00, 2.5),
+    Operation("get-invoice", GET, 0.80, 3),
     Operation("get-invoice, 16 connections", GET, 0.80, connections=16),
-    Operation("list-invoices, limit 50", LIST, 0.75),
-    Operation("create-invoice", CREATE, 0.25, scope="write", per_key=25, status=201, body=ORDER),
+    Operation("list-invoices, limit 50", LIST, 0.68),
+    Operation("create-invoice", CREATE, 0.22, scope="write", per_key=25, status=201, body=ORDER),
 )
 
 
