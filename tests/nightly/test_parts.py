@@ -18,7 +18,7 @@ NEAR = {
     "btcpay.greenfield": ["merchants", "notify"],
     "btcpay.merchant_pages": ["cli", "greenfield"],
 }
-OF_THE_TREE = ["test_documents.py", "test_layers.py", "cli/test_what_is_loaded.py", "languages"]
+OF_THE_TREE = ["test_documents.py", "test_layers.py", "cli/test_program.py", "languages"]
 
 
 def copied(folder):
