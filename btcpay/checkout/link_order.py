@@ -158,9 +158,9 @@ def _refuse_crowded(service: Service, link: PaymentLink) -> None:
         "now": to_ms(now),
         "since": to_ms(now - LOOKED_AT),
     }
-    row = service.db.only(invoices.WAITED_FOR_OF_LINK, **of_link)
-    if row.invoices >= service.settings.link_open_invoices:
-        leaves_ms = min(row.first_expiry or 0, (row.first_look or 0) + LOOKED_AT // MS)
+    count, first_look, first_expiry = service.db.only(invoices.WAITED_FOR_OF_LINK, **of_link)
+    if count >= service.settings.link_open_invoices:
+        leaves_ms = min(first_expiry or 0, (first_look or 0) + LOOKED_AT // MS)
         raise LinkRefused(
             429,
             gettext("This link has too many unpaid invoices. Please try again later."),

@@ -15,6 +15,7 @@ from btcpay.values.times import date_of, day_of, iso_ms, zone_of
 from storage.database import Database, Row, Values, grouped
 from storage.models import Invoice, Merchant, Output
 from storage.queries.lists import exports, keyset
+from storage.queries.payments import OutputWith, PaymentWith
 from storage.statement import blank
 
 COLUMNS = (
@@ -53,7 +54,7 @@ def received(
 
 
 def _record(
-    merchant: Merchant, row: exports.Received, outputs: list[Output], recorded_at: int | None
+    merchant: Merchant, row: PaymentWith, outputs: list[Output], recorded_at: int | None
 ) -> Row:
     block = outputs[0] if outputs else blank(Output)
     # With the payment that completed the invoice alone: a sum has each tip once.
@@ -121,7 +122,7 @@ def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
         for row in rows:
             yield from _of_invoice(row, paid[row.id], shared)
     for txid, invoices in shared.items():
-        yield _label("tx", txid, "; ".join(map(_text_of, invoices)))
+        yield _label("tx", txid, "; ".join(_text_of(row, row.invoice_id) for row in invoices))
 
 
 def label_lines(db: Database, merchant: Merchant) -> Iterator[str]:
@@ -130,7 +131,7 @@ def label_lines(db: Database, merchant: Merchant) -> Iterator[str]:
 
 
 def _of_invoice(row: Invoice, outputs: list[Output], shared: Container[str]) -> Iterator[Row]:
-    text = _text_of(row)
+    text = _text_of(row, row.id)
     yield _label("addr", row.deposit_address, text)
     for txid in dict.fromkeys(output.txid for output in outputs):
         if txid not in shared:
@@ -139,9 +140,9 @@ def _of_invoice(row: Invoice, outputs: list[Output], shared: Container[str]) -> 
         yield _label("output", f"{output.txid}:{output.vout}", text)
 
 
-def _text_of(row: Invoice | exports.SharedTransaction) -> str:
+def _text_of(row: Invoice | OutputWith, id: str) -> str:
     """Reference and description in one line, or the id: a label must say something."""
-    return " ".join(f"{row.reference or ''} {row.description or ''}".split()) or row.id
+    return " ".join(f"{row.reference or ''} {row.description or ''}".split()) or id
 
 
 def _label(kind: str, ref: str, text: str) -> Row:

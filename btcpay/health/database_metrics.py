@@ -85,7 +85,7 @@ class Figures(Collector):
         listens = bool(meta.get(db, meta.Key.LISTENS))
         yield _gauge("listens", "1 while a check stays and listens to peers.", int(listens))
         yield from _gaps(db)
-        oldest_ms = db.only(deliveries.OLDEST_WEBHOOK).at
+        oldest_ms = db.only(deliveries.OLDEST_WEBHOOK)[1]
         age = now - from_ms(oldest_ms) if oldest_ms is not None else timedelta()
         yield _gauge(
             "webhook_waiting_seconds",

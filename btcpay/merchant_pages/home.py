@@ -9,6 +9,7 @@ from flask import Response
 from btcpay.chain.progress import finished_after, progress_in
 from btcpay.health.state import state_of
 from btcpay.invoices.status import rules_for
+from btcpay.merchant_pages.invoice import FIRST
 from btcpay.merchant_pages.takings import amounts, chart_of, takings
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants.merchants import MARGIN, gap_of
@@ -18,6 +19,7 @@ from btcpay.values.times import date_of, day_of, from_ms_or_none, to_ms
 from storage.database import grouped
 from storage.queries import payments
 from storage.queries.lists import today
+from storage.queries.lists.merchant_lists import WANTING
 from storage.queries.totals import days
 
 DAYS = 30  # in the chart; they are compared with as many before
@@ -60,6 +62,7 @@ def show(visit: Visit) -> Response:
     )
     coming = by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings)
     paid = [] if shop.last_paid is None else [shop.last_paid]
+    stake, id = FIRST
     gap = gap_of(paid, shop.next_index, shop.widest or 0)
     return visit.page(
         "home.html",
@@ -71,7 +74,7 @@ def show(visit: Visit) -> Response:
         coming=coming,
         coming_sums=sums(coming, currency),
         is_more_coming=len(outputs) > MOST_OUTPUTS,
-        wanting=db.rows(today.WANTING, limit=LISTED + 1, merchant_id=own),
+        wanting=db.rows(WANTING, merchant_id=own, stake_minor=stake, id=id, limit=LISTED + 1),
         listed=LISTED,
         of_minor=of_minor,
         shop=shop,

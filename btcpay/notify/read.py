@@ -141,7 +141,7 @@ def forget_old(db: Database, now: datetime) -> int:
     with db.write():
         db.run(deliveries.FORGET, before=before)
         last = db.only(events.LAST)[0]
-        waiting = db.only(deliveries.OLDEST_WAITING).number
+        waiting = db.only(deliveries.OLDEST_WAITING)[0]
         end = last if waiting is None else min(last, waiting)
         oldest = db.rows(events.OLDEST)
         old = takewhile(lambda row: row.happened_at < before and (row.number or 0) < end, oldest)

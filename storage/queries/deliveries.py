@@ -1,7 +1,5 @@
 """The one outbox: what is on its way to each receiver, or how it went."""
 
-from typing import NamedTuple
-
 from peewee import JOIN, Case, Tuple, fn
 
 from storage.models import Delivery, PublicEvent, Receiver
@@ -139,17 +137,10 @@ LIST = shaped(
 )
 
 
-class Oldest(NamedTuple):
-    number: int | None
-    at: int | None
-
-
-# Nothing is forgotten that waits to be delivered.
+# The number and the time of the oldest event that waits: it is not forgotten.
 OLDEST_WAITING = shaped(
-    Oldest,
-    Delivery.select(
-        fn.MIN(PublicEvent.number).alias("number"), fn.MIN(PublicEvent.happened_at).alias("at")
-    )
+    tuple[int | None, int | None],
+    Delivery.select(fn.MIN(PublicEvent.number), fn.MIN(PublicEvent.happened_at))
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
     .where(_WAITS),
 )
@@ -158,18 +149,11 @@ OLDEST_WEBHOOK = OLDEST_WAITING.join(Receiver, on=(Receiver.id == Delivery.recei
 )
 
 
-class Mails(NamedTuple):
-    mails: int
-    at: int | None
-    answer: str | None
-
-
+# Their number, the time of the oldest, an answer.
 _COUNTED = shaped(
-    Mails,
+    tuple[int, int | None, str | None],
     Delivery.select(
-        fn.COUNT(Delivery.about).alias("mails"),
-        fn.MIN(Delivery.created_at).alias("at"),
-        fn.MAX(Delivery.answer).alias("answer"),
+        fn.COUNT(Delivery.about), fn.MIN(Delivery.created_at), fn.MAX(Delivery.answer)
     ).where(_OF_MAILS),
 )
 MAILS_WAITING = _COUNTED.where(_WAITS)

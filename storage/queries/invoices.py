@@ -1,7 +1,5 @@
 """Invoices: what was asked for, and where it stands."""
 
-from typing import NamedTuple
-
 from peewee import Case, fn
 
 from storage.models import Block, Fact, Invoice, Output
@@ -90,21 +88,10 @@ _LAST_LOOK = Case(
 _UNPAID = (Invoice.status == "open") & ~fn.EXISTS(_CAME)
 
 
-class WaitedFor(NamedTuple):
-    """The number of invoices somebody may be about to pay, and when the first stops counting."""
-
-    invoices: int
-    first_look: int | None
-    first_expiry: int | None
-
-
+# The number of invoices somebody may be about to pay; their earliest last look, and expiry.
 WAITED_FOR_OF_LINK = shaped(
-    WaitedFor,
-    Invoice.select(
-        fn.COUNT(Invoice.seq).alias("invoices"),
-        fn.MIN(_LAST_LOOK).alias("first_look"),
-        fn.MIN(Invoice.expires_at).alias("first_expiry"),
-    ).where(
+    tuple[int, int | None, int | None],
+    Invoice.select(fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at)).where(
         (Invoice.payment_link_id == slot("payment_link_id"))
         & _UNPAID
         & (Invoice.expires_at > slot("now"))

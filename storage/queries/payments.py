@@ -40,6 +40,20 @@ class OutputWith(Output):
     price: str
 
 
+class PaymentWith(Payment):
+    """A payment with columns of its address's invoice; a row has those that its query selects."""
+
+    status: str
+    amount_usd_quote: str
+    price_usd: str
+    description: str | None
+    reference: str | None
+    deposit_address: str
+    tip: str | None
+    invoice_currency: str
+    completed_by: str | None
+
+
 # All that was ever seen.
 OUTPUTS = shaped(
     OutputWith,

@@ -40,17 +40,17 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
 def mail(shop: Shop, db: Database) -> Iterator[Finding]:
     """Mail that has waited for long, was given up, or is wanted without a mail server."""
     settings, now = shop.settings, shop.now()
-    waiting = db.only(deliveries.MAILS_WAITING)
-    lost = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
+    waiting, oldest_ms, answer = db.only(deliveries.MAILS_WAITING)
+    lost, _, last = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
     wanting = [row.name for row in db.rows(receivers.WANT_MAIL) if row.address or row.receipts]
     if wanting and not (settings.smtp_url and settings.mail_from):
         sentence = f"{', '.join(wanting)} should get mail, but no mail server is set"
         yield Finding("mail", YELLOW, sentence, "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")
-    elif waiting.at is not None and now - from_ms(waiting.at) >= PATIENCE:
-        sentence = f"{waiting.mails} wait, the oldest since {iso(from_ms(waiting.at))}"
-        yield Finding("mail", YELLOW, f"{sentence}; last: {waiting.answer}", LOOK)
-    elif lost.mails:
-        sentence = f"{lost.mails} were given up in the last day; last: {lost.answer}"
+    elif oldest_ms is not None and now - from_ms(oldest_ms) >= PATIENCE:
+        sentence = f"{waiting} wait, the oldest since {iso(from_ms(oldest_ms))}"
+        yield Finding("mail", YELLOW, f"{sentence}; last: {answer}", LOOK)
+    elif lost:
+        sentence = f"{lost} were given up in the last day; last: {last}"
         yield Finding("mail", YELLOW, sentence, "check the addresses")
     elif wanting:
         yield Finding("mail", GREEN, "none has waited for long")

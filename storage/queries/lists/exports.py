@@ -1,33 +1,17 @@
 """Rows for bookkeepers and wallets, page by page, so that no export fills the memory."""
 
-from typing import NamedTuple
-
 from peewee import fn
 
 from storage.models import Event, Invoice, Output, Payment
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
+from storage.queries.payments import OutputWith, PaymentWith
 from storage.statement import shaped, slot
-
-
-class Received(Payment):
-    """A payment with what its address's invoice says."""
-
-    status: str
-    amount_usd_quote: str
-    price_usd: str
-    description: str | None
-    reference: str | None
-    deposit_address: str
-    tip: str | None
-    invoice_currency: str
-    completed_by: str | None
-
 
 # The oldest first; the index on merchant and time serves both lists.
 PAYMENTS = keyset.newer(
     shaped(
-        Received,
+        PaymentWith,
         Payment.select(
             Payment.seq,
             Payment.id,
@@ -106,17 +90,10 @@ OUTPUTS_OF_INVOICES = (
 )
 
 
-class SharedTransaction(NamedTuple):
-    txid: str
-    id: str
-    description: str | None
-    reference: str | None
-
-
 # Transactions that pay more than one invoice: a transaction has one label.
 SHARED_TRANSACTIONS = shaped(
-    SharedTransaction,
-    Output.select(Output.txid, Invoice.id, Invoice.description, Invoice.reference)
+    OutputWith,
+    Output.select(Output.txid, Output.invoice_id, Invoice.description, Invoice.reference)
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
         (Output.merchant_id == slot("merchant_id"))
@@ -129,5 +106,5 @@ SHARED_TRANSACTIONS = shaped(
         )
     )
     .distinct()
-    .order_by(Output.txid, Invoice.id),
+    .order_by(Output.txid, Output.invoice_id),
 )

@@ -11,16 +11,11 @@ from peewee import JOIN, SQL, ColumnBase, Expression, Select, fn
 from storage.models import Attention, Invoice, Output, Payment
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
+from storage.queries.payments import PaymentWith
 from storage.statement import shaped, slot
 
 Listed = type[Invoice] | type[Payment]
 Q = TypeVar("Q", bound=Select)
-
-
-class ListedPayment(Payment):
-    description: str | None
-    reference: str | None
-    status: str
 
 
 class Texts(NamedTuple):
@@ -53,7 +48,7 @@ _INVOICES = shaped(
 )
 _OF_ADDRESS = Invoice.id == Payment.address_invoice_id
 _PAYMENTS = shaped(
-    ListedPayment,
+    PaymentWith,
     Payment.select(
         Payment.id,
         Payment.amount_sats,

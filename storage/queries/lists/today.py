@@ -1,10 +1,10 @@
-"""Rows for a merchant's first page beside the days: the shop itself, what comes, what wants."""
+"""Rows for a merchant's first page beside the days: the shop itself and the money that comes."""
 
 from typing import NamedTuple
 
 from peewee import JOIN, Select
 
-from storage.models import Attention, Balance, Fact, Invoice, Merchant, Output
+from storage.models import Balance, Fact, Invoice, Merchant, Output
 from storage.queries import blocks
 from storage.queries.meta import Key
 from storage.queries.payments import OutputWith
@@ -30,14 +30,6 @@ class Shop(NamedTuple):
     behind: int
     invoice_at_stake: str | None
     money_at_stake: int | None
-
-
-class Wanting(Attention):
-    description: str | None
-    reference: str | None
-    amount_usd_quote: str
-    amount: str | None
-    currency: str
 
 
 SHOP = shaped(
@@ -79,22 +71,5 @@ ON_ITS_WAY = shaped(
         & Output.spent_height.is_null()
     )
     .order_by(Output.first_seen_at.desc(), Output.invoice_id)
-    .limit(slot("limit")),
-)
-# Invoices that need a human, the highest stake first.
-WANTING = shaped(
-    Wanting,
-    Attention.select(
-        Attention.invoice_id,
-        Attention.reason,
-        Attention.since_at,
-        Attention.stake_minor,
-        Invoice.description,
-        Invoice.reference,
-        *Invoice.ASKED,
-    )
-    .join(Invoice, on=(Invoice.id == Attention.invoice_id))
-    .where(Attention.merchant_id == slot("merchant_id"))
-    .order_by(Attention.stake_minor.desc(), Attention.invoice_id)
     .limit(slot("limit")),
 )

@@ -32,8 +32,7 @@ _ADD = MerchantDay.insert(every(MerchantDay)).on_conflict(
     conflict_target=[MerchantDay.merchant_id, MerchantDay.day, MerchantDay.currency],
     update={total: total + getattr(EXCLUDED, total.name) for total in _TOTALS},
 )
-_OF_MERCHANT = MerchantDay.merchant_id == slot("merchant_id")
-_FORGET = MerchantDay.delete().where(_OF_MERCHANT)
+_FORGET = MerchantDay.delete().where(_OWN)
 _FORGET_DAY = _FORGET.where(MerchantDay.day == slot("day"))
 
 # A value is stored with all decimals of its currency: without the point it is its smallest units.
