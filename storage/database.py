@@ -42,7 +42,7 @@ _COMPILING = threading.Lock()
 
 
 class Database:
-    """What the queries run on. `rows`, `row` and `run` compile a query at its first use.
+    """The database that queries run on. `rows`, `row` and `run` compile a query at its first use.
 
     A query is a module's constant, built from the models with `slot(name)` for its values. With
     SQLite each thread keeps its connection; a server's is lent for a statement or a transaction.
@@ -164,7 +164,7 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def place_of(url: str) -> str:
-    """What a BTCPAY_DATABASE_URL names, for people: no user, no password."""
+    """The place that a BTCPAY_DATABASE_URL names, for people: no user, no password."""
     path, parts = sqlite_path(url), urlsplit(url)
     return str(path.absolute()) if path else f"{parts.path[1:]} on {parts.hostname}"
 
@@ -192,5 +192,5 @@ def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def in_one_line(error: Exception) -> str:
-    """What a database says of an error; a server says it in several lines."""
+    """A database's own words in one line; a server sends several."""
     return " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""What failed: the surroundings (a disk, a server, a lock), or the program."""
+"""Failures told apart: of the surroundings (a disk, a server, a lock), or of the program."""
 
 import sqlite3
 

@@ -66,7 +66,7 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
             raise
 
     def _is_closed(self, conn: Any) -> bool:
-        """Whether the server has hung up: an idle connection has nothing to read but its end.
+        """True where the server has hung up: an idle connection has nothing to read but its end.
 
         Asks this machine's kernel and not the server, since every statement is asked for first.
         """

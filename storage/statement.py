@@ -27,7 +27,7 @@ class Typed(Protocol[T_co]):
 
 
 class Shaped(Select, Generic[T]):
-    """How mypy sees a query that `shaped` has typed; none is ever made."""
+    """The type that mypy gives a query that `shaped` has typed; none is ever made."""
 
     shape: type[T]
 
@@ -85,12 +85,12 @@ def every(model: type[Model]) -> dict[Field, Value]:
 
 
 def needed(model: type[Model]) -> dict[Field, Value]:
-    """What an INSERT must give a row of this model: every column that may not be NULL."""
+    """The values that an INSERT must give a row: every column that may not be NULL."""
     return slots(*(field for field in every(model) if not field.null))
 
 
 def _maker(names: Sequence[str]) -> Callable[[Any], Any]:
-    """What makes a row of a tuple: a named tuple's `_make`."""
+    """The function that makes a row of a tuple: a named tuple's `_make`."""
     made: Callable[[Any], Any] = namedtuple("Row", names, rename=True)._make  # type: ignore[attr-defined]
     return made
 

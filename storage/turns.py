@@ -1,4 +1,4 @@
-"""How threads wait for a database: only so many, and none behind a failure that it shares."""
+"""Turns of threads at a database: a bounded number waits, and none behind a failure it shares."""
 
 import math
 import threading

@@ -18,7 +18,7 @@ REMEDY = (
     " FILE` to bring back a backup"
 )
 UNKNOWN = 0  # the version of a database with tables, none of which says how many steps it has
-# How SQLite spells what the files say in PostgreSQL's words. A STRICT table refuses a value of
+# SQLite's spelling of the files, which are in PostgreSQL's words. A STRICT table refuses a value of
 # another type, as a server does.
 _FOR_SQLITE = {
     r"BIGINT": "INTEGER",
@@ -36,7 +36,7 @@ def steps(folder: Path = STEPS) -> list[Path]:
 
 
 def statements(step: Path, is_server: bool) -> list[str]:
-    """What a file says, without its comments, as one of the two databases spells it."""
+    """A file's statements, without comments, as one of the two databases spells them."""
     text = step.read_text(encoding="utf-8")
     if not is_server:
         text = text.partition(_ONLY_SERVERS)[0]
@@ -50,7 +50,7 @@ def statements(step: Path, is_server: bool) -> list[str]:
 
 
 def version(db: Database) -> int | None:
-    """How many steps the database has; None for an empty one, UNKNOWN where nothing says it."""
+    """The number of steps that were run; None for an empty database, UNKNOWN without our mark."""
     with db.connected(), as_peewee_errors:
         tables = db.connection.get_tables()
         if "schema_step" not in tables:

@@ -1,4 +1,4 @@
-"""What the steps make of a SQLite file, version by version, and what else stands in one.
+"""The objects that the steps make in a SQLite file, by version, and those that they did not.
 
 A view, a trigger, a default, a CHECK or an indexed expression is code: whoever plants one in a
 backup runs it here. So a file is only asked which objects it has, until all of them are known.
@@ -23,7 +23,7 @@ def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
 
 @cache
 def objects_by_version() -> list[list[SchemaObject]]:
-    """What a database of each version has, the first one first."""
+    """The objects of a database of each version, the first one first."""
     found = []
     with closing(sqlite3.connect(":memory:")) as db:
         for step in steps():
@@ -34,7 +34,7 @@ def objects_by_version() -> list[list[SchemaObject]]:
 
 
 def planted(found: list[SchemaObject]) -> list[str]:
-    """What no step made, in words; nothing when all objects are of one version.
+    """The objects that no step made, in words; none when all are of one version.
 
     Compares with the nearest version, and also says what of that is missing.
     """

@@ -10,7 +10,7 @@ from storage.backup.sqlite_file import MOVE_AWAY, NETWORK, copy_all, new_file, p
 
 
 class Place(NamedTuple):
-    """What a database says of itself: nothing where it is empty or damaged.
+    """Facts that a database states of itself: none where it is empty or damaged.
 
     Its network and version; the counters and names of its merchants, by account.
     """

@@ -28,7 +28,7 @@ _OURS = {"meta", "merchant", "invoice", "output", "schema_step"}
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file says that it is: its version, and the network, None when unclaimed."""
+    """The version that a file states, and its network, None when unclaimed."""
 
     version: int
     network: str | None
@@ -83,7 +83,7 @@ def copy_all(old: sqlite3.Connection, target: Path) -> None:
 
 
 def inspect(path: Path, name: Path) -> Contents:
-    """What a database is, after all of it was found whole; `name` is what messages call it.
+    """The contents of a database that was found whole; messages call it `name`.
 
     Raises CommandError for a file that is damaged, is no database of this program, or holds more
     than our steps make. The last is looked for first, since looking for damage would run it.

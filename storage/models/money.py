@@ -18,7 +18,7 @@ class Payment(Table):
     currency = TextField()
     value_at_receipt = TextField(null=True)
 
-    # What clients see.
+    # The columns that clients see.
     PUBLIC = (id, invoice_id, amount_sats, amount_usd_at_receipt, tx_hash, created_at)
 
 

@@ -1,4 +1,4 @@
-"""What happened as others learn of it, who is notified, and what is on its way to them."""
+"""Events as others learn of them, the receivers, and the deliveries on their way."""
 
 from peewee import BigIntegerField, CompositeKey, TextField
 

@@ -118,7 +118,7 @@ class Invoice(Table):
 
     ASKED = (amount_usd_quote, amount, currency)  # what it asks for: values/money.asked_of
     RULED = (amount_usd_quote, confirmations, tolerance_percent)  # by invoices/status.rules_for
-    # What clients see, and no more is read for them; schemas/resources.py says how it looks.
+    # The columns that clients see: no others are read for them. schemas/resources.py shapes them.
     PUBLIC = (
         id,
         status,

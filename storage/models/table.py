@@ -1,4 +1,4 @@
-"""What every model is: a table of its name in small letters, as the schema has it."""
+"""The base of every model: a table of its name in small letters, as the schema has it."""
 
 from peewee import Model
 

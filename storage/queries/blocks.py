@@ -36,7 +36,7 @@ OLDEST = _DUE.order_by(Block.height).limit(slot("limit"))
 PASS_OVER = Block.update({Block.not_before: slot("until")}).where(
     _UNREAD & (Block.hash == slot("hash"))
 )
-# How many, and the first of them.
+# The number of them, and the first.
 UNREAD = shaped(
     tuple[int, int | None],
     Block.select(fn.COUNT(Block.height), fn.MIN(Block.height)).where(_UNREAD),
@@ -45,7 +45,7 @@ UNREAD = shaped(
 READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).where(
     _UNREAD & (Block.hash == slot("hash"))
 )
-# What it spends was not known as ours when it was read.
+# Blocks whose spends were not known as ours when they were read.
 READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(
     Block.height == slot("height")
 )
@@ -120,7 +120,7 @@ def coins_of(db: Database, txids: Collection[str]) -> list[Output]:
     return db.rows(_COINS[db.is_server], texts=given(db, txids))
 
 
-# What a reorganisation takes back, above the last block that both chains have.
+# Rows that a reorganisation takes back, above the last block that both chains have.
 PAID_ABOVE = (
     Output.select(Output)
     .where(Output.block_height > slot("height"))
@@ -156,7 +156,8 @@ WAITS_AGAIN = Output.update(
     }
 ).where((Output.invoice_id == slot("invoice_id")) & (Output.block_height > slot("height")))
 
-# What begins anew gives up, and keeps: a payment's output gets a height that nothing takes back.
+# A new beginning gives up the blocks. It keeps payments: their outputs get a height that no
+# reorganisation takes back.
 _OF_BLOCKS = Output.select(fn.COUNT(Output.txid)).where(
     Output.block_height.is_null(False) & Output.payment_id.is_null()
 )
@@ -185,7 +186,7 @@ KEEP_PROVEN = Output.update(
     }
 ).where(Output.payment_id.is_null(False))
 
-# Whether anything is at stake: an invoice open or lately finished, money on its way, a coin.
+# Anything at stake: an invoice open or lately finished, money on its way, a coin.
 AT_STAKE = Invoice.select(Invoice.id).where(MAY_BE_PAID).limit(1)
 MONEY_AT_STAKE = Balance.select(Balance.merchant_id).where(Balance.total_sats > 0).limit(1)
 # The best block that we know, with what UNREAD, AT_STAKE and MONEY_AT_STAKE say of the others.

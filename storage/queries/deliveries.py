@@ -57,7 +57,7 @@ _WHOLE = shaped(
     .where(_OF_RECEIVER & (Delivery.next_at <= slot("until")) & _FIRST_IN_LINE)
     .limit(slot("limit")),
 )
-# What was tried least comes first: an event that is never taken stops none behind it.
+# The least tried comes first: an event that is never taken stops none behind it.
 DUE = _WHOLE.order_by(Delivery.attempts, Delivery.next_at, Delivery.event_seq)
 OLDEST = _WHOLE.order_by(Delivery.created_at, Delivery.event_seq)
 # Before one of a line is sent. Whoever else sends it holds it; not for ever, whatever clocks do.
@@ -67,7 +67,7 @@ HOLD = Delivery.update({Delivery.held_until: slot("until")}).where(
     & _WAITS
     & (~Delivery.held_until.between(slot("now"), slot("until")) | Delivery.held_until.is_null())
 )
-# Whoever else has tried it meanwhile has counted an attempt.
+# Another process that has tried it meanwhile has counted an attempt.
 TRIED = Delivery.update(
     {
         Delivery.attempts: Delivery.attempts + 1,
@@ -87,7 +87,7 @@ GIVE_UP_MAILS = Delivery.update({Delivery.next_at: None, Delivery.answer: "too l
 )
 _ANEW = {Delivery.attempts: 0, Delivery.first_at: None, Delivery.next_at: slot("at")}
 AGAIN = Delivery.update(_ANEW | {Delivery.delivered_at: None}).where(_THIS)
-# What somebody took later of the same line overtook it: it is not sent any more.
+# A later delivery of the same line that was taken has overtaken it: it is not sent any more.
 FAILED_AGAIN = Delivery.update(_ANEW).where(
     _OF_RECEIVER
     & Delivery.next_at.is_null()
@@ -99,7 +99,7 @@ FAILED_AGAIN = Delivery.update(_ANEW).where(
     )
 )
 WAITING_NOW = Delivery.update(slots(Delivery.next_at)).where(_OF_RECEIVER & _WAITS)
-# What belongs to an event goes with it.
+# Deliveries without an event; those of an event go with it.
 FORGET = Delivery.delete().where(
     Delivery.event_seq.is_null() & (Delivery.created_at < slot("before"))
 )

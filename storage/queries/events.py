@@ -1,4 +1,4 @@
-"""What happened: an invoice's history, and events, which are numbered once and forgotten later."""
+"""An invoice's history, and events for others, which are numbered once and forgotten later."""
 
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ from storage.statement import every, needed, shaped, slot, slots
 
 
 class Kind(StrEnum):
-    """What can happen to an invoice; the detail, which is JSON, has at least what is named here."""
+    """The kinds of an invoice's history; the detail (JSON) has at least the values named here."""
 
     SEEN = "seen"  # an output to its address was shown for the first time, waiting or in a block
     MOVED = "moved"  # it is in a block now
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 RECORD = Event.insert(every(Event))
-# What may start or end attention. What was merely seen may not: anybody can cause it.
+# Kinds that may start or end attention. A mere sighting may not: anybody can cause one.
 _MERELY_SEEN = (Kind.SEEN, Kind.MOVED, Kind.VANISHED, Kind.SEEN_AGAIN, Kind.SPENT, Kind.UNSPENT)
 _OF_MONEY = [kind.value for kind in Kind if kind not in _MERELY_SEEN]
 OF_MONEY = (

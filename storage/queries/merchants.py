@@ -54,7 +54,7 @@ RETURNS = (Brand.return_paid, Brand.return_unpaid)
 
 
 class Shown(Brand):
-    """What pages show: `seller` is the merchant's own name where its brand has none."""
+    """A merchant as pages show it: `seller` is the merchant's own name where its brand has none."""
 
     seller: str
 

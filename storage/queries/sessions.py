@@ -10,7 +10,7 @@ ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
 _IS_LOGIN = (MerchantLogin.secret_sha256 == slot("secret_sha256")) & (
     MerchantLogin.expires_at > slot("now")
 )
-# Whether the link still works: a page that is only looked at uses up nothing.
+# A link that still works: a page that is only looked at uses up nothing.
 LOGIN = shaped(
     tuple[str],
     MerchantLogin.select(Merchant.name)
@@ -29,7 +29,7 @@ MOST_COUNTED = 100
 
 
 def _wanting() -> Select:
-    """How much needs the merchant's attention: the menu says it on every page."""
+    """The number of invoices that need attention, which the menu shows on every page."""
     own = Attention.select(Attention.invoice_id).where(Attention.merchant_id == Merchant.id)
     counted = own.limit(MOST_COUNTED).alias("counted")
     return Select([counted], [fn.COUNT(counted.c.invoice_id)]).alias("wanting")

@@ -13,7 +13,7 @@ MOST_COUNTED = 500  # of a link's invoices: an index is read so far and no furth
 
 
 def _count(*conditions: Expression) -> Any:
-    """How many of a link's invoices are so, at most MOST_COUNTED."""
+    """The number of a link's invoices that meet the condition, at most MOST_COUNTED."""
     of_link = Invoice.payment_link_id == PaymentLink.id
     found = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions).limit(MOST_COUNTED)
     return Select([found.alias("counted")], [fn.COUNT(SQL("*"))])

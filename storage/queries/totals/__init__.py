@@ -1,1 +1,1 @@
-"""What is kept as a sum, in step with the rows that it sums; what explorers and peers have done."""
+"""Sums that are kept in step with the rows that they sum; the record of explorers and peers."""

@@ -32,7 +32,7 @@ _SUMS = shaped(
     ).where(Output.vanished_at.is_null() & Output.spent_height.is_null()),
 )
 _OF_INVOICE = _SUMS.where(Output.invoice_id == slot("invoice_id"))
-# What was paid, whether it has moved since or not.
+# Everything that was paid, moved since or not.
 _SETTLED = shaped(
     tuple[int],
     Output.select(fn.COALESCE(fn.SUM(Output.amount_sats), 0)).where(
@@ -41,7 +41,7 @@ _SETTLED = shaped(
         & Output.vanished_at.is_null()  # no payment has this; an index holds only these
     ),
 )
-# What the totals must equal; for tests and the doctor.
+# The sums that the totals must equal; for tests and the doctor.
 RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))
 
 # The first lock of every change to what merchants have received; several are taken in this order.

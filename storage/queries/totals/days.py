@@ -1,4 +1,4 @@
-"""What merchants received by day, kept in step with the payments that it sums.
+"""The income of merchants by day, kept in step with the payments that it sums.
 
 A day is one of the merchant's time zone, and what came in on it is kept for each currency that the
 merchant counted in. All of this happens behind the lock of the balance, in one transaction with
