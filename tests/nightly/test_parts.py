@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 import sysconfig
 import venv
 from pathlib import Path
@@ -22,11 +23,18 @@ OF_THE_TREE = ["test_documents.py", "test_layers.py", "cli/test_program.py", "la
 
 
 def copied(folder):
-    """The files of the project, as they are now."""
+    """The files of the project, as they are now, and the node that tests run against."""
     listed = done(["git", "ls-files", "-co", "--exclude-standard"], cwd=PROJECT)
     for name in filter(lambda name: (PROJECT / name).is_file(), listed.splitlines()):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PROJECT / name, folder / name)
+    link(PROJECT / "tests/node/node_modules", folder / "tests/node/node_modules")
+
+
+def link(there, here):
+    """Where it was installed: tests skip what is not, and .ci/run promises that it is."""
+    if there.is_dir():
+        here.symlink_to(there)
 
 
 def delete(part, folder):
@@ -54,6 +62,7 @@ def python_of(folder):
     paths = made.ensure_directories(folder / ".venv")
     libraries = Path(sysconfig.get_path("purelib", vars={"base": paths.env_dir}))
     (libraries / "copy.pth").write_text(f"{folder}\n{sysconfig.get_path('purelib')}\n")
+    link(Path(sys.prefix) / "sdk", Path(paths.env_dir) / "sdk")
     command = Path(paths.bin_path) / "btcpay"
     command.write_text(f"#!{paths.env_exe}\nfrom btcpay.cli.main import main\n\nmain()\n")
     command.chmod(0o755)
