@@ -12,7 +12,7 @@ from datetime import datetime
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection
-from btcpay.chain.sources import Announced
+from btcpay.chain.sources import FAILURES, Announced
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Network
 
@@ -112,7 +112,7 @@ class Listener:
                 with closing(opened) as connection:
                     ear.connection = connection
                     self._hear(ear, connection, off)
-            except (FetchError, Malformed) as error:
+            except (*FAILURES, Malformed) as error:
                 if not off.is_set():
                     log.warning("peer %s is not listened to for a while: %s", ear.place, error)
                     ear.rest(time.monotonic() - began_s)

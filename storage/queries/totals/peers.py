@@ -12,5 +12,11 @@ GOOD = Peer.insert(slots(Peer.place, Peer.good_at, Peer.height)).on_conflict(
 LEAVE = Peer.insert(slots(Peer.place, Peer.left_until)).on_conflict(
     conflict_target=[Peer.place], update={Peer.left_until: slot("left_until")}
 )
-# Also what a clock that was ahead has left.
-FORGET = Peer.delete().where((Peer.left_until < slot("now")) & Peer.good_at.is_null())
+_LAST_GOOD = (
+    Peer.select(Peer.place).where(Peer.good_at.is_null(False)).order_by(Peer.good_at.desc())
+)
+FORGET = Peer.delete().where(
+    (Peer.left_until.is_null() | (Peer.left_until < slot("now")))
+    & Peer.place.not_in(_LAST_GOOD.limit(8))
+)
+FORGET_ALL = Peer.delete()
