@@ -2,6 +2,7 @@
 
 import random
 import socket
+import threading
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -44,6 +45,7 @@ class Connection:
         proxy: str = "",
     ) -> None:
         self._magic, self._count = network.magic, count
+        self._sending = threading.Lock()  # two threads may ask, while one of them reads
         host, port = host_and_port(place)
 
         def connect() -> socket.socket:
@@ -63,8 +65,9 @@ class Connection:
 
     def send(self, command: str, body: bytes = b"", timeout_s: float = SEND_TIMEOUT_S) -> None:
         try:
-            self._socket.settimeout(timeout_s)
-            self._socket.sendall(messages.message(self._magic, command, body))
+            with self._sending:
+                self._socket.settimeout(timeout_s)
+                self._socket.sendall(messages.message(self._magic, command, body))
         except OSError as error:
             raise Unreachable(f"takes nothing: {error.strerror or error}") from None
 

@@ -68,4 +68,12 @@ def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Pee
 def listener(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listener | None:
     if not settings.peers:
         return None
-    return Listener(settings.network, lambda: book.chosen(db, settings, now()), now, settings.proxy)
+
+    def choose() -> list[str]:
+        try:
+            return book.chosen(db, settings, now())
+        finally:
+            db.close()  # that of the listener's thread
+
+    needed = NEEDED if settings.peers == (AUTO,) else 1
+    return Listener(settings.network, choose, now, settings.proxy, needed)
