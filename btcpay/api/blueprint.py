@@ -38,6 +38,8 @@ def _view(service: Service, name: str, operation: Operation) -> Callable[..., Re
     reads = operation.accepts().fields if operation.accepts and operation.method == "GET" else ()
 
     def view(**path_values: str) -> Response:
+        if g.caller.store_id is not None:  # it was granted for one shop's orders
+            raise Forbidden("this API key is for a shop's plug-in alone: `btcpay key issue`")
         if operation.scope == "write" and g.caller.scope != "write":
             raise Forbidden("this API key is read-only; the operation needs a write key")
         if request.query_string:
