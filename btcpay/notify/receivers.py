@@ -5,16 +5,14 @@ import shlex
 import shutil
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from urllib.parse import urlsplit
 
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import delivery, wants
 from btcpay.notify.read import PAGE
 from btcpay.notify.transport import Named
 from btcpay.notify.transports import new_secret
-from btcpay.settings.parsers import http_url
 from btcpay.values.errors import CommandError
-from btcpay.values.hosts import is_here
+from btcpay.values.hosts import MAX_URL_CHARACTERS, is_here, web_parts
 from btcpay.values.ids import new_id
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
@@ -76,13 +74,12 @@ def refuse_url(url: str, network: Network) -> None:
     The operator answers for the host.
     """
     try:
-        parts = urlsplit(http_url(url))
+        parts = web_parts(url)
     except ValueError:
-        parts = None
-    # Parsers differ about the rest: some end the host at a backslash.
-    is_plain = url.isascii() and url.isprintable() and "\\" not in url
-    if parts is None or not is_plain:
-        raise CommandError("a webhook is an https:// URL")
+        raise CommandError(
+            f"a webhook is an https:// URL of at most {MAX_URL_CHARACTERS} characters, whose host"
+            " is a name with a dot or an IP address"
+        ) from None
     is_clear = parts.scheme == "http" and not is_here(parts.hostname)
     if is_clear and network.name == "mainnet":
         raise CommandError(

@@ -105,6 +105,9 @@ def test_what_no_shop_asks_is_refused(browser):
         {"redirect": ""},
         {"redirect": "javascript:alert(1)"},
         {"redirect": "https://shop.example\\@elsewhere.example/"},
+        {"redirect": "https://*.example/"},
+        {"redirect": "https://a;script-src/"},
+        {"redirect": "https://'self'/"},
         {"permissions": ["btcpay.server.canmodifyserversettings"]},
         {"permissions": []},
     ):
@@ -119,9 +122,22 @@ def test_on_public_networks_no_shop_is_on_a_machine_near_by(open_shops):
         ("http://127.0.0.1:9464/", 400),
         ("https://192.168.1.5/", 400),
         ("https://localhost/", 400),
+        ("https://localhost./", 400),
+        ("https://%6cocalhost/", 400),
+        ("https://127.1/", 400),
+        ("https://2130706433/", 400),
+        ("https://0/", 400),
         (REDIRECT, 200),
     ):
         assert browser.client.get(path(redirect=url)).status_code == status
+
+
+@pytest.mark.both_databases
+def test_the_shops_own_name_is_one_line_whatever_it_sends(browser, shop):
+    for sent, shown in (("My\0 shop\r\n", "My  shop"), ("\0", "https://shop.example:443")):
+        asked = path(applicationName=sent)
+        assert allow(browser, browser.token(), asked).status_code == 200
+        assert shown in {row.name for row in shop.service.db.rows(keys.ALL)}
 
 
 def test_there_is_nothing_when_either_is_off(open_shops):

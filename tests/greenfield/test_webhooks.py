@@ -45,13 +45,14 @@ def test_what_cannot_be_taken_is_refused_with_its_field(greenfield):
         "https://shop.example:8443/", "http://shop.example/", "https://shop.example@127.0.0.1/",
         "https://127.0.0.1/", "http://127.0.0.1:9464/metrics",
         "https://shop.example\\@elsewhere.example/", "https://shop.example|.elsewhere.example/",
+        f"{URL}\r\nX: y", f"{URL}\0", f"{URL}&{'a' * 60_000}",
         "file:///etc/passwd", "", 1,
     )  # fmt: skip
     events = [{"url": URL, "authorizedEvents": one} for one in (1, {"specificEvents": "x"})]
     wrong = {
         "": [[]],
         "url": [{"url": url} for url in elsewhere],
-        "secret": [{"url": URL, "secret": "x" * 201}],
+        "secret": [{"url": URL, "secret": secret} for secret in ("", "x" * 201, "a\0b")],
         "authorizedEvents": events,
     }
     for path, bodies in wrong.items():

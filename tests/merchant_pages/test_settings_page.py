@@ -140,7 +140,9 @@ def test_a_webhook_is_added_once_a_press_tried_sent_what_waits_and_removed(brows
 
 def try_webhook(browser, receiver):
     shop, db = browser.shop, browser.shop.service.db
-    for wrong in ("", "shop.example.com", "https://a\\b"):
+    cut = "http://" + "u" * 1984 + "@localhost.evil.example/"
+    unfit = (f"{receiver.url}\r\nX: y", f"{receiver.url}\0", f"{receiver.url}?{'a' * 50_000}")
+    for wrong in ("", "shop.example.com", "https://a\\b", cut, *unfit):
         answer = browser.post("/webhooks", url=wrong)
         assert answer.status_code == 400 and 'id="url-problem"' in answer.text
     fields = {"press": "p", "url": receiver.url}
