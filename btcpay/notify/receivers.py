@@ -18,10 +18,15 @@ from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import PublicEvent, Receiver
-from storage.queries import deliveries, events, receivers
+from storage.queries import deliveries, events, merchants, receivers
 from storage.statement import changed
 
 GRACE = timedelta(days=1)
+MOST = 20  # of a merchant; each costs every order a row
+
+
+class NoRoom(CommandError):
+    """The merchant has as many receivers as there may be."""
 
 
 def find(db: Database, receiver_id: str) -> Receiver:
@@ -43,6 +48,13 @@ def find_own(db: Database, receiver_id: str) -> Receiver:
     return row
 
 
+def require_room(db: Database, merchant_id: int) -> None:
+    """In the transaction that adds one, which others of the merchant wait for. Raises NoRoom."""
+    db.only(merchants.LOCKED, id=merchant_id)
+    if len(db.rows(receivers.LIST_OF_MERCHANT, merchant_id=merchant_id)) >= MOST:
+        raise NoRoom(f"the merchant has {MOST} webhooks and commands already: remove one first")
+
+
 def add(
     db: Database,
     merchant_id: int,
@@ -52,19 +64,24 @@ def add(
     now: datetime,
     id: str | None = None,
 ) -> Receiver:
-    """Adds a receiver of every event from now on, or of those of `kinds` alone; a URL's signs."""
+    """Adds a receiver of every event from now on, or of those of `kinds` alone; a URL's signs.
+
+    Raises NoRoom.
+    """
     id = id or new_id("whk")
-    db.run(
-        receivers.ADD,
-        id=id,
-        merchant_id=merchant_id,
-        transport=receivers.WEBHOOK if url else receivers.COMMAND,
-        url=url,
-        command=command,
-        kinds=json.dumps(kinds) if kinds else None,
-        secret=new_secret() if url else None,
-        created_at=to_ms(now),
-    )
+    with db.write():
+        require_room(db, merchant_id)
+        db.run(
+            receivers.ADD,
+            id=id,
+            merchant_id=merchant_id,
+            transport=receivers.WEBHOOK if url else receivers.COMMAND,
+            url=url,
+            command=command,
+            kinds=json.dumps(kinds) if kinds else None,
+            secret=new_secret() if url else None,
+            created_at=to_ms(now),
+        )
     return find(db, id)
 
 

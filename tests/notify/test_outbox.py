@@ -1,11 +1,11 @@
 """Events reach those who want them: signed, each once by its id, and again when they did not."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 
 import pytest
-from builders import until
+from builders import at_once, until
 from fake_esplora import dropped, say
 from findings import found
 from samples import figures
@@ -18,6 +18,8 @@ from btcpay.notify.outcome import Answer
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from storage.queries import deliveries as queries
+from storage.queries.receivers import LIST, NO_MAIL, put_mail
+from storage.statement import changed
 
 pytestmark = pytest.mark.both_databases
 
@@ -307,6 +309,23 @@ def test_metrics_count_attempts_and_tell_how_long_something_waits(till, receiver
     shown = figures(till.shop)
     assert shown["btcpay_webhook_deliveries_total{result=delivered}"] == 1
     assert shown["btcpay_webhook_waiting_seconds"] == 0
+
+
+def test_a_merchant_has_at_most_twenty_receivers_whoever_adds_at_once(till):
+    shop = till.shop
+    put_mail(shop.service.db, changed(NO_MAIL, merchant_id=1, address="a@b.example"), 0)
+    for number in range(18):
+        add(till, f"https://shop.example/{number}")
+
+    def one_more(number):
+        with suppress(CommandError):
+            return add(till, f"https://shop.example/more/{number}")
+
+    assert len(list(filter(None, at_once(8, one_more)))) == 2
+    with pytest.raises(CommandError, match="20"):
+        receivers.add(shop.service.db, shop.merchant_id, None, "true", [], till.clock())
+    receivers.remove(shop.service.db, shop.service.db.rows(LIST)[0].id)
+    assert add(till, "https://shop.example/again")
 
 
 URLS = {

@@ -72,12 +72,15 @@ def add_webhook(visit: Visit) -> Response:
     service, url = visit.service, visit.form.get("url", "").strip()
     try:
         receivers.refuse_url(url, service.settings.network)
+        with visit.once("whk", queries.BY_ID) as (id, is_made):
+            if is_made:
+                return visit.to("/webhooks", done="added")
+            added = receivers.add(service.db, visit.merchant_id, url, None, [], visit.now, id)
+    except receivers.NoRoom:
+        wrong = gettext("There are already 20 webhooks. Remove one first.")
+        return show_webhooks(visit, 400, wrong=wrong)
     except CommandError:
         return show_webhooks(visit, 400, wrong=gettext("This must be an https:// address."))
-    with visit.once("whk", queries.BY_ID) as (id, is_made):
-        if is_made:
-            return visit.to("/webhooks", done="added")
-        added = receivers.add(service.db, visit.merchant_id, url, None, [], visit.now, id)
     return show_webhooks(visit, added=added)
 
 
