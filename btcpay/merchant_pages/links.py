@@ -4,11 +4,10 @@ from typing import Any
 
 from flask import Response
 
-from btcpay.invoices.create import live_price
-from btcpay.invoices.links import AMOUNTS, new_link, set_active
+from btcpay.invoices.links import AMOUNTS, new_link, set_active, typed_price
 from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import PriceUnavailable, TooMuch
+from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
 from btcpay.web.errors import STATUS
 from btcpay.web.pages.forms import AmountRefused, said
 from btcpay.web.pages.languages import gettext
@@ -68,6 +67,9 @@ def make(visit: Visit) -> Response:
         return show_form(visit, 400, wrong=wrong)
     try:
         id = _made(visit, load(NEW_PRICED_LINK, typed))
+    except TooLittle as refused:
+        small = (name for name in AMOUNTS if 0 < typed.get(f"{name}_usd", 0) < refused.least)
+        return show_form(visit, 400, wrong=dict.fromkeys(small, said(refused)))
     except (TooMuch, PriceUnavailable) as error:
         return show_form(visit, STATUS[error.code], said(error))
     return visit.to(f"/links/{id}", done="made")
@@ -100,7 +102,9 @@ def _typed(visit: Visit) -> tuple[dict[str, Any], dict[str, str]]:
 def _made(visit: Visit, wanted: dict[str, Any]) -> str:
     """The id of the link of this press."""
     service, currency = visit.service, visit.currency
-    price = None if currency == "USD" else live_price(service.prices, visit.now, currency)
+    typed = [wanted.get(f"{name}_usd") for name in AMOUNTS]
+    asked = (service.db, service.prices, visit.now, visit.merchant_id, currency, typed)
+    price = typed_price(*asked)
     with visit.once("lnk", links.ANY_BY_ID) as (id, is_made):
         if not is_made:
             new_link(service.db, visit.now, visit.merchant_id, wanted | {"id": id}, price)
