@@ -87,6 +87,15 @@ def test_a_press_that_comes_twice_makes_one_key_and_another_press_another(browse
     assert len(shop.service.db.rows(keys.ALL)) == before + 3
 
 
+def test_a_permission_that_nothing_honours_is_said_to_be_none(browser):
+    wanted = ["btcpay.store.canmodifystoresettings"]
+    for language in LANGUAGES:
+        page = browser.client.get(path(permissions=wanted, lang=language)).text
+        assert page.count("<li>") == 1
+    text = Page(browser.client.get(path(permissions=wanted)).text).texts["permissions"]
+    assert "Change the settings of your shop (this permission has no effect here)" in text
+
+
 def test_nobody_else_and_no_other_site_allows_it(browser, shop):
     before = len(shop.service.db.rows(keys.ALL))
     stranger = MerchantBrowser(shop)
