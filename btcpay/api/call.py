@@ -119,14 +119,14 @@ def unknown(names: Iterable[str], known: Container[str], before: Iterable[str] =
 
 def note_ignored(names: Iterable[str], known: Container[str]) -> None:
     """Makes the answer, whatever it is, name the fields that the operation does not know."""
-    g.ignored = ignored = unknown(names, known, g.get("ignored", ()))
+    if ignored := unknown(names, known, g.get("ignored", ())):
+        g.ignored = ignored
+        after_this_request(_show_ignored)
 
-    def show(response: Response) -> Response:
-        response.headers[IGNORED_HEADER] = ", ".join(ignored)
-        return response
 
-    if ignored:
-        after_this_request(show)
+def _show_ignored(response: Response) -> Response:
+    response.headers[IGNORED_HEADER] = ", ".join(g.ignored)
+    return response
 
 
 @dataclass(frozen=True)
