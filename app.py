@@ -146,11 +146,9 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     # No view is asynchronous: Flask would look at each function of each request again.
     app.ensure_sync = lambda func: func  # type: ignore[method-assign]
     served = request_log.traced(as_plain_http(app.wsgi_app), service.counters)
-    app.wsgi_app = served  # type: ignore[method-assign]
     if settings.trusted_proxies:
-        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
-            app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0
-        )
+        served = ProxyFix(served, x_for=settings.trusted_proxies, x_proto=0, x_host=0)
+    app.wsgi_app = served  # type: ignore[method-assign]
     app.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
     for blueprint in BLUEPRINTS:
         if part := blueprint(service):

@@ -33,7 +33,9 @@ def traced(served: Callable[..., Any], counters: Counters) -> Callable[..., Any]
         def begin_answer(status_line: str, headers: list[tuple[str, str]], *error: Any) -> Any:
             headers.append(("X-Request-Id", request_id))
             took_s = (time.perf_counter_ns() - began_ns) / 1_000_000_000
-            operation, status = operation_of(request.endpoint), int(status_line[:3])
+            # The operation's id, or the rule of a page's path; `none` when nothing is served there.
+            operation = (request.endpoint or NONE).rpartition(".")[2]
+            status = int(status_line[:3])
             if _leaves_body(environ, status):
                 end_connection()
             counters.answered(operation, status, took_s)
@@ -66,8 +68,3 @@ def _leaves_body(environ: dict[str, Any], status: int) -> bool:
     if environ["REQUEST_METHOD"] == "POST" and status < 400:
         return False
     return environ.get("CONTENT_LENGTH", "0") != "0" or "HTTP_TRANSFER_ENCODING" in environ
-
-
-def operation_of(endpoint: str | None) -> str:
-    """The operation's id, or the rule of a page's path; `none` when nothing is served there."""
-    return (endpoint or NONE).rpartition(".")[2]
