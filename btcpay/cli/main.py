@@ -16,6 +16,7 @@ import click
 from peewee import PeeweeException
 
 from btcpay import __version__
+from btcpay.cli.children import ChildEnded
 from btcpay.cli.context import Shell, say, with_shell
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
@@ -37,6 +38,7 @@ COMMANDS = {
     "merchant": "btcpay.cli.merchant.merchant",
     "migrate": "btcpay.cli.database",
     "restore": "btcpay.cli.database",
+    "run": "btcpay.cli.run",
     "sandbox": "btcpay.cli.sandbox.sandbox",
     "serve": "btcpay.cli.main",
     "setup": "btcpay.cli.setup.setup",
@@ -131,10 +133,12 @@ def main() -> None:
         sys.exit(2)
     except PeeweeException as error:
         _fail(f"the database cannot be used: {in_one_line(error)}")
+    except ChildEnded as error:
+        _fail(str(error), error.status)
     except (CommandError, InvalidRequest, PriceUnavailable, OSError) as error:
         _fail(str(error))
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, status: int = 1) -> NoReturn:
     say(f"btcpay: {message}", logging.ERROR)
-    sys.exit(1)
+    sys.exit(status)

@@ -326,19 +326,20 @@ class Live:
         folder: Path,
         before: Sequence[str] = (),
         by_command: bool = False,
+        words: Sequence[str] = ("serve",),
         **environ: str,
     ) -> None:
         """`before` are the words of a command that starts the server with fewer rights.
 
-        That, and `by_command`, has a new interpreter run `btcpay serve` itself.
+        That, `by_command`, and other `words`, have a new interpreter run `btcpay serve` itself.
         """
         self._log = folder / "serve.log"
         environ = clean_environ(**(shop.environ | NO_PORTS | environ))
         with self._log.open("wb") as log, open(os.devnull, "wb") as nowhere:
             self._process: subprocess.Popen | Process
-            if before or by_command:
+            if before or by_command or words != ("serve",):
                 self._process = subprocess.Popen(
-                    [*before, sys.executable, "-P", "-m", "btcpay", "serve"],
+                    [*before, sys.executable, "-P", "-m", "btcpay", *words],
                     env=environ,
                     cwd=among_strangers(folder),
                     stdout=nowhere,
