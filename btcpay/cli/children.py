@@ -97,11 +97,11 @@ class Children(contextlib.AbstractContextManager["Children"]):
 
 
 class ChildEnded(CommandError):
-    """`status`: the child's exit status, as a shell counts it."""
+    """Its `exit_status` is the child's, as a shell counts it."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
-        self.status = status
+        self.exit_status = status
 
 
 def exit_status(code: int) -> int:
