@@ -185,8 +185,13 @@ class Shop:
         self.service.db.close()
 
 
-def open_shop(folder: Path, ticker_url: str, clock: Clock, **environ: str) -> Shop:
-    """A service on a new database unless `environ` names one; it overrides the settings."""
+def open_shop(
+    folder: Path, ticker_url: str, clock: Clock, empty: bool = False, **environ: str
+) -> Shop:
+    """A service on a new database unless `environ` names one; it overrides the settings.
+
+    An `empty` one has no merchant.
+    """
     if "BTCPAY_DATABASE_URL" not in environ:
         environ["BTCPAY_DATABASE_URL"] = new_database(folder)
     elif environ["BTCPAY_DATABASE_URL"].startswith("sqlite"):
@@ -199,8 +204,9 @@ def open_shop(folder: Path, ticker_url: str, clock: Clock, **environ: str) -> Sh
     } | environ
     app = create_app(settings.read(environ), clock)
     shop = Shop(app, app.extensions["btcpay"], clock, environ)
-    shop.merchant_id = shop.add_merchant("shop")
-    shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
+    if not empty:
+        shop.merchant_id = shop.add_merchant("shop")
+        shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
     return shop
 
 
