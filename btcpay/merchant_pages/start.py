@@ -4,7 +4,6 @@ from typing import Any
 
 from flask import Response, request
 
-from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import address, fields_of_form
 from btcpay.merchants.account import SCRIPT_TYPES, derive, parse_account
@@ -16,7 +15,8 @@ from btcpay.values.times import checked_zone, places
 from btcpay.web.admission import count, wrong
 
 NEUTRAL = ("xpub", "tpub")  # they do not say the kind of their addresses
-PROPOSED = {"currency": "USD", "timezone": "UTC", "script": SCRIPT_TYPES[0]}
+PROPOSED = {"name": "", "currency": "USD", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}
+Typed = dict[str, str]
 
 
 class Start:
@@ -33,18 +33,25 @@ class Start:
         """Shows what is wrong, or the addresses; once they are the same, makes the merchant."""
         self._area.refuse_other_sites()
         self._require(token)
-        typed = PROPOSED | fields_of_form()
+        service, typed = self._service, PROPOSED | fields_of_form()
         if "differ" in typed:
             return self._form(typed)
         try:
-            account, opened = self._account_of(typed), None
-            if "same" in typed:
-                opened = self._make(token, typed, account)
+            _refuse_wrong(typed)
+            network, key = service.settings.network, typed["key"].strip()
+            script = typed["script"] if key.startswith(NEUTRAL) else None
+            account = parse_account(key, network, script)
+            if "same" not in typed:
+                first = [derive(str(account), index, network) for index in range(3)]
+                return self._page(typed, account=account, addresses=first)
+            wanted = typed["name"].strip(), account, typed["currency"], typed["timezone"]
+            browser = request.headers.get("User-Agent", "")
+            opened = make_first(service.db, token, *wanted, browser, service.now())
         except (CommandError, ValueError) as error:
             # Never back to the screen: what was refused may be a private key.
             return self._form(typed | {"key": ""}, str(error))
-        if opened is None:
-            return self._compare(typed, account)
+        if opened is None:  # another browser was faster
+            raise NotFound("there is no such page")
         response = Response(status=303, headers={"Location": address()})
         self._area.keep(response, opened)
         return response
@@ -55,33 +62,7 @@ class Start:
             count(self._service, wrong())
             raise NotFound("there is no such page")
 
-    def _account_of(self, typed: dict[str, str]) -> Descriptor:
-        require_name(typed.get("name", ""))
-        checked_currency(typed["currency"])
-        checked_zone(typed["timezone"])
-        key = typed.get("key", "").strip()
-        script = typed["script"] if key.startswith(NEUTRAL) else None
-        if script not in (None, *SCRIPT_TYPES):
-            raise CommandError("there is no such kind of addresses")
-        return parse_account(key, self._service.settings.network, script)
-
-    def _make(self, token: str, typed: dict[str, str], account: Descriptor) -> str:
-        """The secret of this browser's session. Raises NotFound when another one was faster."""
-        opened = make_first(
-            self._service.db,
-            token,
-            typed["name"].strip(),
-            account,
-            typed["currency"],
-            typed["timezone"],
-            request.headers.get("User-Agent", ""),
-            self._service.now(),
-        )
-        if opened is None:
-            raise NotFound("there is no such page")
-        return opened
-
-    def _form(self, typed: dict[str, str], problem: str = "") -> Response:
+    def _form(self, typed: Typed, problem: str = "") -> Response:
         return self._page(
             typed,
             400 if problem else 200,
@@ -91,12 +72,16 @@ class Start:
             places=sorted(places()),
         )
 
-    def _compare(self, typed: dict[str, str], account: Descriptor) -> Response:
-        network = self._service.settings.network
-        first = [derive(str(account), index, network) for index in range(3)]
-        return self._page(typed, account=account, addresses=first)
-
-    def _page(self, typed: dict[str, str], status: int = 200, **values: Any) -> Response:
+    def _page(self, typed: Typed, status: int = 200, **values: Any) -> Response:
         page = self._area.pages.page("merchant/start.html", status, typed=typed, **values)
         page.headers["Referrer-Policy"] = "strict-origin"  # the address holds the token
         return page
+
+
+def _refuse_wrong(typed: Typed) -> None:
+    """Raises CommandError, ValueError."""
+    require_name(typed["name"])
+    checked_currency(typed["currency"])
+    checked_zone(typed["timezone"])
+    if typed["script"] not in SCRIPT_TYPES:
+        raise CommandError("there is no such kind of addresses")
