@@ -89,40 +89,40 @@ def test_the_merchants_pages_are_for_the_house_alone(proxy):
 
 
 @pytest.mark.parametrize("proxy", ["nginx"], indirect=True)
-def test_nginx_leads_to_tls_and_writes_no_login_link_into_its_logs(proxy):
+def test_nginx_leads_to_tls_and_writes_no_link_that_is_a_secret_into_its_logs(proxy):
     plain = http.client.HTTPConnection("127.0.0.1", proxy.plain, timeout=60)
     with contextlib.closing(plain):
         plain.request("GET", "/pay/x?y")
         answer = plain.getresponse()
     location = "https://pay.example.com/pay/x?y"
     assert (answer.status, answer.headers["Location"]) == (301, location)
-    assert statuses(proxy, "127.0.0.1") == [410, 401]
-    assert statuses(proxy, "127.0.0.2") == [403, 403]  # a link that is refused here works elsewhere
+    assert statuses(proxy, "127.0.0.1") == [410, 404, 401]
+    assert statuses(proxy, "127.0.0.2") == [403, 403, 403]  # a link that is refused here works elsewhere
     assert_logged(proxy, "access.log")
     assert_logged(proxy, "error.log")
 
 
 def statuses(proxy, source):
-    paths = ("/merchant/login/secret", "/merchant/sessions")
+    paths = ("/merchant/login/secret", "/merchant/start/secret", "/merchant/sessions")
     return [proxy.ask("GET", path, source)[0] for path in paths]
 
 
 def assert_logged(proxy, name):
-    """Of both paths the second alone."""
+    """Of these paths the last alone."""
     log = proxy.folder / name
     until(lambda: "/merchant/sessions" in log.read_text(), "the request to be logged")
     assert "secret" not in log.read_text()
 
 
-def test_nginx_writes_no_login_link_into_its_log_while_the_service_is_away(tmp_path):
+def test_nginx_writes_no_such_link_into_its_log_while_the_service_is_away(tmp_path):
     with proxies.nginx(tmp_path, free_port()).running() as proxy:
-        assert statuses(proxy, "127.0.0.1") == [502, 502]
+        assert statuses(proxy, "127.0.0.1") == [502, 502, 502]
         assert_logged(proxy, "error.log")
 
 
 def test_the_onion_service_has_no_merchants_pages_and_logs_no_login_link(tmp_path):
     with proxies.onion(tmp_path, free_port()).running() as proxy:
-        assert statuses(proxy, "127.0.0.1") == [403, 403]
+        assert statuses(proxy, "127.0.0.1") == [403, 403, 403]
         assert proxy.ask("GET", "/api-keys/authorize?x")[0] == 403
         assert proxy.ask("GET", "/pay/x")[0] == 502
         until(lambda: "/pay/x" in (tmp_path / "access.log").read_text(), "the log")
