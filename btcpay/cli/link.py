@@ -9,6 +9,7 @@ from btcpay.cli.context import Shell, answering, limited, say, with_shell
 from btcpay.cli.context import number as exact
 from btcpay.cli.operation_options import number, require_units, validated
 from btcpay.invoices import links
+from btcpay.invoices.create import live_price
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.values.errors import CommandError
@@ -67,10 +68,8 @@ def link_create(
     owner, now = find_merchant(shell.db, merchant), utc_now()
     currency = checked_currency(currency or owner.currency)
     wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
-    typed = [wanted.get(f"{name}_usd") for name in links.AMOUNTS]
-    require_units(currency, typed)
-    prices = new_prices(shell.settings)
-    price = links.typed_price(shell.db, prices, now, owner.id, currency, [*typed, *suggest])
+    require_units(currency, (wanted.get(f"{name}_usd") for name in links.AMOUNTS))
+    price = live_price(new_prices(shell.settings), now, currency)
     with shell.db.write():
         row = links.new_link(shell.db, now, owner.id, wanted, price)
     made = Resources(shell.settings.base_url).payment_link.dump(row)

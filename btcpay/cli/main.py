@@ -65,11 +65,8 @@ class Commands(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuses an option whose value is empty, as that of a variable that a script did not set.
-
-        Behind `--` stands another program's command line.
-        """
-        own = args[: [*args, "--"].index("--")]
+        """Refuses an option with an empty value, such as that of a variable that is not set."""
+        own = args[: [*args, "--"].index("--")]  # behind it is another program's command line
         for word, following in pairwise([*own, "--"]):
             if (found := OPTION.fullmatch(word)) and (found[2] == "=" or not following):
                 raise click.UsageError(f"{found[1]} is followed by an empty value")

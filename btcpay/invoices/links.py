@@ -1,15 +1,14 @@
 """Payment links: making them, switching them on and off, and the amounts that they suggest."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from btcpay.invoices.create import Price, least_of, least_sats_of, live_price, worth_usd
+from btcpay.invoices.create import Price, least_of, least_sats_of, worth_usd
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import publish_link
-from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError, TooLittle
 from btcpay.values.ids import new_id
 from btcpay.values.money import rounded
@@ -35,8 +34,14 @@ def new_link(
 
     `wanted` is the loaded body of create-payment-link, perhaps with `suggested` amounts. All are in
     the currency of the price, in dollars without one. Raises CommandError for suggested amounts
-    that do not fit the link, TooMuch for more than MAX_USD.
+    that do not fit the link, TooMuch for more than MAX_USD, and with a price, which a person's link
+    has, TooLittle for less than a wallet can send.
     """
+    if price:
+        least = least_of(least_sats_of(db, merchant_id), price.in_currency, price.currency)
+        typed = [wanted.get(f"{name}_usd") for name in AMOUNTS]
+        if any(amount and amount < least for amount in [*typed, *wanted.get("suggested", ())]):
+            raise TooLittle(least, price.currency)
     fields = {name: wanted.get(name) for name in ("title", "description", "amount_mode")}
     fields["currency"] = price.currency if price else "USD"
     for name in AMOUNTS:
@@ -55,28 +60,6 @@ def new_link(
     row = db.only(links.ADD, **as_dict(new))
     publish_link(db, row, EventKind.PAYMENT_LINK_CREATED, now)
     return row
-
-
-def typed_price(
-    db: Database,
-    prices: Prices,
-    now: datetime,
-    merchant_id: int,
-    currency: str,
-    typed: Iterable[Decimal | None],
-) -> Price | None:
-    """The price with which a person makes a link, None for dollars.
-
-    Raises PriceUnavailable, and TooLittle for less than a wallet can send. While dollars have no
-    price, nobody knows how much that is.
-    """
-    price = None if currency == "USD" else live_price(prices, now, currency)
-    if amounts := [amount for amount in typed if amount]:
-        rate = price.in_currency if price else prices.usd.current_or_none()
-        least = least_of(least_sats_of(db, merchant_id), rate or Decimal(0), currency)
-        if min(amounts) < least:
-            raise TooLittle(least, currency)
-    return price
 
 
 def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:

@@ -4,7 +4,8 @@ from typing import Any
 
 from flask import Response
 
-from btcpay.invoices.links import AMOUNTS, new_link, set_active, typed_price
+from btcpay.invoices.create import live_price
+from btcpay.invoices.links import AMOUNTS, new_link, set_active
 from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
@@ -101,10 +102,8 @@ def _typed(visit: Visit) -> tuple[dict[str, Any], dict[str, str]]:
 
 def _made(visit: Visit, wanted: dict[str, Any]) -> str:
     """The id of the link of this press."""
-    service, currency = visit.service, visit.currency
-    typed = [wanted.get(f"{name}_usd") for name in AMOUNTS]
-    asked = (service.db, service.prices, visit.now, visit.merchant_id, currency, typed)
-    price = typed_price(*asked)
+    service = visit.service
+    price = live_price(service.prices, visit.now, visit.currency)
     with visit.once("lnk", links.ANY_BY_ID) as (id, is_made):
         if not is_made:
             new_link(service.db, visit.now, visit.merchant_id, wanted | {"id": id}, price)

@@ -107,10 +107,7 @@ def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantS
 
 
 def end(db: Database, merchant_id: int, session_id: str) -> None:
-    """Ends one session and the merchant's unused links now, as it may have prepared one.
-
-    Raises CommandError when the merchant has no session of that id.
-    """
+    """Ends one session and all unused links, which it may have made. Raises CommandError."""
     with db.write():
         known = is_id("ses", session_id)
         if not known or db.run(sessions.END, id=session_id, merchant_id=merchant_id) != 1:

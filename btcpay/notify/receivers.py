@@ -64,10 +64,7 @@ def add(
     now: datetime,
     id: str | None = None,
 ) -> Receiver:
-    """Adds a receiver of every event from now on, or of those of `kinds` alone; a URL's signs.
-
-    Raises NoRoom.
-    """
+    """Adds a receiver of events from now on, all or those of `kinds`; a URL's signs them."""
     id = id or new_id("whk")
     with db.write():
         require_room(db, merchant_id)

@@ -2,7 +2,6 @@
 
 import ipaddress
 import re
-from contextlib import suppress
 from urllib.parse import SplitResult, urlsplit
 
 MAX_URL_CHARACTERS = 2000  # behind the scheme; every browser takes as many
@@ -19,15 +18,10 @@ def web_parts(url: str) -> SplitResult:
     parts = urlsplit(url)
     host = parts.hostname or ""
     is_plain = re.fullmatch(rf"https?://[!-[\]-~]{{1,{MAX_URL_CHARACTERS}}}", url)
-    if not is_plain or parts.port == 0 or not (_NAME.fullmatch(host) or _is_ip(host)):
+    is_one = _NAME.fullmatch(host) or str(ipaddress.ip_address(host)) == host.partition("%")[0]
+    if not is_plain or not is_one or parts.port == 0:
         raise ValueError
     return parts
-
-
-def _is_ip(host: str) -> bool:
-    with suppress(ValueError):
-        return str(ipaddress.ip_address(host)) == host and "%" not in host
-    return False
 
 
 def is_here(host: str | None) -> bool:

@@ -118,11 +118,6 @@ def test_less_than_a_wallet_can_send_is_refused(case, btcpay, till):
     btcpay.run(*DUST[case].replace("0.17", "0.18").split())
 
 
-def test_without_a_price_a_link_in_dollars_is_made(btcpay, till):
-    nobody = {"BTCPAY_PRICE_SOURCES": "http://127.0.0.1:9/#/usd"}
-    assert "lnk_" in btcpay.run("link", "create", "shop", "--amount", "0.17", **nobody)[0]
-
-
 def test_without_a_price_no_invoice_is_made(btcpay, till):
     before, nobody = counters(till), "http://127.0.0.1:9#/usd"
     words = ("invoice", "create", "shop", "--usd", "25")

@@ -38,6 +38,7 @@ from storage.statement import as_dict, changed
 
 EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
+KEY_NAMES = ("--xpub", "--descriptor", "xpub")  # one option with two names
 KEY_SHOWN = 8  # last characters of a key; the first ones are its place in the tree
 
 
@@ -47,14 +48,7 @@ def _one_key(_context: Any, _option: Any, given: tuple[str, ...]) -> str | None:
     return given[0].encode(errors="replace").decode() if given else None
 
 
-# One option with two names.
-key_option = partial(
-    click.option,
-    *("--xpub", "--descriptor", "xpub"),
-    multiple=True,
-    metavar="KEY",
-    callback=_one_key,
-)
+key_option = partial(click.option, *KEY_NAMES, metavar="KEY", multiple=True, callback=_one_key)
 
 
 @click.group()
