@@ -90,10 +90,8 @@ def refuse_url(url: str, network: Network) -> None:
     try:
         parts = web_parts(url)
     except ValueError:
-        raise CommandError(
-            f"a webhook is an https:// URL of at most {MAX_URL_CHARACTERS} characters, whose host"
-            " is a name with a dot or an IP address"
-        ) from None
+        message = f"a webhook is an https:// URL of at most {MAX_URL_CHARACTERS} characters"
+        raise CommandError(f"{message}, to a host with a dot in its name") from None
     is_clear = parts.scheme == "http" and not is_here(parts.hostname)
     if is_clear and network.name == "mainnet":
         raise CommandError(
