@@ -11,7 +11,7 @@ from btcpay.api import blueprint as api
 from btcpay.api.call import Call, Operation
 from btcpay.checkout import views as checkout
 from btcpay.health import metrics_server
-from btcpay.health.database_metrics import Figures
+from btcpay.health.metrics import Figures
 from btcpay.invoices import create
 from btcpay.invoices.links import new_link
 from btcpay.settings.settings import Settings

@@ -12,7 +12,7 @@ from btcpay.check.receipt_prices import worth
 from btcpay.check.report import Report
 from btcpay.invoices.events import finish, record, update_attention
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
-from btcpay.proofs.document import extended
+from btcpay.proofs.verify import extended
 from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle
 from btcpay.settlement.values import Output, Receipt, Scan
