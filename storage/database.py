@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from peewee import PeeweeException, Query, Select, SqliteDatabase, fn
 
+from btcpay.values.errors import CommandError
 from storage.faults import as_peewee_errors
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite, refuse_old_library
@@ -81,6 +82,13 @@ class Database:
         row = self.row(query, **values)
         if row is None:
             raise LookupError(f"no row for {sorted(values)}")
+        return row
+
+    def named(self, query: Typed[T], name: str, /, **values: Unpack[Values]) -> T:
+        """The row that somebody has named. Raises CommandError: there is no such name."""
+        row = self.row(query, **values)
+        if row is None:
+            raise CommandError(f"there is no {name}")
         return row
 
     def run(self, query: Query, **values: Unpack[Values]) -> int:

@@ -14,9 +14,8 @@ from btcpay.chain.follow import Follower
 from btcpay.chain.pool import Pool
 from btcpay.chain.progress import is_at_stake
 from btcpay.chain.sources import BlockSource
-from btcpay.check.apply import try_apply
+from btcpay.check.apply import receipt_prices, try_apply
 from btcpay.check.read import Reader
-from btcpay.check.receipt_prices import receipt_prices
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
 from btcpay.invoices.status import output_of, rules_for

@@ -24,8 +24,8 @@ from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
-from storage.queries import attentions, deliveries, merchants, meta
-from storage.queries.totals import peers, tallies
+from storage.queries import attentions, deliveries, merchants, meta, sources
+from storage.queries.totals import tallies
 
 LATELY = timedelta(hours=1)
 
@@ -84,7 +84,7 @@ class Figures(Collector):
         if known := progress_of(db, now):
             yield _gauge("chain_height", "Height of the best block known.", known.height)
             yield _gauge("blocks_behind", "Blocks not read yet.", known.behind)
-        good = [row.good_at for row in db.rows(peers.ALL) if row.good_at]
+        good = [row.good_at for row in db.rows(sources.PEERS) if row.good_at]
         lately = sum(ms > to_ms(now - LATELY) for ms in good)
         yield _gauge("peers_good", "Nodes that answered a check within the hour.", lately)
         listens = bool(meta.get(db, meta.Key.LISTENS))

@@ -193,11 +193,6 @@ def planted(found: list[SchemaObject]) -> list[str]:
 
     Compares with the nearest version, and also says what of that is missing.
     """
-    strange = min(
-        ([*(set(found) ^ set(made)), *_doubled(found)] for made in objects_by_version()), key=len
-    )
+    doubled = [made for made in set(found) if found.count(made) > 1]
+    strange = min(([*(set(found) ^ set(made)), *doubled] for made in objects_by_version()), key=len)
     return sorted({f"{kind} {name}" for kind, name, _, _ in strange})
-
-
-def _doubled(found: list[SchemaObject]) -> list[SchemaObject]:
-    return [made for made in set(found) if found.count(made) > 1]
