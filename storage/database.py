@@ -104,7 +104,7 @@ class Database:
         COMMITTED: what is read to be written again needs a row lock, `for_update()` in its query.
         """
         try:
-            with self._writing(), self.connection.atomic():
+            with self.connected() if self.is_server else self._turn, self.connection.atomic():
                 yield
         except PeeweeException:
             self.is_doubtful = True
@@ -129,9 +129,6 @@ class Database:
         if self.is_server and self.connection.is_closed():
             return self._lent()
         return _AS_IT_IS
-
-    def _writing(self) -> AbstractContextManager[None]:
-        return self.connected() if self.is_server else self._turn
 
     @contextmanager
     def _lent(self) -> Iterator[None]:

@@ -117,16 +117,8 @@ def _end(
     if row.status == "open" and row.covered_at is None and not verdict.missing_sats:
         db.run(invoices.COVER, id=row.id, at=to_ms(now))
     if has_ended:
-        finish(
-            db,
-            row,
-            now,
-            status=verdict.status,
-            tx_hash=verdict.tx_hash,
-            paid_at=to_ms(verdict.paid_at) if verdict.paid_at else None,
-            reason=verdict.reason,
-            explorer=scan.explorer,
-        )
+        paid = verdict.tx_hash, to_ms(verdict.paid_at) if verdict.paid_at else None
+        finish(db, row, now, verdict.status, verdict.reason, scan.explorer, *paid)
     if has_ended or outcome.changes or outcome.forgotten or made or outcome.settling:
         news = news_of(replace(outcome, changes=noted), made, row.status)
         update_attention(db, settings, row.id, now, news)

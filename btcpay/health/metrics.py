@@ -1,19 +1,23 @@
-"""Metrics: read from the database at each scrape, or counted by the worker processes.
+"""Metrics, read from the database or counted by the workers, and `/metrics`, which shows them.
 
 All workers write files into one folder (prometheus-client's), and any of them can add these up.
 """
 
+import logging
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
 from peewee import PeeweeException
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, MetricsHandler, values
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
@@ -26,6 +30,8 @@ from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.queries import attentions, deliveries, merchants, meta, sources
 from storage.queries.totals import tallies
+
+log = logging.getLogger(__name__)
 
 LATELY = timedelta(hours=1)
 
@@ -202,3 +208,45 @@ def _age(metric: Metric, now_s: float) -> Iterator[Metric]:
     if newest_s:
         text = "Age of the newest price; grows while nobody asks for one."
         yield GaugeMetricFamily("btcpay_price_age_seconds", text, now_s - newest_s)
+
+
+POLL_S = 0.5  # how soon the thread sees that it is to end
+
+
+class Scrape(MetricsHandler):
+    """GET /metrics, in the format that the scraper prefers."""
+
+    timeout = 5  # one scraper at a time: a silent one must not keep the next one out
+
+    def do_GET(self) -> None:
+        if self.path.partition("?")[0] == "/metrics":
+            super().do_GET()
+        else:
+            self.send_error(404)
+
+
+class Scraped(HTTPServer):
+    """Answers scrapes on a listening socket that other processes may share, in one thread.
+
+    A thread of its own, with its own connection to the database: requests do not wait for it.
+    """
+
+    def __init__(self, collectors: Iterable[Collector], listener: socket.socket) -> None:
+        registry = CollectorRegistry()
+        for collector in collectors:
+            registry.register(collector)
+        handler = type("Scrape", (Scrape,), {"registry": registry})
+        super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
+        self.socket.close()
+        listener.setblocking(False)  # another process may have taken the connection already
+        self.socket = listener
+        threading.Thread(target=self.serve_forever, args=[POLL_S], daemon=True).start()
+
+    def end(self) -> None:
+        """Ends the thread, after the scrape that is under way."""
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, *_: object) -> None:
+        """Logs one line when a scraper went away, or for a fault; the next scrape is served."""
+        log.warning("a scrape of the metrics failed", exc_info=True)

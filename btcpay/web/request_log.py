@@ -23,7 +23,8 @@ def watch(app: Flask, counters: Counters) -> None:
     def end(response: Response) -> Response:
         response.headers.add("X-Request-Id", g.request_id)
         took_s = (time.perf_counter_ns() - g.began_ns) / 1_000_000_000
-        operation, status = operation_of(request.endpoint), response.status_code
+        # Its id, or the rule of a page's path; `none` when nothing is served there.
+        operation, status = (request.endpoint or NONE).rpartition(".")[2], response.status_code
         if _leaves_body(status):
             end_connection()
         counters.answered(operation, status, took_s)
@@ -65,8 +66,3 @@ def _leaves_body(status: int) -> bool:
     if environ["REQUEST_METHOD"] == "POST" and status < 400:
         return False
     return environ.get("CONTENT_LENGTH", "0") != "0" or "HTTP_TRANSFER_ENCODING" in environ
-
-
-def operation_of(endpoint: str | None) -> str:
-    """The operation's id, or the rule of a page's path; `none` when nothing is served there."""
-    return (endpoint or NONE).rpartition(".")[2]
