@@ -3,6 +3,7 @@
 All workers write files into one folder (prometheus-client's), and any of them can add these up.
 """
 
+import functools
 import logging
 import platform
 import shutil
@@ -164,16 +165,16 @@ class Counters(Collector):
         if folder:  # the library looks for its folder when it is loaded, which may be long ago
             values.ValueClass = values.MultiProcessValue()
         self._own = own = CollectorRegistry()
-        self._requests = Counter(
-            "btcpay_requests", "Answers.", ["operation", "status"], registry=own
-        )
-        self._seconds = Histogram(
+        requests = Counter("btcpay_requests", "Answers.", ["operation", "status"], registry=own)
+        seconds = Histogram(
             "btcpay_request_seconds",
             "Time from the request to its answer.",
             ["operation"],
             registry=own,
             buckets=BUCKETS_S,
         )
+        self._requests = functools.cache(requests.labels)
+        self._seconds = functools.cache(seconds.labels)
         self._refreshes = Counter(
             "btcpay_price_refreshes", "Rounds of price requests.", ["outcome"], registry=own
         )
@@ -183,8 +184,8 @@ class Counters(Collector):
 
     def answered(self, operation: str, status: int, took_s: int | float) -> None:
         """Counts one answer; thread safe, some microseconds."""
-        self._requests.labels(operation, status).inc()
-        self._seconds.labels(operation).observe(took_s)
+        self._requests(operation, status).inc()
+        self._seconds(operation).observe(took_s)
 
     def priced(self, good: bool) -> None:
         """Counts one round of questions to the price sources."""

@@ -23,6 +23,7 @@ from storage.statement import as_dict, changed
 
 # The used share of a limit at which a merchant is warned: with 20, five more may go unpaid.
 EARLY = Fraction(3, 4)
+USUAL_GAP_LIMIT = 20  # of wallets, and of a merchant who has not said another one
 MARGIN = 100  # added to today's need when a limit is set, so that it need not be raised every week
 
 

@@ -78,6 +78,8 @@ class PriceUnavailable(ApiError):
 class CommandError(BtcpayError):
     """A command refuses or fails; its message goes to standard error."""
 
+    exit_status = 1  # of the command
+
 
 class Refused(CommandError):
     """The owner's wish for an invoice is refused; `code` lets a page say why in its own words."""

@@ -2,9 +2,10 @@
 
 import logging
 
-from flask import Response, g
+from flask import Response
 from werkzeug.exceptions import HTTPException
 
+from btcpay.settings.logs import REQUEST_ID
 from btcpay.values import errors
 from btcpay.web.paths import answer
 from storage.database import in_one_line
@@ -71,8 +72,9 @@ def _unforeseen(error: Exception) -> errors.ApiError:
     """
     if isinstance(error, TooManyWait):
         return errors.Busy("too many requests wait for the database; retry shortly")
+    request_id = REQUEST_ID.get()
     if is_outside(error):
-        log.error("request %s failed: %s", g.request_id, in_one_line(error))
+        log.error("request %s failed: %s", request_id, in_one_line(error))
     else:
-        log.error("request %s failed", g.request_id, exc_info=error)
-    return errors.ApiError(f"something went wrong on our side; request id {g.request_id}")
+        log.error("request %s failed", request_id, exc_info=error)
+    return errors.ApiError(f"something went wrong on our side; request id {request_id}")
