@@ -125,5 +125,7 @@ def test_on_public_networks_no_shop_is_on_a_machine_near_by(open_shops):
 
 
 def test_there_is_nothing_when_either_is_off(open_shops):
-    for on in (ON, {"BTCPAY_GREENFIELD": "on"}):
-        assert open_shops(**on).client.get(path()).status_code in (401, 404)
+    logged_in = MerchantBrowser(open_shops(**ON)).log_in().client
+    for client in (logged_in, open_shops(BTCPAY_GREENFIELD="on").client):
+        answers = client.get(path()), client.post(path(), headers=FROM_THIS_SITE)
+        assert [answer.status_code for answer in answers] == [404, 404]
