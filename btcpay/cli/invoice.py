@@ -23,7 +23,7 @@ from btcpay.invoices.links import most
 from btcpay.invoices.status import Story, find_invoice, story_of
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
-from btcpay.proofs.document import check_document, load
+from btcpay.proofs.verify import check_document, load
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.times import iso, utc_now

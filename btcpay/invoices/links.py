@@ -83,7 +83,7 @@ def read_suggested(text: str) -> list[Decimal]:
 def suggest(db: Database, link_id: str, amounts: Sequence[Decimal]) -> PaymentLink:
     """Sets the amounts that a link suggests; the link's row. Raises CommandError."""
     with db.write():
-        row = _locked(db, link_id)
+        row = db.named(links.LOCKED, f"payment link {link_id!r}", id=link_id)
         row = changed(row, suggested=_checked(amounts, row))
         db.run(links.SUGGEST, id=link_id, suggested=row.suggested)
     return row
@@ -108,14 +108,7 @@ def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
     """Lets a link make invoices, or stops it. Raises CommandError when there is no such link."""
     status = "active" if active else "inactive"
     with db.write():
-        row = _locked(db, link_id)
+        row = db.named(links.LOCKED, f"payment link {link_id!r}", id=link_id)
         db.run(links.SET_STATUS, id=link_id, status=status)
         if row.status == "active" and not active:
             publish_link(db, row, EventKind.PAYMENT_LINK_DEACTIVATED, now)
-
-
-def _locked(db: Database, link_id: str) -> PaymentLink:
-    row = db.row(links.LOCKED, id=link_id)
-    if row is None:
-        raise CommandError(f"there is no payment link {link_id!r}")
-    return row

@@ -6,6 +6,7 @@ from flask import Response
 
 from btcpay.invoices.create import live_price
 from btcpay.invoices.links import AMOUNTS, new_link, set_active
+from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
@@ -15,7 +16,6 @@ from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from schemas.requests import NEW_PRICED_LINK, load
 from storage.queries import links
-from storage.queries.lists import link_pages as queries
 from storage.values import Values
 
 
@@ -30,7 +30,7 @@ def show_link(visit: Visit, id: str) -> Response:
     """One link, its QR code, and the invoices that came through it."""
     link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
     of_link: Values = {"payment_link_id": id}
-    listing = Listing("inv", queries.INVOICES, queries.INVOICE_PLACE, of_link)
+    listing = Listing("inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link)
     shown, most = listing.page(visit.service.db, visit.query), queries.MOST_COUNTED
     return visit.page("link.html", link=link, url=url, qr=qr_svg(url), shown=shown, most=most)
 

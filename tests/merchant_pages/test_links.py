@@ -8,7 +8,7 @@ from payer import made as invoice_of
 from payer import press as press_link
 
 from btcpay.merchant_pages.lists.listing import SIZE
-from storage.queries.lists.link_pages import MOST_COUNTED
+from btcpay.merchant_pages.queries import MOST_COUNTED
 
 
 def press(browser, **typed):

@@ -33,8 +33,7 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.http import http_client
 from btcpay.prices.price import new_prices
-from btcpay.proofs.document import check_document
-from btcpay.proofs.verify import Proven
+from btcpay.proofs.verify import Proven, check_document
 from btcpay.sandbox.node.block import GENESIS_RAW, Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import choose

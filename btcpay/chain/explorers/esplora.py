@@ -21,7 +21,7 @@ from btcpay.chain.explorers.answers import (
     parts_in,
 )
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
-from btcpay.chain.headers import check_header
+from btcpay.chain.follow import check_header
 from btcpay.chain.sources import Explorer, Mempool, OtherNetwork
 from btcpay.http import http_client
 from btcpay.values.errors import FetchError

@@ -14,7 +14,7 @@ from builders import Clock, TickerServer
 from fake_esplora import FakeEsplora, Terminal, Till, moved_up, say
 from findings import PLENTY, found
 
-from btcpay.health.doctor.disk import free_space, is_its_own, modes
+from btcpay.health.doctor.database import free_space, is_its_own, modes
 from btcpay.health.doctor.explorers import Probe, judge_tip
 from btcpay.health.doctor.explorers import clock as clock_findings
 from btcpay.health.doctor.records import gaps, totals
