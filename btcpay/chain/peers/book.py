@@ -15,8 +15,7 @@ from btcpay.values.hosts import host_and_port
 from btcpay.values.networks import AUTO
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.queries import blocks
-from storage.queries.totals import peers
+from storage.queries import blocks, sources
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +49,7 @@ def chosen(
     Two of these come from the seeds, all of them when no block has come for half an hour. Peers
     that are left alone are not among them, unless there are no others.
     """
-    rows = db.rows(peers.ALL)
+    rows = db.rows(sources.PEERS)
     left = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
     if settings.peers != (AUTO,):
         return [one for one in settings.peers if one not in left] or list(settings.peers)
@@ -88,14 +87,14 @@ def network_of(place: str) -> str:
 
 
 def note_good(db: Database, place: str, height: int | None, now: datetime) -> None:
-    db.run(peers.GOOD, place=place, height=height, good_at=to_ms(now))
+    db.run(sources.PEER_GOOD, place=place, height=height, good_at=to_ms(now))
 
 
 def leave(db: Database, place: str, now: datetime) -> None:
     """Leaves a peer alone for a day."""
-    db.run(peers.LEAVE, place=place, left_until=to_ms(now + LEFT_FOR))
+    db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + LEFT_FOR))
 
 
 def forget(db: Database, now: datetime) -> None:
     """Of those that are not left alone, keeps the eight that were good last."""
-    db.run(peers.FORGET, now=to_ms(now))
+    db.run(sources.FORGET_PEERS, now=to_ms(now))

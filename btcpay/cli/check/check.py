@@ -25,8 +25,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import boot_mark, utc_now
 from storage import locks
 from storage.database import in_one_line
-from storage.queries import meta
-from storage.queries.totals import peers
+from storage.queries import meta, sources
 
 # Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
 MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
@@ -52,7 +51,7 @@ def check(
     if watch is not None and invoice_id is not None:
         raise click.UsageError("--watch and --invoice do not go together")
     if new_peers:
-        shell.db.run(peers.FORGET_ALL)
+        shell.db.run(sources.FORGET_ALL_PEERS)
     reporter, listening = Reporter(shell, quiet), listening_of(shell.settings, shell.db, utc_now)
     if invoice_id is not None:
         find_invoice(shell.db, invoice_id)

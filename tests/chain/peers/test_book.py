@@ -16,7 +16,7 @@ from btcpay.chain.peers.findings import findings
 from btcpay.chain.peers.source import Peers
 from btcpay.values.finding import GREEN, RED, YELLOW
 from btcpay.values.networks import AUTO, NETWORKS
-from storage.queries.totals import peers
+from storage.queries import sources
 
 DAY = timedelta(days=1)
 
@@ -85,11 +85,11 @@ def test_two_of_eight_are_strangers_or_all_when_no_block_comes_and_liars_are_lef
     book.note_good(db, "11.8.0.1:8333", 101, now + timedelta(minutes=2))
     book.leave(db, "12.0.0.1:8333", now)
     book.forget(db, now)
-    kept = {row.place for row in db.rows(peers.ALL)}
+    kept = {row.place for row in db.rows(sources.PEERS)}
     assert {"11.6.0.1:8333", "11.8.0.1:8333", "11.9.0.1:8333", "12.0.0.1:8333"} < kept
     assert 8 < len(kept) <= 10  # the last eight, and who is left alone
     book.forget(db, now + DAY + timedelta(seconds=1))
-    assert len(db.rows(peers.ALL)) == 8
+    assert len(db.rows(sources.PEERS)) == 8
 
 
 def test_all_seeds_are_asked_at_once(auto):
@@ -156,7 +156,7 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
         for _ in range(2):
             assert replace(checker, sources=Peers(checker.settings, db, till.clock)).run().complete
             till.mine()
-        found = {row.place: row for row in db.rows(peers.ALL)}
+        found = {row.place: row for row in db.rows(sources.PEERS)}
         assert found[good.place].height == len(chain()) - 2
         assert found[good.place].left_until is None
         assert [one.host for one in Peers(checker.settings, db, till.clock).all] == [good.place]

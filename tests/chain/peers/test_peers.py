@@ -16,10 +16,9 @@ from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.peers import book
 from btcpay.chain.peers.source import Peers
 from btcpay.http import http_client
-from btcpay.proofs.document import check_document
+from btcpay.proofs.verify import check_document
 from btcpay.values.networks import AUTO
-from storage.queries import blocks, payments
-from storage.queries.totals import peers
+from storage.queries import blocks, payments, sources
 
 Open = Callable[..., FakePeer]
 
@@ -242,7 +241,7 @@ def test_what_one_claims_and_cannot_prove_is_a_lie_that_keeps_nothing_open(shop)
     till.clock.move(minutes=31)
     report = check(till, liar, *good)
     assert report.complete and not report.stuck and report.changed == {invoice["id"]: "expired"}
-    left = [row.place for row in till.shop.service.db.rows(peers.ALL) if row.left_until]
+    left = [row.place for row in till.shop.service.db.rows(sources.PEERS) if row.left_until]
     assert left == [liar.place]
 
 
@@ -272,7 +271,7 @@ def test_whoever_nobody_waited_for_is_not_left_and_one_alone_is_no_agreement(fou
     till.mine()
     report = check(till, places=(AUTO,))
     assert report.blocks_read and not report.is_agreed
-    rows = {row.place: row for row in till.shop.service.db.rows(peers.ALL)}
+    rows = {row.place: row for row in till.shop.service.db.rows(sources.PEERS)}
     assert [bool(rows[one].left_until) for one in (good, slow, gone)] == [False, False, True]
     till.shop.sql("DELETE FROM peer")
     book.note_good(till.shop.service.db, good, 0, till.clock())
