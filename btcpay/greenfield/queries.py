@@ -1,6 +1,9 @@
 """Shops that speak Greenfield, what they have ordered, and their webhooks."""
 
+from peewee import Case, Value, fn
+
 from storage.models import Invoice, Merchant, Receiver, Store
+from storage.queries.blocks import is_given
 from storage.queries.receivers import WELL
 from storage.statement import needed, shaped, slot, slots
 
@@ -26,15 +29,25 @@ BY_ID = shaped(
 _OWN = Invoice.store_id == slot("store_id")
 _THIS = _OWN & (Invoice.id == slot("id"))
 ORDER = Invoice.select().where(_THIS)
+# Greenfield's status as the columns have it; `orders.meaning_of` says the same of a row. An open
+# order is New or Processing by what has come, less the tolerance: the smaller of shop and service.
+THEIRS = {"paid": "Settled", "expired": "Expired", "canceled": "Invalid"}
+STATUSES = ("New", "Processing", *THEIRS.values())
+_ASKED = fn.REPLACE(Invoice.tolerance_percent, ".", "").cast("BIGINT")  # always has two decimals
+_HUNDREDTHS = Case(None, [(slot("hundredths") > _ASKED, _ASKED)], slot("hundredths"))
+_FORGIVEN_SATS = Invoice.amount_sats * _HUNDREDTHS / 10_000
+_IS_ENOUGH = Invoice.received_sats >= Invoice.amount_sats - _FORGIVEN_SATS
+_OF_OPEN = Case(None, [(_IS_ENOUGH, "Processing")], "New")
+_STATUS = Case(Invoice.status, list(THEIRS.items()), _OF_OPEN)
 ORDERS = (
     Invoice.select()
     .where(_OWN & Invoice.archived_at.is_null())
+    .where(slot("status") ** Value("%").concat(_STATUS).concat("%"))
     .order_by(Invoice.created_at.desc(), Invoice.seq.desc())
     .limit(slot("limit"))
     .offset(slot("offset"))
 )
-ORDERS_OF_STATUS = ORDERS.where(Invoice.status == slot("status"))
-ORDERS_OF_NUMBER = ORDERS.where(Invoice.order_id == slot("order_id"))
+ORDERS_OF_NUMBERS = {on: ORDERS.where(is_given(Invoice.order_id, on)) for on in (False, True)}
 SET_METADATA = Invoice.update(slots(Invoice.metadata, Invoice.order_id)).where(_THIS)
 ARCHIVE = Invoice.update(slots(Invoice.archived_at)).where(_THIS & Invoice.archived_at.is_null())
 
