@@ -6,6 +6,7 @@ Exit status 0: done; 1: failed or refused; 2: wrong use, or mistakes in the sett
 import logging
 import os
 import platform
+import signal
 import sqlite3
 import sys
 from importlib import import_module, metadata
@@ -128,6 +129,8 @@ def serve(shell: Shell) -> None:
 
 def main() -> None:
     """Runs the command line; a refusal is one line on standard error and status 1."""
+    if "--watch" in sys.argv:  # SIGTERM is its usual end, also before it has imported its parts
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )
