@@ -116,12 +116,7 @@ def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: boo
 
 
 def _agree(
-    network: str,
-    yes: bool,
-    question: str,
-    moves: Sequence[Move],
-    lost: Sequence[str],
-    programs: Sequence[str],
+    network: str, yes: bool, question: str, moves: list[Move], lost: list[str], programs: list[str]
 ) -> None:
     """Shows the changes to come, and asks unless `yes`; ends the command when the owner declines.
 

@@ -6,10 +6,12 @@ Exit status 0: done; 1: failed or refused; 2: wrong use, or mistakes in the sett
 import logging
 import os
 import platform
+import re
 import signal
 import sqlite3
 import sys
 from importlib import import_module, metadata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -49,6 +51,7 @@ COMMANDS = {
 }
 PROJECT = Path(__file__).resolve().parents[2]  # a checkout, or the site-packages of a wheel
 GUNICORN = ["-c", "python:btcpay.web.gunicorn_conf", "wsgi:app"]
+OPTION = re.compile("(--[a-z-]+)(=.*)?", re.DOTALL)
 BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 
 
@@ -61,6 +64,14 @@ class Commands(click.Group):
             return None
         command: click.Command = getattr(import_module(COMMANDS[name]), name.replace("-", "_"))
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuses an option with an empty value, such as that of a variable that is not set."""
+        own = args[: [*args, "--"].index("--")]  # behind it is another program's command line
+        for word, following in pairwise([*own, "--"]):
+            if (found := OPTION.fullmatch(word)) and (found[2] == "=" or not following):
+                raise click.UsageError(f"{found[1]} is followed by an empty value")
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

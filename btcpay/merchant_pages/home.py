@@ -11,6 +11,7 @@ from btcpay.chain.progress import finished_after, progress_in
 from btcpay.health.state import state_of
 from btcpay.invoices.status import rules_for
 from btcpay.merchant_pages.invoice import FIRST
+from btcpay.merchant_pages.queries import WANTING
 from btcpay.merchant_pages.takings import amounts, chart_of, takings
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
@@ -20,7 +21,6 @@ from btcpay.values.times import date_of, day_of, from_ms, from_ms_or_none, to_ms
 from storage.database import grouped
 from storage.queries import payments
 from storage.queries.lists import today
-from storage.queries.lists.merchant_lists import WANTING
 from storage.queries.totals import days
 
 DAYS = 30  # in the chart; they are compared with as many before

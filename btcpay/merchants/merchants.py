@@ -29,10 +29,8 @@ MARGIN = 100  # added to today's need when a limit is set, so that it need not b
 
 def find_merchant(db: Database, name: str) -> Merchant:
     """The merchant of that name. Raises CommandError when there is none."""
-    row = db.row(merchants.BY_NAME, name=name)
-    if row is None:
-        raise CommandError(f"there is no merchant {name!r}; `btcpay merchant list` lists them")
-    return row
+    known = f"merchant {name!r}; `btcpay merchant list` lists them"
+    return db.named(merchants.BY_NAME, known, name=name)
 
 
 def require_name(name: str) -> None:

@@ -107,10 +107,12 @@ def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantS
 
 
 def end(db: Database, merchant_id: int, session_id: str) -> None:
-    """Ends one session now. Raises CommandError when the merchant has none of that id."""
-    known = is_id("ses", session_id)
-    if not known or db.run(sessions.END, id=session_id, merchant_id=merchant_id) != 1:
-        raise CommandError(f"there is no session {session_id!r}")
+    """Ends one session and all unused links, which it may have made. Raises CommandError."""
+    with db.write():
+        known = is_id("ses", session_id)
+        if not known or db.run(sessions.END, id=session_id, merchant_id=merchant_id) != 1:
+            raise CommandError(f"there is no session {session_id!r}")
+        db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
 
 
 def end_all(db: Database, merchant_id: int, but: str = "") -> int:

@@ -40,7 +40,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    code = "forbidden"  # the key's scope is too small
+    code = "forbidden"  # the key is not for this operation
 
 
 class NotFound(ApiError):

@@ -39,7 +39,7 @@ _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conf
     conflict_target=[Fact.name], preserve=[Fact.value]
 )
 
-_KEEP = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict_ignore()
+_KEEP = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict("NOTHING")
 
 
 def get(db: Database, key: Key) -> str | None:

@@ -140,7 +140,7 @@ def sessions(shell: Shell, merchant: str) -> None:
 @click.option("--session", metavar="ID", help="Only this one, from `btcpay merchant sessions`.")
 @with_shell
 def logout(shell: Shell, merchant: str, session: str | None) -> None:
-    """Log out every browser of a merchant, and revoke its unused login links."""
+    """Log out every browser of a merchant, or one, and revoke its unused login links."""
     owner = find_merchant(shell.db, merchant)
     if session is not None:
         merchant_sessions.end(shell.db, owner.id, session)

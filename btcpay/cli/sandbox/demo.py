@@ -8,7 +8,7 @@ from typing import Any
 import requests
 
 from btcpay.bitcoin.address import b58check_encode
-from btcpay.bitcoin.hd import HARDENED
+from btcpay.bitcoin.keys import HARDENED
 from btcpay.cli.merchant.access import keep, kept_key
 from btcpay.merchants import sessions
 from btcpay.merchants.account import parse_account

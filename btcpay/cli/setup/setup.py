@@ -16,7 +16,7 @@ from btcpay.cli.context import require_text, say
 from btcpay.cli.database import migrated
 from btcpay.cli.doctor import line_of
 from btcpay.cli.merchant.access import KEY_FILE, keep
-from btcpay.cli.merchant.merchant import KEY_OPTION, key_of
+from btcpay.cli.merchant.merchant import key_of, key_option
 from btcpay.cli.setup.answers import QUESTIONS, Talk, folder_of, worth_writing
 from btcpay.health.doctor.run import examine
 from btcpay.merchants import keys
@@ -44,7 +44,7 @@ OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in Q
 # Words that nobody asked for may be seed words: no message of click's may repeat them.
 @click.command(params=[*OF_QUESTIONS], context_settings={"allow_extra_args": True})
 @click.option("--merchant", metavar="NAME", help="Who is paid.")
-@click.option(*KEY_OPTION, metavar="KEY", help="Extended PUBLIC key, or descriptor; - to paste it.")
+@key_option(help="Extended PUBLIC key, or descriptor; - to paste it.")
 @click.option("--no-merchant", is_flag=True, help="None yet: a backup will be restored.")
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--env-file", type=A_PATH, metavar="FILE", help="The settings. [default: as shown]")
