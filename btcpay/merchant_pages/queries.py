@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from peewee import JOIN, SQL, ColumnBase, Expression, Select, fn
 
 from storage.models import Attention, Invoice, Output, Payment, PaymentLink
+from storage.queries.blocks import is_given
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
@@ -148,13 +149,6 @@ def _few(query: Q, model: Listed, condition: Expression) -> Q:
     return query.where(condition & own).order_by(*keyset.order(model))
 
 
-def _is_given(column: ColumnBase, is_server: bool) -> Any:
-    """True for one of the texts that `blocks.given` makes a value of."""
-    if is_server:
-        return column == fn.ANY(slot("texts"))
-    return column.in_(Select([fn.json_each(slot("texts")).alias("given")], [SQL("given.value")]))
-
-
 # Invoices that need a human, the highest stake first, behind a row named by stake and id.
 WANTING = shaped(
     InvoiceWith,
@@ -208,7 +202,7 @@ def _found(query: Q, model: Listed, is_server: bool) -> dict[str, Q]:
     }
     by_name = {name: _few(query, model, one) for name, one in conditions.items()}
     found = {name: one.limit(slot("limit")) for name, one in by_name.items()}
-    return found | {"chosen": _few(query, model, _is_given(model.id, is_server))}
+    return found | {"chosen": _few(query, model, is_given(model.id, is_server))}
 
 
 # For SQLite, and for servers.
