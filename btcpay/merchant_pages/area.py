@@ -11,7 +11,7 @@ from btcpay.values.times import to_ms
 from btcpay.web.admission import count, door, is_from_another_site, of_caller, visits, wrong
 from btcpay.web.pages.qr import qr_svg
 from btcpay.web.pages.render import Pages
-from btcpay.web.paths import add_path
+from btcpay.web.paths import add_path, refuse_others
 from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
 from storage.queries import sessions as stored
@@ -42,15 +42,23 @@ class Area:
         self._inside = Blueprint("inside", __name__)
         windows = of_caller(READS, WRITES)
         self._inside.before_request(door(service, windows, self._session, MAX_UPLOAD_BYTES))
+        self._paths = {self._open: set[str](), self._inside: {f"{ROOT}/<rest:rest>"}}
         self.blueprint.register_blueprint(self._open)
         self.blueprint.register_blueprint(self._inside)
         self._is_https = service.settings.base_url.startswith("https://")
         # Browsers take a __Host- cookie only where it is Secure: over HTTPS.
         self.cookie = "__Host-merchant" if self._is_https else "merchant"
 
+    def whole(self) -> Blueprint:
+        """The blueprint; every other request to its paths, and to any below ROOT, gets a page."""
+        for part, paths in self._paths.items():
+            refuse_others(part, *paths)
+        return self.blueprint
+
     def open(self, method: str, path: str, view: View) -> None:
         """Serves a page to whoever asks."""
         add_path(self._open, ROOT + path, view, f"{method} {ROOT}{path}", method)
+        self._paths[self._open].add(ROOT + path)
 
     def get(self, path: str, view: View) -> None:
         """Serves a page below /merchant to whoever is logged in: `view(visit, **path values)`."""
@@ -71,6 +79,7 @@ class Area:
             return response
 
         add_path(self._inside, path, answered, f"{method} {path}", method)
+        self._paths[self._inside].add(path)
 
     def presented(self) -> str:
         """The secret of the cookie, "" without one."""

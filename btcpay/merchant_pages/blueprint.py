@@ -64,4 +64,4 @@ def blueprint(service: Service) -> Blueprint | None:
     for part in brought("merchant_views"):
         for method, path, view in part.views(service.settings):
             area.add(method, path, view)
-    return area.blueprint
+    return area.whole()

@@ -1,6 +1,7 @@
 """One request of a merchant who is logged in, as a view gets it."""
 
 import hmac
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Owned(Protocol):
 
 OwnedRow = TypeVar("OwnedRow", bound=Owned)
 ROOT = "/merchant"
+_WRONG = re.compile(r'<\w+ id="([\w-]+)"[^>]* aria-invalid="true"')
 # Of a form with a file: more than any that is taken, so that its page can say that it is too large.
 MAX_UPLOAD_BYTES = 1_000_000
 
@@ -48,6 +50,12 @@ def address(path: str = "", **query: object) -> str:
     asked = {name: value for name, value in query.items() if value not in (None, "")}
     text = urlencode(asked | languages.picked())
     return to_root() + ROOT[1:] + path + (f"?{text}" if text else "")
+
+
+def _first_wrong(page: str) -> str | None:
+    """The id of the first field that its page marks as wrong, None without one."""
+    found = _WRONG.search(page)
+    return found and found[1]
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,7 @@ class Visit:
             zone_name=self.session.timezone.replace("_", " "),
             decimal=Decimal,
             asked=asked_of,
+            first_wrong=_first_wrong,
             currency=self.currency,
             **values,
         )

@@ -207,8 +207,11 @@
     form.dataset.sent = "yes";
   });
   addEventListener("pageshow", () => every("form", (it) => { delete it.dataset.sent; }));
-  // A wrong amount is typed over.
-  document.querySelector("[aria-invalid]")?.select();
+  // A form that was not taken begins at its first wrong field, which is typed over.
+  const wrong = document.querySelector("[aria-invalid]");
+  wrong?.focus({ preventScroll: true });
+  wrong?.select?.();
+  (wrong?.closest(".field") || wrong)?.scrollIntoView({ block: "center" });
 
   // An invoice's page.
   if (!find("main").dataset.status) return;
