@@ -1,6 +1,7 @@
 """The language of a page: by `?lang=`, which the next page gets too, else by Accept-Language."""
 
 import re
+from urllib.parse import urlencode
 
 from flask import g, request
 from flask.sansio.app import App
@@ -47,6 +48,13 @@ def current() -> str:
 def carried() -> str:
     """The query that carries a choice on to the next page: `?lang=de`, or nothing."""
     return "".join(f"?{name}={value}" for name, value in picked().items())
+
+
+def this_page_in(language: str) -> str:
+    """The query that shows this page in another language: whatever it was asked stays."""
+    asked = request.args.items(multi=True)
+    kept = [(name, text) for name, text in asked if name not in ("lang", "done")]
+    return "?" + urlencode([("lang", language), *kept])
 
 
 def picked() -> dict[str, str]:

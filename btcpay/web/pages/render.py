@@ -80,6 +80,7 @@ class Pages:
             direction=formats.direction(language),
             languages=LANGUAGES,
             carried=languages.carried(),
+            this_page_in=languages.this_page_in,
             f=formats,
             btc=functools.partial(formats.btc, language=language),
             btc_copied=btc_text,
