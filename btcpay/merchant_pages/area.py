@@ -1,20 +1,25 @@
 """The way into the merchant's pages: session, rate limit, form token, cookie; in and out."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, g, request
 
 from btcpay.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit, address
 from btcpay.merchants import sessions
+from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError, Forbidden, NotFound, Unauthorized
 from btcpay.values.times import to_ms
 from btcpay.web.admission import count, door, is_from_another_site, of_caller, visits, wrong
+from btcpay.web.body import read_body
 from btcpay.web.pages.qr import qr_svg
 from btcpay.web.pages.render import Pages
 from btcpay.web.paths import add_path, refuse_others
 from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
 from storage.queries import sessions as stored
+from storage.queries.deliveries import ASK_LOGIN
 
 GONE = 410
 View = Callable[..., Response]
@@ -139,6 +144,18 @@ class Area:
         self.keep(response, opened)
         return response
 
+    def mail_link(self) -> Response:
+        """Has a link mailed to the merchant of this address; whoever asks gets the same answer.
+
+        It does not wait for the database, so that its time tells nobody who has a shop here.
+        """
+        self.refuse_other_sites()
+        typed = parse_qs(read_body().decode("utf-8", "replace")).get("address", [""])[0]
+        with suppress(ValueError):
+            address, now = checked_address(typed.strip()).lower(), self.service.now()
+            self.service.notes.note(ASK_LOGIN, address, now)
+        return self.pages.page("merchant/link_mailed.html")
+
     def _whose(self, secret: str) -> str | None:
         """The merchant whose pages the link opens; counts a wrong one. Raises RateLimited."""
         merchant = sessions.login_of(self.service.db, secret, self.service.now())
@@ -177,21 +194,17 @@ class Area:
 
     def end_one(self, visit: Visit, id: str) -> Response:
         """Ends one of the merchant's sessions; this browser's own is logged out."""
-        if id == visit.session.id:
-            return self.log_out(visit)
         try:
             sessions.end(self.service.db, visit.merchant_id, id)
         except CommandError as error:
             raise NotFound(str(error)) from None
-        return visit.to("/sessions", done="ended")
+        if id != visit.session.id:
+            return visit.to("/sessions", done="ended")
+        response = self.pages.page("merchant/logged_out.html")
+        self.forget(response)
+        return response
 
     def end_others(self, visit: Visit) -> Response:
         """Ends every session but this browser's, and takes back links that nobody has used."""
         sessions.end_all(self.service.db, visit.merchant_id, visit.session.id)
         return visit.to("/sessions", done="others_ended")
-
-    def log_out(self, visit: Visit) -> Response:
-        sessions.end(self.service.db, visit.merchant_id, visit.session.id)
-        response = self.pages.page("merchant/logged_out.html")
-        self.forget(response)
-        return response

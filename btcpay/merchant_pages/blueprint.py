@@ -18,6 +18,7 @@ def blueprint(service: Service) -> Blueprint | None:
     area = Area(service)
     area.open("GET", "/login/<secret>", area.show_login)
     area.open("POST", "/login/<secret>", area.log_in)
+    area.open("POST", "/login", area.mail_link)
     area.get("", home.show)
     area.open("GET", "/", home.lead_here)
     area.get("/attention", invoice.show_needing)
@@ -60,7 +61,6 @@ def blueprint(service: Service) -> Blueprint | None:
     area.post("/sessions", area.add_device)
     area.post("/sessions/<id>/end", area.end_one)
     area.post("/sessions/end-others", area.end_others)
-    area.post("/logout", area.log_out)
     for part in brought("merchant_views"):
         for method, path, view in part.views(service.settings):
             area.add(method, path, view)

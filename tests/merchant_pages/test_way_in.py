@@ -30,7 +30,8 @@ def test_a_link_opens_one_session(shop):
 
 def test_a_session_ends_here_and_in_the_database(browser):
     cookie = browser.client.get_cookie("merchant")
-    answer = browser.post("/logout")
+    (own_id,) = ids(browser.shop)
+    answer = browser.post(f"/sessions/{own_id}/end")
     assert answer.status_code == 200 and answer.headers["Clear-Site-Data"] == '"cache"'
     browser.client.set_cookie("merchant", cookie.value)
     assert browser.get().status_code == 401

@@ -76,6 +76,7 @@ class Pages:
             script=up + assets.address(SCRIPT),
             icon=self.icon(),
             testing=self._testing,
+            has_mail=bool(self._service.settings.smtp_url and self._service.settings.mail_from),
             language=language,
             direction=formats.direction(language),
             languages=LANGUAGES,
