@@ -56,16 +56,13 @@ def ask(visit: Visit) -> Response:
 
 
 def allow(visit: Visit) -> Response:
-    """Makes the key of this press, and shows the form that brings it to the shop alone.
-
-    A press whose key was revoked since is asked anew.
-    """
+    """Makes the key of this press, and shows the form that brings it to the shop alone."""
     asked, db, owner_id = _asked(visit), visit.service.db, visit.merchant_id
     network = visit.service.settings.network
     store_id = store_of(db, owner_id, asked.origin, visit.now)
     key = ("write", asked.application, visit.now, store_id, " ".join(asked.permissions))
     issued = keys.issue(db, network, owner_id, *key, characters=visit.secret_of_press())
-    if keys.caller_of(db, issued.secret, visit.now) is None:
+    if keys.caller_of(db, issued.secret, visit.now) is None:  # this press's key was revoked since
         return ask(visit)
     given = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
     given += [("permissions[]", f"{OF_STORE}{one}:{store_id}") for one in asked.permissions]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, g, request
 
@@ -12,7 +11,6 @@ from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError, Forbidden, NotFound, Unauthorized
 from btcpay.values.times import to_ms
 from btcpay.web.admission import count, door, is_from_another_site, of_caller, visits, wrong
-from btcpay.web.body import read_body
 from btcpay.web.pages.qr import qr_svg
 from btcpay.web.pages.render import Pages
 from btcpay.web.paths import add_path, refuse_others
@@ -150,10 +148,9 @@ class Area:
         It does not wait for the database, so that its time tells nobody who has a shop here.
         """
         self.refuse_other_sites()
-        typed = parse_qs(read_body().decode("utf-8", "replace")).get("address", [""])[0]
         with suppress(ValueError):
-            address, now = checked_address(typed.strip()).lower(), self.service.now()
-            self.service.notes.note(ASK_LOGIN, address, now)
+            address = checked_address(request.form.get("address", "").strip()).lower()
+            self.service.notes.note(ASK_LOGIN, address, self.service.now())
         return self.pages.page("merchant/link_mailed.html")
 
     def _whose(self, secret: str) -> str | None:

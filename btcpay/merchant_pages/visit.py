@@ -52,12 +52,6 @@ def address(path: str = "", **query: object) -> str:
     return to_root() + ROOT[1:] + path + (f"?{text}" if text else "")
 
 
-def _first_wrong(page: str) -> str | None:
-    """The id of the first field that its page marks as wrong, None without one."""
-    found = _WRONG.search(page)
-    return found and found[1]
-
-
 @dataclass(frozen=True)
 class Visit:
     """A request and its session; `now` is one moment for everything on the page."""
@@ -162,7 +156,7 @@ class Visit:
             zone_name=self.session.timezone.replace("_", " "),
             decimal=Decimal,
             asked=asked_of,
-            first_wrong=_first_wrong,
+            wrong_fields=_WRONG.findall,
             currency=self.currency,
             **values,
         )

@@ -15,6 +15,7 @@ from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import MerchantSession
 from storage.queries import sessions
+from storage.queries.sessions import new_login
 
 LINK_LIFE = timedelta(milliseconds=sessions.LINK_LIFE_MS)
 LIFE = timedelta(days=30)  # after its last use
@@ -39,11 +40,6 @@ class BrowserName(NamedTuple):
 
     browser: str
     system: str
-
-
-def new_login(db: Database, merchant_id: int, now: datetime) -> str:
-    """The secret of a link that opens one session of this merchant within ten minutes."""
-    return sessions.new_login(db, merchant_id, to_ms(now))
 
 
 def login_url(db: Database, base_url: str, merchant_id: int, now: datetime) -> str:

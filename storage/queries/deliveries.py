@@ -1,6 +1,6 @@
 """The one outbox: what is on its way to each receiver, or how it went."""
 
-from peewee import EXCLUDED, JOIN, Case, Tuple, Value, fn
+from peewee import JOIN, Case, Tuple, Value, fn
 
 from storage.models import Delivery, MerchantMail, PublicEvent, Receiver
 from storage.queries.receivers import MAIL, MAILS
@@ -87,34 +87,26 @@ GIVE_UP_MAILS = Delivery.update({Delivery.next_at: None, Delivery.answer: "too l
     _WAITS & (Delivery.created_at < slot("before")) & _OF_MAILS
 )
 _ANEW = {Delivery.attempts: 0, Delivery.first_at: None, Delivery.next_at: slot("at")}
+AGAIN = Delivery.update(_ANEW | {Delivery.delivered_at: None}).where(_THIS)
 # A link that logs in, mailed to each merchant who has this address: once in ten minutes.
 LOGIN = "login"
 _ASKED = (
-    Receiver.select(Receiver.id, Value(LOGIN), slot("at"), Value(0), slot("at"))
+    Receiver.select(Receiver.id, Value(LOGIN), slot("at"), slot("at"), Value(0))
     .join(MerchantMail, on=(MerchantMail.merchant_id == Receiver.merchant_id))
     .where((Receiver.transport == MAIL) & (fn.LOWER(MerchantMail.address) == slot("id")))
 )
-ASK_LOGIN = Delivery.insert_from(
-    _ASKED,
-    [
-        Delivery.receiver_id,
-        Delivery.about,
-        Delivery.created_at,
-        Delivery.attempts,
-        Delivery.next_at,
-    ],
-).on_conflict(
-    conflict_target=[Delivery.receiver_id, Delivery.about],
-    update={
-        Delivery.created_at: EXCLUDED.created_at,
-        Delivery.next_at: EXCLUDED.next_at,
-        Delivery.attempts: 0,
-        Delivery.first_at: None,
-        Delivery.delivered_at: None,
-    },
-    where=(Delivery.created_at <= EXCLUDED.created_at - LINK_LIFE_MS),
+_NEW = (
+    Delivery.receiver_id,
+    Delivery.about,
+    Delivery.created_at,
+    Delivery.next_at,
+    Delivery.attempts,
 )
-AGAIN = Delivery.update(_ANEW | {Delivery.delivered_at: None}).where(_THIS)
+ASK_LOGIN = Delivery.insert_from(_ASKED, _NEW).on_conflict(
+    conflict_target=[Delivery.receiver_id, Delivery.about],
+    update=_ANEW | {Delivery.delivered_at: None, Delivery.created_at: slot("at")},
+    where=(Delivery.created_at + LINK_LIFE_MS <= slot("at")),
+)
 # A later delivery of the same line that was taken has overtaken it: it is not sent any more.
 FAILED_AGAIN = Delivery.update(_ANEW).where(
     _OF_RECEIVER

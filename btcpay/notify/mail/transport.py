@@ -48,9 +48,7 @@ class Mail:
             to = checked_address(composed[0])
         except ValueError:
             raise BadRow("no address that mail can be sent to") from None
-        id = f"{row.about}.{receiver.id}".replace(" ", ".")
-        if row.seq is None:
-            id += f".{row.created_at}"
+        id = f"{row.about}.{receiver.id}.{row.created_at}".replace(" ", ".")
         message = message_of(composed[1], self._sender, to, id, from_ms(row.created_at))
         return lambda: self._send(message, to)
 
@@ -84,7 +82,7 @@ class Mail:
         if row.about == deliveries.LOGIN:
             if now - from_ms(row.created_at) >= OVERDUE:
                 return None
-            secret = sessions.new_login(self._db, merchant_id, to_ms(now))
+            secret = sessions.new_login(self._db, merchant_id, now)
             brand = self._db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
             url = f"{self._base_url}/merchant/login/{secret}"
             return wanted.address or "", texts.login(brand.seller, url, language)

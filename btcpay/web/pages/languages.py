@@ -11,6 +11,7 @@ from btcpay.languages import formats
 from btcpay.languages.catalogs import DEFAULT, LANGUAGES, catalog
 
 # Characters that turn the direction of writing (Unicode, UAX 9): a title has no markup to end it.
+_SAID = ("lang", "done")  # of a page: its language, and what has just been done
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -53,8 +54,7 @@ def carried() -> str:
 def this_page_in(language: str) -> str:
     """The query that shows this page in another language: whatever it was asked stays."""
     asked = request.args.items(multi=True)
-    kept = [(name, text) for name, text in asked if name not in ("lang", "done")]
-    return "?" + urlencode([("lang", language), *kept])
+    return "?" + urlencode([("lang", language), *(it for it in asked if it[0] not in _SAID)])
 
 
 def picked() -> dict[str, str]:
