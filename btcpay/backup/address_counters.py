@@ -5,11 +5,11 @@ one is given again.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.bitcoin.hd import InvalidChild
+from btcpay.bitcoin.keys import InvalidChild
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import AddressIndex
@@ -52,7 +52,7 @@ class Move:
 
 # Shows the owner the moves, the names of merchants that would be lost, and the programs that the
 # next check runs; raises when declined.
-Agree = Callable[[Sequence[Move], Sequence[str], Sequence[str]], None]
+Agree = Callable[[list[Move], list[str], list[str]], None]
 Clock = Callable[[], datetime]
 
 

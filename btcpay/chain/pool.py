@@ -13,16 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
 
-from btcpay.chain.sources import (
-    FAILURES,
-    MAX_BLOCKS_BEHIND,
-    UNLIMITED,
-    Allowance,
-    BlockSource,
-    LeftAlone,
-    Spent,
-    nobody_answered,
-)
+from btcpay.chain import sources
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.http.deadline import in_thread
 from btcpay.settings.settings import Settings
@@ -30,7 +21,7 @@ from btcpay.values.errors import BadStatus, FetchError, Unreachable
 from storage.database import Database
 
 log = logging.getLogger(__name__)
-Source = TypeVar("Source", bound=BlockSource, covariant=True)
+Source = TypeVar("Source", bound=sources.BlockSource, covariant=True)
 T = TypeVar("T")
 
 LONGEST_S = 3600.0  # every question ends before
@@ -77,8 +68,8 @@ class Pool(Generic[Source]):
         self._lock = threading.Lock()
         self._turns = count()
 
-    def allowance(self) -> Allowance:
-        return UNLIMITED
+    def allowance(self) -> sources.Allowance:
+        return sources.UNLIMITED
 
     def end_within(self, seconds: float) -> None:
         for one in self.all:
@@ -138,7 +129,7 @@ class Pool(Generic[Source]):
                     before = errors.pop(place.one, None)
                     try:
                         found[place.one] = done.result()
-                    except FAILURES as error:
+                    except sources.FAILURES as error:
                         errors[place.one], next_s = error, 0.0
                         if self._may_pass(place, error) and before is None:
                             left.append(place)
@@ -150,17 +141,17 @@ class Pool(Generic[Source]):
                 errors[slow.one] = Unreachable("took too long")
                 self._to_the_end(slow)
         if not found:
-            raise nobody_answered(errors.items())
+            raise sources.nobody_answered(errors.items())
         return found, errors
 
-    def expect(self, height: int, heights: Mapping[BlockSource, int]) -> None:
+    def expect(self, height: int, heights: Mapping[sources.BlockSource, int]) -> None:
         """From now on asks only sources at most two blocks below, the highest first.
 
         `heights` has the tips shown in this run. A mempool that is behind lacks new payments, and
         shows some that have left it.
         """
         for place in self._places():
-            is_near = heights.get(place.one, -1) >= height - MAX_BLOCKS_BEHIND
+            is_near = heights.get(place.one, -1) >= height - sources.MAX_BLOCKS_BEHIND
             place.must_reach = 0 if is_near else height
         with self._lock:
             self._line.sort(key=lambda place: heights.get(place.one, -1) < height)
@@ -183,12 +174,12 @@ class Pool(Generic[Source]):
         """Asks a source after its pause. Raises FetchError if it is behind or failed too often."""
         try:
             if place.in_a_row >= PATIENCE:
-                raise LeftAlone(f"failed {PATIENCE} times in a row")
+                raise sources.LeftAlone(f"failed {PATIENCE} times in a row")
             if (pause_s := place.not_before_s - time.monotonic()) > 0:
                 self._pause(pause_s)
             if place.must_reach:
                 behind = place.must_reach - place.one.tip_height()
-                if behind > MAX_BLOCKS_BEHIND:
+                if behind > sources.MAX_BLOCKS_BEHIND:
                     raise FetchError(f"is {behind} blocks behind the others")
                 place.must_reach = 0
             return question(place.one)
@@ -200,7 +191,7 @@ class Pool(Generic[Source]):
         status = error.status if isinstance(error, BadStatus) else None
         if status not in (400, 404):
             self._to_the_end(place)
-        if isinstance(error, LeftAlone | Spent):
+        if isinstance(error, sources.LeftAlone | sources.Spent):
             return False
         # The host alone: a URL may carry credentials.
         log.warning("source %s %s", place.one.host, error)

@@ -14,7 +14,7 @@ from rival import Rival
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.peers.source import Peers
 from btcpay.http import http_client
-from btcpay.proofs.document import check_document
+from btcpay.proofs.verify import check_document
 from storage.queries import blocks, payments
 
 Open = Callable[..., FakePeer]
