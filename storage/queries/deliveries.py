@@ -90,11 +90,6 @@ _ANEW = {Delivery.attempts: 0, Delivery.first_at: None, Delivery.next_at: slot("
 AGAIN = Delivery.update(_ANEW | {Delivery.delivered_at: None}).where(_THIS)
 # A link that logs in, mailed to each merchant who has this address: once in ten minutes.
 LOGIN = "login"
-_ASKED = (
-    Receiver.select(Receiver.id, Value(LOGIN), slot("at"), slot("at"), Value(0))
-    .join(MerchantMail, on=(MerchantMail.merchant_id == Receiver.merchant_id))
-    .where((Receiver.transport == MAIL) & (fn.LOWER(MerchantMail.address) == slot("id")))
-)
 _NEW = (
     Delivery.receiver_id,
     Delivery.about,
@@ -102,7 +97,12 @@ _NEW = (
     Delivery.next_at,
     Delivery.attempts,
 )
-ASK_LOGIN = Delivery.insert_from(_ASKED, _NEW).on_conflict(
+ASK_LOGIN = Delivery.insert_from(
+    Receiver.select(Receiver.id, Value(LOGIN), slot("at"), slot("at"), Value(0))
+    .join(MerchantMail, on=(MerchantMail.merchant_id == Receiver.merchant_id))
+    .where((Receiver.transport == MAIL) & (fn.LOWER(MerchantMail.address) == slot("id"))),
+    _NEW,
+).on_conflict(
     conflict_target=[Delivery.receiver_id, Delivery.about],
     update=_ANEW | {Delivery.delivered_at: None, Delivery.created_at: slot("at")},
     where=(Delivery.created_at + LINK_LIFE_MS <= slot("at")),
