@@ -90,18 +90,11 @@ _ANEW = {Delivery.attempts: 0, Delivery.first_at: None, Delivery.next_at: slot("
 AGAIN = Delivery.update(_ANEW | {Delivery.delivered_at: None}).where(_THIS)
 # A link that logs in, mailed to each merchant who has this address: once in ten minutes.
 LOGIN = "login"
-_NEW = (
-    Delivery.receiver_id,
-    Delivery.about,
-    Delivery.created_at,
-    Delivery.next_at,
-    Delivery.attempts,
-)
 ASK_LOGIN = Delivery.insert_from(
-    Receiver.select(Receiver.id, Value(LOGIN), slot("at"), slot("at"), Value(0))
+    Receiver.select(Receiver.id, Value(LOGIN), slot("at"), Value(0), slot("at"))
     .join(MerchantMail, on=(MerchantMail.merchant_id == Receiver.merchant_id))
     .where((Receiver.transport == MAIL) & (fn.LOWER(MerchantMail.address) == slot("id"))),
-    _NEW,
+    [*needed(Delivery), Delivery.next_at],
 ).on_conflict(
     conflict_target=[Delivery.receiver_id, Delivery.about],
     update=_ANEW | {Delivery.delivered_at: None, Delivery.created_at: slot("at")},
