@@ -66,7 +66,7 @@ _PAYMENTS = shaped(
 )
 
 
-def _own(model: Listed) -> Any:
+def _own(model: type[Attention] | Listed) -> Any:
     return model.merchant_id == slot("merchant_id")
 
 
@@ -77,8 +77,7 @@ def _older(query: Q, model: Listed) -> Q:
 _OF_STATUS = Invoice.status == slot("status")
 INVOICES = _older(_INVOICES, Invoice)
 INVOICES_BY_STATUS = INVOICES.where(_OF_STATUS)
-# The till's sales, the newest first; with the sum that settlement counts.
-SALES = shaped(
+_SALES = shaped(
     InvoiceWith,
     Invoice.select(
         Invoice.id,
@@ -95,9 +94,15 @@ SALES = shaped(
         Attention.reason.alias("attention"),
     )
     .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
-    .where(_own(Invoice) & Invoice.tip.is_null(False))
+    .where(Invoice.tip.is_null(False))
     .order_by(*keyset.order(Invoice))
     .limit(slot("limit")),
+)
+# The till's sales, the newest first; with the sum that settlement counts.
+SALES = _SALES.where(_own(Invoice))
+# Those whose payment was taken back, until they are paid again or set aside, however old.
+ALARMS = _SALES.where(
+    _own(Attention) & (Attention.reason << ("vanished", "reorganised")) & (Invoice.status != "paid")
 )
 INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
 
