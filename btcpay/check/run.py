@@ -59,7 +59,7 @@ class Checker:
 
         A failure of one invoice never stops the run.
         """
-        report, began_ns = Report(), time.monotonic_ns()
+        report, began_ns = Report(began_at=self.now()), time.monotonic_ns()
         self._end_within(MOST_RUN_S)
         try:
             self._run(ids, report)
@@ -196,6 +196,7 @@ class Checker:
             if report.answered:
                 meta.put(self.db, Key.PREVIEWS_LATE, str(len(report.unreached)))
             meta.put(self.db, Key.LISTENS, "yes" if self.hear else "")
+            meta.put_time(self.db, Key.RAN_AT, report.began_at or now)
             if report.complete:
                 meta.put_time(self.db, Key.CHECKED_AT, now)
             for name, label, total in (

@@ -26,16 +26,17 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
         return
     rows = {row.place: row for row in db.rows(ALL)}
 
-    def good_within(age: timedelta) -> list[str]:
-        return [one for one, row in rows.items() if (row.good_at or 0) > to_ms(now - age)]
+    def good_since(at: datetime) -> list[str]:
+        return [one for one, row in rows.items() if (row.good_at or 0) >= to_ms(at)]
 
+    lately = good_since(max(now - LATELY, meta.time(db, meta.Key.RAN_AT) or now - LATELY))
     if wanted == (AUTO,):
-        wanted = tuple(good_within(KNOWN))
+        wanted = tuple(lately or good_since(now - KNOWN))
         if not wanted:
             yield Finding(
                 "peers", YELLOW, "none was found yet", "run `btcpay check`, and see its log"
             )
-    good = set(good_within(LATELY)).intersection(wanted)
+    good = set(lately).intersection(wanted)
     top = max((rows[place].height or 0 for place in good), default=0)
     for place in wanted:
         row = rows.get(place) or blank(Peer)
