@@ -42,17 +42,21 @@ class _Claim(NamedTuple):
 
 
 def begin(
-    db: Database, network: Network, sources: Pool[BlockSource], now: Callable[[], datetime]
+    db: Database,
+    network: Network,
+    sources: Pool[BlockSource],
+    now: Callable[[], datetime],
+    made_ms: int | None = None,
 ) -> bool:
     """Keeps a first header, if there is none and the shop has an invoice; True if one is kept.
 
-    `now` is by the sources' clocks, once they have answered.
+    `now` is by the sources' clocks, once they have answered. Without an invoice `made_ms` counts.
     The source that shows the most work above it decides: a chain that stands still shows none.
     Raises ExplorerError, and notes its message in the database.
     """
     if db.row(blocks.TOP):
         return True
-    first_ms = db.only(blocks.FIRST_INVOICE)[0]
+    first_ms = db.only(blocks.FIRST_INVOICE)[0] or made_ms
     if first_ms is None:
         return False
     made_at = from_ms(first_ms)
