@@ -164,7 +164,7 @@ def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
 def _contradictions(above: SimpleNamespace) -> Iterator[str]:
     """Mistakes that several settings make together."""
     if above.proxy.startswith("socks5h:") and find_spec("socks") is None:
-        extra = "pip install 'blocktill[socks]'"
+        extra = "pip install --require-hashes -r requirements-socks.txt"
         yield f"{VARIABLES['proxy']} accepts socks5h:// only with PySocks: {extra}"
     is_auto = above.peers == (AUTO,)
     is_far = is_auto or not all(is_near(host_and_port(place)[0]) for place in above.peers)

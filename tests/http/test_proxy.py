@@ -168,5 +168,5 @@ def test_a_socks_proxy_without_pysocks_is_a_mistake_that_says_what_to_install(tm
     for url in ("socks5h://127.0.0.1:9050", "http://127.0.0.1:9"):
         environ = clean_environ(PYTHONPATH=str(PROJECT), BTCPAY_PROXY=url)
         ended = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True)
-        said = "BTCPAY_PROXY accepts socks5h:// only with PySocks: pip install 'blocktill[socks]'"
+        said = "BTCPAY_PROXY accepts socks5h:// only with PySocks: pip install --require-hashes -r"
         assert (ended.returncode == 2, said in ended.stderr) == (("socks5h" in url),) * 2
