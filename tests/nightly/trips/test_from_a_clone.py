@@ -19,7 +19,7 @@ from btcpay import __version__
 
 
 def test_the_production_lines_of_readme_work_in_a_clone_without_tags(tmp_path):
-    """But for the folder, /opt/btcpay, which is the machine's; nobody answers the last line's questions."""
+    """But for the folder, /opt/btcpay, which is the machine's; nobody answers the last question."""
     sources = copy_sources(tmp_path / "sources")
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "All"]):
         who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
