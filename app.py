@@ -10,8 +10,8 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from btcpay.api import blueprint as api
 from btcpay.api.call import Call, Operation
 from btcpay.checkout import views as checkout
-from btcpay.health import metrics_server
-from btcpay.health.database_metrics import Figures
+from btcpay.health import metrics
+from btcpay.health.metrics import Figures
 from btcpay.invoices import create
 from btcpay.invoices.links import new_link
 from btcpay.settings.settings import Settings
@@ -140,18 +140,15 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     file = sqlite_path(settings.database_url)
     figures = Figures(service.db, service.limiter.is_complete, service.now, file and file.parent)
     collectors = [service.counters, figures]
-    app.extensions["metrics"] = functools.partial(metrics_server.Scraped, collectors)
-    app.config["SERVER_NAME"] = "localhost"  # so that paths are found under whatever name was asked
+    app.extensions["metrics"] = functools.partial(metrics.Scraped, collectors)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
     # No view is asynchronous: Flask would look at each function of each request again.
     app.ensure_sync = lambda func: func  # type: ignore[method-assign]
-    app.wsgi_app = as_plain_http(app.wsgi_app)  # type: ignore[method-assign]
+    served = request_log.traced(as_plain_http(app.wsgi_app), service.counters)
     if settings.trusted_proxies:
-        app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
-            app.wsgi_app, x_for=settings.trusted_proxies, x_proto=0, x_host=0
-        )
-    request_log.watch(app, service.counters)
+        served = ProxyFix(served, x_for=settings.trusted_proxies, x_proto=0, x_host=0)
+    app.wsgi_app = served  # type: ignore[method-assign]
     app.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
     for blueprint in BLUEPRINTS:
         if part := blueprint(service):

@@ -7,24 +7,26 @@ import os
 import sys
 from collections.abc import Sequence
 
-from btcpay.chain.explorers.esplora import Esplora
-from btcpay.chain.explorers.pool import open_one
+from btcpay.bitcoin.header import parse_header
+from btcpay.chain.explorers.pool import open_explorers
+from btcpay.chain.sources import Explorer
 from btcpay.settings.settings import read_or_exit
 from btcpay.values.errors import FetchError
-from btcpay.values.networks import Known
+from btcpay.values.networks import Known, Network
 
 DEPTH = 2016  # blocks below the lowest tip: a fortnight, which nobody ever replaced on mainnet
 
 
-def newest_checkpoint(explorers: Sequence[Esplora]) -> Known:
+def newest_checkpoint(network: Network, explorers: Sequence[Explorer]) -> Known:
     """Exits unless all answer, alike, on a chain with the checkpoint of today."""
+    point = network.checkpoint
     try:
-        for one in explorers:
-            one.require_checkpoint()
-        height = min(one.tip_height() for one in explorers) - DEPTH
+        height = min(one.require_chain(0)[0] for one in explorers) - DEPTH
         if height < 0:
             sys.exit(f"the chain has no {DEPTH} blocks yet")
-        said = [one.block_hash(height) for one in explorers]
+        if point and any(hash_at(one, point.height) != point.hash for one in explorers):
+            sys.exit(f"they do not all have the checkpoint {point.height}")
+        said = [hash_at(one, height) for one in explorers]
     except FetchError as error:
         sys.exit(f"an explorer cannot say: {error}")
     if len(set(said)) > 1:
@@ -34,8 +36,11 @@ def newest_checkpoint(explorers: Sequence[Esplora]) -> Known:
     return Known(height, said[0])
 
 
+def hash_at(one: Explorer, height: int) -> str:
+    return parse_header(one.header_at(height)).hash
+
+
 if __name__ == "__main__":
     settings = read_or_exit(os.environ)
-    urls = settings.explorers
-    found = newest_checkpoint([open_one(settings, url, None, lambda _: None) for url in urls])
+    found = newest_checkpoint(settings.network, open_explorers(settings, None).all)
     print(found.height, found.hash)

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from peewee import PeeweeException, Query, Select, SqliteDatabase, fn
 
+from btcpay.values.errors import CommandError
 from storage.faults import as_peewee_errors
 from storage.postgres import open_pool
 from storage.sqlite import Sqlite, refuse_old_library
@@ -83,6 +84,13 @@ class Database:
             raise LookupError(f"no row for {sorted(values)}")
         return row
 
+    def named(self, query: Typed[T], name: str, /, **values: Unpack[Values]) -> T:
+        """The row that somebody has named. Raises CommandError: there is no such name."""
+        row = self.row(query, **values)
+        if row is None:
+            raise CommandError(f"there is no {name}")
+        return row
+
     def run(self, query: Query, **values: Unpack[Values]) -> int:
         """The number of rows that the statement changed."""
         with self.connected(), as_peewee_errors:
@@ -96,7 +104,7 @@ class Database:
         COMMITTED: what is read to be written again needs a row lock, `for_update()` in its query.
         """
         try:
-            with self._writing(), self.connection.atomic():
+            with self.connected() if self.is_server else self._turn, self.connection.atomic():
                 yield
         except PeeweeException:
             self.is_doubtful = True
@@ -121,9 +129,6 @@ class Database:
         if self.is_server and self.connection.is_closed():
             return self._lent()
         return _AS_IT_IS
-
-    def _writing(self) -> AbstractContextManager[None]:
-        return self.connected() if self.is_server else self._turn
 
     @contextmanager
     def _lent(self) -> Iterator[None]:

@@ -6,21 +6,13 @@ the last step, and the database may be several steps behind.
 
 from pathlib import Path
 
+from storage import versions
 from storage.database import Database, open_database, place_of, sqlite_path
 from storage.locks import only_one
 from storage.sqlite import create_file
-from storage.versions import (
-    STEPS,
-    claim_network,
-    refuse_foreign,
-    refuse_unfit,
-    statements,
-    steps,
-    version,
-)
 
 
-def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
+def migrate(url: str, network: str, folder: Path = versions.STEPS) -> list[str]:
     """Runs the missing steps of `folder` under a lock; returns their names, in order.
 
     Raises DatabaseNotReady when the database is newer, of another program or of another network.
@@ -29,17 +21,17 @@ def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
     if path:
         create_file(path)
     db = open_database(url)
-    refuse_unfit(db)
+    versions.refuse_unfit(db)
     with only_one(db, url, "migrate", wait=True):
-        wanted = steps(folder)
-        found = version(db)
+        wanted = versions.steps(folder)
+        found = versions.version(db)
         if found is not None:
-            refuse_foreign(found, len(wanted), place_of(url))
-            claim_network(db, network)
+            versions.refuse_foreign(found, len(wanted), place_of(url))
+            versions.claim_network(db, network)
         missing = wanted[found or 0 :]
         for number, step in enumerate(missing, (found or 0) + 1):
             _run(db, step, number)
-        claim_network(db, network)
+        versions.claim_network(db, network)
     db.close()
     return [step.stem for step in missing]
 
@@ -51,7 +43,7 @@ def _run(db: Database, step: Path, number: int) -> None:
             # A service that still runs writes nothing between a table's copy and its end.
             names = ", ".join(f'"{name}"' for name in tables)
             db.connection.execute_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
-        for statement in statements(step, db.is_server):
+        for statement in versions.statements(step, db.is_server):
             db.connection.execute_sql(statement)
         db.connection.execute_sql("DELETE FROM schema_step")
         db.connection.execute_sql(f"INSERT INTO schema_step (number) VALUES ({number:d})")  # noqa: S608

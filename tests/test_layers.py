@@ -174,9 +174,8 @@ def test_explorers_are_opened_in_one_place():
 
 def test_nobody_else_knows_how_an_explorer_is_asked():
     """Paths, time-outs and retries stay behind the methods of `Explorers` and `Esplora`."""
-    inner = {f"btcpay.chain.explorers.{name}" for name in ("endpoint", "answers")} | {
-        "schemas.esplora"
-    }
+    named = ("esplora", "endpoint", "answers")
+    inner = {f"btcpay.chain.explorers.{name}" for name in named} | {"schemas.esplora"}
 
     def asking(path):
         own = within(name_of(path), "btcpay.chain.explorers") or within(name_of(path), "schemas")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from flask import Blueprint, Response, g, request
 
 from btcpay.api import openapi
-from btcpay.api.call import ROOT, Call, Operation, key_of, note_ignored, show_ignored
+from btcpay.api.call import ROOT, Call, Operation, key_of, note_ignored
 from btcpay.values.errors import Forbidden
 from btcpay.web.admission import door, of_caller, show_window
 from btcpay.web.errors import as_api_error, error_response
@@ -18,7 +18,7 @@ from btcpay.web.service import Service
 def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprint:
     """The key comes first on every path below the root but the description's."""
     interface = Blueprint("api", __name__, url_prefix=ROOT)
-    interface.after_request(lambda response: show_window(service, show_ignored(response)))
+    interface.after_request(lambda response: show_window(service, response))
     interface.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
     document = functools.cache(lambda: openapi.document(service.settings, operations))
     add_path(interface, "/openapi.json", document, "openapi")
@@ -38,10 +38,13 @@ def _view(service: Service, name: str, operation: Operation) -> Callable[..., Re
     reads = operation.accepts().fields if operation.accepts and operation.method == "GET" else ()
 
     def view(**path_values: str) -> Response:
-        if operation.scope == "write" and g.caller.scope != "write":
+        caller = g.caller
+        if caller.store_id is not None:  # it was granted for one shop's orders
+            raise Forbidden("this API key is for a shop's plug-in alone: `btcpay key issue`")
+        if operation.scope == "write" and caller.scope != "write":
             raise Forbidden("this API key is read-only; the operation needs a write key")
         if request.query_string:
             note_ignored(request.args, reads)
-        return operation.view(Call(service, g.caller, name), **path_values)
+        return operation.view(Call(service, caller, name), **path_values)
 
     return view

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
-from flask import Response, g, request
+from flask import Response, after_this_request, g, request
 from marshmallow import Schema
 
 from btcpay.api import idempotency
@@ -97,7 +97,7 @@ class Call(NamedTuple):
 
 def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
     """An invalid key counts against its address; a missing one not. Raises Unauthorized."""
-    scheme, _, secret = request.headers.get("Authorization", "").strip().partition(" ")
+    scheme, _, secret = request.environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
     secret, is_one, now = secret.strip(), scheme.lower() in schemes, service.now()
     caller = caller_of(service.db, secret, now) if is_one and secret else None
     if caller:
@@ -119,13 +119,13 @@ def unknown(names: Iterable[str], known: Container[str], before: Iterable[str] =
 
 def note_ignored(names: Iterable[str], known: Container[str]) -> None:
     """Makes the answer, whatever it is, name the fields that the operation does not know."""
-    g.ignored = unknown(names, known, g.get("ignored", ()))
+    if ignored := unknown(names, known, g.get("ignored", ())):
+        g.ignored = ignored
+        after_this_request(_show_ignored)
 
 
-def show_ignored(response: Response) -> Response:
-    """Names on the answer whatever was noted."""
-    if names := g.get("ignored"):
-        response.headers[IGNORED_HEADER] = ", ".join(names)
+def _show_ignored(response: Response) -> Response:
+    response.headers[IGNORED_HEADER] = ", ".join(g.ignored)
     return response
 
 

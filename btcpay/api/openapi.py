@@ -19,7 +19,7 @@ VERSION = "1.0.0"
 _MEANING = {
     "invalid_request": "a field or parameter is missing, of the wrong type or out of range",
     "unauthorized": "the API key is missing or invalid",
-    "forbidden": "the key is read-only, the operation needs write scope",
+    "forbidden": "the key is a shop's, or read-only where the operation needs write scope",
     "not_found": "no resource with that id belongs to the merchant",
     "conflict": "the Idempotency-Key is still in use, or was used with a different body",
     "payload_too_large": "the request body exceeds the maximum size",
@@ -161,11 +161,11 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
 def _errors(operation: Operation) -> list[str]:
     """The codes that this operation can answer, by what it does."""
     writes = operation.method == "POST"
-    codes = {"unauthorized", "rate_limited", "server_error"}
+    codes = {"unauthorized", "forbidden", "rate_limited", "server_error"}
     if operation.accepts:
         codes |= {"invalid_request"}
     if writes:
-        codes |= {"forbidden", "conflict", "payload_too_large"}
+        codes |= {"conflict", "payload_too_large"}
     if operation.priced:
         codes |= {"price_unavailable"}
     if "<id>" in operation.path:

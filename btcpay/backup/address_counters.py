@@ -5,11 +5,11 @@ one is given again.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from btcpay.bitcoin.hd import InvalidChild
+from btcpay.bitcoin.keys import InvalidChild
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.newer import newer_blocks, paid_in
@@ -56,7 +56,7 @@ class Move:
 
 # Shows the owner the moves, the names of merchants that would be lost, and the programs that the
 # next check runs; raises when declined.
-Agree = Callable[[Sequence[Move], Sequence[str], Sequence[str]], None]
+Agree = Callable[[list[Move], list[str], list[str]], None]
 Clock = Callable[[], datetime]
 
 
@@ -96,7 +96,7 @@ def plan(
 
 
 def _used_by_index(
-    db: Database, settings: Settings, rows: Sequence[Merchant], run: int, clock: Clock
+    db: Database, settings: Settings, rows: list[Merchant], run: int, clock: Clock
 ) -> dict[int, list[int]]:
     # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
     explorers = open_explorers(settings, Quota(db, sys.maxsize, clock))
@@ -114,12 +114,7 @@ def _used_by_index(
 
 
 def _used_by_blocks(
-    db: Database,
-    settings: Settings,
-    rows: Sequence[Merchant],
-    run: int,
-    clock: Clock,
-    is_copy: bool,
+    db: Database, settings: Settings, rows: list[Merchant], run: int, clock: Clock, is_copy: bool
 ) -> dict[int, list[int]]:
     """The same, of addresses that a block pays; all are read again for one far ahead."""
     made_ms = min(row.created_at for row in rows)

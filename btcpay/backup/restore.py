@@ -11,7 +11,7 @@ from pathlib import Path
 from btcpay.backup.address_counters import Agree, Clock, Move, apply_moves, plan
 from btcpay.backup.write import DOCS, refuse_own
 from btcpay.bitcoin.address import address_of
-from btcpay.bitcoin.hd import InvalidChild
+from btcpay.bitcoin.keys import InvalidChild
 from btcpay.merchants.account import stored_account
 from btcpay.settings.settings import Settings
 from btcpay.settlement.decide import BLOCK_TIME_SLACK

@@ -9,8 +9,13 @@ import re
 from dataclasses import dataclass
 
 from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
-from btcpay.bitcoin.descriptor_keys import DescriptorRefused, KeyExpression, parse_key
-from btcpay.bitcoin.hd import ExtendedKey, InvalidChild
+from btcpay.bitcoin.keys import (
+    DescriptorRefused,
+    ExtendedKey,
+    InvalidChild,
+    KeyExpression,
+    parse_key,
+)
 from btcpay.bitcoin.secp256k1 import Point
 from btcpay.bitcoin.wire import hash160
 

@@ -7,8 +7,7 @@ from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 from btcpay.bitcoin.tx import coinbase_height, parse_tx
-from btcpay.chain.follow import add_header
-from btcpay.chain.headers import check_header, check_headers, work_of
+from btcpay.chain.follow import add_header, check_header, check_headers, work_of
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
 from btcpay.proofs.block import prove_block

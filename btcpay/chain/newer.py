@@ -1,7 +1,7 @@
 """Blocks that are newer than a copy of the database, for a restore that can ask no index."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
@@ -10,7 +10,7 @@ from itertools import chain
 
 from btcpay.bitcoin.header import Header, parse_header
 from btcpay.chain.begin import BEFORE, BELOW, begin
-from btcpay.chain.headers import check_header, check_headers, work_of
+from btcpay.chain.follow import check_header, check_headers, work_of
 from btcpay.chain.pool import Pool, open_sources
 from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource
 from btcpay.proofs.block import prove_block
@@ -50,7 +50,7 @@ def newer_blocks(
 
 
 def paid_in(
-    db: Database, settings: Settings, now: Clock, hashes: Sequence[str], scripts: Collection[bytes]
+    db: Database, settings: Settings, now: Clock, hashes: list[str], scripts: Collection[bytes]
 ) -> set[bytes]:
     """The scripts among these that the blocks pay. Raises ExplorerError.
 

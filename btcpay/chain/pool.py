@@ -13,16 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
 
-from btcpay.chain.sources import (
-    FAILURES,
-    MAX_BLOCKS_BEHIND,
-    UNLIMITED,
-    Allowance,
-    BlockSource,
-    LeftAlone,
-    Spent,
-    nobody_answered,
-)
+from btcpay.chain import sources
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.http.deadline import in_thread
 from btcpay.settings.settings import Settings
@@ -31,7 +22,7 @@ from btcpay.values.parts import brought
 from storage.database import Database
 
 log = logging.getLogger(__name__)
-Source = TypeVar("Source", bound=BlockSource, covariant=True)
+Source = TypeVar("Source", bound=sources.BlockSource, covariant=True)
 T = TypeVar("T")
 
 LONGEST_S = 3600.0  # every question ends before
@@ -78,8 +69,8 @@ class Pool(Generic[Source]):
         self._lock = threading.Lock()
         self._turns = count()
 
-    def allowance(self) -> Allowance:
-        return UNLIMITED
+    def allowance(self) -> sources.Allowance:
+        return sources.UNLIMITED
 
     def end_within(self, seconds: float) -> None:
         for one in self.all:
@@ -139,7 +130,7 @@ class Pool(Generic[Source]):
                     before = errors.pop(place.one, None)
                     try:
                         found[place.one] = done.result()
-                    except FAILURES as error:
+                    except sources.FAILURES as error:
                         errors[place.one], next_s = error, 0.0
                         if self._may_pass(place, error) and before is None:
                             left.append(place)
@@ -151,17 +142,17 @@ class Pool(Generic[Source]):
                 errors[slow.one] = Unreachable("took too long")
                 self._to_the_end(slow)
         if not found:
-            raise nobody_answered(errors.items())
+            raise sources.nobody_answered(errors.items())
         return found, errors
 
-    def expect(self, height: int, heights: Mapping[BlockSource, int]) -> None:
+    def expect(self, height: int, heights: Mapping[sources.BlockSource, int]) -> None:
         """From now on asks only sources at most two blocks below, the highest first.
 
         `heights` has the tips shown in this run. A mempool that is behind lacks new payments, and
         shows some that have left it.
         """
         for place in self._places():
-            is_near = heights.get(place.one, -1) >= height - MAX_BLOCKS_BEHIND
+            is_near = heights.get(place.one, -1) >= height - sources.MAX_BLOCKS_BEHIND
             place.must_reach = 0 if is_near else height
         with self._lock:
             self._line.sort(key=lambda place: heights.get(place.one, -1) < height)
@@ -184,12 +175,12 @@ class Pool(Generic[Source]):
         """Asks a source after its pause. Raises FetchError if it is behind or failed too often."""
         try:
             if place.in_a_row >= PATIENCE:
-                raise LeftAlone(f"failed {PATIENCE} times in a row")
+                raise sources.LeftAlone(f"failed {PATIENCE} times in a row")
             if (pause_s := place.not_before_s - time.monotonic()) > 0:
                 self._pause(pause_s)
             if place.must_reach:
                 behind = place.must_reach - place.one.tip_height()
-                if behind > MAX_BLOCKS_BEHIND:
+                if behind > sources.MAX_BLOCKS_BEHIND:
                     raise FetchError(f"is {behind} blocks behind the others")
                 place.must_reach = 0
             return question(place.one)
@@ -201,7 +192,7 @@ class Pool(Generic[Source]):
         status = error.status if isinstance(error, BadStatus) else None
         if status not in (400, 404):
             self._to_the_end(place)
-        if isinstance(error, LeftAlone | Spent):
+        if isinstance(error, sources.LeftAlone | sources.Spent):
             return False
         # The host alone: a URL may carry credentials.
         log.warning("source %s %s", place.one.host, error)
@@ -219,7 +210,7 @@ class Pool(Generic[Source]):
 
 def open_sources(
     settings: Settings, db: Database, now: Callable[[], datetime]
-) -> Pool[BlockSource] | None:
+) -> Pool[sources.BlockSource] | None:
     """The first pool that a part's `source` opens for a run; None: the explorers show blocks."""
     opened = (part.source(settings, db, now) for part in brought("source"))
     return next(filter(None, opened), None)

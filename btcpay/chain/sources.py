@@ -30,6 +30,10 @@ class Spent(FetchError):
     """Its calls of the hour or its time of the run are spent."""
 
 
+class OtherNetwork(FetchError):
+    """It shows the chain of another network."""
+
+
 def nobody_answered(errors: Collection[tuple["BlockSource", Exception]]) -> ExplorerError:
     said = "; ".join(f"{one.host} {error}" for one, error in errors) or "none is known"
     if all(isinstance(error, Spent) for _, error in errors):
@@ -102,8 +106,11 @@ class AddressIndex(Protocol):
     Raises FetchError when it does not answer; several in turn raise ExplorerError.
     """
 
-    def require_chain(self, known_height: int) -> int:
-        """Makes sure that it follows our network's chain, and is not lower; its tip's height."""
+    def require_chain(self, known_height: int) -> tuple[int, bytes]:
+        """Its tip's height and header. Raises FetchError if that is lower than `known_height`.
+
+        Raises OtherNetwork unless it follows our network's chain.
+        """
 
     def waiting(self, address: str, script: bytes) -> Mempool:
         """The waiting outputs that pay `script`, the address's scriptPubKey."""

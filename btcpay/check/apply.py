@@ -4,24 +4,26 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from btcpay.check.news import news_of
-from btcpay.check.receipt_prices import worth
 from btcpay.check.report import Report
 from btcpay.invoices.events import finish, record, update_attention
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
-from btcpay.proofs.document import extended
+from btcpay.prices.price import Prices
+from btcpay.proofs.verify import extended
 from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle
 from btcpay.settlement.values import Output, Receipt, Scan
 from btcpay.values.errors import BeyondMoney
 from btcpay.values.ids import new_id
+from btcpay.values.money import value_of
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Invoice, Payment
-from storage.queries import blocks, events, invoices, payments
+from storage.queries import blocks, events, invoices, merchants, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances, days, gaps
 
@@ -115,16 +117,8 @@ def _end(
     if row.status == "open" and row.covered_at is None and not verdict.missing_sats:
         db.run(invoices.COVER, id=row.id, at=to_ms(now))
     if has_ended:
-        finish(
-            db,
-            row,
-            now,
-            status=verdict.status,
-            tx_hash=verdict.tx_hash,
-            paid_at=to_ms(verdict.paid_at) if verdict.paid_at else None,
-            reason=verdict.reason,
-            explorer=scan.explorer,
-        )
+        paid = verdict.tx_hash, to_ms(verdict.paid_at) if verdict.paid_at else None
+        finish(db, row, now, verdict.status, verdict.reason, scan.explorer, *paid)
     if has_ended or outcome.changes or outcome.forgotten or made or outcome.settling:
         news = news_of(replace(outcome, changes=noted), made, row.status)
         update_attention(db, settings, row.id, now, news)
@@ -212,3 +206,36 @@ def _extend_proof(db: Database, key: Values, height: int, confirmations: int) ->
         document = json.loads(db.only(payments.PROOF, **key).document)
         whole = extended(document, [bytes(row.header) for row in following])
         db.run(payments.EXTEND_PROOF, **key | {"document": json.dumps(whole)})
+
+
+# A receipt that is found later gets no price, rather than that of another hour.
+RECEIPT_PRICE_AGE = timedelta(hours=1)
+
+
+def is_late(mined_at: datetime, now: datetime) -> bool:
+    return now - mined_at > RECEIPT_PRICE_AGE
+
+
+def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
+    """The current prices of one bitcoin by currency, without those that cannot be had."""
+    currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
+    for currency in currencies:
+        prices.of(currency).ask()  # all at once: they are waited for as long as for one
+    known = {currency: prices.of(currency).current_or_none() for currency in currencies}
+    return {currency: price for currency, price in known.items() if price is not None}
+
+
+def worth(db: Database, merchant_id: int, receipt: Receipt, scan: Scan, now: datetime) -> Values:
+    """The columns of a payment that say what it is worth, to the nearest of the smallest units."""
+    prices = {} if is_late(receipt.block.mined_at, now) else scan.prices
+    currency = db.only(merchants.CURRENCY, id=merchant_id).currency
+    return {
+        "amount_usd_at_receipt": _value(receipt.amount_sats, prices, "USD"),
+        "currency": currency,
+        "value_at_receipt": _value(receipt.amount_sats, prices, currency),
+    }
+
+
+def _value(amount_sats: int, prices: Mapping[str, Decimal], currency: str) -> str | None:
+    price = prices.get(currency)
+    return None if price is None else f"{value_of(amount_sats, price, currency):f}"

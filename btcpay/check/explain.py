@@ -10,7 +10,7 @@ from btcpay.check.plan import due
 from btcpay.invoices.status import Story
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import REASONS, WAYS_OUT
-from btcpay.settlement.reasons import confirmations_text
+from btcpay.settlement.decide import confirmations_text
 from btcpay.settlement.values import Verdict
 from btcpay.values.money import asked_of, btc_shown, money_text, price_of
 from btcpay.values.times import iso_ms

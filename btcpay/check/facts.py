@@ -9,7 +9,7 @@ from btcpay.bitcoin.tx import parse_tx
 from btcpay.bitcoin.wire import txid_bytes, txid_hex, u32
 from btcpay.invoices.status import inputs_of
 from btcpay.proofs.block import ProvenBlock
-from btcpay.proofs.document import to_document
+from btcpay.proofs.verify import to_document
 from btcpay.settlement.values import Block, SeenOutput
 from btcpay.values.errors import BadRow
 from storage.database import Database

@@ -10,9 +10,8 @@ from datetime import datetime, timedelta
 from btcpay.chain.pool import Pool
 from btcpay.chain.progress import KEPT_PART, hours_to_read
 from btcpay.chain.sources import BlockSource
-from btcpay.check.apply import try_apply
+from btcpay.check.apply import is_late, receipt_prices, try_apply
 from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
-from btcpay.check.receipt_prices import is_late, receipt_prices
 from btcpay.check.report import Report
 from btcpay.http.deadline import in_thread
 from btcpay.prices.price import Prices

@@ -10,8 +10,7 @@ from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
-from btcpay.check.by_blocks import end_by_blocks, settle_deep
-from btcpay.check.catch_up import CatchUp
+from btcpay.check.catch_up import CatchUp, end_by_blocks, settle_deep
 from btcpay.check.mempool import Look, asked_lately, gather, misses, watched_of
 from btcpay.check.plan import NEVER, is_waiting, plan
 from btcpay.check.report import Report

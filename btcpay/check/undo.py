@@ -48,27 +48,22 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     taken: list[Payment] = []
     for invoice_id in paid | spent:
         merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0].merchant_id
-        news: list[News] = []
         with balances.kept(db, invoice_id, merchant_id, bounded=False):
             for coin in spent.get(invoice_id, ()):
                 detail = {"txid": coin.txid, "vout": coin.vout}
                 record(db, invoice_id, Kind.UNSPENT, detail, now)
             db.run(blocks.UNSPEND, invoice_id=invoice_id, height=height)
-            news += _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now, taken)
+            rows, news = _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now)
+        taken += rows
         if invoice_id in paid:
             try_update(db, settings, invoice_id, now, news)
     days.take(db, taken)
 
 
 def _undo_outputs(
-    db: Database,
-    invoice_id: str,
-    outputs: Sequence[Output],
-    height: int,
-    now: datetime,
-    taken: list[Payment],
-) -> list[News]:
-    """Adds the payments that are undone to `taken`."""
+    db: Database, invoice_id: str, outputs: Sequence[Output], height: int, now: datetime
+) -> tuple[list[Payment], list[News]]:
+    """The payments that are undone, and the events of that."""
     ids = dict.fromkeys(output.payment_id for output in outputs if output.payment_id)
     rows = [db.only(payments.OF_ID, payment_id=payment_id) for payment_id in ids]
     blocks_of = {output.txid: output for output in outputs}
@@ -83,8 +78,7 @@ def _undo_outputs(
     reopened = [
         _undo_payment(db, payment, _block(blocks_of[payment.tx_hash]), now) for payment in rows
     ]
-    taken += rows
-    return undone(rows, any(reopened))
+    return rows, undone(rows, any(reopened))
 
 
 def _block(output: Output) -> Row:

@@ -17,7 +17,7 @@ from btcpay.values.parts import brought
 from btcpay.web.admission import Counted, door, is_from_another_site, visitor, visits
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
-from btcpay.web.pages import assets, languages
+from btcpay.web.pages import languages, render
 from btcpay.web.pages.forms import new_form, said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, kept
@@ -140,7 +140,7 @@ class Checkout:
 
     def show_asset(self, name: str) -> Response:
         """Style sheet, script or icon, compressed for a browser that accepts it."""
-        found = assets.find(name)
+        found = render.find_asset(name)
         if found is None:
             raise NotFound("there is no such file")
         asset, is_current = found

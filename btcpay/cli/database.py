@@ -19,7 +19,7 @@ from storage import locks
 from storage.database import Row, place_of, sqlite_path
 from storage.migrate import migrate as run_steps
 from storage.queries import blocks
-from storage.versions import VERSION, steps
+from storage.versions import STEPS, steps
 
 
 @click.command()
@@ -29,15 +29,16 @@ def migrate(shell: Shell) -> None:
     shell.answer(*migrated(shell.settings))
 
 
-def migrated(settings: Settings) -> tuple[Row, str]:
+def migrated(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
     """Migrates; what was done, for a program and for a person."""
     url, network = settings.database_url, settings.network.name
-    done = run_steps(url, network)
-    is_new = len(done) == len(steps())
-    text = f"at version {VERSION}, applied: {', '.join(done) or 'nothing to do'}"
+    done = run_steps(url, network, folder)
+    newest = len(steps(folder))
+    is_new = len(done) == newest
+    text = f"at version {newest}, applied: {', '.join(done) or 'nothing to do'}"
     if is_new:
         text = f"made a new database for {network}, {place_of(url)}\n{text}"
-    return {"version": VERSION, "applied": done, "new": is_new}, text
+    return {"version": newest, "applied": done, "new": is_new}, text
 
 
 @click.command()
@@ -115,12 +116,7 @@ def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: boo
 
 
 def _agree(
-    network: str,
-    yes: bool,
-    question: str,
-    moves: Sequence[Move],
-    lost: Sequence[str],
-    programs: Sequence[str],
+    network: str, yes: bool, question: str, moves: list[Move], lost: list[str], programs: list[str]
 ) -> None:
     """Shows the changes to come, and asks unless `yes`; ends the command when the owner declines.
 

@@ -19,10 +19,11 @@ from btcpay.cli.context import (
 )
 from btcpay.cli.operation_options import currency_of, number, require_units, validated
 from btcpay.invoices import by_hand, create
+from btcpay.invoices.links import most
 from btcpay.invoices.status import Story, find_invoice, story_of
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
-from btcpay.proofs.document import check_document, load
+from btcpay.proofs.verify import check_document, load
 from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.times import iso, utc_now
@@ -83,7 +84,7 @@ def invoice_create(
     if currency:
         require_units(currency, [wanted["amount"]])
     shown = wanted | {"reference": reference, "return_url": return_url}
-    order = create.order_of(owner.id, shown, currency)
+    order = create.order_of(owner.id, shown, currency, most(currency or "USD"))
     quote = create.quote(shell.db, new_prices(shell.settings), utc_now(), order)
     with shell.db.write():
         row = create.new_invoice(shell.db, shell.settings.network, utc_now(), quote)

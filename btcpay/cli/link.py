@@ -65,14 +65,13 @@ def link_create(
 
     Without --amount the payer chooses the amount.
     """
-    owner, price = find_merchant(shell.db, merchant), None
+    owner, now = find_merchant(shell.db, merchant), utc_now()
     currency = checked_currency(currency or owner.currency)
     wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
     require_units(currency, (wanted.get(f"{name}_usd") for name in links.AMOUNTS))
-    if currency != "USD":
-        price = live_price(new_prices(shell.settings), utc_now(), currency)
+    price = live_price(new_prices(shell.settings), now, currency)
     with shell.db.write():
-        row = links.new_link(shell.db, utc_now(), owner.id, wanted, price)
+        row = links.new_link(shell.db, now, owner.id, wanted, price)
     made = Resources(shell.settings.base_url).payment_link.dump(row)
     shell.answer(made, f"{made['id']}\n{made['link_url']}")
 

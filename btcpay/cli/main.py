@@ -6,9 +6,11 @@ Exit status 0: done; 1: failed or refused; 2: wrong use, or mistakes in the sett
 import logging
 import os
 import platform
+import re
 import sqlite3
 import sys
 from importlib import import_module, metadata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,6 +19,7 @@ from peewee import PeeweeException
 
 from btcpay import __version__
 from btcpay.cli.context import Shell, say, with_shell
+from btcpay.merchants.start import start_url
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
 from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, SettingsError
@@ -37,6 +40,7 @@ COMMANDS = {
     "merchant": "btcpay.cli.merchant.merchant",
     "migrate": "btcpay.cli.database",
     "restore": "btcpay.cli.database",
+    "run": "btcpay.cli.run",
     "sandbox": "btcpay.cli.sandbox.sandbox",
     "serve": "btcpay.cli.main",
     "setup": "btcpay.cli.setup.setup",
@@ -46,6 +50,7 @@ COMMANDS = {
 }
 PROJECT = Path(__file__).resolve().parents[2]  # a checkout, or the site-packages of a wheel
 GUNICORN = ["-c", "python:btcpay.web.gunicorn_conf", "wsgi:app"]
+OPTION = re.compile("(--[a-z-]+)(=.*)?", re.DOTALL)
 BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 
 
@@ -58,6 +63,14 @@ class Commands(click.Group):
             return None
         command: click.Command = getattr(import_module(COMMANDS[name]), name.replace("-", "_"))
         return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuses an option with an empty value, such as that of a variable that is not set."""
+        own = args[: [*args, "--"].index("--")]  # behind it is another program's command line
+        for word, following in pairwise([*own, "--"]):
+            if (found := OPTION.fullmatch(word)) and (found[2] == "=" or not following):
+                raise click.UsageError(f"{found[1]} is followed by an empty value")
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -109,7 +122,14 @@ def cli(env_file: str | None, log_json: bool) -> None:
 @click.command()
 @with_shell
 def serve(shell: Shell) -> None:
-    """Serve the interface and the pages; GUNICORN_CMD_ARGS is honoured too."""
+    """Serve the interface and the pages; GUNICORN_CMD_ARGS is honoured too.
+
+    While there is no merchant, and the merchant's pages are on, it says which page makes one.
+    """
+    wanted = shell.settings
+    begin = wanted.merchant_pages and start_url(shell.db, wanted.base_url, wanted.setup_token)
+    if begin:
+        say(f"To begin, open {begin}")
     # Unless it is on the path gunicorn puts this folder first, whose `app.py` may be another's.
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(PROJECT), os.environ.get("PYTHONPATH"), os.getcwd()])
@@ -131,10 +151,12 @@ def main() -> None:
         sys.exit(2)
     except PeeweeException as error:
         _fail(f"the database cannot be used: {in_one_line(error)}")
-    except (CommandError, InvalidRequest, PriceUnavailable, OSError) as error:
+    except CommandError as error:
+        _fail(str(error), error.exit_status)
+    except (InvalidRequest, PriceUnavailable, OSError) as error:
         _fail(str(error))
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, status: int = 1) -> NoReturn:
     say(f"btcpay: {message}", logging.ERROR)
-    sys.exit(1)
+    sys.exit(status)

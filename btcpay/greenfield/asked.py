@@ -102,9 +102,9 @@ class AuthorizedEvents(Body):
 class NewWebhook(Body):
     """Body of POST and PUT webhooks."""
 
-    url = fields.String(required=True, validate=validate.Length(max=2000))
+    url = fields.String(required=True)
     enabled = fields.Boolean(load_default=True)
-    secret = fields.String(validate=validate.Length(1, 200))
+    secret = Text(200, validate=validate.Length(1))
     authorizedEvents = fields.Nested(AuthorizedEvents, load_default={"everything": True})
 
 
@@ -156,9 +156,9 @@ def order_of(
     tolerance_percent = checkout.get("paymentTolerance")
     kept = {name: checkout[name] for name in _KEPT if name in checkout}
     details = {
-        "description": _line(said.get("itemDesc"), _MAX_DESCRIPTION),
-        "customer_email": email if _line(email, _MAX_EMAIL) == email else None,
-        "reference": _line(order_id, MAX_CHARACTERS["reference"]),
+        "description": one_line(said.get("itemDesc"), _MAX_DESCRIPTION),
+        "customer_email": email if one_line(email, _MAX_EMAIL) == email else None,
+        "reference": one_line(order_id, MAX_CHARACTERS["reference"]),
         "return_url": way_back or None,
         "confirmations": SPEEDS.get(checkout.get("speedPolicy")),
         "tolerance_percent": None if tolerance_percent is None else str(tolerance_percent),
@@ -185,7 +185,7 @@ def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
     return (BTC, amount / SATS_PER_BTC) if code == SATS else (code, amount)
 
 
-def _line(value: Any, most: int) -> str | None:
+def one_line(value: Any, most: int) -> str | None:
     """Anybody's text as one line that a page may show; None for anything else."""
     if not isinstance(value, str):
         return None

@@ -20,12 +20,13 @@ _READ = "canviewinvoices cancreateinvoice"
 _WEBHOOKS = "webhooks.canmodifywebhooks"
 _ALL = f"{_READ} canviewstoresettings canmodifyinvoices {_WEBHOOKS}"
 OF_STORE = "btcpay.store."  # before each permission, as plug-ins know it
-# All that a plug-in may be given when it asks by itself; nothing honours the last.
-HONOURED = f"{_ALL} canmodifystoresettings"
+# All that a plug-in may be given when it asks by itself. Nothing honours the last.
+_EMPTY = "canmodifystoresettings"
+GIVEN = f"{_ALL} {_EMPTY}"
 # The permissions that each plug-in looks for: they compare exactly, and contradict each other.
 PERMISSIONS = dict.fromkeys(("any", "magento", "opencart", "woocommerce"), _ALL) | {
     "pretix": f"{_READ} {_WEBHOOKS}",
-    "prestashop": HONOURED,
+    "prestashop": GIVEN,
     "shopware": f"{_READ} canviewstoresettings {_WEBHOOKS}",
 }
 BY_BUTTON = {"magento", "prestashop"}  # have no field that takes a key of ours
@@ -80,5 +81,7 @@ def issue(
     of_shop = (store_id, PERMISSIONS[plugin])
     issued = keys.issue(db, settings.network, merchant_id, "write", plugin, now, *of_shop)
     by_button = f"{plugin} gets its key only by its own button: docs/merchants/shop-plugins.md"
-    hints = [by_button] * (plugin in BY_BUTTON) + [OFF] * (not settings.greenfield)
+    unhonoured = f"{_EMPTY} is there because its plug-in wants it: it changes nothing here"
+    hints = [by_button] * (plugin in BY_BUTTON) + [unhonoured] * (_EMPTY in PERMISSIONS[plugin])
+    hints += [OFF] * (not settings.greenfield)
     return issued, {"base_url": settings.base_url, "store_id": store_id}, hints

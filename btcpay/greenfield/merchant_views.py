@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from flask import Response, request
 
-from btcpay.greenfield.keys import HONOURED, OF_STORE, origin_of, store_of
+from btcpay.greenfield.asked import one_line
+from btcpay.greenfield.keys import GIVEN, OF_STORE, origin_of, store_of
 from btcpay.merchants import keys
 from btcpay.notify.receivers import refuse_url
 from btcpay.settings.settings import Settings
@@ -75,9 +76,9 @@ def _asked(visit: Visit) -> Asked:
     A link sent to a merchant leads to no machine of this network, and nowhere in clear.
     """
     redirect, network = request.args.get("redirect", ""), visit.service.settings.network
-    application = request.args.get("applicationName", "")[:MAX_NAME_CHARACTERS].strip()
+    application = one_line(request.args.get("applicationName"), MAX_NAME_CHARACTERS)
     wanted = set(request.args.getlist("permissions"))
-    permissions = [one for one in HONOURED.split() if OF_STORE + one in wanted]
+    permissions = [one for one in GIVEN.split() if OF_STORE + one in wanted]
     if not permissions:
         raise InvalidRequest("the shop asks for no permission that there is")
     try:

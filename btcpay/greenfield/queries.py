@@ -5,7 +5,7 @@ from storage.queries.receivers import WELL
 from storage.statement import needed, shaped, slot, slots
 
 # The same shop is one store, however many keys it has had.
-ADD = Store.insert(needed(Store)).on_conflict_ignore()
+ADD = Store.insert(needed(Store)).on_conflict("NOTHING")
 OF_SHOP = Store.select().where(
     (Store.merchant_id == slot("merchant_id")) & (Store.shop_url == slot("shop_url"))
 )

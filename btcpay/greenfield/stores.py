@@ -14,7 +14,7 @@ from btcpay.greenfield.orders import MONITORED_S, Json
 from btcpay.greenfield.transport import NAME, WEBHOOKS
 from btcpay.health.state import state_in
 from btcpay.invoices.create import live_price
-from btcpay.notify.receivers import refuse_url
+from btcpay.notify.receivers import refuse_url, require_room
 from btcpay.values.errors import CommandError, PriceUnavailable
 from btcpay.values.finding import GREEN
 from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
@@ -26,7 +26,6 @@ from storage.queries import merchants, receivers
 
 # PrestaShop refuses what is older than 1.7.0.
 SPOKEN = "1.13.7"
-MOST_WEBHOOKS = 20  # of a store; a plug-in needs one
 # An entry of the map of Greenfield 1.x: clients for PHP cannot read the list of 2.x.
 METHOD = {"paymentMethodId": "BTC-CHAIN", "enabled": True, "cryptoCode": "BTC", "data": {}}
 
@@ -151,8 +150,8 @@ def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> 
             service.db.run(receivers.REMOVE, id=same.id)
         found = hook or same
         id = found.id if found else new_id("whk")
-        if not hook and not same and len(known) >= MOST_WEBHOOKS:
-            raise ValidationError(f"the store has {MOST_WEBHOOKS} webhooks already", "url")
+        if not found:
+            asked.checked("url", require_room, service.db, store.merchant_id)
         service.db.run(
             queries.PUT_WEBHOOK,
             id=id,

@@ -72,7 +72,9 @@ class ClockSkew:
 
         Zero up to CLOCK_OFF, and when no server has sent its time.
         """
-        if self._began is None:
-            return timedelta()
-        ahead = now - EPOCH - self._began - timedelta(seconds=read_s)
+        ahead = self.difference(now, read_s) or timedelta()
         return ahead if ahead > CLOCK_OFF else timedelta()
+
+    def difference(self, now: datetime, read_s: float) -> timedelta | None:
+        """Our clock minus that time, however small; None when no server has sent its time."""
+        return self._began and now - EPOCH - self._began - timedelta(seconds=read_s)

@@ -131,6 +131,11 @@ def least_sats_of(db: Database, merchant_id: int) -> int:
     return DUST_SATS[len(stored_account(merchant.descriptor).script(0))]
 
 
+def least_of(least_sats: int, price: Decimal, currency: str) -> Decimal:
+    """The least amount of the currency that a wallet can send."""
+    return (least_sats * price / SATS_PER_BTC).quantize(unit_of(currency), ROUND_CEILING)
+
+
 def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
     """The order at that price; `least_sats` is the least that a wallet can send.
 
@@ -138,13 +143,11 @@ def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
     TooLittle for less than a wallet can send, unless the seller takes no more than that: then
     the invoice's page asks for the least that can be sent.
     """
-    amount, high, in_currency = order.amount, order.high, price.in_currency
-    if high is not None and order.currency:
-        exact = least_sats * in_currency / SATS_PER_BTC
-        least = exact.quantize(unit_of(order.currency), ROUND_CEILING)
-        if amount < least <= high:
-            raise TooLittle(least, order.currency)
-    amount_sats = sats_for(amount, in_currency if order.currency else price.usd)
+    amount, high, currency = order.amount, order.high, order.currency or "USD"
+    of_amount = price.in_currency if order.currency else price.usd
+    if high is not None and amount < (least := least_of(least_sats, of_amount, currency)) <= high:
+        raise TooLittle(least, currency)
+    amount_sats = sats_for(amount, of_amount)
     if amount_sats is None:
         raise PriceUnavailable("the price of a bitcoin is implausible right now; retry shortly")
     amount_usd = worth_usd(amount, price if order.currency else None)

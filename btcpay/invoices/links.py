@@ -6,10 +6,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from btcpay.invoices.create import Price, worth_usd
+from btcpay.invoices.create import Price, least_of, least_sats_of, worth_usd
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import publish_link
-from btcpay.values.errors import CommandError
+from btcpay.values.errors import CommandError, TooLittle
 from btcpay.values.ids import new_id
 from btcpay.values.money import rounded
 from btcpay.values.times import to_ms
@@ -34,8 +34,14 @@ def new_link(
 
     `wanted` is the loaded body of create-payment-link, perhaps with `suggested` amounts. All are in
     the currency of the price, in dollars without one. Raises CommandError for suggested amounts
-    that do not fit the link, TooMuch for more than MAX_USD.
+    that do not fit the link, TooMuch for more than MAX_USD, and with a price, which a person's link
+    has, TooLittle for less than a wallet can send.
     """
+    if price:
+        least = least_of(least_sats_of(db, merchant_id), price.in_currency, price.currency)
+        typed = [wanted.get(f"{name}_usd") for name in AMOUNTS]
+        if any(amount and amount < least for amount in [*typed, *wanted.get("suggested", ())]):
+            raise TooLittle(least, price.currency)
     fields = {name: wanted.get(name) for name in ("title", "description", "amount_mode")}
     fields["currency"] = price.currency if price else "USD"
     for name in AMOUNTS:
@@ -77,7 +83,7 @@ def read_suggested(text: str) -> list[Decimal]:
 def suggest(db: Database, link_id: str, amounts: Sequence[Decimal]) -> PaymentLink:
     """Sets the amounts that a link suggests; the link's row. Raises CommandError."""
     with db.write():
-        row = _locked(db, link_id)
+        row = db.named(links.LOCKED, f"payment link {link_id!r}", id=link_id)
         row = changed(row, suggested=_checked(amounts, row))
         db.run(links.SUGGEST, id=link_id, suggested=row.suggested)
     return row
@@ -102,14 +108,7 @@ def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
     """Lets a link make invoices, or stops it. Raises CommandError when there is no such link."""
     status = "active" if active else "inactive"
     with db.write():
-        row = _locked(db, link_id)
+        row = db.named(links.LOCKED, f"payment link {link_id!r}", id=link_id)
         db.run(links.SET_STATUS, id=link_id, status=status)
         if row.status == "active" and not active:
             publish_link(db, row, EventKind.PAYMENT_LINK_DEACTIVATED, now)
-
-
-def _locked(db: Database, link_id: str) -> PaymentLink:
-    row = db.row(links.LOCKED, id=link_id)
-    if row is None:
-        raise CommandError(f"there is no payment link {link_id!r}")
-    return row

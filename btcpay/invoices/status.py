@@ -10,7 +10,7 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.merge import HISTORY_AFTER
 from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, Verdict
-from btcpay.values.errors import BadRow, CommandError
+from btcpay.values.errors import BadRow
 from btcpay.values.money import stored_amount
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage import models
@@ -22,10 +22,7 @@ _OUTPOINT = re.compile("[0-9a-f]{64}:[0-9]{1,10}")
 
 def find_invoice(db: Database, invoice_id: str) -> models.Invoice:
     """The whole row. Raises CommandError when there is none."""
-    row = db.row(invoices.WHOLE, id=invoice_id)
-    if row is None:
-        raise CommandError(f"there is no invoice {invoice_id!r}")
-    return row
+    return db.named(invoices.WHOLE, f"invoice {invoice_id!r}", id=invoice_id)
 
 
 def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> Rules:
@@ -162,9 +159,7 @@ class Story:
 
 def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Story:
     """Three statements. Raises CommandError when there is no such invoice."""
-    row = db.row(attentions.INVOICE, id=invoice_id)
-    if row is None:
-        raise CommandError(f"there is no invoice {invoice_id!r}")
+    row = db.named(attentions.INVOICE, f"invoice {invoice_id!r}", id=invoice_id)
     outputs = db.rows(payments.OUTPUTS, invoice_id=invoice_id)
     return Story(
         row=row,

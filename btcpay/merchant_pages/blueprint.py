@@ -8,6 +8,7 @@ from btcpay.merchant_pages import home, invoice, links, new_invoice, takings, ti
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.lists import downloads, search
 from btcpay.merchant_pages.settings import programs, shop
+from btcpay.merchant_pages.start import Start
 from btcpay.values.parts import brought
 from btcpay.web.service import Service
 
@@ -18,6 +19,9 @@ def blueprint(service: Service) -> Blueprint | None:
     area = Area(service)
     area.open("GET", "/login/<secret>", area.show_login)
     area.open("POST", "/login/<secret>", area.log_in)
+    start = Start(area)
+    area.open("GET", "/start/<token>", start.show)
+    area.open("POST", "/start/<token>", start.make)
     area.get("", home.show)
     area.open("GET", "/", home.lead_here)
     area.get("/attention", invoice.show_needing)

@@ -1,6 +1,7 @@
 """Today: what came in, what comes, what needs attention, and how the service stands."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -10,20 +11,21 @@ from btcpay.chain.progress import finished_after, progress_in
 from btcpay.health.state import state_of
 from btcpay.invoices.status import rules_for
 from btcpay.merchant_pages.invoice import FIRST
+from btcpay.merchant_pages.queries import WANTING
 from btcpay.merchant_pages.takings import amounts, chart_of, takings
 from btcpay.merchant_pages.visit import Visit, address
-from btcpay.merchants.merchants import MARGIN, gap_of
+from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
 from btcpay.settings.settings import Settings
 from btcpay.values.money import of_minor, value_of
-from btcpay.values.times import date_of, day_of, from_ms_or_none, to_ms
+from btcpay.values.times import date_of, day_of, from_ms, from_ms_or_none, to_ms
 from storage.database import grouped
 from storage.queries import payments
 from storage.queries.lists import today
-from storage.queries.lists.merchant_lists import WANTING
 from storage.queries.totals import days
 
 DAYS = 30  # in the chart; they are compared with as many before
 LISTED = 5  # invoices of each kind on the page; their lists have all
+NEW = timedelta(days=30)  # so long a new shop is told what is left to do
 MOST_OUTPUTS = 100  # on their way, that are summed
 
 
@@ -64,8 +66,10 @@ def show(visit: Visit) -> Response:
     paid = [] if shop.last_paid is None else [shop.last_paid]
     stake, id = FIRST
     gap = gap_of(paid, shop.next_index, shop.widest or 0)
+    has_mail = bool(settings.smtp_url and settings.mail_from)
     return visit.page(
         "home.html",
+        to_do=to_do(shop, has_mail, not db.is_server, now),
         today_took=amounts(took, lambda one: one.by_day[today_number]),
         yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),
         thirty_days_took=amounts(took, lambda one: one.whole),
@@ -95,6 +99,19 @@ def show(visit: Visit) -> Response:
         date_of=date_of,
         now_ms=to_ms(now),
     )
+
+
+def to_do(shop: today.Shop, has_mail: bool, has_own_backup: bool, now: datetime) -> list[str]:
+    """What the owner of a new shop has not done yet, in the order in which it is best done."""
+    if now - from_ms(shop.created_at) > NEW:
+        return []
+    is_left = {
+        "mail": has_mail and shop.mail_address is None,
+        "payment": shop.last_paid is None,
+        "gap": shop.wallet_gap_limit <= USUAL_GAP_LIMIT,
+        "backup": has_own_backup and shop.backed_up_at is None,
+    }
+    return [name for name, is_so in is_left.items() if is_so]
 
 
 def by_invoice(

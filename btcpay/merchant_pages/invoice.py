@@ -10,6 +10,7 @@ from flask import Response
 
 from btcpay.invoices import by_hand
 from btcpay.invoices.status import story_of
+from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.texts import mailto
 from btcpay.values.errors import Refused
@@ -20,7 +21,6 @@ from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.models import Invoice
 from storage.queries import attentions, invoices, receivers
-from storage.queries.lists import merchant_lists as queries
 from storage.statement import as_dict
 from storage.values import Values
 

@@ -6,16 +6,16 @@ from flask import Response
 
 from btcpay.invoices.create import live_price
 from btcpay.invoices.links import AMOUNTS, new_link, set_active
+from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import PriceUnavailable, TooMuch
+from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
 from btcpay.web.errors import STATUS
 from btcpay.web.pages.forms import AmountRefused, said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from schemas.requests import NEW_PRICED_LINK, load
 from storage.queries import links
-from storage.queries.lists import link_pages as queries
 from storage.values import Values
 
 
@@ -30,7 +30,7 @@ def show_link(visit: Visit, id: str) -> Response:
     """One link, its QR code, and the invoices that came through it."""
     link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
     of_link: Values = {"payment_link_id": id}
-    listing = Listing("inv", queries.INVOICES, queries.INVOICE_PLACE, of_link)
+    listing = Listing("inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link)
     shown, most = listing.page(visit.service.db, visit.query), queries.MOST_COUNTED
     return visit.page("link.html", link=link, url=url, qr=qr_svg(url), shown=shown, most=most)
 
@@ -68,6 +68,9 @@ def make(visit: Visit) -> Response:
         return show_form(visit, 400, wrong=wrong)
     try:
         id = _made(visit, load(NEW_PRICED_LINK, typed))
+    except TooLittle as refused:
+        small = (name for name in AMOUNTS if 0 < typed.get(f"{name}_usd", 0) < refused.least)
+        return show_form(visit, 400, wrong=dict.fromkeys(small, said(refused)))
     except (TooMuch, PriceUnavailable) as error:
         return show_form(visit, STATUS[error.code], said(error))
     return visit.to(f"/links/{id}", done="made")
@@ -99,8 +102,8 @@ def _typed(visit: Visit) -> tuple[dict[str, Any], dict[str, str]]:
 
 def _made(visit: Visit, wanted: dict[str, Any]) -> str:
     """The id of the link of this press."""
-    service, currency = visit.service, visit.currency
-    price = None if currency == "USD" else live_price(service.prices, visit.now, currency)
+    service = visit.service
+    price = live_price(service.prices, visit.now, visit.currency)
     with visit.once("lnk", links.ANY_BY_ID) as (id, is_made):
         if not is_made:
             new_link(service.db, visit.now, visit.merchant_id, wanted | {"id": id}, price)

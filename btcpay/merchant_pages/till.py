@@ -14,6 +14,7 @@ from flask import Response
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.snapshot import Notices, is_taken_back, snapshot_of
 from btcpay.invoices import create
+from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, PriceUnavailable
@@ -23,7 +24,6 @@ from btcpay.web.pages.forms import said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import invoices, merchants
-from storage.queries.lists import merchant_lists
 from storage.values import Values
 
 # A quarter of an hour: the price holds for a guest who stands there, and nobody pays the day after.
@@ -147,9 +147,7 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     `is_waiting`: whether one is paid but not confirmed, so that it may still be taken back. One
     statement. `shown_id`: of the sale that the page shows itself, which needs no alarm.
     """
-    rows = visit.service.db.rows(
-        merchant_lists.SALES, merchant_id=visit.merchant_id, limit=REMEMBERED
-    )
+    rows = visit.service.db.rows(queries.SALES, merchant_id=visit.merchant_id, limit=REMEMBERED)
     listed = rows[:LISTED]
     settings = visit.service.settings
     taken_back = [

@@ -50,6 +50,12 @@ def address(path: str = "", **query: object) -> str:
     return to_root() + ROOT[1:] + path + (f"?{text}" if text else "")
 
 
+def fields_of_form() -> dict[str, str]:
+    """The first value of each field; blank ones are left out."""
+    fields = parse_qs(read_body().decode("utf-8", "replace"))
+    return {name: values[0] for name, values in fields.items()}
+
+
 @dataclass(frozen=True)
 class Visit:
     """A request and its session; `now` is one moment for everything on the page."""
@@ -75,8 +81,7 @@ class Visit:
         """The fields of the form that was sent, the first of each name; blank ones are left out."""
         if request.mimetype == "multipart/form-data":
             return {name: text for name, text in request.form.items() if text}
-        fields = parse_qs(read_body().decode("utf-8", "replace"))
-        return {name: values[0] for name, values in fields.items()}
+        return fields_of_form()
 
     @cached_property
     def currency(self) -> str:

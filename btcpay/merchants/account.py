@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from btcpay.bitcoin.address import DUST_SATS, address_of, b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor import Descriptor, checksum, parse
-from btcpay.bitcoin.descriptor_keys import DescriptorRefused
-from btcpay.bitcoin.hd import HARDENED, SERIALIZED_SIZE, ExtendedKey
+from btcpay.bitcoin.keys import HARDENED, SERIALIZED_SIZE, DescriptorRefused, ExtendedKey
 from btcpay.bitcoin.wire import Malformed
 from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.networks import Network

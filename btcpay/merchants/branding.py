@@ -6,9 +6,9 @@ An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1
 import hashlib
 import re
 from typing import Any
-from urllib.parse import urlsplit
 
 from btcpay.values.errors import CommandError
+from btcpay.values.hosts import MAX_URL_CHARACTERS, web_parts
 
 TEXT_CONTRAST = 4.5  # WCAG 1.4.3, AA: the button's text on the accent
 SHAPE_CONTRAST = 3.0  # WCAG 1.4.11: the button on the page, whichever theme the visitor has
@@ -18,7 +18,6 @@ BUTTON_TEXTS = ("#ffffff", "#000000")
 # Of one line: the seller's name, an order's number, how a customer reaches the merchant.
 MAX_CHARACTERS = {"name": 60, "reference": 200, "contact": 200}
 MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
-MAX_URL_CHARACTERS = 2000  # what every browser takes
 INVOICE = "{invoice}"  # in an address, the place of the invoice's id
 # No SVG: it can carry scripts.
 _SIGNATURES = {
@@ -111,15 +110,16 @@ def checked_url(text: str) -> str:
     if set(url.replace(INVOICE, "")) & set('{}<>"\\^`'):
         raise CommandError(f"{url}: {INVOICE} is the only thing in braces, other signs are encoded")
     if not _has_plain_host(url):
-        raise CommandError(f"{url} must name a host, without user, password or {INVOICE} in it")
+        raise CommandError(
+            f"{url} must name a host such as shop.example, without user, password or {INVOICE}"
+        )
     return url
 
 
 def _has_plain_host(url: str) -> bool:
     try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and not set(parts.netloc) & set("@{") and parts.port != 0
-    except ValueError:  # a port that is no number, brackets without an address
+        return "@" not in web_parts(url).netloc
+    except ValueError:
         return False
 
 

@@ -9,7 +9,6 @@ from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.models import ApiKey
 from storage.queries import keys
 
 
@@ -63,7 +62,7 @@ def issue(
 
 def revoke(db: Database, key_id: str, now: datetime) -> None:
     """Ends a key now and for ever. Raises CommandError when there is none, or it was before."""
-    _find(db, key_id)
+    db.named(keys.BY_ID, f"key {key_id!r}", id=key_id)
     if db.run(keys.REVOKE, id=key_id, at=to_ms(now)) != 1:
         raise CommandError(f"the key {key_id} is already revoked")
 
@@ -73,7 +72,7 @@ def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: d
 
     Raises CommandError when there is none, or it was revoked or rotated before.
     """
-    old = _find(db, key_id)
+    old = db.named(keys.BY_ID, f"key {key_id!r}", id=key_id)
     with db.write():
         if db.run(keys.EXPIRE, id=key_id, at=to_ms(now + grace)) != 1:
             raise CommandError(f"the key {key_id} is already revoked or rotated")
@@ -84,13 +83,6 @@ def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: d
 def has_write_key(db: Database, merchant_id: int) -> bool:
     own = db.rows(keys.OF_MERCHANT, merchant_id=merchant_id)
     return any(row.scope == "write" and not row.revoked_at for row in own)
-
-
-def _find(db: Database, key_id: str) -> ApiKey:
-    row = db.row(keys.BY_ID, id=key_id)
-    if row is None:
-        raise CommandError(f"there is no key {key_id!r}")
-    return row
 
 
 def caller_of(db: Database, secret: str, now: datetime) -> keys.Caller | None:

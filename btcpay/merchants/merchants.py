@@ -23,15 +23,14 @@ from storage.statement import as_dict, changed
 
 # The used share of a limit at which a merchant is warned: with 20, five more may go unpaid.
 EARLY = Fraction(3, 4)
+USUAL_GAP_LIMIT = 20  # of wallets, and of a merchant who has not said another one
 MARGIN = 100  # added to today's need when a limit is set, so that it need not be raised every week
 
 
 def find_merchant(db: Database, name: str) -> Merchant:
     """The merchant of that name. Raises CommandError when there is none."""
-    row = db.row(merchants.BY_NAME, name=name)
-    if row is None:
-        raise CommandError(f"there is no merchant {name!r}; `btcpay merchant list` lists them")
-    return row
+    known = f"merchant {name!r}; `btcpay merchant list` lists them"
+    return db.named(merchants.BY_NAME, known, name=name)
 
 
 def require_name(name: str) -> None:

@@ -78,17 +78,22 @@ def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) 
             return None
         db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))
         db.run(sessions.END_OLD, used_after=to_ms(now - LIFE))
-        opened = random_base62(SECRET_CHARACTERS)
-        db.run(
-            sessions.ADD,
-            id=new_id("ses"),
-            merchant_id=login.merchant_id,
-            secret_sha256=sha256_of(opened),
-            browser=browser[:BROWSER_CHARACTERS],
-            created_at=to_ms(now),
-            last_used_at=to_ms(now),
-        )
-    return opened
+        return open_session(db, login.merchant_id, browser, now)
+
+
+def open_session(db: Database, merchant_id: int, browser: str, now: datetime) -> str:
+    """Opens a session, whose secret it returns."""
+    secret = random_base62(SECRET_CHARACTERS)
+    db.run(
+        sessions.ADD,
+        id=new_id("ses"),
+        merchant_id=merchant_id,
+        secret_sha256=sha256_of(secret),
+        browser=browser[:BROWSER_CHARACTERS],
+        created_at=to_ms(now),
+        last_used_at=to_ms(now),
+    )
+    return secret
 
 
 def session_of(db: Database, secret: str, now: datetime) -> sessions.Session | None:
@@ -102,10 +107,12 @@ def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantS
 
 
 def end(db: Database, merchant_id: int, session_id: str) -> None:
-    """Ends one session now. Raises CommandError when the merchant has none of that id."""
-    known = is_id("ses", session_id)
-    if not known or db.run(sessions.END, id=session_id, merchant_id=merchant_id) != 1:
-        raise CommandError(f"there is no session {session_id!r}")
+    """Ends one session and all unused links, which it may have made. Raises CommandError."""
+    with db.write():
+        known = is_id("ses", session_id)
+        if not known or db.run(sessions.END, id=session_id, merchant_id=merchant_id) != 1:
+            raise CommandError(f"there is no session {session_id!r}")
+        db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
 
 
 def end_all(db: Database, merchant_id: int, but: str = "") -> int:

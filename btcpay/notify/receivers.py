@@ -5,25 +5,28 @@ import shlex
 import shutil
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from urllib.parse import urlsplit
 
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import delivery, wants
 from btcpay.notify.read import PAGE
 from btcpay.notify.transport import Named
 from btcpay.notify.transports import new_secret
-from btcpay.settings.parsers import http_url
 from btcpay.values.errors import CommandError
-from btcpay.values.hosts import is_here
+from btcpay.values.hosts import MAX_URL_CHARACTERS, is_here, web_parts
 from btcpay.values.ids import new_id
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import PublicEvent, Receiver
-from storage.queries import deliveries, events, receivers
+from storage.queries import deliveries, events, merchants, receivers
 from storage.statement import changed
 
 GRACE = timedelta(days=1)
+MOST = 20  # of a merchant; each costs every order a row
+
+
+class NoRoom(CommandError):
+    """The merchant has as many receivers as there may be."""
 
 
 def find(db: Database, receiver_id: str) -> Receiver:
@@ -45,6 +48,13 @@ def find_own(db: Database, receiver_id: str) -> Receiver:
     return row
 
 
+def require_room(db: Database, merchant_id: int) -> None:
+    """In the transaction that adds one, which others of the merchant wait for. Raises NoRoom."""
+    db.only(merchants.LOCKED, id=merchant_id)
+    if len(db.rows(receivers.LIST_OF_MERCHANT, merchant_id=merchant_id)) >= MOST:
+        raise NoRoom(f"the merchant has {MOST} webhooks and commands already: remove one first")
+
+
 def add(
     db: Database,
     merchant_id: int,
@@ -54,19 +64,21 @@ def add(
     now: datetime,
     id: str | None = None,
 ) -> Receiver:
-    """Adds a receiver of every event from now on, or of those of `kinds` alone; a URL's signs."""
+    """Adds a receiver of events from now on, all or those of `kinds`; a URL's signs them."""
     id = id or new_id("whk")
-    db.run(
-        receivers.ADD,
-        id=id,
-        merchant_id=merchant_id,
-        transport=receivers.WEBHOOK if url else receivers.COMMAND,
-        url=url,
-        command=command,
-        kinds=json.dumps(kinds) if kinds else None,
-        secret=new_secret() if url else None,
-        created_at=to_ms(now),
-    )
+    with db.write():
+        require_room(db, merchant_id)
+        db.run(
+            receivers.ADD,
+            id=id,
+            merchant_id=merchant_id,
+            transport=receivers.WEBHOOK if url else receivers.COMMAND,
+            url=url,
+            command=command,
+            kinds=json.dumps(kinds) if kinds else None,
+            secret=new_secret() if url else None,
+            created_at=to_ms(now),
+        )
     return find(db, id)
 
 
@@ -76,13 +88,10 @@ def refuse_url(url: str, network: Network) -> None:
     The operator answers for the host.
     """
     try:
-        parts = urlsplit(http_url(url))
+        parts = web_parts(url)
     except ValueError:
-        parts = None
-    # Parsers differ about the rest: some end the host at a backslash.
-    is_plain = url.isascii() and url.isprintable() and "\\" not in url
-    if parts is None or not is_plain:
-        raise CommandError("a webhook is an https:// URL")
+        message = f"a webhook is an https:// URL of at most {MAX_URL_CHARACTERS} characters"
+        raise CommandError(f"{message}, to a host with a dot in its name") from None
     is_clear = parts.scheme == "http" and not is_here(parts.hostname)
     if is_clear and network.name == "mainnet":
         raise CommandError(

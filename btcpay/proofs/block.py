@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.bitcoin.block import NO_OUTPOINT, BlockParts, scan_block
-from btcpay.bitcoin.header import HEADER_BYTES, parse_header
-from btcpay.bitcoin.merkle import has_twins, merkle_branch, merkle_rows
+from btcpay.bitcoin.header import HEADER_BYTES, has_twins, merkle_branch, merkle_rows, parse_header
 from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
 from btcpay.proofs.verify import NODE_BYTES, Branch, Evidence
 from btcpay.values.errors import ProofFailed

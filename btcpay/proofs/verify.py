@@ -2,18 +2,20 @@
 
 It proves that a transaction of this id pays our script these amounts, that it is in the block of
 this header, and that so much work was done on that block. It cannot prove that no other chain has
-more work.
+more work. Proofs are kept and shown as JSON that can be checked offline, from itself alone.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from btcpay.bitcoin.header import Header, parse_header, target_of
-from btcpay.bitcoin.merkle import root_above
+from btcpay.bitcoin.header import Header, parse_header, root_above, target_of
 from btcpay.bitcoin.tx import Tx, parse_tx
 from btcpay.bitcoin.wire import Malformed, txid_bytes, txid_hex
-from btcpay.values.errors import ProofFailed
+from btcpay.values.errors import CommandError, ProofFailed
+from btcpay.values.networks import NETWORKS
 from btcpay.values.times import from_unix_s
 
 MAX_BRANCH = 24  # a block of 4 million weight units has fewer than 2**17 transactions
@@ -113,3 +115,81 @@ def _check_work(headers: Sequence[Header], max_target: int, confirmations: int) 
 def _require(holds: bool, reason: str) -> None:
     if not holds:
         raise ProofFailed(reason)
+
+
+FORMAT = "btcpay payment proof 1"
+
+
+def to_document(
+    evidence: Evidence, txid: str, script: bytes, network: str, confirmations: int
+) -> dict[str, Any]:
+    """The evidence, and the statement that it proves; hashes in reversed hex, all else in hex."""
+    return {
+        "format": FORMAT,
+        "network": network,
+        "txid": txid,
+        "script": script.hex(),
+        "confirmations": confirmations,
+        "payment": _branch_document(evidence.payment),
+        "coinbase": _branch_document(evidence.coinbase),
+        "headers": [raw.hex() for raw in evidence.headers],
+    }
+
+
+def extended(document: dict[str, Any], following: Sequence[bytes]) -> dict[str, Any]:
+    """A document of one confirmation, with the headers that follow: one more confirmation each."""
+    headers = [*document["headers"][:1], *(raw.hex() for raw in following)]
+    return document | {"headers": headers, "confirmations": len(headers)}
+
+
+def check_document(document: Any) -> Proven:
+    """Checks the proof again. Raises ProofFailed, or CommandError for any other document."""
+    try:
+        if document["format"] != FORMAT:
+            raise CommandError(f"this is no {FORMAT!r}")
+        evidence = Evidence(
+            _branch_of(document["payment"]),
+            _branch_of(document["coinbase"]),
+            [bytes.fromhex(raw) for raw in document["headers"]],
+        )
+        network = NETWORKS[document["network"]]
+        script, confirmations = bytes.fromhex(document["script"]), _whole(document["confirmations"])
+        txid = str(document["txid"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CommandError(f"this is not a payment proof: {error}") from error
+    if confirmations < 1:
+        raise ProofFailed("at least one confirmation must be proved")
+    return prove(evidence, txid, script, network.max_target_bits, confirmations)
+
+
+def load(text: bytes) -> list[Any]:
+    """The documents in a file: one, or a list of them. Raises CommandError."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CommandError("this is not a file of `btcpay invoice show ID --proof`") from error
+    documents = value if isinstance(value, list) else [value]
+    if not documents:
+        raise CommandError("there is no proof in this file")
+    return documents
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is not a whole number")
+    return value
+
+
+def _branch_document(branch: Branch) -> dict[str, Any]:
+    return {
+        "raw_tx": branch.raw_tx.hex(),
+        "position": branch.position,
+        "merkle": list(branch.merkle),
+    }
+
+
+def _branch_of(document: Any) -> Branch:
+    siblings = [bytes.fromhex(node).hex() for node in document["merkle"]]
+    if any(len(node) != 64 for node in siblings):
+        raise ValueError("a Merkle node is not 32 bytes")
+    return Branch(bytes.fromhex(document["raw_tx"]), _whole(document["position"]), siblings)

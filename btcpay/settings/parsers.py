@@ -185,6 +185,12 @@ def rate_limit_store(text: str) -> str:
     return text if text == "memory://" else url(text, "redis", "rediss")
 
 
+@accepting("20 to 200 letters, digits, - and _, or nothing")
+def setup_token(text: str) -> str:
+    require(re.fullmatch(r"([A-Za-z0-9_-]{20,200})?", text))
+    return text
+
+
 @accepting("host:port or unix:/path")
 def bind(text: str) -> str:
     return text if re.fullmatch(r"unix:\S+", text) else _place(text)

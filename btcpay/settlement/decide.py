@@ -1,4 +1,4 @@
-"""The state of an invoice, from the outputs to its address: paid, expired or still open. Pure.
+"""The state of an invoice, from the outputs to its address: paid, expired or still open, and why.
 
 1. An output counts if it came in time: seen before `expires_at`, or in a block from before then.
 2. An output with the confirmations that this invoice needs becomes a payment. In the chain's order
@@ -8,14 +8,13 @@
 4. It is expired when every block up to its end is read, the mempool was asked after its end, and
    both together show too little that came in time.
 
-docs/developers/settlement.md has the rules in full.
+All of it is pure; docs/developers/settlement.md has the rules in full.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from btcpay.settlement.reasons import reason_why
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Verdict
 
 BLOCK_TIME_SLACK = timedelta(hours=2)  # a block's time may be off by so much, both ways
@@ -166,3 +165,45 @@ def _receipt_time(output: Output, invoice: Invoice, now: datetime) -> datetime:
     """The block's time, not before the invoice's creation, not after now."""
     mined_at = output.block.mined_at if output.block else now
     return min(max(mined_at, invoice.created_at), now)
+
+
+def reason_why(
+    status: str,
+    counting: Sequence[Output],
+    outputs: Sequence[Output],
+    confirmed_sats: int,
+    needed_sats: int,
+    rules: Rules,
+) -> str:
+    """The sentence; `counting`: the outputs that count towards the amount."""
+    received_sats = sum(output.amount_sats for output in counting)
+    if status == "paid":
+        return f"paid: {confirmed_sats} satoshis confirmed, {needed_sats} were asked for"
+    if status == "canceled":
+        return "canceled: what still comes is a payment without invoice"
+    if status == "expired" and received_sats >= needed_sats:
+        return (
+            f"expired: too little was seen when it ended; {received_sats} satoshis came after all"
+        )
+    if status == "expired":
+        return f"expired: {received_sats} of {needed_sats} satoshis came in time"
+    if not counting:
+        return _nothing_counts(outputs)
+    if received_sats < needed_sats:
+        return f"open: {needed_sats - received_sats} satoshis are missing, {received_sats} came"
+    return (
+        f"open: enough was seen, {confirmed_sats} of {needed_sats} satoshis have"
+        f" {confirmations_text(rules.confirmations)}"
+    )
+
+
+def _nothing_counts(outputs: Sequence[Output]) -> str:
+    if not outputs:
+        return "open: nothing has been seen at the address"
+    if all(output.vanished for output in outputs):
+        return "open: what was seen has vanished"
+    return "open: what was seen came before the invoice was made, or after its end"
+
+
+def confirmations_text(count: int) -> str:
+    return f"{count} confirmation{'' if count == 1 else 's'}"

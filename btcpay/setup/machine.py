@@ -124,7 +124,8 @@ def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
 
 
 BACKUPS = Path("/var/backups/btcpay")
-CHECK, WATCH = "btcpay-check.service", " check --watch 15\n"
+UNITS = ("run", "cron")  # one process is the whole shop; or a service, and a check every minute
+OF_CRON = ("btcpay-check.service", "btcpay-check.timer")
 STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
 SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
 # Example configurations of TLS proxies.
@@ -143,11 +144,10 @@ def units(
     user: str,
     state: Path | None,
     backups: Path = BACKUPS,
-    watches: bool = False,
+    kind: str = UNITS[0],
 ) -> Mapping[str, str]:
-    """Each unit's text by its name. `state`: the folder of a SQLite database.
+    """Each unit's text by its name; `kind`: of UNITS. `state`: the folder of a SQLite database.
 
-    `watches`: the check keeps running, to listen to peers; its timer restarts one that has ended.
     Raises CommandError for a path that a unit cannot hold.
     """
     words = " ".join(program)
@@ -159,7 +159,8 @@ def units(
     elsewhere = state if state and not state.is_relative_to(STATE) else None
     found = {}
     for file in _FILES.iterdir():
-        if not file.name.endswith((".service", ".timer")):
+        is_unit = file.name.endswith((".service", ".timer"))
+        if not is_unit or (file.name in OF_CRON and kind != "cron"):
             continue
         text = file.read_text(encoding="utf-8")
         for old, new in (
@@ -171,10 +172,13 @@ def units(
             ("\nUMask=", f"\nReadWritePaths={elsewhere}\nUMask=" if elsewhere else "\nUMask="),
         ):
             text = text.replace(old, new)
-        if watches and file.name == CHECK:
-            text = text.replace("Type=oneshot", "Type=exec").replace(" check\n", WATCH)
-        found[file.name] = text
+        found[file.name] = text if kind == "run" else text.replace(" run\n", " serve\n")
     return found
+
+
+def unwanted(folder: Path, texts: Mapping[str, str]) -> list[str]:
+    """The units of another kind that stand there."""
+    return [name for name in OF_CRON if name not in texts and (folder / name).exists()]
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> list[str]:

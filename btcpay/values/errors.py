@@ -40,7 +40,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    code = "forbidden"  # the key's scope is too small
+    code = "forbidden"  # the key is not for this operation
 
 
 class NotFound(ApiError):
@@ -77,6 +77,8 @@ class PriceUnavailable(ApiError):
 
 class CommandError(BtcpayError):
     """A command refuses or fails; its message goes to standard error."""
+
+    exit_status = 1  # of the command
 
 
 class Refused(CommandError):

@@ -1,6 +1,27 @@
 """Hosts judged by their text alone: no name is looked up."""
 
 import ipaddress
+import re
+from urllib.parse import SplitResult, urlsplit
+
+MAX_URL_CHARACTERS = 2000  # behind the scheme; every browser takes as many
+# A name whose last part begins with a digit is a number to browsers and resolvers: 127.1.
+_NAME = re.compile(r"([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}|localhost")
+
+
+def web_parts(url: str) -> SplitResult:
+    """The parts of an http or https address of printable ASCII. Raises ValueError.
+
+    Its host is a name with a dot, localhost, or an IP address in its canonical spelling: browsers,
+    resolvers and the policies of pages read each other text in their own ways.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    is_plain = re.fullmatch(rf"https?://[!-[\]-~]{{1,{MAX_URL_CHARACTERS}}}", url)
+    is_one = _NAME.fullmatch(host) or str(ipaddress.ip_address(host)) == host.partition("%")[0]
+    if not is_plain or not is_one or parts.port == 0:
+        raise ValueError
+    return parts
 
 
 def is_here(host: str | None) -> bool:

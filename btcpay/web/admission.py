@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from flask import Response, g, request
 from werkzeug.datastructures import Headers
 
+from btcpay.values.errors import RateLimited
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, Bucket, Window
 from btcpay.web.service import Service
 
@@ -56,7 +57,8 @@ def count(service: Service, windows: Counted) -> None:
     """Counts the request in each. Raises RateLimited when it is one too many."""
     for bucket, key in windows:
         g.window = window = service.limiter.hit(bucket, key)
-        window.require_allowed(service.now())
+        if not window.allowed:
+            raise RateLimited(window.retry_after_s(service.now().timestamp()))
 
 
 def wrong() -> Counted:
@@ -87,7 +89,7 @@ def show_window(service: Service, response: Response) -> Response:
     headers.add("X-RateLimit-Limit", window.limit)
     headers.add("X-RateLimit-Remaining", window.remaining)
     headers.add("X-RateLimit-Reset", window.reset_s)
-    headers["Cache-Control"] = "no-store"
+    headers.add("Cache-Control", "no-store")
     return response
 
 

@@ -2,19 +2,11 @@
 
 import logging
 
-from flask import Response, g
+from flask import Response
 from werkzeug.exceptions import HTTPException
 
-from btcpay.values.errors import (
-    ApiError,
-    Busy,
-    InvalidRequest,
-    MethodNotAllowed,
-    NotFound,
-    PayloadTooLarge,
-    RateLimited,
-    Unauthorized,
-)
+from btcpay.settings.logs import REQUEST_ID
+from btcpay.values import errors
 from btcpay.web.paths import answer
 from storage.database import in_one_line
 from storage.faults import is_outside
@@ -35,53 +27,54 @@ STATUS = {
 }
 
 
-def error_response(error: ApiError) -> Response:
+def error_response(error: errors.ApiError) -> Response:
     envelope = {"error": {"code": error.code, "message": str(error)}}
     response = answer(envelope, STATUS[error.code])
-    if isinstance(error, Unauthorized):
+    if isinstance(error, errors.Unauthorized):
         response.headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, RateLimited):
+    if isinstance(error, errors.RateLimited):
         response.headers["Retry-After"] = str(error.retry_after_s)
-    if isinstance(error, Busy):
+    if isinstance(error, errors.Busy):
         response.status_code = 503
-    if isinstance(error, MethodNotAllowed):
+    if isinstance(error, errors.MethodNotAllowed):
         response.status_code = 405
         response.headers["Allow"] = ", ".join(sorted(error.allowed))
     return response
 
 
-def as_api_error(error: Exception) -> ApiError:
+def as_api_error(error: Exception) -> errors.ApiError:
     """Any error as one of ours; a fault is logged."""
-    if isinstance(error, ApiError):
+    if isinstance(error, errors.ApiError):
         return error
     return _from_http(error) if isinstance(error, HTTPException) else _unforeseen(error)
 
 
-def _from_http(error: HTTPException) -> ApiError:
+def _from_http(error: HTTPException) -> errors.ApiError:
     """A refusal of the framework, in the interface's own words."""
     if error.code == 404:
-        return NotFound("there is nothing at this path")
+        return errors.NotFound("there is nothing at this path")
     if error.code == 405:
-        return MethodNotAllowed(
+        return errors.MethodNotAllowed(
             "this path does not take that method", list(getattr(error, "valid_methods", None) or [])
         )
     if error.code == 413:
-        return PayloadTooLarge("the body is too large")
+        return errors.PayloadTooLarge("the body is too large")
     if (error.code or 500) >= 500:
         return _unforeseen(getattr(error, "original_exception", None) or error)
-    return InvalidRequest(error.description or "the request is malformed")
+    return errors.InvalidRequest(error.description or "the request is malformed")
 
 
-def _unforeseen(error: Exception) -> ApiError:
+def _unforeseen(error: Exception) -> errors.ApiError:
     """Logs a fault; the answer names only the request's id.
 
     A full disk, or a database that is away, is one line: a traceback for each order would hide it.
     A request that found no place to wait is not logged: those that wait are.
     """
     if isinstance(error, TooManyWait):
-        return Busy("too many requests wait for the database; retry shortly")
+        return errors.Busy("too many requests wait for the database; retry shortly")
+    request_id = REQUEST_ID.get()
     if is_outside(error):
-        log.error("request %s failed: %s", g.request_id, in_one_line(error))
+        log.error("request %s failed: %s", request_id, in_one_line(error))
     else:
-        log.error("request %s failed", g.request_id, exc_info=error)
-    return ApiError(f"something went wrong on our side; request id {g.request_id}")
+        log.error("request %s failed", request_id, exc_info=error)
+    return errors.ApiError(f"something went wrong on our side; request id {request_id}")

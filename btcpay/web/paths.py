@@ -55,11 +55,13 @@ def refuse(**_: str) -> NoReturn:
 def as_plain_http(served: Callable[..., Any]) -> Callable[..., Any]:
     """Has werkzeug's router take a handshake for a websocket as a GET, and no path as `/`.
 
-    It would refuse the one before any door, and redirect the other to SERVER_NAME.
+    It would refuse the one before any door, and redirect the other. The name in `Host` may be any:
+    nothing reads it, and one that is no name would be refused before any door, too.
     """
 
     def called(environ: dict[str, Any], start: Any) -> Any:
         environ.pop("HTTP_UPGRADE", None)
+        environ["HTTP_HOST"] = "localhost"
         environ["PATH_INFO"] = environ["PATH_INFO"] or "/"
         return served(environ, start)
 

@@ -5,10 +5,7 @@ import threading
 from array import array
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection
-from datetime import datetime
 from typing import NamedTuple
-
-from btcpay.values.errors import RateLimited
 
 MOST = 20_000  # windows of each bucket: 7 MB, and more than a shop has visitors in an hour
 
@@ -39,11 +36,6 @@ class Window(NamedTuple):
     def retry_after_s(self, now_s: float) -> int:
         """Whole seconds until one request fits again, at least 1."""
         return max(1, math.ceil(self.resets_s - now_s))
-
-    def require_allowed(self, now: datetime) -> None:
-        """Raises RateLimited when the request was one too many."""
-        if not self.allowed:
-            raise RateLimited(self.retry_after_s(now.timestamp()))
 
 
 class MemoryWindows:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from btcpay.health.metrics import Counters
 from btcpay.health.metrics_setup import FOLDER
-from btcpay.health.process_metrics import Counters
 from btcpay.prices.price import Prices, new_prices
 from btcpay.settings.settings import Settings
 from btcpay.web.rate_limits import Limiter

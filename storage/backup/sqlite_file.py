@@ -10,14 +10,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from glob import escape
 from pathlib import Path
 from urllib.parse import quote
 
 from btcpay.values.errors import CommandError
-from storage.backup.expected_schema import objects_in, planted
 from storage.queries.meta import Key
 from storage.sqlite import create_file, refuse_old_library
+from storage.versions import statements, steps
 
 BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for as long as it runs
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
@@ -160,3 +161,38 @@ def replace(place: sqlite3.Connection, new: Path) -> None:
             source.backup(place)
     except sqlite3.Error as error:
         raise CommandError(f"nothing was replaced: {error}") from None
+
+
+# An object as SQLite keeps it: type, name, table, and the statement that made it. A view, a
+# trigger, a default, a CHECK or an indexed expression is code: whoever plants one in a backup runs
+# it here. So a file is only asked which objects it has, until all of them are known.
+SchemaObject = tuple[str, str, str, str | None]
+_ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+
+
+def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:
+    """Every object of a database, sorted. Reading this runs nothing of it."""
+    db.execute("PRAGMA trusted_schema = OFF")
+    return sorted(db.execute(_ALL).fetchall(), key=repr)
+
+
+@cache
+def objects_by_version() -> list[list[SchemaObject]]:
+    """The objects of a database of each version, the first one first."""
+    found = []
+    with closing(sqlite3.connect(":memory:")) as db:
+        for step in steps():
+            for statement in statements(step, is_server=False):
+                db.execute(statement)
+            found.append(objects_in(db))
+    return found
+
+
+def planted(found: list[SchemaObject]) -> list[str]:
+    """The objects that no step made, in words; none when all are of one version.
+
+    Compares with the nearest version, and also says what of that is missing.
+    """
+    doubled = [made for made in set(found) if found.count(made) > 1]
+    strange = min(([*(set(found) ^ set(made)), *doubled] for made in objects_by_version()), key=len)
+    return sorted({f"{kind} {name}" for kind, name, _, _ in strange})

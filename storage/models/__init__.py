@@ -4,15 +4,18 @@ Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact d
 """
 
 from storage.models.money import Attention, Balance, Event, MerchantDay, Output, Payment, Proof
-from storage.models.notify import Delivery, MerchantMail, PublicEvent, Receiver
 from storage.models.service import Block, Explorer, ExplorerUse, Fact, IdempotencyKey, Peer, Tally
 from storage.models.shop import (
     ApiKey,
     Brand,
+    Delivery,
     Invoice,
     Merchant,
     MerchantLogin,
+    MerchantMail,
     MerchantSession,
     PaymentLink,
+    PublicEvent,
+    Receiver,
     Store,
 )

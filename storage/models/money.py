@@ -2,7 +2,7 @@
 
 from peewee import BigIntegerField, CompositeKey, TextField
 
-from storage.models.table import Table
+from storage.models.shop import Table
 
 
 class Payment(Table):

@@ -1,8 +1,11 @@
 """Merchants, what their pages show, their keys, and what they ask for."""
 
-from peewee import BigIntegerField, BlobField, TextField
+from peewee import BigIntegerField, BlobField, CompositeKey, Model, TextField
 
-from storage.models.table import Table
+
+class Table(Model):
+    class Meta:
+        legacy_table_names = False  # MerchantDay is merchant_day
 
 
 class Merchant(Table):
@@ -148,3 +151,59 @@ class MerchantSession(Table):
     browser = TextField()
     created_at = BigIntegerField()
     last_used_at = BigIntegerField()
+
+
+class PublicEvent(Table):
+    seq = BigIntegerField(primary_key=True)
+    number = BigIntegerField(null=True)
+    id = TextField()
+    merchant_id = BigIntegerField()
+    invoice_id = TextField(null=True)
+    payment_link_id = TextField(null=True)
+    kind = TextField()
+    state = TextField(null=True)
+    happened_at = BigIntegerField()
+
+
+class Receiver(Table):
+    id = TextField(primary_key=True)
+    merchant_id = BigIntegerField()
+    transport = TextField()
+    url = TextField(null=True)
+    command = TextField(null=True)
+    kinds = TextField(null=True)
+    secret = TextField(null=True)
+    old_secret = TextField(null=True)
+    old_until_at = BigIntegerField(null=True)
+    store_id = TextField(null=True)
+    created_at = BigIntegerField()
+    failing_since = BigIntegerField(null=True)
+    failed_at = BigIntegerField(null=True)
+    disabled_at = BigIntegerField(null=True)
+    disabled_reason = TextField(null=True)
+
+
+class Delivery(Table):
+    receiver_id = TextField()
+    about = TextField()
+    event_seq = BigIntegerField(null=True)
+    created_at = BigIntegerField()
+    attempts = BigIntegerField()
+    first_at = BigIntegerField(null=True)
+    next_at = BigIntegerField(null=True)
+    tried_at = BigIntegerField(null=True)
+    delivered_at = BigIntegerField(null=True)
+    status = BigIntegerField(null=True)
+    answer = TextField(null=True)
+    line = TextField(null=True)
+    held_until = BigIntegerField(null=True)
+
+    class Meta:
+        primary_key = CompositeKey("receiver_id", "about")
+
+
+class MerchantMail(Table):
+    merchant_id = BigIntegerField(primary_key=True)
+    address = TextField(null=True)
+    receipts = BigIntegerField()
+    language = TextField()

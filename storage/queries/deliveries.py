@@ -28,7 +28,7 @@ ADD = Delivery.insert(
     needed(Delivery)
     | slots(Delivery.event_seq, Delivery.next_at, Delivery.line)
     | {Delivery.attempts: 0}
-).on_conflict_ignore()
+).on_conflict("NOTHING")
 
 
 class Due(PublicEvent):

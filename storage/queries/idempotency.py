@@ -10,7 +10,7 @@ _THIS = (
 )
 _MINE = _THIS & (Key.owner == slot("owner")) & Key.response.is_null()
 
-CLAIM = Key.insert(needed(Key)).on_conflict_ignore()
+CLAIM = Key.insert(needed(Key)).on_conflict("NOTHING")
 FIND = Key.select().where(_THIS)
 # Takes a key over from a holder that is gone; never from a living one, nor from one that seemed
 # gone and has answered since.

@@ -24,6 +24,7 @@ class Key(StrEnum):
     # Two marks of a clock that does not step (`boot_mark`).
     TIP_SINCE = "tip_since"  # our newest block's hash, and since when it is the newest
     RUN_SINCE = "run_since"  # since when the check is at it that holds the lock
+    START_SHA256 = "start_sha256"  # of the token that lets a browser make the first merchant
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
     RESTORED_AT = "restored_at"  # when a backup was put in the database's place
     BACKED_UP_AT = "backed_up_at"  # when `btcpay backup` last wrote a whole copy
@@ -39,7 +40,7 @@ _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conf
     conflict_target=[Fact.name], preserve=[Fact.value]
 )
 
-_KEEP = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict_ignore()
+_KEEP = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict("NOTHING")
 
 
 def get(db: Database, key: Key) -> str | None:

@@ -94,7 +94,7 @@ CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
 )
 
 # A block that is read again has only its own header to show: a longer proof stays.
-ADD_PROOF = Proof.insert(every(Proof)).on_conflict_ignore()
+ADD_PROOF = Proof.insert(every(Proof)).on_conflict("NOTHING")
 _THIS_PROOF = (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
 EXTEND_PROOF = Proof.update(slots(Proof.document)).where(_THIS_PROOF)
 PROOF = Proof.select(Proof.document).where(_THIS_PROOF)

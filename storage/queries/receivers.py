@@ -15,7 +15,7 @@ WELL = {Receiver.failing_since: None, Receiver.failed_at: None}
 
 ADD = Receiver.insert(
     needed(Receiver) | slots(Receiver.url, Receiver.command, Receiver.kinds, Receiver.secret)
-).on_conflict_ignore()
+).on_conflict("NOTHING")
 BY_ID = Receiver.select().where(_THIS)
 REMOVE = Receiver.delete().where(_THIS)
 # In the transaction of an event: whoever removes one waits, whoever publishes beside does not.

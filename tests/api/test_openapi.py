@@ -17,8 +17,8 @@ from btcpay.api import openapi
 from btcpay.settings.settings import read
 
 # Section 4: operation id, method and path, scope, status of success, and what section 7 adds.
-COMMON = {"401", "429", "500"}
-WRITES = COMMON | {"400", "403", "409", "413"}
+COMMON = {"401", "403", "429", "500"}
+WRITES = COMMON | {"400", "409", "413"}
 OPERATIONS = {
     "get-balance": ("get", "/balance", "read", {"200"} | COMMON),
     "create-invoice": ("post", "/invoices", "write", {"201", "503"} | WRITES),

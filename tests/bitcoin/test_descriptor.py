@@ -12,8 +12,7 @@ from paths import VECTORS
 
 from btcpay.bitcoin.address import b58check_decode, b58check_encode, p2sh, witness_script
 from btcpay.bitcoin.descriptor import checksum, is_checked, parse, taproot_output_key
-from btcpay.bitcoin.descriptor_keys import DescriptorRefused
-from btcpay.bitcoin.hd import HARDENED
+from btcpay.bitcoin.keys import HARDENED, DescriptorRefused
 from btcpay.bitcoin.secp256k1 import ORDER, Point
 from btcpay.bitcoin.wire import hash160
 from btcpay.merchants.account import derive, parse_account, receiving

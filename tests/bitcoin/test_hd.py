@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from paths import VECTORS
 
 from btcpay.bitcoin.address import b58check_decode
-from btcpay.bitcoin.hd import HARDENED, ExtendedKey, InvalidChild
+from btcpay.bitcoin.keys import HARDENED, ExtendedKey, InvalidChild
 from btcpay.bitcoin.secp256k1 import ORDER, G
 from btcpay.bitcoin.wire import Malformed
 

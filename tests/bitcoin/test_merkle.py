@@ -2,7 +2,7 @@
 
 import pytest
 
-from btcpay.bitcoin.merkle import has_twins, merkle_branch, merkle_root, merkle_rows, root_above
+from btcpay.bitcoin.header import has_twins, merkle_branch, merkle_root, merkle_rows, root_above
 from btcpay.bitcoin.wire import hash256
 
 

@@ -7,7 +7,7 @@ import pytest
 from blocks import real_headers
 
 from btcpay.bitcoin.header import Header, bits_of, build_header, parse_header, target_of
-from btcpay.chain.headers import check_header, check_headers, work_of
+from btcpay.chain.follow import check_header, check_headers, work_of
 from btcpay.values.errors import ProofFailed
 from btcpay.values.networks import NETWORKS
 

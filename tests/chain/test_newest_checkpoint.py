@@ -2,14 +2,16 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import newest_checkpoint as checkpoint
 import pytest
-from fake_esplora import say
+from fake_esplora import moved_up, say
 from paths import PROJECT
 
-from btcpay.chain.explorers.esplora import Esplora
+from btcpay.chain.explorers.pool import Explorers
 from btcpay.http import http_client
+from btcpay.values.networks import Known
 
 
 @pytest.fixture
@@ -17,10 +19,11 @@ def till(lied_to):
     return lied_to(honest_too=True)
 
 
-def ones(till):
-    network, session = till.settings.network, http_client.Session(4)
+def newest_checkpoint(till, point=None):
+    network = replace(till.settings.network, checkpoint=point)
     roots = till.liar.root, till.liar.honest
-    return [Esplora(network, root, session, None, lambda _: None) for root in roots]
+    explorers = Explorers(network, roots, http_client.Session(4)).all
+    return checkpoint.newest_checkpoint(network, explorers)
 
 
 @pytest.fixture(autouse=True)
@@ -30,16 +33,16 @@ def shallow(monkeypatch):
 
 def test_it_is_so_far_below_the_lowest_tip(till):
     ledger = till.sandbox.chain.ledger
-    till.liar.lies = {"^/blocks/tip/height": lambda tip: str(int(tip) - 2)}
-    expected = ledger.height - 22, ledger.hashes[ledger.height - 22]
-    assert checkpoint.newest_checkpoint(ones(till)) == expected
+    till.liar.lies = {"^/blocks$": lambda page: page[2:]}
+    expected = Known(ledger.height - 22, ledger.hashes[ledger.height - 22])
+    assert newest_checkpoint(till) == newest_checkpoint(till, expected) == expected
 
 
 LIES = {
-    "they differ at block": {"^/block-height/[1-9]": lambda _: "00" * 32},
-    "an explorer cannot say: answered HTTP 503": {"^/block-height": lambda _: say("no", 503)},
+    "they differ at block": {"^/blocks/": moved_up},
+    "an explorer cannot say: answered HTTP 503": {"^/blocks/": lambda _: say("no", 503)},
     "shows another network than regtest": {"^/block-height/0$": lambda _: "00" * 32},
-    "the chain has no 20 blocks": {"^/blocks/tip/height": lambda _: "19"},
+    "the chain has no 20 blocks": {"^/blocks$": lambda page: [page[-1] | {"height": 19}]},
 }
 
 
@@ -47,7 +50,12 @@ LIES = {
 def test_nothing_is_printed_unless_all_say_the_same(till, why):
     till.liar.lies = LIES[why]
     with pytest.raises(SystemExit, match=why):
-        checkpoint.newest_checkpoint(ones(till))
+        newest_checkpoint(till)
+
+
+def test_nothing_is_printed_of_a_chain_without_the_checkpoint(till):
+    with pytest.raises(SystemExit, match="they do not all have the checkpoint 7"):
+        newest_checkpoint(till, Known(7, "00" * 32))
 
 
 def test_the_command_says_what_is_missing(till):

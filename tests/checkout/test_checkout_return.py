@@ -153,6 +153,9 @@ REFUSED = {
     "a port that is no number": "https://shop.example:http/",
     "a port that cannot be": "https://shop.example:70000/",
     "brackets without an address": "https://[/",
+    "any host": "https://*.example/",
+    "the end of a policy": "https://a;script-src",
+    "this machine in another spelling": "http://2130706433/",
     "too long": "https://shop.example/" + "a" * 1988,
 }
 

@@ -9,7 +9,7 @@ from paths import PROJECT
 from payer import Page
 
 from btcpay.web import rate_limits
-from btcpay.web.pages import assets
+from btcpay.web.pages import render
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
@@ -89,7 +89,7 @@ def test_visitors_have_a_window_of_their_own(shop, monkeypatch):
 
 def test_a_file_is_kept_for_ever_under_the_hash_of_its_content_and_no_other_is_served(shop):
     for name in ("pages.css", "pages.js", "icon.svg"):
-        answer = shop.client.get("/" + assets.address(name))
+        answer = shop.client.get("/" + render.asset_address(name))
         assert answer.data == (STATIC / name).read_bytes()
         assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -99,7 +99,9 @@ def test_a_file_is_kept_for_ever_under_the_hash_of_its_content_and_no_other_is_s
     for name in others:
         assert shop.client.get(f"/assets/{name}").status_code == 404, name
     answer = shop.client.get(f"/pay/{shop.invoice()['id']}")  # before the page is read
-    assert answer.headers["Link"] == f"<../{assets.address('pages.css')}>; rel=preload; as=style"
+    assert (
+        answer.headers["Link"] == f"<../{render.asset_address('pages.css')}>; rel=preload; as=style"
+    )
 
 
 COMPRESSED = {
@@ -116,7 +118,7 @@ def test_a_file_is_compressed_for_who_accepts_it(shop):
     plain = (STATIC / "pages.js").read_bytes()
     for accepted, encoding in COMPRESSED.items():
         asked = {"Accept-Encoding": accepted}
-        answer = shop.client.get("/" + assets.address("pages.js"), headers=asked)
+        answer = shop.client.get("/" + render.asset_address("pages.js"), headers=asked)
         assert answer.headers.get("Content-Encoding") == encoding, accepted
         assert answer.headers["Vary"] == "Accept-Encoding"
         assert (gzip.decompress(answer.data) if encoding else answer.data) == plain

@@ -5,7 +5,7 @@ mean nothing.
 import pytest
 
 from btcpay.web import rate_limits
-from btcpay.web.pages import assets
+from btcpay.web.pages import render
 
 ONION = {"BTCPAY_VISITOR_ADDRESSES": "off"}
 
@@ -29,7 +29,9 @@ def test_files_of_pages_are_not_counted(shop):
     for _ in range(rate_limits.VISITS.limit):
         shop.service.limiter.hit(rate_limits.VISITS, "127.0.0.1")
     assert statuses(shop, f"/link/{shop.link()['id']}", 1) == {429}
-    assert statuses(shop, f"/assets/{assets.address('pages.css').rpartition('/')[2]}", 3) == {200}
+    assert statuses(shop, f"/assets/{render.asset_address('pages.css').rpartition('/')[2]}", 3) == {
+        200
+    }
     assert statuses(shop, "/accent/2563eb.css", 3) == {200}
     assert statuses(shop, f"/logo/{'0' * 64}", 3) == {404}
 

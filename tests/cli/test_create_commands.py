@@ -100,6 +100,24 @@ def test_what_the_operation_refuses_is_refused_by_the_options_name(case, btcpay,
     assert counters(till) == before
 
 
+DUST = {  # at 60,000 dollars 294 satoshis are worth 17.64 cents
+    "a sum in the merchant's currency": "invoice create shop --amount 0.17",
+    "a sum in dollars": "invoice create shop --usd 0.17",
+    "a price": "link create shop --amount 0.17",
+    "the most that a payer may choose": "link create shop --max 0.17",
+    "the least that a payer may choose": "link create shop --min 0.17",
+    "a button": "link create shop --suggest 5,0.17",
+}
+
+
+@pytest.mark.parametrize("case", DUST)
+def test_less_than_a_wallet_can_send_is_refused(case, btcpay, till):
+    before = counters(till)
+    said = btcpay.run(*DUST[case].split(), status=1)[1]
+    assert "wallets cannot send less than 0.18 USD" in said and counters(till) == before
+    btcpay.run(*DUST[case].replace("0.17", "0.18").split())
+
+
 def test_without_a_price_no_invoice_is_made(btcpay, till):
     before, nobody = counters(till), "http://127.0.0.1:9#/usd"
     words = ("invoice", "create", "shop", "--usd", "25")

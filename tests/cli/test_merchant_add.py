@@ -70,6 +70,14 @@ def test_a_key_that_another_merchant_has_is_refused_before_addresses_are_compare
     assert said.startswith("btcpay: merchant second has this key already: ") and "bcrt" not in said
 
 
+def test_of_two_keys_none_is_taken_and_none_is_repeated(shop):
+    one, other = new_xpub(), new_xpub()
+    for words in (["--descriptor", f"wpkh({one}/0/*)", "--xpub", other], ["--xpub", one] * 2):
+        said = add(shop, "second", *words, "--yes", status=2)
+        assert "give one key" in said and one not in said and other not in said
+    assert names(shop) == ["shop"]
+
+
 def test_a_descriptor_is_taken_and_who_signs_is_shown(shop):
     first, second, third = (new_xpub() for _ in range(3))
     keys = f"[73C5DA0A/48h/1h/0h/2h]{first}/<0;1>/*,[deadbeef/48'/1'/0'/2']{second}/0/*,{third}/0/*"

@@ -5,11 +5,16 @@ import signal
 import subprocess
 import sys
 
+import click
+import pytest
 from builders import clean_environ, until
+from commands import commands
 from fake_esplora import Terminal
 from merchant_browser import ON
 from paths import PROJECT
 from terminal import InTerminal
+
+from btcpay.cli.main import cli
 
 
 def test_an_option_that_stands_before_the_command_is_shown_its_place(till):
@@ -20,6 +25,41 @@ def test_an_option_that_stands_before_the_command_is_shown_its_place(till):
     ):
         message = f"{usage.split()[0]} goes before the command: btcpay {usage} COMMAND"
         assert message in Terminal(till).run(*words.split(), status=2)[1]
+
+
+def test_an_option_without_its_value_is_refused(till):
+    """A script that names a variable which is not set says `--currency ""`."""
+    for words in (["--amount", "1000", "--currency", ""], ["--amount", "1000", "--currency="]):
+        said = Terminal(till).run("invoice", "create", "shop", *words, status=2)[1]
+        assert "--currency is followed by an empty value" in said
+    assert till.shop.get("/invoices").json["data"] == []
+
+
+VALUED = [
+    (words, option.opts[0])
+    for words, command in commands(cli)
+    for option in command.params
+    if isinstance(option, click.Option) and not option.is_flag
+]
+
+
+def test_so_is_every_option_of_every_command():
+    assert len(VALUED) > 60
+    asked = [(["--env-file", "", "check"], "--env-file")]
+    for words, option in VALUED:
+        asked += [([*words.split(), option, ""], option), ([*words.split(), f"{option}="], option)]
+    for words, option in asked:
+        with pytest.raises(click.UsageError, match=f"^{option} is followed by an empty"):
+            cli.main(words, standalone_mode=False)
+    for words in (["--xpub=secret", ""], ["--xpub", "secret", "--script="]):
+        with pytest.raises(click.UsageError) as refused:
+            cli.main(["merchant", "add", "shop", *words], standalone_mode=False)
+        assert "secret" not in str(refused.value)
+
+
+def test_what_stands_behind_two_dashes_is_not_looked_at(btcpay):
+    program = "import sys; sys.exit(sys.argv[1:] != ['--a', '', '--b='])"
+    btcpay.run("sandbox", "--once", "--", sys.executable, "-c", program, "--a", "", "--b=")
 
 
 UNKNOWN = "there is no merchant 'x'; `btcpay merchant list` lists them"

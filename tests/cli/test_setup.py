@@ -46,7 +46,7 @@ def options(folder, user=ME, **more):
         "xpub": new_xpub(), "env-file": f"{folder}/shop.env", "user": user,
     } | {name.replace("_", "-"): text for name, text in more.items()}  # fmt: skip
     given = [word for name, text in values.items() if text for word in (f"--{name}", text)]
-    return [*given, "--no-units"]
+    return [*given, "--units", "none"]
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     assert text.startswith(f"# kept\n{NOBODY}BTCPAY_NETWORK=regtest\n")
     assert stat.S_IMODE((folder / "shop.env").stat().st_mode) == 0o600
     (folder / "shop.env").chmod(0o644)
-    again = run(["setup", "--env-file", f"{folder}/shop.env", "--no-units", "--user", ME])
+    again = run(["setup", "--env-file", f"{folder}/shop.env", "--units", "none", "--user", ME])
     assert again.stdout == "" and (folder / "shop.env").read_text() == text
     assert stat.S_IMODE((folder / "shop.env").stat().st_mode) == 0o600
     key = f"[73c5da0a/84h/1h/0h]{words[words.index('--xpub') + 1]}/<0;1>/*"
@@ -124,6 +124,8 @@ WRONG = {
     "merchant and key missing": ({"merchant": None, "xpub": None}, [], 2,
         "--merchant and --xpub must be given"),
     "a network that is none": ({"network": "bitcoin"}, [], 2, "--network: BTCPAY_NETWORK accepts"),
+    "two keys": ({}, ["--descriptor", "wpkh(tpubX/0/*)"], 2, "give one key"),
+    "a value that a script has not set": ({}, ["--peers", ""], 2, "--peers is followed by an"),
     "a key of another network": ({"network": "mainnet"}, [], 1, "this tpub is for a test network"),
     "a name that is none": ({"merchant": " "}, [], 1, "name must be printable"),
 }  # fmt: skip
@@ -214,29 +216,75 @@ def test_units_are_written_and_started_when_they_are_asked_for(folder):
     systemctl.write_text(f'#!/bin/sh\necho "$@" >> {folder}/told\n')
     systemctl.chmod(0o755)
     (folder / "units").mkdir()
-    words = [word for word in options(folder) if word != "--no-units"]
-    more = ["--units", "--units-folder", f"{folder}/units", "--backups", f"{folder}/b", "--start"]
+    words = options(folder)[:-2]
+    more = ["--units-folder", f"{folder}/units", "--backups", f"{folder}/b", "--start"]
     environ = {"PATH": f"{folder}/tools:/usr/bin:/bin"}
-    run(["setup", *words, *more], environ=environ)
-    names = sorted(path.name for path in (folder / "units").iterdir())
-    assert len(names) == 5
-    service = (folder / "units" / "btcpay.service").read_text()
-    assert f"ExecStart={PROGRAM} --env-file {folder}/shop.env serve\n" in service
-    assert (folder / "told").read_text().splitlines() == [
+    run(["setup", *words, *more, "--units"], environ=environ)
+    units = folder / "units"
+    of_one = {"btcpay.service", "btcpay-backup.service", "btcpay-backup.timer"}
+    assert {path.name for path in units.iterdir()} == of_one
+    command = f"ExecStart={PROGRAM} --env-file {folder}/shop.env"
+    assert f"{command} run\n" in (units / "btcpay.service").read_text()
+    assert told(folder) == [
         "daemon-reload",
-        "enable --now btcpay.service btcpay-check.timer btcpay-backup.timer",
+        "enable --now btcpay.service btcpay-backup.timer",
         "restart btcpay.service",
-        "stop btcpay-check.service",
     ]
-    assert "Type=oneshot" in (folder / "units" / "btcpay-check.service").read_text()
-    run(["setup", *words, *more, "--peers", "10.0.0.5:8333"], environ=environ)
-    watching = (folder / "units" / "btcpay-check.service").read_text()
-    assert "check --watch 15\n" in watching and "Type=exec" in watching
-    assert "BTCPAY_PEERS=10.0.0.5:8333\n" in (folder / "shop.env").read_text()
+    run(["setup", *words, *more, "--units", "cron"], environ=environ)
+    of_cron = {"btcpay-check.service", "btcpay-check.timer"}
+    assert {path.name for path in units.iterdir()} == of_one | of_cron
+    assert f"{command} serve\n" in (units / "btcpay.service").read_text()
+    assert told(folder)[1] == "enable --now btcpay.service btcpay-check.timer btcpay-backup.timer"
+    run(["setup", *words, *more, "--units"], environ=environ)
+    assert {path.name for path in units.iterdir()} == of_one
+    assert told(folder)[:2] == [f"disable --now {name}" for name in sorted(of_cron)]
+
+
+def told(folder):
+    """The commands that systemctl was given since the last time."""
+    file = folder / "told"
+    lines = file.read_text().splitlines()
+    file.unlink()
+    return lines
+
+
+def test_a_developers_shop_lies_in_the_folder_and_one_command_starts_it(folder):
+    (folder / "regtest.env").write_text(NOBODY)
+    asked = ["--network", "regtest", "--base-url", f"http://127.0.0.1:{free_port()}"]
+    said = run(["setup", "--here", *asked], cwd=folder).stderr
+    command = re.search(r"^Start it: (.*)$", said, re.M)[1].split()
+    assert command == [str(PROGRAM), "--env-file", f"{folder}/regtest.env", "run"]
+    begun = started(folder, command, "To begin, open ")
+    assert re.search(rf"^To begin, open {asked[3]}/merchant/start/\w{{24}}$", begun, re.M)
+    run(["setup", "--here", *asked, "--merchant", "m", "--xpub", new_xpub()], cwd=folder)
+    begun = started(folder, command, "An invoice:")
+    assert f"The shop's pages: {asked[3]}/merchant/login/" in begun
+    (key,) = re.findall(r"Bearer (sk_test_\w+)", begun)
+    assert key in started(folder, command, "An invoice:")  # the same at each start
+    assert stat.S_IMODE((folder / "var/write_key").stat().st_mode) == 0o600
+    refused = run(["setup", "--here", "--network", "mainnet"], 2, cwd=folder)
+    assert "--here is for play money" in refused.stderr
+
+
+def started(folder, command, awaited):
+    """The output of a command until it has said that, and its service listens."""
+    environ = clean_environ(HOME="/nowhere", BTCPAY_METRICS_BIND="")
+    with subprocess.Popen(
+        command, cwd=folder, env=environ, stderr=subprocess.PIPE, text=True
+    ) as process:
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if "Listening at" in line and any(awaited in said for said in lines):
+                break
+        process.terminate()
+        lines += process.stderr.readlines()
+    assert process.returncode == 0, lines
+    return "".join(lines)
 
 
 def test_a_missing_folder_for_the_units_is_refused_before_anything_is_made(folder):
-    words = [word for word in options(folder) if word != "--no-units"]
+    words = options(folder)[:-2]
     refused = run(["setup", *words, "--units", "--units-folder", f"{folder}/none"], 1)
     assert f"there is no folder {folder}/none" in refused.stderr
     assert [path.name for path in folder.iterdir()] == ["shop.env"]
@@ -250,7 +298,16 @@ def test_the_proxies_examples_are_printed(name, file):
 
 def test_a_talk_asks_again_until_each_answer_is_good(folder):
     port = free_port()
-    words = [str(PROGRAM), "setup", "--env-file", f"{folder}/shop.env", "--no-units", "--user", ME]
+    words = [
+        str(PROGRAM),
+        "setup",
+        "--env-file",
+        f"{folder}/shop.env",
+        "--units",
+        "none",
+        "--user",
+        ME,
+    ]
     terminal = InTerminal(words, folder, clean_environ(HOME="/nowhere"), 60, 200)
 
     def is_asked(question, times):
@@ -268,7 +325,7 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
         ("Days until", "7", 1),
         ("Mail server,", "smtp://127.0.0.1:1", 1),
         ("Sender of", "shop@example.com", 1),
-        ("The merchant's pages", "on", 1),
+        ("The merchant's pages", "", 1),
         ("Merchant's name", "My shop", 1),
         ("Account key:", SEED, 1),
         ("Account key:", new_xpub(), 2),

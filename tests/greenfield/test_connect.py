@@ -87,6 +87,15 @@ def test_a_press_that_comes_twice_makes_one_key_and_another_press_another(browse
     assert len(shop.service.db.rows(keys.ALL)) == before + 3
 
 
+def test_a_permission_that_nothing_honours_is_said_to_be_none(browser):
+    wanted = ["btcpay.store.canmodifystoresettings"]
+    for language in LANGUAGES:
+        page = browser.client.get(path(permissions=wanted, lang=language)).text
+        assert page.count("<li>") == 1
+    text = Page(browser.client.get(path(permissions=wanted)).text).texts["permissions"]
+    assert "Change the settings of your shop (this permission has no effect here)" in text
+
+
 def test_nobody_else_and_no_other_site_allows_it(browser, shop):
     before = len(shop.service.db.rows(keys.ALL))
     stranger = MerchantBrowser(shop)
@@ -105,6 +114,9 @@ def test_what_no_shop_asks_is_refused(browser):
         {"redirect": ""},
         {"redirect": "javascript:alert(1)"},
         {"redirect": "https://shop.example\\@elsewhere.example/"},
+        {"redirect": "https://*.example/"},
+        {"redirect": "https://a;script-src/"},
+        {"redirect": "https://'self'/"},
         {"permissions": ["btcpay.server.canmodifyserversettings"]},
         {"permissions": []},
     ):
@@ -119,11 +131,26 @@ def test_on_public_networks_no_shop_is_on_a_machine_near_by(open_shops):
         ("http://127.0.0.1:9464/", 400),
         ("https://192.168.1.5/", 400),
         ("https://localhost/", 400),
+        ("https://localhost./", 400),
+        ("https://%6cocalhost/", 400),
+        ("https://127.1/", 400),
+        ("https://2130706433/", 400),
+        ("https://0/", 400),
         (REDIRECT, 200),
     ):
         assert browser.client.get(path(redirect=url)).status_code == status
 
 
+@pytest.mark.both_databases
+def test_the_shops_own_name_is_one_line_whatever_it_sends(browser, shop):
+    for sent, shown in (("My\0 shop\r\n", "My  shop"), ("\0", "https://shop.example:443")):
+        asked = path(applicationName=sent)
+        assert allow(browser, browser.token(), asked).status_code == 200
+        assert shown in {row.name for row in shop.service.db.rows(keys.ALL)}
+
+
 def test_there_is_nothing_when_either_is_off(open_shops):
-    for on in (ON, {"BTCPAY_GREENFIELD": "on"}):
-        assert open_shops(**on).client.get(path()).status_code in (401, 404)
+    logged_in = MerchantBrowser(open_shops(**ON)).log_in().client
+    for client in (logged_in, open_shops(BTCPAY_GREENFIELD="on").client):
+        answers = client.get(path()), client.post(path(), headers=FROM_THIS_SITE)
+        assert [answer.status_code for answer in answers] == [404, 404]

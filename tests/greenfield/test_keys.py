@@ -20,10 +20,15 @@ def test_a_shops_key_is_printed_below_where_it_is_used_and_who_cannot_type_it_is
     (base_url, store_id, secret), said = issued("woocommerce")
     assert base_url == shop.service.settings.base_url and SECRET.fullmatch(secret)
     assert "BTCPAY_GREENFIELD=on" in said and "button" not in said
+    assert "canmodifystoresettings" not in said
     for plugin in ("magento", "prestashop"):
         lines, said = issued(plugin, BTCPAY_GREENFIELD="on")
         assert lines[:2] == [base_url, store_id] and "BTCPAY_GREENFIELD" not in said
         assert f"{plugin} gets its key only by its own button" in said
+        unhonoured = (
+            "canmodifystoresettings is there because its plug-in wants it: it changes nothing"
+        )
+        assert (unhonoured in said) == (plugin == "prestashop")
     assert issued("any", "ftp://shop.example", status=1)[0] == []
     for words in (["--for", "any"], ["--shop", SHOP], ["--scope", "read", "--shop", SHOP]):
         assert forge().run(shop.environ, ["key", "issue", "shop", *words]).status == 2

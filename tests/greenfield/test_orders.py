@@ -262,9 +262,6 @@ def test_a_key_reaches_its_own_store_and_nothing_else(greenfield):
         found = greenfield.ask(method, path)
         assert (found.status_code, "Allow" in found.headers) == (404, False), (method, path)
         assert found.json["code"] == found.json["error"]["code"] == "not_found"
-    # On the eight operations it is a write key of its merchant's.
-    bearer = {"headers": {"Authorization": f"Bearer {greenfield.issued.secret}"}}
-    assert greenfield.ask("GET", "/balance", **bearer).status_code == 200
     assert greenfield.ask("GET", "/balance").status_code == 401  # there a `token` is no key
     plain_key = {"headers": {"Authorization": f"token {shop.write_key}"}}
     for path in ("/stores", "/stores/nobody/nothing", "/server/nothing"):
@@ -272,6 +269,20 @@ def test_a_key_reaches_its_own_store_and_nothing_else(greenfield):
     for header in ("token wrong", "Basic x", ""):
         refused = greenfield.ask("GET", "/stores", headers={"Authorization": header})
         assert refused.status_code == 401
+
+
+def test_a_shops_key_opens_none_of_the_merchants_operations(greenfield):
+    """The Connect page says that it sees no other invoices."""
+    shop, secret = greenfield.shop, greenfield.issued.secret
+    plain = shop.invoice()
+    reads = ("/balance", "/payments", "/payment-links", "/invoices", f"/invoices/{plain['id']}")
+    for path in (*reads, f"/payment-links/{plain['id']}"):
+        found = shop.get(path, secret)
+        assert (found.status_code, found.json["error"]["code"]) == (403, "forbidden"), path
+        assert "plug-in" in found.json["error"]["message"]
+    for path in ("/invoices", "/payment-links"):
+        assert shop.post(path, {"amount_usd": 25}, secret).status_code == 403, path
+    assert shop.get("/invoices", shop.read_key).json["data"] == [plain]
 
 
 def test_each_plug_in_has_the_permissions_that_it_looks_for(greenfield):

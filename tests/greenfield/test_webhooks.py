@@ -1,9 +1,12 @@
 """A plug-in's webhooks: registered within its shop alone, anew at each save, and removed."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from plug_in import GreenfieldShop
+
+from btcpay.notify import receivers
 
 pytestmark = pytest.mark.both_databases
 WEBHOOKS = "/stores/STORE/webhooks"
@@ -45,13 +48,14 @@ def test_what_cannot_be_taken_is_refused_with_its_field(greenfield):
         "https://shop.example:8443/", "http://shop.example/", "https://shop.example@127.0.0.1/",
         "https://127.0.0.1/", "http://127.0.0.1:9464/metrics",
         "https://shop.example\\@elsewhere.example/", "https://shop.example|.elsewhere.example/",
+        f"{URL}\r\nX: y", f"{URL}\0", f"{URL}&{'a' * 60_000}",
         "file:///etc/passwd", "", 1,
     )  # fmt: skip
     events = [{"url": URL, "authorizedEvents": one} for one in (1, {"specificEvents": "x"})]
     wrong = {
         "": [[]],
         "url": [{"url": url} for url in elsewhere],
-        "secret": [{"url": URL, "secret": "x" * 201}],
+        "secret": [{"url": URL, "secret": secret} for secret in ("", "x" * 201, "a\0b")],
         "authorizedEvents": events,
     }
     for path, bodies in wrong.items():
@@ -62,11 +66,21 @@ def test_what_cannot_be_taken_is_refused_with_its_field(greenfield):
     assert greenfield.ask("GET", WEBHOOKS).json == []
 
 
-def test_a_store_has_a_bounded_number_of_webhooks(greenfield):
-    for number in range(20):
+def test_a_merchant_has_a_bounded_number_of_webhooks_in_all_its_shops(greenfield):
+    shop = greenfield.shop
+    add = partial(receivers.add, shop.service.db, now=shop.clock(), kinds=[])
+    add(shop.merchant_id, URL, None), add(shop.merchant_id, None, "true")
+    sister = GreenfieldShop(shop, url="https://sister.example")
+    assert sister.ask("POST", WEBHOOKS, {"url": sister.url}).status_code == 200
+    for number in range(17):
         assert greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&{number}"}).status_code == 200
-    assert greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&20"}).status_code == 422
+    for who in (greenfield, sister):
+        refused = who.ask("POST", WEBHOOKS, {"url": f"{who.url}/20"})
+        assert (refused.status_code, refused.json[0]["path"]) == (422, "url")
+        assert "20" in refused.json[0]["message"]
     assert greenfield.ask("POST", WEBHOOKS, {"url": f"{URL}&1"}).status_code == 200
+    other = GreenfieldShop(shop, url=greenfield.url, merchant_id=shop.add_merchant("other"))
+    assert other.ask("POST", WEBHOOKS, {"url": URL}).status_code == 200
 
 
 def test_saves_at_once_make_one_webhook(greenfield):

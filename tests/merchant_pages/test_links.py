@@ -8,7 +8,7 @@ from payer import made as invoice_of
 from payer import press as press_link
 
 from btcpay.merchant_pages.lists.listing import SIZE
-from storage.queries.lists.link_pages import MOST_COUNTED
+from btcpay.merchant_pages.queries import MOST_COUNTED
 
 
 def press(browser, **typed):
@@ -53,6 +53,8 @@ WRONG = {
     "nothing at most": ({"max_amount": "0"}, "max_amount", "above 0"),
     "bounds the wrong way round": ({"min_amount": "6", "max_amount": "5"}, "max_amount",
         "less than the smallest"),
+    "dust": ({"amount": "0.17"}, "amount", "at least $0.18"),
+    "dust at most": ({"max_amount": "0.17"}, "max_amount", "at least $0.18"),
     "a price and a bound": ({"amount": "6", "min_amount": "5"}, "min_amount", "price is fixed"),
 }  # fmt: skip
 

@@ -9,10 +9,10 @@ from builders import pay
 from databases import about_sqlite, plan
 from statements import statements
 
+from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.lists import listing, search
 from btcpay.merchant_pages.lists.search import is_found
-from storage.queries.lists import merchant_lists
-from storage.queries.lists.merchant_lists import Texts
+from btcpay.merchant_pages.queries import Texts
 
 pytestmark = pytest.mark.both_databases
 
@@ -219,7 +219,7 @@ BY_NAME = {
 def test_what_names_a_row_is_looked_up_in_an_index(browser, name):
     """Of the databases, not of the merchant's rows: those can be a million."""
     db, (found, what) = browser.shop.service.db, name.split()
-    result = plan(db, getattr(merchant_lists, found)[db.is_server][what], "1")
+    result = plan(db, getattr(queries, found)[db.is_server][what], "1")
     assert BY_NAME[name][db.is_server] in result and "newest" not in result, result
 
 

@@ -23,6 +23,7 @@ STORED = {
     "mail": {"address": "me@example.com", "receipts": "1", "language": "de"},
     "return": {"return_paid": "https://shop.example.com/{invoice}", "return_unpaid": ""},
 }
+HOOK = "https://shop.example/hook"
 WRONG = [
     ("look", "name", "a" * 61),
     ("look", "accent", "#ffffff"),
@@ -140,7 +141,9 @@ def test_a_webhook_is_added_once_a_press_tried_sent_what_waits_and_removed(brows
 
 def try_webhook(browser, receiver):
     shop, db = browser.shop, browser.shop.service.db
-    for wrong in ("", "shop.example.com", "https://a\\b"):
+    cut = "http://" + "u" * 1984 + "@localhost.evil.example/"
+    unfit = (f"{receiver.url}\r\nX: y", f"{receiver.url}\0", f"{receiver.url}?{'a' * 50_000}")
+    for wrong in ("", "shop.example.com", "https://a\\b", cut, *unfit):
         answer = browser.post("/webhooks", url=wrong)
         assert answer.status_code == 400 and 'id="url-problem"' in answer.text
     fields = {"press": "p", "url": receiver.url}
@@ -162,6 +165,18 @@ def try_webhook(browser, receiver):
     assert browser.post(f"/webhooks/{id}/remove").status_code == 303
     assert db.rows(receivers.LIST) == []
     assert browser.post(f"/webhooks/{id}/remove").status_code == 404
+
+
+def test_a_merchant_has_at_most_twenty_webhooks(browser):
+    for number in range(20):
+        assert browser.post("/webhooks", press=f"{number}", url=HOOK).status_code == 200
+    answer = browser.post("/webhooks", press="20", url=HOOK)
+    assert answer.status_code == 400 and 'id="url-problem"' in answer.text
+    assert "There are already 20" in answer.text
+    (first, *others) = browser.shop.service.db.rows(receivers.LIST)
+    assert len(others) == 19
+    assert browser.post(f"/webhooks/{first.id}/remove").status_code == 303
+    assert browser.post("/webhooks", press="21", url=HOOK).status_code == 200
 
 
 def test_a_device_is_added_by_a_link_that_is_shown_once(browser):

@@ -1,5 +1,7 @@
 """The way in to the merchant's pages: a link once, within ten minutes, and a session of its own."""
 
+import re
+
 from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
 
 from btcpay.merchants.sessions import new_login, sessions_of
@@ -76,6 +78,28 @@ def test_another_one_is_logged_out_from_here_and_then_this_one(shop):
     answer = here.post(f"/sessions/{ids(shop)[0]}/end")
     assert answer.status_code == 200 and "Max-Age=0" in answer.headers["Set-Cookie"]
     assert here.get().status_code == 401
+
+
+def test_a_link_that_a_lost_device_prepared_ends_with_it(shop):
+    other_link = new_login(shop.service.db, shop.add_merchant("other"), shop.clock())
+    lost = MerchantBrowser(shop).log_in()
+    (lost_id,) = ids(shop)
+    here = MerchantBrowser(shop).log_in()
+
+    def prepared(by):
+        answer = by.post("/sessions")
+        assert answer.status_code == 200
+        return re.search("/merchant/login/[0-9A-Za-z]+", answer.text)[0]
+
+    link = prepared(lost)
+    assert here.post("/sessions/ses_" + "0" * 24 + "/end").status_code == 404
+    assert shop.client.get(link).status_code == 200  # nothing ended, so nothing was taken back
+    assert here.post(f"/sessions/{lost_id}/end").status_code == 303
+    assert shop.client.post(link, headers=FROM_THIS_SITE).status_code == 410
+    link = prepared(here)
+    assert here.post("/logout").status_code == 200
+    assert shop.client.post(link, headers=FROM_THIS_SITE).status_code == 410
+    assert shop.client.get(f"/merchant/login/{other_link}").status_code == 200
 
 
 def test_all_others_and_links_that_wait_end_at_once_but_no_other_merchants(shop):

@@ -9,8 +9,7 @@ import pytest
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.notify.mail import texts
-from btcpay.notify.mail.message import MailText, message_of
-from btcpay.notify.mail.texts import About
+from btcpay.notify.mail.texts import About, MailText, message_of
 from btcpay.settings.mail_settings import Sender
 from btcpay.settlement.attention import REASONS
 from storage.models import Invoice

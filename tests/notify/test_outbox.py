@@ -1,11 +1,11 @@
 """Events reach those who want them: signed, each once by its id, and again when they did not."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 
 import pytest
-from builders import until
+from builders import at_once, until
 from fake_esplora import dropped, say
 from findings import found
 from samples import figures
@@ -18,6 +18,8 @@ from btcpay.notify.outcome import Answer
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from storage.queries import deliveries as queries
+from storage.queries.receivers import LIST, NO_MAIL, put_mail
+from storage.statement import changed
 
 pytestmark = pytest.mark.both_databases
 
@@ -309,6 +311,23 @@ def test_metrics_count_attempts_and_tell_how_long_something_waits(till, receiver
     assert shown["btcpay_webhook_waiting_seconds"] == 0
 
 
+def test_a_merchant_has_at_most_twenty_receivers_whoever_adds_at_once(till):
+    shop = till.shop
+    put_mail(shop.service.db, changed(NO_MAIL, merchant_id=1, address="a@b.example"), 0)
+    for number in range(18):
+        add(till, f"https://shop.example/{number}")
+
+    def one_more(number):
+        with suppress(CommandError):
+            return add(till, f"https://shop.example/more/{number}")
+
+    assert len(list(filter(None, at_once(8, one_more)))) == 2
+    with pytest.raises(CommandError, match="20"):
+        receivers.add(shop.service.db, shop.merchant_id, None, "true", [], till.clock())
+    receivers.remove(shop.service.db, shop.service.db.rows(LIST)[0].id)
+    assert add(till, "https://shop.example/again")
+
+
 URLS = {
     "https": ("https://shop.example/hooks", "mainnet", True),
     "http to this machine": ("http://127.0.0.1:5000/", "mainnet", True),
@@ -322,10 +341,15 @@ URLS = {
     "a header in it": ("https://shop.example/\r\nX-A: b", "signet", False),
     "a space in it": ("https://shop.example/a b", "signet", False),
     "another host before a backslash": (r"http://shop.example\@127.0.0.1/", "mainnet", False),
+    "another host behind the last sign that is looked at": (
+        "http://" + "u" * 1984 + "@localhost.evil.example/", "mainnet", False),
+    "60,000 signs": ("https://shop.example/" + "a" * 60_000, "signet", False),
+    "this machine in another spelling": ("https://127.1/", "mainnet", False),
+    "a policy's word": ("https://*.example/", "signet", False),
     "half an IPv6 address": ("https://[::1", "signet", False),
     "a port that there is not": ("https://shop.example:99999/", "signet", False),
     "a port that is no number": ("https://shop.example:http/", "signet", False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", URLS)

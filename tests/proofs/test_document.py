@@ -10,8 +10,7 @@ from test_verify import PAID, SATS, SCRIPT, VALID, followers
 from btcpay.bitcoin.header import parse_header
 from btcpay.chain.follow import add_header
 from btcpay.check.apply import apply
-from btcpay.proofs.document import check_document, extended, load, to_document
-from btcpay.proofs.verify import Evidence
+from btcpay.proofs.verify import Evidence, check_document, extended, load, to_document
 from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.values.errors import CommandError, ProofFailed
 from storage.queries import payments

@@ -20,7 +20,7 @@ from blocks import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btcpay.bitcoin.merkle import merkle_root, merkle_rows
+from btcpay.bitcoin.header import merkle_root, merkle_rows
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.bitcoin.wire import compact_size, hash256, txid_bytes
 from btcpay.proofs.block import prove_block

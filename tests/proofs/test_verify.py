@@ -8,8 +8,14 @@ from blocks import coinbase, flipped, real_headers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from btcpay.bitcoin.header import build_header, parse_header, target_of
-from btcpay.bitcoin.merkle import merkle_branch, merkle_root, merkle_rows
+from btcpay.bitcoin.header import (
+    build_header,
+    merkle_branch,
+    merkle_root,
+    merkle_rows,
+    parse_header,
+    target_of,
+)
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, coinbase_height
 from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
 from btcpay.proofs.verify import MAX_BRANCH, Branch, Evidence, Proven, prove

@@ -173,7 +173,7 @@ def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):
     program = tmp_path / "btcpay"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    texts = units([str(program)], Path("/srv/shop.env"), "daemon", Path("/srv/db"))
+    texts = units([str(program)], Path("/srv/shop.env"), "daemon", Path("/srv/db"), kind="cron")
     assert sorted(write(tmp_path, texts)) == sorted(texts) and len(texts) == 5
     for name, text in texts.items():
         assert "/opt/btcpay" not in text and "/etc/btcpay.env" not in text

@@ -48,7 +48,7 @@ PARTS = {
     *("invoices._CAME", "invoices._EVER_CAME", "invoices.CAME_SATS", "invoices._UNTOUCHED"),
     "invoices._GONE_AT",
     *("listings._LISTED", "mempool_watch._UNSETTLED"),
-    *("merchant_lists._INVOICES", "merchant_lists._PAYMENTS"),
+    *("merchant_pages._INVOICES", "merchant_pages._PAYMENTS"),
     *("deliveries._WHOLE", "deliveries._COUNTED"),
 }
 # Indexes that hold little, however long the history is.
@@ -69,7 +69,7 @@ def constants():
             for what, query in by_name.items() if isinstance(by_name, dict) else ():
                 if isinstance(query, Select | Update | Delete):
                     found[f"{subject}.{name} {what}".rstrip()] = query
-    parts = {id(found[name]) for name in PARTS}  # others import them by their names
+    parts = {id(found.get(name)) for name in PARTS}  # others import them by their names
     return {name: query for name, query in found.items() if id(query) not in parts}
 
 

@@ -17,7 +17,7 @@ from btcpay.values.errors import DatabaseNotReady
 from storage import locks, migrate, models, versions
 from storage.backup import sqlite_file
 from storage.database import open_database
-from storage.queries import links, merchants
+from storage.queries import links, merchants, receivers
 from storage.statement import as_dict
 
 pytestmark = pytest.mark.both_databases
@@ -166,6 +166,16 @@ REFUSED = [
 def test_what_must_never_be_is_refused_by_the_schema(full, _, table, changes):
     with pytest.raises(IntegrityError):
         insert(full, table, **changes)
+
+
+def test_a_row_that_may_be_there_already_is_refused_like_any_other(full):
+    """`INSERT OR IGNORE`, of SQLite, would leave it out without a word."""
+    new = {"id": "whk_1", "merchant_id": 1, "transport": "webhook", "kinds": None, "created_at": 0}
+    good = new | {"url": "https://shop.example", "command": None, "secret": "s"}
+    assert [full.run(receivers.ADD, **good) for _ in range(2)] == [1, 0]
+    for bad in ({"url": None}, {"transport": None}, {"transport": "pigeon"}, {"merchant_id": 9}):
+        with pytest.raises(IntegrityError), full.write():
+            full.run(receivers.ADD, **good | {"id": "whk_2"} | bad)
 
 
 MODELS = [

@@ -10,7 +10,7 @@ from peewee import Field, Model, PostgresqlDatabase, Query, Select
 
 import storage.queries
 from btcpay.values.parts import brought
-from storage.models.table import Table
+from storage.models.shop import Table
 from storage.sqlite import Sqlite
 from storage.statement import Slot, Statement
 from storage.values import Values

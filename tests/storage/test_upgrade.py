@@ -18,6 +18,7 @@ from fake_esplora import Terminal
 from other_database import backed_up, lived_in
 from paths import PROJECT
 from scenes import deep_or_canceled, reorganised
+from storage.models.table import Table
 
 from btcpay.values.errors import DatabaseNotReady
 from storage import versions
@@ -104,7 +105,7 @@ class Later:
         statement = folder / "storage/statement.py"
         every = statement.read_text().replace('!= "seq"', 'not in ("seq", "later_column")')
         statement.write_text(every)
-        made = re.findall("CREATE TABLE (\\w+)", (versions.STEPS / "0001_first.sql").read_text())
+        made = [model._meta.table_name for model in Table.__subclasses__()]
         step = "".join(f"ALTER TABLE {table} ADD COLUMN later_column TEXT;\n" for table in made)
         (folder / "storage/schema/9000_note.sql").write_text(step)
 

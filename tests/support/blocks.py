@@ -6,8 +6,7 @@ from itertools import count
 
 from paths import VECTORS
 
-from btcpay.bitcoin.header import build_header, parse_header
-from btcpay.bitcoin.merkle import merkle_root
+from btcpay.bitcoin.header import build_header, merkle_root, parse_header
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, SEGWIT_MARKER, Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import compact_size, hash256, prefixed, txid_bytes, txid_hex, u32
 

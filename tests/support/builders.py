@@ -185,8 +185,13 @@ class Shop:
         self.service.db.close()
 
 
-def open_shop(folder: Path, ticker_url: str, clock: Clock, **environ: str) -> Shop:
-    """A service on a new database unless `environ` names one; it overrides the settings."""
+def open_shop(
+    folder: Path, ticker_url: str, clock: Clock, empty: bool = False, **environ: str
+) -> Shop:
+    """A service on a new database unless `environ` names one; it overrides the settings.
+
+    An `empty` one has no merchant.
+    """
     if "BTCPAY_DATABASE_URL" not in environ:
         environ["BTCPAY_DATABASE_URL"] = new_database(folder)
     elif environ["BTCPAY_DATABASE_URL"].startswith("sqlite"):
@@ -199,8 +204,9 @@ def open_shop(folder: Path, ticker_url: str, clock: Clock, **environ: str) -> Sh
     } | environ
     app = create_app(settings.read(environ), clock)
     shop = Shop(app, app.extensions["btcpay"], clock, environ)
-    shop.merchant_id = shop.add_merchant("shop")
-    shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
+    if not empty:
+        shop.merchant_id = shop.add_merchant("shop")
+        shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
     return shop
 
 
@@ -326,19 +332,20 @@ class Live:
         folder: Path,
         before: Sequence[str] = (),
         by_command: bool = False,
+        words: Sequence[str] = ("serve",),
         **environ: str,
     ) -> None:
         """`before` are the words of a command that starts the server with fewer rights.
 
-        That, and `by_command`, has a new interpreter run `btcpay serve` itself.
+        That, `by_command`, and other `words`, have a new interpreter run `btcpay serve` itself.
         """
         self._log = folder / "serve.log"
         environ = clean_environ(**(shop.environ | NO_PORTS | environ))
         with self._log.open("wb") as log, open(os.devnull, "wb") as nowhere:
             self._process: subprocess.Popen | Process
-            if before or by_command:
+            if before or by_command or words != ("serve",):
                 self._process = subprocess.Popen(
-                    [*before, sys.executable, "-P", "-m", "btcpay", "serve"],
+                    [*before, sys.executable, "-P", "-m", "btcpay", *words],
                     env=environ,
                     cwd=among_strangers(folder),
                     stdout=nowhere,

@@ -33,8 +33,7 @@ from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.http import http_client
 from btcpay.prices.price import new_prices
-from btcpay.proofs.document import check_document
-from btcpay.proofs.verify import Proven
+from btcpay.proofs.verify import Proven, check_document
 from btcpay.sandbox.node.block import GENESIS_RAW, Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import choose
@@ -233,6 +232,11 @@ class Liar(FakeEsplora):
 
     def count(self, pattern: str) -> int:
         return sum(1 for path in self.asked if re.search(pattern, path))
+
+
+def moved_up(page: list[Json]) -> list[Json]:
+    """A lie: the same blocks, each shown as the next one."""
+    return [block | {"height": block["height"] + 1} for block in page[1:]]
 
 
 class _Chain(Serving):

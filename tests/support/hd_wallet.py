@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from btcpay.bitcoin.address import b58check_encode
-from btcpay.bitcoin.hd import HARDENED, NO_PARENT, ExtendedKey
+from btcpay.bitcoin.keys import HARDENED, NO_PARENT, ExtendedKey
 from btcpay.bitcoin.secp256k1 import ORDER
 from btcpay.bitcoin.wire import hash160
 from btcpay.sandbox.payer.key import public_point

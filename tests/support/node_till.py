@@ -16,7 +16,7 @@ from spending import Coin, spend_p2wpkh
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.merchants.account import derive, parse_account
 from btcpay.merchants.merchants import add_merchant
-from btcpay.proofs.document import Proven, check_document
+from btcpay.proofs.verify import Proven, check_document
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.key import Key
 from storage.queries import payments

@@ -35,7 +35,7 @@ from btcpay.chain.pool import open_sources
 from btcpay.check.run import Checker
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.prices.price import new_prices
-from btcpay.proofs.document import check_document
+from btcpay.proofs.verify import check_document
 from btcpay.sandbox.node.script import script_of
 from btcpay.settings import settings
 from storage.database import Database, open_database

@@ -85,6 +85,22 @@ def nginx(folder: Path, upstream: int) -> Proxy:
         ("127.0.0.1:8000", f"127.0.0.1:{upstream}", 1),
         ("/etc/letsencrypt/live/pay.example.com", str(folder), 2),
     )
+    return Proxy(_nginx_words(folder, site), folder, tls, True, plain)
+
+
+def onion(folder: Path, upstream: int) -> Proxy:
+    """Without a certificate, as Tor asks it."""
+    port = free_port()
+    site = replaced(
+        (DEPLOY / "onion.conf").read_text(),
+        ("listen 127.0.0.1:8080;", f"listen 127.0.0.1:{port};", 1),
+        ("127.0.0.1:8000", f"127.0.0.1:{upstream}", 1),
+    )
+    return Proxy(_nginx_words(folder, site), folder, port, False)
+
+
+def _nginx_words(folder: Path, site: str) -> list[Any]:
+    """The command that serves this site from a folder."""
     (folder / "site.conf").write_text(site)
     names = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     temporary = "".join(f"{name}_temp_path {folder}/{name};" for name in names)
@@ -93,8 +109,7 @@ def nginx(folder: Path, upstream: int) -> Proxy:
         f"error_log {folder}/error.log; worker_processes 1; events {{}}"
         f"http {{ access_log {folder}/access.log; {temporary} include {folder}/site.conf; }}"
     )
-    words = [tool("nginx"), "-p", folder, "-e", folder / "error.log", "-c", folder / "nginx.conf"]
-    return Proxy(words, folder, tls, True, plain)
+    return [tool("nginx"), "-p", folder, "-e", folder / "error.log", "-c", folder / "nginx.conf"]
 
 
 def caddyfile() -> str:

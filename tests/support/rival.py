@@ -9,8 +9,7 @@ from dataclasses import replace
 from fake_esplora import Till, of_blocks
 from serving import Reply
 
-from btcpay.bitcoin.header import bits_of, target_of
-from btcpay.bitcoin.merkle import merkle_root
+from btcpay.bitcoin.header import bits_of, merkle_root, target_of
 from btcpay.bitcoin.tx import Tx
 from btcpay.bitcoin.wire import txid_bytes, txid_hex
 from btcpay.sandbox.node.block import BITS, VERSION, Block, build_coinbase

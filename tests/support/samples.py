@@ -6,7 +6,7 @@ from builders import Shop
 from prometheus_client import Metric
 from prometheus_client.registry import CollectorRegistry
 
-from btcpay.health.database_metrics import Figures
+from btcpay.health.metrics import Figures
 from storage.database import sqlite_path
 
 Samples = dict[str, float]

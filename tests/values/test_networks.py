@@ -4,7 +4,7 @@ import pytest
 
 from btcpay.bitcoin.header import target_of
 from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
-from btcpay.values.hosts import is_here, is_near
+from btcpay.values.hosts import is_here, is_near, web_parts
 from btcpay.values.networks import NETWORKS
 
 GENESIS = {  # merkle root, time, bits, nonce of Bitcoin Core's kernel/chainparams.cpp
@@ -44,3 +44,63 @@ def test_a_host_is_this_machine_or_in_its_network_or_far():
     hosts = [*HERE, *NEAR, *FAR, "notlocalhost", None]
     assert [host for host in hosts if is_here(host)] == HERE
     assert [host for host in hosts if is_near(host)] == HERE + NEAR
+
+
+# All readers of such a host understand the same.
+PLAIN = [
+    *("shop.example", "Shop-1.EXAMPLE", "xn--kaffee-bua.example", "1.shop.example", "localhost"),
+    *("a.localhost", "127.0.0.1", "192.168.1.5", "[::1]", "[2001:db8::1]"),
+    f"{'a' * 63}.example",
+]
+# They stand for other machines here and there, or for more than one in a browser's policy.
+ODD = {
+    "every host in a policy": ["*.example", "*", "shop.*"],
+    "a word or the end of a policy": ["'self'", "a;script-src", "a,b.example", "a$.example"],
+    "this machine, as browsers and resolvers read it": [
+        *("127.1", "2130706433", "0", "0x7f.1", "0177.0.0.1", "127.0.0.01", "127.0.0x1", "1.1.1"),
+        *(
+            "localhost.",
+            "%6cocalhost",
+            "\uff11\uff12\uff17.0.0.1",
+            "127.0.0.1.",
+            "127\u30020\u30020\u30021",
+        ),
+    ],
+    "an address of IPv6 in another spelling": ["[0:0:0:0:0:0:0:1]", "[::01]", "[::1%25lo]", "::1"],
+    "a name that only this network knows": ["intranet", "db"],
+    "no name": ["", ".", "..", "a..example", ".example", "a_b.example", f"{'a' * 64}.example"],
+}
+
+
+def test_a_web_address_names_a_host_that_all_readers_understand_alike():
+    for host in PLAIN:
+        for address in (f"https://{host}", f"http://{host}:8080/a?b#c", f"https://u:p@{host}/"):
+            assert web_parts(address).netloc.endswith((host, f"{host}:8080")), address
+    for case, hosts in ODD.items():
+        for host in hosts:
+            with pytest.raises(ValueError):
+                pytest.fail(f"{case}: {web_parts(f'https://{host}/')}")
+
+
+UNREAD = {
+    "another scheme": "ftp://shop.example/",
+    "no scheme": "//shop.example/",
+    "a new line": "https://shop.example/\r\nX: y",
+    "a tab, which parsers leave out": "https://shop.ex\tample/",
+    "U+0000": "https://shop.example/\0",
+    "a letter that is not ASCII": "https://shop.example/caf\u00e9",
+    "a backslash, which browsers read as a slash": "https://shop.example\\@evil.example/",
+    "too long": "https://shop.example/" + "a" * 1988,
+    "a host behind the last sign that is looked at": "http://"
+    + "u" * 1990
+    + "@localhost.evil.example",
+    "no port": "https://shop.example:0/",
+    "a port that cannot be": "https://shop.example:70000/",
+}
+
+
+def test_no_other_text_is_a_web_address():
+    assert web_parts("https://shop.example/" + "a" * 1987).hostname == "shop.example"
+    for case, address in UNREAD.items():
+        with pytest.raises(ValueError):
+            pytest.fail(f"{case}: {web_parts(address)}")

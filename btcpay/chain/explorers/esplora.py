@@ -21,8 +21,8 @@ from btcpay.chain.explorers.answers import (
     parts_in,
 )
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
-from btcpay.chain.headers import check_header
-from btcpay.chain.sources import AddressIndex, BlockSource, Mempool
+from btcpay.chain.follow import check_header
+from btcpay.chain.sources import Explorer, Mempool, OtherNetwork
 from btcpay.http import http_client
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Known
@@ -36,11 +36,7 @@ RAW_BLOCK = http_client.Response(bytes, max_bytes=4_000_000)
 RAW_BLOCK_TIMEOUT_S = 60  # electrs may need seconds to put it together, and a slow line to send it
 
 
-class OtherNetwork(FetchError):
-    """The explorer shows the chain of another network."""
-
-
-class Esplora(Endpoint, BlockSource, AddressIndex):
+class Esplora(Endpoint, Explorer):
     """One explorer. Its methods raise FetchError, also for answers that no Esplora gives.
 
     Callers must prove what it says of blocks and payments.
@@ -92,7 +88,7 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
             raise OtherNetwork(f"shows another block {point.height} than {self.network.name} has")
 
     def header_at(self, height: int) -> bytes:
-        return self.header(self.block_hash(height))
+        return self.headers(height)[-1].raw
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
         """Its headers above a block of ours: two calls for a new tip, else pages from the fork."""
@@ -146,12 +142,12 @@ class Esplora(Endpoint, BlockSource, AddressIndex):
             kept.pop()
         return kept[-1].height, [one.raw for one in kept[-1 - below :]]
 
-    def require_chain(self, known_height: int) -> int:
+    def require_chain(self, known_height: int) -> ShownHeader:
         self.require_network()
-        height = self.tip_height()
-        if height < known_height:
-            raise FetchError(f"has a chain of {height} blocks, {known_height} were known")
-        return height
+        tip = self.headers(None)[-1]
+        if tip.height < known_height:
+            raise FetchError(f"has a chain of {tip.height} blocks, {known_height} were known")
+        return tip
 
     def waiting(self, address: str, script: bytes) -> Mempool:
         mempool = self.read(f"/address/{address}/txs/mempool", mempool_page(script), is_look=True)

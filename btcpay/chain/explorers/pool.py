@@ -39,11 +39,11 @@ class Explorers(Pool[Explorer], AddressIndex):
     def is_used(self, address: str) -> bool:
         return self.ask(lambda one: one.is_used(address))
 
-    def require_chain(self, known_height: int) -> int:
+    def require_chain(self, known_height: int) -> tuple[int, bytes]:
         """From now on asks no explorer that is behind: it would not show the latest payments."""
-        found, height = self.ask(lambda one: (one, one.require_chain(known_height)))
-        self.expect(height, {found: height})
-        return height
+        found, tip = self.ask(lambda one: (one, one.require_chain(known_height)))
+        self.expect(tip[0], {found: tip[0]})
+        return tip
 
     def tallies(self) -> Iterator[tuple[str, str, int]]:
         """Questions and failures since the last time this was called: (name, host, total)."""
@@ -79,11 +79,3 @@ def open_explorers(
     """All explorers of the settings, or those of `urls`; `session` keeps connections over runs."""
     session = session or http_client.Session(proxy=settings.proxy)
     return Explorers(settings.network, urls or settings.explorers, session, quota)
-
-
-def open_one(
-    settings: Settings, url: str, quota: Quota | None, on_headers: http_client.OnHeaders
-) -> Esplora:
-    """One explorer alone; `on_headers` gets the headers of every answer."""
-    session = http_client.Session(proxy=settings.proxy)
-    return Esplora(settings.network, url, session, quota, on_headers)

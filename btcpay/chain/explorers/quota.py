@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from btcpay.chain.sources import Allowance, Spent
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database, Values
-from storage.queries import meta
-from storage.queries.totals import explorers
+from storage.queries import meta, sources
 
 HOUR = timedelta(hours=1)
 MINUTE_MS = 60_000
@@ -49,25 +48,25 @@ class Quota:
         minute_ms = now_ms - now_ms % MINUTE_MS
         with self.db.write():
             meta.lock(self.db)
-            rows = self.db.rows(explorers.USED, **_last_hour(now_ms))
+            rows = self.db.rows(sources.USED, **_last_hour(now_ms))
             used = sum(row.calls for row in rows if row.root == name)
             if used >= self.per_hour:
                 raise Spent(f"was asked {used} times in this hour, its budget is spent")
-            self.db.run(explorers.SPEND, root=name, minute_at=minute_ms, calls=1)
+            self.db.run(sources.SPEND, root=name, minute_at=minute_ms, calls=1)
 
     def forget(self, answered: Iterable[str] = ()) -> None:
         """Drops old minutes, and the refusals of explorers that have `answered` in this run."""
         now = self.now()
         with self.db.write():
             for name in answered:
-                self.db.run(explorers.ANSWERED, root=name)
-            self.db.run(explorers.FORGET, before=to_ms(now - KEPT), now=to_ms(now + HOUR))
+                self.db.run(sources.ANSWERED, root=name)
+            self.db.run(sources.FORGET, before=to_ms(now - KEPT), now=to_ms(now + HOUR))
 
     def allowance(self, names: Sequence[str]) -> Allowance:
         """The calls that may be spent on these explorers; one that rests has none."""
         now_ms = to_ms(self.now())
         used: dict[str, Counter[int]] = defaultdict(Counter)
-        for row in self.db.rows(explorers.USED, **_last_hour(now_ms)):
+        for row in self.db.rows(sources.USED, **_last_hour(now_ms)):
             # A clock that was ahead may have counted minutes that are to come.
             minutes_ago = max(0, now_ms - row.minute_at) // MINUTE_MS
             used[row.root][minutes_ago] += row.calls
@@ -81,20 +80,20 @@ class Quota:
 
     def rests_until(self, name: str) -> datetime | None:
         """The end of the rest of an explorer that refused us; None when it may be asked now."""
-        now, row = self.now(), self.db.row(explorers.REFUSAL, root=name)
+        now, row = self.now(), self.db.row(sources.REFUSAL, root=name)
         until = from_ms(row.rests_until_at) if row else now
         # No rest is longer: the clock was wrong when a later time was written.
         return until if now < until <= now + LONGEST_REST else None
 
     def refused(self, name: str, retry_after_s: int) -> None:
         """Lets an explorer rest that said "too many": longer each time, or as long as it asked."""
-        row = self.db.row(explorers.REFUSAL, root=name)
+        row = self.db.row(sources.REFUSAL, root=name)
         before = row.refusals if row else 0
         doubled = FIRST_REST * 2 ** min(before - 1, 10) if before else timedelta()
         # Jitter keeps shops that were refused together from coming back together.
         rest = max(doubled * random.uniform(0.8, 1.2), timedelta(seconds=retry_after_s))
         until = self.now() + min(LONGEST_REST, rest)
-        self.db.run(explorers.REFUSED, root=name, refusals=1, rests_until_at=to_ms(until))
+        self.db.run(sources.REFUSED, root=name, refusals=1, rests_until_at=to_ms(until))
 
 
 def _last_hour(now_ms: int) -> Values:

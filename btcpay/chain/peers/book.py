@@ -14,7 +14,7 @@ from btcpay.values.hosts import host_and_port
 from btcpay.values.networks import AUTO
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.queries.totals import peers
+from storage.queries import sources
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def chosen(
 
     Peers that are left alone are not among them, unless there are no others.
     """
-    rows = db.rows(peers.ALL)
+    rows = db.rows(sources.PEERS)
     left = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
     if settings.peers != (AUTO,):
         return [one for one in settings.peers if one not in left] or list(settings.peers)
@@ -83,11 +83,11 @@ def network_of(place: str) -> str:
 
 
 def note_good(db: Database, place: str, height: int | None, now: datetime) -> None:
-    db.run(peers.GOOD, place=place, height=height, good_at=to_ms(now))
+    db.run(sources.PEER_GOOD, place=place, height=height, good_at=to_ms(now))
 
 
 def leave(db: Database, place: str, now: datetime) -> None:
     """Leaves a peer alone for a day; one that never was good is forgotten then."""
     with db.write():
-        db.run(peers.FORGET, now=to_ms(now))
-        db.run(peers.LEAVE, place=place, left_until=to_ms(now + LEFT_FOR))
+        db.run(sources.FORGET_PEERS, now=to_ms(now))
+        db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + LEFT_FOR))

@@ -11,7 +11,7 @@ from btcpay.values.times import iso_ms, to_ms
 from storage.database import Database
 from storage.models import Peer
 from storage.queries import meta
-from storage.queries.totals.peers import ALL
+from storage.queries.sources import PEERS
 from storage.statement import blank
 
 LATELY = timedelta(hours=1)
@@ -24,7 +24,7 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
     wanted = settings.peers
     if not wanted:
         return
-    rows = {row.place: row for row in db.rows(ALL)}
+    rows = {row.place: row for row in db.rows(PEERS)}
 
     def good_since(at: datetime) -> list[str]:
         return [one for one, row in rows.items() if (row.good_at or 0) >= to_ms(at)]

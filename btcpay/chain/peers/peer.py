@@ -9,7 +9,7 @@ from functools import cached_property
 
 from btcpay.bitcoin.header import Header, parse_header
 from btcpay.bitcoin.wire import txid_bytes
-from btcpay.chain.headers import check_header
+from btcpay.chain.follow import check_header
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection, decoded
 from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource, Spent

@@ -16,8 +16,7 @@ from btcpay.settings.logs import is_json
 from btcpay.values.errors import CommandError
 from btcpay.values.times import boot_mark, elapsed
 from storage.database import place_of
-from storage.queries import merchants, meta
-from storage.queries.totals import peers
+from storage.queries import merchants, meta, sources
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +84,7 @@ class Reporter:
             "bytes": report.read_bytes,
             "merchants": self._merchants,
             "listens": bool(meta.get(self._db, meta.Key.LISTENS)),
-            "peers": [plain(row, PEER) for row in self._db.rows(peers.ALL)],
+            "peers": [plain(row, PEER) for row in self._db.rows(sources.PEERS)],
         }
 
 

@@ -2,6 +2,8 @@
 
 import re
 import sys
+from functools import partial
+from typing import Any
 
 import click
 import orjson
@@ -36,8 +38,17 @@ from storage.statement import as_dict, changed
 
 EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
-KEY_OPTION = ("--xpub", "--descriptor", "xpub")  # one option with two names
+KEY_NAMES = ("--xpub", "--descriptor", "xpub")  # one option with two names
 KEY_SHOWN = 8  # last characters of a key; the first ones are its place in the tree
+
+
+def _one_key(_context: Any, _option: Any, given: tuple[str, ...]) -> str | None:
+    if len(given) > 1:
+        raise click.UsageError("give one key: either --xpub or --descriptor, once")
+    return given[0].encode(errors="replace").decode() if given else None
+
+
+key_option = partial(click.option, *KEY_NAMES, metavar="KEY", multiple=True, callback=_one_key)
 
 
 @click.group()
@@ -52,11 +63,8 @@ for command in (brand, currency, login, logout, mail, sessions, timezone, way_ba
 # Words that nobody asked for may be seed words: no message of click's may repeat them.
 @merchant.command("add", context_settings={"allow_extra_args": True})
 @click.argument("name")
-@click.option(
-    *KEY_OPTION,
+@key_option(
     required=True,
-    metavar="KEY",
-    callback=lambda _context, _option, text: text.encode(errors="replace").decode(),
     help="The account's extended public key or descriptor; - to read it from standard input.",
 )
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")

@@ -8,8 +8,9 @@ from typing import Any
 import requests
 
 from btcpay.bitcoin.address import b58check_encode
-from btcpay.bitcoin.hd import HARDENED
-from btcpay.merchants import keys, sessions
+from btcpay.bitcoin.keys import HARDENED
+from btcpay.cli.merchant.access import keep, kept_key
+from btcpay.merchants import sessions
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.notify import receivers
@@ -30,13 +31,7 @@ NOBODYS_KEY = bytes.fromhex("0250929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d54
 
 def write_key(db: Database, settings: Settings, file: Path) -> str:
     """A write key of the demo merchant, named after the file that keeps it for the next start."""
-    secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
-    if secret and keys.caller_of(db, secret, utc_now()):
-        return secret
-    merchant_id = _merchant_id(db, settings)
-    secret = keys.issue(db, settings.network, merchant_id, "write", file.name, utc_now()).secret
-    _keep(file, secret)
-    return secret
+    return kept_key(db, settings.network, _merchant_id(db, settings), file)
 
 
 def add_webhook(db: Database, settings: Settings, chain_url: str, file: Path) -> None:
@@ -45,7 +40,7 @@ def add_webhook(db: Database, settings: Settings, chain_url: str, file: Path) ->
         if row.url and row.url.endswith(WEBHOOK_PATH):
             receivers.remove(db, row.id)
     owner_id, url = _merchant_id(db, settings), chain_url + WEBHOOK_PATH
-    _keep(file, str(receivers.add(db, owner_id, url, None, [], utc_now()).secret))
+    keep(file, str(receivers.add(db, owner_id, url, None, [], utc_now()).secret))
 
 
 def login_url(db: Database, settings: Settings) -> str:
@@ -59,11 +54,6 @@ def _merchant_id(db: Database, settings: Settings) -> int:
         account = parse_account(_nobodys_account(), settings.network)
         row = add_merchant(db, MERCHANT, account, utc_now())
     return row.id
-
-
-def _keep(file: Path, secret: str) -> None:
-    file.touch(mode=0o600)
-    file.write_text(secret + "\n", encoding="ascii")
 
 
 def _nobodys_account() -> str:

@@ -16,8 +16,8 @@ from pathlib import Path
 import click
 import orjson
 
+from btcpay.cli.children import LOOKS_EVERY_S, Children, exit_status
 from btcpay.cli.context import Shell, Stop, with_shell
-from btcpay.cli.sandbox.children import LOOKS_EVERY_S, STOP_TIMEOUT_S, Children
 from btcpay.cli.sandbox.demo import MERCHANT, Demo, add_webhook, login_url, write_key
 from btcpay.cli.sandbox.place import Place, command_line
 from btcpay.settings.settings import is_said, read
@@ -26,6 +26,7 @@ from storage.database import Database
 from storage.migrate import migrate
 
 PORT, STATE = 8001, Path("var/sandbox")
+STOP_TIMEOUT_S = 10
 
 
 @click.command()
@@ -78,7 +79,7 @@ def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[Demo, Chi
     # The workbench has a key of its own, since limits count by key.
     write_key(db, place.settings, place.state / "workbench_key")
     add_webhook(db, place.settings, place.chain_url, place.state / "webhook_secret")
-    with Children(place.programs_environ, place.log) as children:
+    with Children(place.programs_environ, STOP_TIMEOUT_S, place.log) as children:
         where = ("--port", str(place.port), "--state", str(place.state))
         children.start("chain", "btcpay.sandbox", *where, "--shop", place.service_url)
         children.wait_for(f"{place.chain_url}/sandbox/state", stop)
@@ -158,7 +159,7 @@ def _run(words: Sequence[str], environ: Mapping[str, str], children: Children, s
             command.wait(STOP_TIMEOUT_S)
         command.kill()
         status = command.wait()
-    return status if status >= 0 else 128 - status  # as a shell says which signal it was
+    return exit_status(status)
 
 
 def _stop_at_the_end_of_input(stop: Stop) -> None:

@@ -24,12 +24,15 @@ Answers = dict[str, str]
 
 
 class Question(NamedTuple):
-    """A setting. `usual`: its default; None must be answered. Not `asked`: only an option."""
+    """A setting. `usual`: the answer of who says nothing; None must be answered. Not `asked`: only
+    an option. `is_written`: in the file also where it is the usual one.
+    """
 
     name: str
     text: str
     usual: str | None = ""
     asked: bool = True
+    is_written: bool = False
 
     @property
     def option(self) -> str:
@@ -49,7 +52,9 @@ QUESTIONS = (
     Question("email_retention_days", "Days until customers' addresses are erased (0: never)", "0"),
     Question("smtp_url", "Mail server, such as smtps://user:password@mail.example.com (or none)"),
     Question("mail_from", "Sender of that mail, such as shop@example.com (none: no mail)"),
-    Question("merchant_pages", "The merchant's pages in a browser (on or off)", "off"),
+    Question(
+        "merchant_pages", "The merchant's pages in a browser (on or off)", "on", is_written=True
+    ),
     Question("peers", "Nodes to read blocks from, such as 10.0.0.5:8333.", asked=False),
     Question("bind", "Where the service listens, as host:port.", asked=False),
 )
@@ -191,5 +196,5 @@ def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:
         question.variable: text
         for question in QUESTIONS
         if (text := answers.get(question.variable, ""))
-        != present.get(question.variable, question.usual or "")
+        != present.get(question.variable, "" if question.is_written else question.usual or "")
     }

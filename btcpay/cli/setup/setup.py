@@ -15,7 +15,8 @@ from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.cli.context import require_text, say
 from btcpay.cli.database import migrated
 from btcpay.cli.doctor import line_of
-from btcpay.cli.merchant.merchant import KEY_OPTION, key_of
+from btcpay.cli.merchant.access import KEY_FILE, keep
+from btcpay.cli.merchant.merchant import key_of, key_option
 from btcpay.cli.setup.answers import QUESTIONS, Talk, folder_of, worth_writing
 from btcpay.health.doctor.run import examine
 from btcpay.merchants import keys
@@ -36,22 +37,30 @@ from storage.versions import open_ready
 
 A_PATH = click.Path(readable=False, path_type=Path)
 PROXY = click.Choice(list(machine.PROXIES))
+NO_UNITS = "none"
 OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in QUESTIONS]
 
 
 # Words that nobody asked for may be seed words: no message of click's may repeat them.
 @click.command(params=[*OF_QUESTIONS], context_settings={"allow_extra_args": True})
 @click.option("--merchant", metavar="NAME", help="Who is paid.")
-@click.option(*KEY_OPTION, metavar="KEY", help="Extended PUBLIC key, or descriptor; - to paste it.")
+@key_option(help="Extended PUBLIC key, or descriptor; - to paste it.")
 @click.option("--no-merchant", is_flag=True, help="None yet: a backup will be restored.")
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--env-file", type=A_PATH, metavar="FILE", help="The settings. [default: as shown]")
 @click.option("--user", help="The owner of service and database. [default as root: btcpay]")
-@click.option("--units/--no-units", default=None, help="Write the systemd units.")
+@click.option(
+    "--units",
+    type=click.Choice([*machine.UNITS, NO_UNITS]),
+    is_flag=False,
+    flag_value="run",
+    help="The systemd units: of one process (run), of a service and a timer (cron), or none.",
+)
 @click.option("--units-folder", type=A_PATH, default="/etc/systemd/system")
 @click.option("--backups", type=A_PATH, default=machine.BACKUPS, help="For nightly backups.")
 @click.option("--start/--no-start", default=None, help="Start the shop, now and at each boot.")
 @click.option("--proxy-config", type=PROXY, help="Only print an example for a TLS proxy.")
+@click.option("--here", is_flag=True, help="A shop with play money in this folder, to develop.")
 @click.option("--yes", is_flag=True, help="Ask nothing: keep present answers, else use defaults.")
 @click.pass_context
 def setup(context: click.Context, /, **given: Any) -> None:
@@ -67,7 +76,27 @@ def setup(context: click.Context, /, **given: Any) -> None:
         given["xpub"] = key_of(given["xpub"], context.args)
     elif context.args:
         raise click.UsageError("there are more words than options: quotes may be missing")
+    if given["here"]:
+        given |= _in_this_folder(given)
     _Run(Talk(given, asks=sys.stdin.isatty() and not given["yes"])).go()
+
+
+def _in_this_folder(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that `--here` stands for; what was given stays."""
+    network = given["network"] or "testnet4"
+    if network == "mainnet":
+        raise click.UsageError("--here is for play money: not for mainnet")
+    usual = {
+        "network": network,
+        "env_file": f"{network}.env",
+        "base_url": "http://127.0.0.1:8000",
+        "database_url": f"sqlite:///{Path.cwd()}/var/{network}.db",
+        "user": pwd.getpwuid(os.geteuid()).pw_name,
+        "units": NO_UNITS,
+        "yes": True,
+        "no_merchant": given["merchant"] is None and given["xpub"] is None,
+    }
+    return {name: given[name] or text for name, text in usual.items()}
 
 
 class _Run:
@@ -115,15 +144,20 @@ class _Run:
         if text != self.text or not machine.is_closed(self.file):
             machine.write_settings(self.file, text, user)
             say(f"wrote {self.file}")
+        if self.given["here"] and state:
+            keep(state / KEY_FILE)  # `run` issues the key, and shows it
         if not self.given["no_merchant"]:
             as_user(lambda settings: self._make_merchant(settings, merchant))
-        has_units = self._units(state, user, watches=bool(said.get("BTCPAY_PEERS")))
+        has_units = self._units(state, user)
         as_user(lambda settings: self._examine(settings, said, has_units, user))
 
     def _examine(
         self, settings: Settings, said: Mapping[str, str], has_units: bool, user: pwd.struct_passwd
     ) -> int:
         """Shows the doctor's findings that are not green, and the next steps; the exit status."""
+        if self.given["here"]:
+            self._show_what_is_next(has_units, user)
+            return 0
         say("What `btcpay doctor` finds:")
         red = []
         for finding in examine(settings, said, utc_now):
@@ -162,34 +196,38 @@ class _Run:
             if merchant is None and not there:
                 merchant = self.talk.merchant(network)
             owner = _with_account(db, *merchant) if merchant else next(iter(there.values()))
-            if not keys.has_write_key(db, owner.id):
+            if not self.given["here"] and not keys.has_write_key(db, owner.id):
                 say(f"A key for {owner.name}'s program, which may create invoices, shown once:")
                 issued = keys.issue(db, network, owner.id, "write", "setup", utc_now())
                 click.echo(issued.secret)
             if settings.merchant_pages and not sessions_of(db, owner.id, utc_now()):
                 _show_way_in(login_url(db, settings.base_url, owner.id, utc_now()))
 
-    def _units(self, state: Path | None, user: pwd.struct_passwd, watches: bool) -> bool:
+    def _units(self, state: Path | None, user: pwd.struct_passwd) -> bool:
         """Writes and starts the units. False where they are not wanted."""
-        if not self._agreed("units", self._may_have_units(), "Write the systemd units?"):
+        if not self._may_have_units() or not self._agreed(
+            "units", True, "Write the systemd units?"
+        ):
             return False
-        backups = self.given["backups"]
-        program = machine.program()
-        texts = machine.units(program, self.file, self.user_name, state, backups, watches)
+        backups, folder = self.given["backups"], self.given["units_folder"]
+        kind = self.given["units"] or machine.UNITS[0]
+        texts = machine.units(machine.program(), self.file, self.user_name, state, backups, kind)
         machine.make_folder(backups, user)
-        written = machine.write(self.given["units_folder"], texts)
+        for name in machine.unwanted(folder, texts):
+            machine.systemctl("disable", "--now", name)
+            (folder / name).unlink()
+        written = machine.write(folder, texts)
         say(f"wrote {', '.join(written)}" if written else "the units are up to date")
         machine.systemctl("daemon-reload")
         if self._agreed("start", self.asks, "Start the shop, now and at each boot?"):
-            machine.systemctl("enable", "--now", *machine.STARTED)
-            machine.systemctl("restart", machine.STARTED[0])  # it reads its settings once
-            # So does a check that stays; its timer starts it.
-            machine.systemctl("stop", machine.CHECK)
+            started = [name for name in machine.STARTED if name in texts]
+            machine.systemctl("enable", "--now", *started)
+            machine.systemctl("restart", started[0])  # it reads its settings once
         return True
 
     def _may_have_units(self) -> bool:
         wanted = self.given["units"]
-        return self.uid == 0 and machine.SYSTEMD.is_dir() if wanted is None else wanted
+        return self.uid == 0 and machine.SYSTEMD.is_dir() if wanted is None else wanted != NO_UNITS
 
     def _agreed(self, option: str, default: bool, question: str) -> bool:
         if self.given[option] is not None:
@@ -201,7 +239,9 @@ class _Run:
         is_own = user.pw_uid == self.uid
         # Not from here: a user who may not enter root's home can serve nothing in it.
         as_user = command if is_own else f"cd / && runuser -u {user.pw_name} -- {command}"
-        if not has_units:
+        if self.given["here"]:
+            say(f"Start it: {command} run")
+        elif not has_units:
             say(f"Serve, behind a TLS proxy: {as_user} serve")
             say(f"Settle, a line for `crontab{'' if is_own else f' -u {user.pw_name}'} -e`:")
             say(f"* * * * * {command} check --quiet")

@@ -1,17 +1,17 @@
 """Every explorer: does it answer, on the right network, at the tip? Are our addresses unused?"""
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
-from btcpay.chain.explorers.esplora import Esplora, OtherNetwork
-from btcpay.chain.explorers.pool import Explorers, open_explorers, open_one
+from btcpay.chain.explorers.pool import Explorers, open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.sources import MAX_BLOCKS_BEHIND, Spent
+from btcpay.chain.sources import MAX_BLOCKS_BEHIND, Explorer, OtherNetwork, Spent
 from btcpay.health.doctor.shop import Shop
-from btcpay.http.clock_skew import CLOCK_OFF, time_sent
+from btcpay.http.clock_skew import CLOCK_OFF
 from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.merchants.account import derive
 from btcpay.proofs.block import prove_block
@@ -40,7 +40,7 @@ MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
 class Probe:
     """An explorer's answers; `trouble` is its fault, or "".
 
-    `ahead` is its clock minus ours, None when it gave no time.
+    `ahead` is our clock minus its clock, None when it gave no time.
     """
 
     url: str
@@ -86,13 +86,8 @@ def findings(probes: Sequence[Probe]) -> Iterator[Finding]:
 
 
 def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Probe:
-    times: list[timedelta] = []
-
-    def note_time(headers: Mapping[str, str]) -> None:
-        if sent_at := time_sent(headers):
-            times.append(sent_at - shop.now())
-
-    explorer = open_one(shop.settings, url, quota, note_time)
+    explorers = open_explorers(shop.settings, quota, urls=[url])
+    (explorer,) = explorers.all
     probe = Probe(url, explorer.host, remedy=OF_SANDBOX if url == SANDBOX_URL else REMEDY)
     try:
         _ask(probe, explorer, first)
@@ -101,25 +96,24 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
         if isinstance(error, OtherNetwork):
             probe.is_foreign, probe.remedy = True, "correct BTCPAY_EXPLORERS, or BTCPAY_NETWORK"
         probe.trouble = probe.trouble or str(error)
-    probe.ahead = min(times, key=abs, default=None)
+    probe.ahead = explorers.clock_skew.difference(shop.now(), time.monotonic())
     return probe
 
 
-def _ask(probe: Probe, explorer: Esplora, first: Known | None) -> None:
+def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
     """Fills in the probe. Raises at the first fault; `trouble` is set where it says more."""
-    explorer.require_network()
-    tip = explorer.headers(None)[-1]
-    header = parse_header(tip.raw)
-    probe.height, probe.tip_at = tip.height, from_unix_s(header.time)
+    height, raw = explorer.require_chain(0)
+    header = parse_header(raw)
+    probe.height, probe.tip_at = height, from_unix_s(header.time)
     try:
         prove_block(explorer.raw_block(header.hash), header.hash)
     except Spent:
         raise
     except (FetchError, ProofFailed) as error:
         probe.trouble = f"cannot show its last block, so it settles nothing: {error}"
-        probe.remedy = "name an Esplora root with /block/:hash/raw in BTCPAY_EXPLORERS"
+        probe.remedy = "name one that shows whole blocks in BTCPAY_EXPLORERS"
         raise
-    if first and explorer.block_hash(min(first.height, tip.height)) != first.hash:
+    if first and parse_header(explorer.header_at(min(first.height, height))).hash != first.hash:
         probe.trouble = f"lacks our block {first.height}, the first that we keep"
         probe.remedy = (
             "name another one in BTCPAY_EXPLORERS; if all lack it, `btcpay chain begin-anew`"

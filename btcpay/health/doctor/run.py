@@ -10,7 +10,7 @@ from pathlib import Path
 from peewee import PeeweeException
 
 from btcpay.chain.explorers.quota import Quota
-from btcpay.health.doctor import database, disk, explorers, prices, receivers, records
+from btcpay.health.doctor import database, explorers, prices, receivers, records
 from btcpay.health.doctor import settings as variables
 from btcpay.health.doctor.shop import Shop
 from btcpay.settings.settings import Settings
@@ -58,8 +58,8 @@ def examine(
     shop = Shop(settings, environ, now, free_bytes)
     found, db = database.examine(settings, integrity)
     yield found
-    yield from disk.modes(shop)
-    yield from disk.free_space(shop)
+    yield from database.modes(shop)
+    yield from database.free_space(shop)
     if db:
         for look in TABLE:
             if integrity or look is not records.totals:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from flask import Response
 
+from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing, Named
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.ids import is_id
@@ -17,7 +18,6 @@ from btcpay.values.money import CODES, SATS_PER_BTC
 from schemas.requests import STATUSES
 from storage.database import Database
 from storage.queries.blocks import given
-from storage.queries.lists import merchant_lists as queries
 from storage.queries.lists.keyset import FIRST
 from storage.statement import Typed
 from storage.values import Values

@@ -19,7 +19,6 @@ from storage.queries import receivers as queries
 SCOPES = ("write", "read")
 MOST_NAME = 60
 TEST_S = 5  # of a request that somebody waits for
-MOST_URL = 2000
 
 
 def show_keys(
@@ -72,13 +71,16 @@ def add_webhook(visit: Visit) -> Response:
     """The webhook of this press. A command is the machine's, and added on its command line."""
     service, url = visit.service, visit.form.get("url", "").strip()
     try:
-        receivers.refuse_url(url[: MOST_URL + 1], service.settings.network)
+        receivers.refuse_url(url, service.settings.network)
+        with visit.once("whk", queries.BY_ID) as (id, is_made):
+            if is_made:
+                return visit.to("/webhooks", done="added")
+            added = receivers.add(service.db, visit.merchant_id, url, None, [], visit.now, id)
+    except receivers.NoRoom:
+        wrong = gettext("There are already 20 webhooks. Remove one first.")
+        return show_webhooks(visit, 400, wrong=wrong)
     except CommandError:
         return show_webhooks(visit, 400, wrong=gettext("This must be an https:// address."))
-    with visit.once("whk", queries.BY_ID) as (id, is_made):
-        if is_made:
-            return visit.to("/webhooks", done="added")
-        added = receivers.add(service.db, visit.merchant_id, url, None, [], visit.now, id)
     return show_webhooks(visit, added=added)
 
 

@@ -9,6 +9,7 @@ from flask import Response, request
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants import branding
+from btcpay.merchants.account import MOST_IN_RANGE
 from btcpay.merchants.merchants import set_brand, set_currency, set_mail, set_timezone
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError, NotFound
@@ -48,7 +49,8 @@ def show(
     brand = changed(brand, **new)
     mail = db.row(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
     stored = {"currency": visit.session.currency, "timezone": visit.session.timezone}
-    values = as_dict(brand) | as_dict(mail) | stored
+    wallet = {"wallet_gap_limit": db.only(merchants.BY_ID, id=own).wallet_gap_limit}
+    values = as_dict(brand) | as_dict(mail) | stored | wallet
     if part:
         values |= {name: visit.form.get(name, "") for name in PARTS[part].checks}
     return visit.page(
@@ -114,6 +116,11 @@ def _store_counting(visit: Visit, change: Fields) -> str:
     return "saved" if price is not None else "no_price"
 
 
+def _store_wallet(visit: Visit, change: Fields) -> str:
+    visit.service.db.run(merchants.SAY_GAP, id=visit.merchant_id, **change)
+    return "saved"
+
+
 def _store_mail(visit: Visit, change: Fields) -> str:
     set_mail(visit.service.db, visit.merchant_id, cast(Values, change), visit.now)
     return "saved"
@@ -126,6 +133,13 @@ def _or_none(check: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def _accent(text: str) -> str | None:
     return None if text.strip().lower() in ("", USUAL_ACCENT) else branding.checked_accent(text)
+
+
+def _gap_limit(text: str) -> int:
+    limit = int(text)
+    if not 1 <= limit <= MOST_IN_RANGE:
+        raise ValueError
+    return limit
 
 
 def _language(text: str) -> str:
@@ -144,6 +158,7 @@ PARTS = {
         _store_brand,
     ),
     "counting": Part({"currency": checked_currency, "timezone": checked_zone}, _store_counting),
+    "wallet": Part({"wallet_gap_limit": _gap_limit}, _store_wallet),
     "mail": Part(
         {
             "address": _or_none(lambda text: checked_address(text.strip())),
@@ -169,6 +184,7 @@ def _advice() -> Mapping[str, str]:
         "contact": gettext("One line of at most 200 characters."),
         "currency": listed,
         "timezone": listed,
+        "wallet_gap_limit": gettext("A whole number, such as 100."),
         "address": gettext("This is not an e-mail address."),
         "language": listed,
         "return_paid": url,

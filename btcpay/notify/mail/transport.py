@@ -8,8 +8,7 @@ from email.message import EmailMessage
 
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.mail import smtp, texts
-from btcpay.notify.mail.message import MailText, message_of
-from btcpay.notify.mail.texts import About
+from btcpay.notify.mail.texts import About, MailText, message_of
 from btcpay.notify.outcome import Answer
 from btcpay.notify.read import state_of
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address

@@ -4,8 +4,7 @@ import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from btcpay.bitcoin.header import build_header, target_of
-from btcpay.bitcoin.merkle import merkle_root
+from btcpay.bitcoin.header import build_header, merkle_root, target_of
 from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, read_tx
 from btcpay.bitcoin.wire import Reader, compact_size, hash256, txid_bytes, txid_hex
 

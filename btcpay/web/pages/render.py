@@ -1,7 +1,15 @@
-"""Answers to visitors: pages and their headers, and every error as a page that says what to do."""
+"""Answers to visitors: pages and their headers, errors as pages that say what to do, and files.
+
+Script, style and icon are read and compressed once; browsers keep them by a hash in their address.
+"""
 
 import functools
+import hashlib
+import re
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from flask import Response, current_app, request
@@ -12,7 +20,7 @@ from btcpay.values.errors import NotFound, RateLimited
 from btcpay.values.money import btc_text
 from btcpay.values.times import iso_ms
 from btcpay.web.errors import as_api_error, error_response
-from btcpay.web.pages import assets, languages
+from btcpay.web.pages import languages
 from btcpay.web.service import Service
 from storage.queries import merchants
 
@@ -65,15 +73,15 @@ class Pages:
         """A template, with what all of them share."""
         language = languages.current()
         up = to_root()
-        styles = [up + assets.address(style) for style in self._styles]
+        styles = [up + asset_address(style) for style in self._styles]
         if brand and brand.accent:
             styles.append(f"{up}accent/{brand.accent[1:]}.css")
         text = current_app.jinja_env.get_template(template).render(
             brand=brand,
             up=up,
-            asset=lambda file: up + assets.address(file),
+            asset=lambda file: up + asset_address(file),
             styles=styles,
-            script=up + assets.address(SCRIPT),
+            script=up + asset_address(SCRIPT),
             icon=self.icon(),
             testing=self._testing,
             language=language,
@@ -93,7 +101,7 @@ class Pages:
 
     def icon(self, file: str = ICON) -> str:
         """The service's own, relative to the page that is asked for."""
-        return to_root() + assets.address(file)
+        return to_root() + asset_address(file)
 
     def failed(self, error: Exception, brand: merchants.Shown | None = None) -> Response:
         """The error as JSON when the script asks, otherwise as a page."""
@@ -130,3 +138,50 @@ def kept(content: bytes | str, media_type: str, for_ever: bool = True) -> Respon
     """A file whose address changes with its content; `for_ever` false when it did not."""
     cache = FOR_EVER if for_ever else "no-store"
     return Response(content, content_type=media_type, headers={"Cache-Control": cache})
+
+
+FOLDER = Path(__file__).resolve().parent / "static"
+MEDIA_TYPES = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file as it is served, and compressed with gzip."""
+
+    content: bytes
+    gzipped: bytes
+    media_type: str
+    name: str
+
+
+@functools.cache
+def _files() -> dict[str, Asset]:
+    """The files of `static`, each with the name that has its hash: `pages.1a2b3c4d5e.css`."""
+    found = {}
+    for path in FOLDER.iterdir():
+        content = path.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()[:10]
+        name = f"{path.stem}.{digest}{path.suffix}"
+        gzipped = zlib.compress(content, 9, wbits=31)  # in gzip's format (RFC 1952)
+        found[path.name] = Asset(content, gzipped, MEDIA_TYPES[path.suffix], name)
+    return found
+
+
+def asset_address(file: str) -> str:
+    """Relative to the root of the pages: the service may stand under a prefix."""
+    return f"assets/{_files()[file].name}"
+
+
+def find_asset(name: str) -> tuple[Asset, bool] | None:
+    """The file of that name, and whether the hash in it is the file's own.
+
+    A page of an older program may ask for a hash that is gone; then it gets today's file.
+    """
+    match = re.fullmatch(r"(\w+)\.[0-9a-f]{10}(\.\w+)", name)
+    asset = _files().get(match[1] + match[2]) if match else None
+    return (asset, asset.name == name) if asset else None

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from peewee import JOIN, Select
 
-from storage.models import Balance, Fact, Invoice, Merchant, Output
+from storage.models import Balance, Fact, Invoice, Merchant, MerchantMail, Output
 from storage.queries import blocks
 from storage.queries.meta import Key
 from storage.queries.payments import OutputWith
@@ -18,7 +18,9 @@ def _fact(key: Key) -> Select:
 
 class Shop(NamedTuple):
     next_index: int
+    created_at: int
     wallet_gap_limit: int
+    mail_address: str | None
     confirmed_sats: int
     last_paid: int | None
     widest: int | None
@@ -36,7 +38,9 @@ SHOP = shaped(
     Shop,
     Merchant.select(
         Merchant.next_index,
+        Merchant.created_at,
         Merchant.wallet_gap_limit,
+        MerchantMail.address.alias("mail_address"),
         Balance.confirmed_sats,
         gaps.LAST_PAID.alias("last_paid"),
         gaps.WIDEST.alias("widest"),
@@ -46,6 +50,7 @@ SHOP = shaped(
         *blocks.KNOWN,
     )
     .join(Balance, on=(Balance.merchant_id == Merchant.id))
+    .join(MerchantMail, JOIN.LEFT_OUTER, on=(MerchantMail.merchant_id == Merchant.id))
     .join(blocks.BEST, JOIN.LEFT_OUTER, on=blocks.IS_BEST)
     .where(Merchant.id == slot("merchant_id")),
 )

@@ -14,7 +14,7 @@ from btcpay.chain.peers.findings import findings
 from btcpay.chain.peers.source import Peers
 from btcpay.values.finding import GREEN, RED, YELLOW
 from btcpay.values.networks import AUTO, NETWORKS
-from storage.queries.totals import peers
+from storage.queries import sources
 
 DAY = timedelta(days=1)
 
@@ -69,7 +69,7 @@ def test_seeds_are_asked_until_enough_were_good_and_who_lies_is_left_for_a_day(a
     assert chosen(DAY)[0] == "11.6.0.1:8333"
     book.leave(db, "12.0.0.1:8333", now)
     book.leave(db, "12.0.0.2:8333", now + 2 * DAY)  # forgets the one before, never good
-    assert {row.place for row in db.rows(peers.ALL) if row.good_at is None} == {"12.0.0.2:8333"}
+    assert {row.place for row in db.rows(sources.PEERS) if row.good_at is None} == {"12.0.0.2:8333"}
 
 
 def test_a_seed_that_no_name_server_answers_for_is_passed_over(monkeypatch, caplog, released):
@@ -118,7 +118,7 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
         for _ in range(2):
             assert replace(checker, sources=Peers(checker.settings, db, till.clock)).run().complete
             till.mine()
-        found = {row.place: row for row in db.rows(peers.ALL)}
+        found = {row.place: row for row in db.rows(sources.PEERS)}
         assert found[good.place].height == len(chain()) - 2
         assert found[good.place].left_until is None
         assert [one.host for one in Peers(checker.settings, db, till.clock).all] == [good.place]

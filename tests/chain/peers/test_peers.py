@@ -16,7 +16,7 @@ from btcpay.chain.peers.findings import findings
 from btcpay.chain.peers.source import Peers
 from btcpay.cli.check.report import lines_of
 from btcpay.http import http_client
-from btcpay.proofs.document import check_document
+from btcpay.proofs.verify import check_document
 from btcpay.values.finding import GREEN, YELLOW
 from storage.queries import blocks, payments
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import requests
 from builders import Clock, TickerServer
-from fake_esplora import FakeEsplora, Terminal, Till, say
+from fake_esplora import FakeEsplora, Terminal, Till, moved_up, say
 from findings import PLENTY, found
 
 from btcpay.health.doctor import prices
-from btcpay.health.doctor.disk import free_space, is_its_own, modes
+from btcpay.health.doctor.database import free_space, is_its_own, modes
 from btcpay.health.doctor.explorers import Probe, judge_tip
 from btcpay.health.doctor.explorers import clock as clock_findings
 from btcpay.health.doctor.records import gaps, totals
@@ -335,7 +335,7 @@ def test_one_explorer_alone_that_has_the_first_block_is_yellow(lied_to):
     }
     assert "second explorer" not in found(till, **named)
     (first,) = till.shop.sql("SELECT MIN(height) FROM block").fetchone()
-    till.liar.lies = {f"/block-height/{first}$": lambda _: "00" * 32}
+    till.liar.lies = {f"/blocks/{first}$": moved_up}
     everything = found(till, **named)
     assert everything["second explorer"].colour == "yellow"
     assert "only localhost shows our chain" in everything["second explorer"].sentence

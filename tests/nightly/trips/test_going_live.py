@@ -24,7 +24,7 @@ case $1 in
   enable|start)
     ! kill -0 "$(cat {folder}/serve.pid 2> /dev/null)" 2> /dev/null || exit 0
     cd {lib}
-    setsid {btcpay} --env-file {env} serve < /dev/null > {folder}/serve.log 2>&1 &
+    setsid {btcpay} --env-file {env} run < /dev/null > {folder}/serve.log 2>&1 &
     echo $! > {folder}/serve.pid
     for _ in $(seq 200); do curl -so /dev/null {url} && exit 0; sleep 0.1; done
     exit 1;;
@@ -154,7 +154,7 @@ def test_the_commands_run_as_written(machine):
 def test_what_the_document_promises_is_what_comes(machine):
     invoice = machine.found["inv_..."]
     assert "bcrt1q" in machine.outputs["setup"]
-    assert f"{invoice} is paid" in machine.outputs["paid"]
+    assert re.search(rf"{invoice}.*\bpaid\b", machine.outputs["paid"], re.S)
     assert "A first try" in (machine.folder / "labels.jsonl").read_text()
     assert (machine.folder / "payments.csv").read_text().startswith("day,received_at,recorded_at")
     assert sum("sk_test_" in machine.outputs[name] for name in ("rotate", "leaked")) == 2

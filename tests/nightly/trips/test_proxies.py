@@ -9,6 +9,7 @@ import proxies
 import pytest
 from builders import Live, until
 from merchant_browser import ON
+from ports import free_port
 from strangers import KEPT, NEW, strangers, visits
 
 
@@ -17,7 +18,7 @@ def proxy(request, tmp_path, shop):
     folder = tmp_path / "proxy"
     folder.mkdir()
     with (
-        Live(shop, tmp_path, BTCPAY_TRUSTED_PROXIES="1", **ON) as live,
+        Live(shop, tmp_path, BTCPAY_TRUSTED_PROXIES="1", BTCPAY_GREENFIELD="on", **ON) as live,
         getattr(proxies, request.param)(folder, live.port).running() as running,
     ):
         yield running
@@ -63,11 +64,14 @@ def test_the_visitors_address_is_believed_and_a_forged_one_is_not(proxy):
 
 # Ways to write the same path, which a proxy and the service might not understand alike.
 INSIDE = {"/merchant": 401, "/merchant/sessions": 401, "/merchant/login/x": 410}
+INSIDE |= {"/api-keys/authorize": 401, "/api-keys/authorize/?redirect=x": 401}
 WRITTEN = (
     *INSIDE,
     *("/merchant/", "/merchant?x", "/%6derchant", "/mercha%6Et/sessions", "//merchant"),
     *("/./merchant", "/pay/../merchant", "/pay/%2e%2e/merchant", "/merchant%2fsessions"),
     *("/merchant;x", "/merchant/./login/x", "/x/merchant", "/MERCHANT"),
+    *("/api-keys/authorize/", "/api-keys//authorize", "/%61pi-keys/authorize?x"),
+    *("/pay/../api-keys/authorize", "/api-keys%2fauthorize", "/API-KEYS/authorize"),
 )
 
 
@@ -85,18 +89,48 @@ def test_the_merchants_pages_are_for_the_house_alone(proxy):
 
 
 @pytest.mark.parametrize("proxy", ["nginx"], indirect=True)
-def test_nginx_leads_to_tls_and_writes_no_login_link_into_its_log(proxy):
+def test_nginx_leads_to_tls_and_writes_no_link_that_is_a_secret_into_its_logs(proxy):
     plain = http.client.HTTPConnection("127.0.0.1", proxy.plain, timeout=60)
     with contextlib.closing(plain):
         plain.request("GET", "/pay/x?y")
         answer = plain.getresponse()
     location = "https://pay.example.com/pay/x?y"
     assert (answer.status, answer.headers["Location"]) == (301, location)
-    proxy.ask("GET", "/merchant/login/secret")
-    proxy.ask("GET", "/merchant/sessions")
-    log = proxy.folder / "access.log"
+    assert statuses(proxy, "127.0.0.1") == [410, 404, 401]
+    assert statuses(proxy, "127.0.0.2") == [
+        403,
+        403,
+        403,
+    ]  # a link that is refused here works elsewhere
+    assert_logged(proxy, "access.log")
+    assert_logged(proxy, "error.log")
+
+
+def statuses(proxy, source):
+    paths = ("/merchant/login/secret", "/merchant/start/secret", "/merchant/sessions")
+    return [proxy.ask("GET", path, source)[0] for path in paths]
+
+
+def assert_logged(proxy, name):
+    """Of these paths the last alone."""
+    log = proxy.folder / name
     until(lambda: "/merchant/sessions" in log.read_text(), "the request to be logged")
     assert "secret" not in log.read_text()
+
+
+def test_nginx_writes_no_such_link_into_its_log_while_the_service_is_away(tmp_path):
+    with proxies.nginx(tmp_path, free_port()).running() as proxy:
+        assert statuses(proxy, "127.0.0.1") == [502, 502, 502]
+        assert_logged(proxy, "error.log")
+
+
+def test_the_onion_service_has_no_merchants_pages_and_logs_no_login_link(tmp_path):
+    with proxies.onion(tmp_path, free_port()).running() as proxy:
+        assert statuses(proxy, "127.0.0.1") == [403, 403, 403]
+        assert proxy.ask("GET", "/api-keys/authorize?x")[0] == 403
+        assert proxy.ask("GET", "/pay/x")[0] == 502
+        until(lambda: "/pay/x" in (tmp_path / "access.log").read_text(), "the log")
+        assert not any("secret" in log.read_text() for log in tmp_path.glob("*.log"))
 
 
 @pytest.mark.parametrize("proxy", ["nginx"], indirect=True)

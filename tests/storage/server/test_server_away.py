@@ -7,7 +7,7 @@ import postgres
 import psycopg
 import pytest
 import requests
-from builders import Live, until
+from builders import NO_PORTS, Live, until
 from fake_esplora import Terminal, Till
 from no_writes import counts, refuses_orders, still_reads
 from ports import free_port
@@ -115,8 +115,9 @@ def test_every_command_says_in_one_line_that_it_is_away(words, shop):
     assert line.startswith("btcpay: the database cannot be used: ") and "refused" in line
 
 
-def test_a_watch_goes_on_when_it_is_back(till):
-    watch = Terminal(till).start("check", "--watch", "1")
+@pytest.mark.parametrize("words", ["check --watch 1", "run --every 1"])
+def test_a_watch_goes_on_when_it_is_back(words, till):
+    watch = Terminal(till).start(*words.split(), **NO_PORTS)
 
     def see_a_payment():
         invoice = till.shop.invoice()

@@ -30,8 +30,8 @@ def post(shop, headers, body, path=b"/api/v1/invoices", key=""):
     )
 
 
-def get(target, *lines, method=b"GET"):
-    head = b"\r\n".join([b"%s %s HTTP/1.1" % (method, target), b"Host: x", *lines])
+def get(target, *lines, method=b"GET", host=b"x"):
+    head = b"\r\n".join([b"%s %s HTTP/1.1" % (method, target), b"Host: " + host, *lines])
     return head + b"\r\nConnection: close\r\n\r\n"
 
 
@@ -209,6 +209,16 @@ def test_an_unknown_path_is_not_found_with_a_key_and_unauthorized_without(shop, 
     answer = exchange(live, get(b"/api/v1" + path, bearer(shop)))
     assert_envelope(answer, 404, "not_found")
     assert_envelope(exchange(live, get(b"/api/v1" + path)), 401, "unauthorized")
+
+
+HOSTS = [b"", b"evil.example:99999", b"a..b", b"-", b"[::1", b"\xff", b"a b", b"x" * 300]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_the_name_in_host_may_be_any(shop, live, host):
+    assert exchange(live, get(b"/api/v1/balance", bearer(shop), host=host))[0] == 200
+    without_key = exchange(live, get(b"/api/v1/balance", host=host))
+    assert_envelope(without_key, 401, "unauthorized")
 
 
 @pytest.mark.parametrize(

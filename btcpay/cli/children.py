@@ -1,4 +1,4 @@
-"""The processes that the sandbox starts: they end with it, and write to its log."""
+"""The programs of a whole shop, as children of one process: they end with it."""
 
 import contextlib
 import os
@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import requests
@@ -14,24 +15,24 @@ from btcpay.cli.context import Stop
 from btcpay.values.errors import CommandError
 
 START_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 10
 LOOKS_EVERY_S = 0.1
-# A shell that reads the children's process groups from a pipe. The pipe closes when the sandbox
+# A shell that reads the children's process groups from a pipe. The pipe closes when this process
 # ends, by SIGKILL too; then the shell ends these groups.
 KEEPER = 'while read -r pid; do kept="$kept -$pid"; done; kill -s TERM -- $kept'
 
 
 class Children(contextlib.AbstractContextManager["Children"]):
-    """Processes with one environment and one log; leaving the context stops all, last first.
+    """Processes with one environment and one log, or our own output; leaving the context stops all.
 
-    Each leads a session: Ctrl-C reaches the sandbox alone, and a child's children end with it.
+    Each leads a session: Ctrl-C reaches this process alone, and a child's children end with it.
     """
 
-    def __init__(self, environ: dict[str, str], log: Path, stop_timeout_s: float = STOP_TIMEOUT_S):
+    def __init__(self, environ: Mapping[str, str], stop_timeout_s: float, log: Path | None = None):
         self._environ, self._log, self._stop_timeout_s = environ, log, stop_timeout_s
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        log.unlink(missing_ok=True)  # of the run before
-        log.touch(mode=0o600)
+        if log:
+            log.unlink(missing_ok=True)  # of the run before
+            log.touch(mode=0o600)
         self._keeper = subprocess.Popen(
             ["/bin/sh", "-c", KEEPER],
             bufsize=0,
@@ -42,10 +43,12 @@ class Children(contextlib.AbstractContextManager["Children"]):
         )
 
     def __exit__(self, *_: object) -> None:
-        for child in reversed(self._running.values()):
+        deadline_s = time.monotonic() + self._stop_timeout_s
+        for child in self._running.values():
             child.terminate()
+        for child in self._running.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(self._stop_timeout_s)
+                child.wait(max(0, deadline_s - time.monotonic()))
             with contextlib.suppress(ProcessLookupError):  # nothing is left
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
@@ -53,7 +56,7 @@ class Children(contextlib.AbstractContextManager["Children"]):
         self._keeper.communicate()
 
     def start(self, name: str, *words: str) -> None:
-        with self._log.open("ab") as log:
+        with self._log.open("ab") if self._log else contextlib.nullcontext() as log:
             self._running[name] = subprocess.Popen(
                 [sys.executable, "-P", "-m", *words],  # this folder may hold another program
                 env=self._environ,
@@ -79,14 +82,28 @@ class Children(contextlib.AbstractContextManager["Children"]):
             stop.wait(0.05)
 
     def watch(self, stop: Stop) -> None:
-        """Returns once `stop` is set. Raises CommandError when a child has ended before."""
+        """Returns once `stop` is set. Raises ChildEnded when a child has ended before."""
         while not stop.wait(LOOKS_EVERY_S):
             self.require_all()
 
     def require_all(self) -> None:
-        """Raises CommandError when a child has ended though nobody asked for it."""
+        """Raises ChildEnded when a child has ended though nobody asked for it."""
         for name, child in self._running.items():
             if (status := child.poll()) is not None:
                 how = f"was killed (signal {-status})" if status < 0 else f"ended ({status})"
-                last = self._log.read_text(errors="replace").splitlines()[-10:]
-                raise CommandError("\n".join([f"the {name} {how}; {self._log} ends:", *last]))
+                lines = self._log.read_text(errors="replace").splitlines() if self._log else []
+                said = [f"the {name} {how}" + (f"; {self._log} ends:" if lines else "")]
+                raise ChildEnded("\n".join(said + lines[-10:]), exit_status(status))
+
+
+class ChildEnded(CommandError):
+    """Its `exit_status` is the child's, as a shell counts it."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.exit_status = status
+
+
+def exit_status(code: int) -> int:
+    """A process's return code as a shell says it: which signal ended it."""
+    return code if code >= 0 else 128 - code

@@ -1,16 +1,26 @@
-"""Metrics from the database: read at each scrape, whichever process counted them."""
+"""Metrics, read from the database or counted by the workers, and `/metrics`, which shows them.
 
+All workers write files into one folder (prometheus-client's), and any of them can add these up.
+"""
+
+import functools
+import logging
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
 from peewee import PeeweeException
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, MetricsHandler, values
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from btcpay import __version__
@@ -19,8 +29,10 @@ from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
-from storage.queries import attentions, deliveries, merchants, meta
-from storage.queries.totals import peers, tallies
+from storage.queries import attentions, deliveries, merchants, meta, sources
+from storage.queries.totals import tallies
+
+log = logging.getLogger(__name__)
 
 LATELY = timedelta(hours=1)
 
@@ -77,7 +89,7 @@ class Figures(Collector):
         if known := progress_of(db, now):
             yield _gauge("chain_height", "Height of the best block known.", known.height)
             yield _gauge("blocks_behind", "Blocks not read yet.", known.behind)
-        good = [row.good_at for row in db.rows(peers.ALL) if row.good_at]
+        good = [row.good_at for row in db.rows(sources.PEERS) if row.good_at]
         lately = sum(ms > to_ms(now - LATELY) for ms in good)
         yield _gauge("peers_good", "Nodes that answered a check within the hour.", lately)
         listens = bool(meta.get(db, meta.Key.LISTENS))
@@ -134,3 +146,106 @@ def _gaps(db: Database) -> Iterator[Metric]:
     said = {row.name: row.wallet_gap_limit for row in rows}
     yield _gauges("gap_needed", "The gap limit that the wallet needs now.", "merchant", needed)
     yield _gauges("gap_limit", "The gap limit that was noted for the wallet.", "merchant", said)
+
+
+BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+PRICED = "btcpay_price_timestamp_seconds"
+
+
+class Counters(Collector):
+    """Counts in this process; `collect` adds up all processes of `folder`, if there is one.
+
+    `unix_s` answers unix time in seconds.
+    """
+
+    def __init__(self, folder: str | None, unix_s: Callable[[], float]) -> None:
+        self._folder, self._unix_s = folder, unix_s
+        if folder:  # the library looks for its folder when it is loaded, which may be long ago
+            values.ValueClass = values.MultiProcessValue()
+        self._own = own = CollectorRegistry()
+        requests = Counter("btcpay_requests", "Answers.", ["operation", "status"], registry=own)
+        seconds = Histogram(
+            "btcpay_request_seconds",
+            "Time from the request to its answer.",
+            ["operation"],
+            registry=own,
+            buckets=BUCKETS_S,
+        )
+        self._requests = functools.cache(requests.labels)
+        self._seconds = functools.cache(seconds.labels)
+        self._refreshes = Counter(
+            "btcpay_price_refreshes", "Rounds of price requests.", ["outcome"], registry=own
+        )
+        self._priced = Gauge(
+            PRICED, "Unix time of the last price.", registry=own, multiprocess_mode="max"
+        )
+
+    def answered(self, operation: str, status: int, took_s: int | float) -> None:
+        """Counts one answer; thread safe, some microseconds."""
+        self._requests(operation, status).inc()
+        self._seconds(operation).observe(took_s)
+
+    def priced(self, good: bool) -> None:
+        """Counts one round of questions to the price sources."""
+        self._refreshes.labels("price" if good else "none").inc()
+        if good:
+            self._priced.set(self._unix_s())
+
+    def collect(self) -> Iterator[Metric]:
+        """The counts of all processes, and the age of the newest price that any of them has."""
+        source = MultiProcessCollector(None, self._folder) if self._folder else self._own
+        for metric in source.collect():
+            if metric.name == PRICED:
+                yield from _age(metric, self._unix_s())
+            else:
+                yield metric
+
+
+def _age(metric: Metric, now_s: float) -> Iterator[Metric]:
+    """Absent until there was a price; grows while nobody asks for one."""
+    newest_s = max(sample.value for sample in metric.samples)
+    if newest_s:
+        text = "Age of the newest price; grows while nobody asks for one."
+        yield GaugeMetricFamily("btcpay_price_age_seconds", text, now_s - newest_s)
+
+
+POLL_S = 0.5  # how soon the thread sees that it is to end
+
+
+class Scrape(MetricsHandler):
+    """GET /metrics, in the format that the scraper prefers."""
+
+    timeout = 5  # one scraper at a time: a silent one must not keep the next one out
+
+    def do_GET(self) -> None:
+        if self.path.partition("?")[0] == "/metrics":
+            super().do_GET()
+        else:
+            self.send_error(404)
+
+
+class Scraped(HTTPServer):
+    """Answers scrapes on a listening socket that other processes may share, in one thread.
+
+    A thread of its own, with its own connection to the database: requests do not wait for it.
+    """
+
+    def __init__(self, collectors: Iterable[Collector], listener: socket.socket) -> None:
+        registry = CollectorRegistry()
+        for collector in collectors:
+            registry.register(collector)
+        handler = type("Scrape", (Scrape,), {"registry": registry})
+        super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
+        self.socket.close()
+        listener.setblocking(False)  # another process may have taken the connection already
+        self.socket = listener
+        threading.Thread(target=self.serve_forever, args=[POLL_S], daemon=True).start()
+
+    def end(self) -> None:
+        """Ends the thread, after the scrape that is under way."""
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, *_: object) -> None:
+        """Logs one line when a scraper went away, or for a fault; the next scrape is served."""
+        log.warning("a scrape of the metrics failed", exc_info=True)

@@ -1,8 +1,8 @@
-"""Explorers: the calls of each minute, and who asked to be left alone."""
+"""Sources: the calls to explorers in each minute, good nodes, and who is left alone."""
 
 from peewee import EXCLUDED
 
-from storage.models import Explorer, ExplorerUse
+from storage.models import Explorer, ExplorerUse, Peer
 from storage.statement import slot, slots
 
 USED = ExplorerUse.select().where(
@@ -30,3 +30,15 @@ REFUSED = Explorer.insert(
     },
 )
 ANSWERED = Explorer.delete().where(Explorer.root == slot("root"))
+
+# Nodes of the network. The last that were good first.
+PEERS = Peer.select().order_by(Peer.good_at.is_null(), Peer.good_at.desc(), Peer.place)
+PEER_GOOD = Peer.insert(slots(Peer.place, Peer.good_at, Peer.height)).on_conflict(
+    conflict_target=[Peer.place],
+    update={Peer.good_at: slot("good_at"), Peer.height: slot("height"), Peer.left_until: None},
+)
+LEAVE_PEER = Peer.insert(slots(Peer.place, Peer.left_until)).on_conflict(
+    conflict_target=[Peer.place], update={Peer.left_until: slot("left_until")}
+)
+# Also what a clock that was ahead has left.
+FORGET_PEERS = Peer.delete().where((Peer.left_until < slot("now")) & Peer.good_at.is_null())

@@ -1,4 +1,4 @@
-"""A merchant's invoices and payments as their own pages list them, page by page and both ways.
+"""A merchant's invoices, payments and links as their own pages list them, page by page, both ways.
 
 A page begins behind a row that is named by its time and then by its place in that time; the indexes
 on merchant and time serve both ways. The sums are made for the rows that are shown, and no others.
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from peewee import JOIN, SQL, ColumnBase, Expression, Select, fn
 
-from storage.models import Attention, Invoice, Output, Payment
+from storage.models import Attention, Invoice, Output, Payment, PaymentLink
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
@@ -214,3 +214,45 @@ def _found(query: Q, model: Listed, is_server: bool) -> dict[str, Q]:
 # For SQLite, and for servers.
 FOUND_INVOICES = {is_server: _found(_INVOICES, Invoice, is_server) for is_server in (False, True)}
 FOUND_PAYMENTS = {is_server: _found(_PAYMENTS, Payment, is_server) for is_server in (False, True)}
+
+
+# A merchant's links, with what came through each.
+MOST_COUNTED = 500  # of a link's invoices: an index is read so far and no further
+
+
+def _count(*conditions: Expression) -> Any:
+    """The number of a link's invoices that meet the condition, at most MOST_COUNTED."""
+    of_link = Invoice.payment_link_id == PaymentLink.id
+    found = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions).limit(MOST_COUNTED)
+    return Select([found.alias("counted")], [fn.COUNT(SQL("*"))])
+
+
+_IS_OWN = PaymentLink.merchant_id == slot("merchant_id")
+
+
+class ListedLink(PaymentLink):
+    invoices: int
+    paid: int
+
+
+_OWN = shaped(
+    ListedLink,
+    PaymentLink.select(
+        PaymentLink, _count().alias("invoices"), _count(Invoice.status == "paid").alias("paid")
+    ).where(_IS_OWN),
+)
+LINKS = keyset.older(_OWN, PaymentLink)
+LINK_PLACE = keyset.place_of(PaymentLink).where(_IS_OWN)
+LINK = _OWN.where(PaymentLink.id == slot("id"))
+
+_OF_LINK = Invoice.payment_link_id == slot("payment_link_id")
+_INVOICES_OF_LINK = Invoice.select(
+    Invoice.id,
+    Invoice.status,
+    *Invoice.ASKED,
+    Invoice.amount_sats,
+    Invoice.created_at,
+    CAME_SATS.alias("received_sats"),
+).where(_OF_LINK)
+INVOICES_OF_LINK = keyset.older(_INVOICES_OF_LINK, Invoice)
+INVOICE_OF_LINK_PLACE = keyset.place_of(Invoice).where(_OF_LINK)

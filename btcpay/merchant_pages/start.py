@@ -1,0 +1,87 @@
+"""The first run: whoever has the link that `run` and `serve` print makes the first merchant."""
+
+from typing import Any
+
+from flask import Response, request
+
+from btcpay.merchant_pages.area import Area
+from btcpay.merchant_pages.visit import address, fields_of_form
+from btcpay.merchants.account import SCRIPT_TYPES, derive, parse_account
+from btcpay.merchants.merchants import require_name
+from btcpay.merchants.start import is_open, make_first
+from btcpay.values.errors import CommandError, NotFound
+from btcpay.values.money import CODES, checked_currency
+from btcpay.values.times import checked_zone, places
+from btcpay.web.admission import count, wrong
+
+NEUTRAL = ("xpub", "tpub")  # they do not say the kind of their addresses
+PROPOSED = {"name": "", "currency": "USD", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}
+Typed = dict[str, str]
+
+
+class Start:
+    """Two pages: a form, and the first addresses to compare with the wallet's."""
+
+    def __init__(self, area: Area) -> None:
+        self._area, self._service = area, area.service
+
+    def show(self, token: str) -> Response:
+        self._require(token)
+        return self._form(PROPOSED)
+
+    def make(self, token: str) -> Response:
+        """Shows what is wrong, or the addresses; once they are the same, makes the merchant."""
+        self._area.refuse_other_sites()
+        self._require(token)
+        service, typed = self._service, PROPOSED | fields_of_form()
+        if "differ" in typed:
+            return self._form(typed)
+        try:
+            _refuse_wrong(typed)
+            network, key = service.settings.network, typed["key"].strip()
+            script = typed["script"] if key.startswith(NEUTRAL) else None
+            account = parse_account(key, network, script)
+            if "same" not in typed:
+                first = [derive(str(account), index, network) for index in range(3)]
+                return self._page(typed, account=account, addresses=first)
+            wanted = typed["name"].strip(), account, typed["currency"], typed["timezone"]
+            browser = request.headers.get("User-Agent", "")
+            opened = make_first(service.db, token, *wanted, browser, service.now())
+        except (CommandError, ValueError) as error:
+            # Never back to the screen: what was refused may be a private key.
+            return self._form(typed | {"key": ""}, str(error))
+        if opened is None:  # another browser was faster
+            raise NotFound("there is no such page")
+        response = Response(status=303, headers={"Location": address()})
+        self._area.keep(response, opened)
+        return response
+
+    def _require(self, token: str) -> None:
+        """Raises NotFound for a wrong or spent token, which counts as a wrong key."""
+        if not is_open(self._service.db, token):
+            count(self._service, wrong())
+            raise NotFound("there is no such page")
+
+    def _form(self, typed: Typed, problem: str = "") -> Response:
+        return self._page(
+            typed,
+            400 if problem else 200,
+            problem=problem,
+            scripts=SCRIPT_TYPES,
+            currencies=sorted(CODES),
+            places=sorted(places()),
+        )
+
+    def _page(self, typed: Typed, status: int = 200, **values: Any) -> Response:
+        page = self._area.pages.page("merchant/start.html", status, typed=typed, **values)
+        page.headers["Referrer-Policy"] = "strict-origin"  # the address holds the token
+        return page
+
+
+def _refuse_wrong(typed: Typed) -> None:
+    """Raises CommandError, ValueError."""
+    require_name(typed["name"])
+    checked_currency(typed["currency"])
+    checked_zone(typed["timezone"])
+    if typed["script"] not in SCRIPT_TYPES:
+        raise CommandError("there is no such kind of addresses")

@@ -1,0 +1,98 @@
+"""`btcpay run`: service and check as one command, which makes its database and ends as one."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import requests
+from builders import Live, until
+from playground import children_of, is_alive
+
+from btcpay.cli.run import prepare
+from storage import versions
+from storage.database import sqlite_path
+
+RUN = ("run", "--every", "1")
+
+
+def children(live):
+    """The process of the service and that of the check."""
+    of = {
+        pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in children_of(live.pid)
+    }
+    service = next(pid for pid, words in of.items() if b"wsgi:app" in words)
+    return service, next(pid for pid, words in of.items() if b"--watch" in words)
+
+
+@pytest.mark.parametrize("signalled", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_an_order_is_paid_and_a_signal_ends_all(till, tmp_path, signalled):
+    with Live(till.shop, tmp_path, words=RUN) as live:
+        order = live.ask("POST", "/invoices", till.shop.write_key, json={"amount_usd": 25})
+        till.pay(order.json())
+        till.mine()
+        until(lambda: "paid" in till.kinds(order.json()), "the payment to be seen")
+        family = until(lambda: children_of(live.pid), "its processes")
+        os.kill(live.pid, signalled)
+        assert live.wait() == 0
+    until(lambda: not any(map(is_alive, family)), "all to end")
+    lines = [json.loads(line) for line in live.log().splitlines()]
+    assert {"check", "Shutting down: Master"} <= {line["message"] for line in lines}
+
+
+@pytest.mark.parametrize("which", ["service", "check"])
+def test_when_one_is_killed_the_other_ends_and_its_status_is_the_commands(shop, tmp_path, which):
+    with Live(shop, tmp_path, words=RUN) as live:
+        family = children_of(live.pid)
+        victim = dict(zip(("service", "check"), until(lambda: children(live), "both"), strict=True))
+        os.kill(victim[which], signal.SIGKILL)
+        assert live.wait() == 128 + signal.SIGKILL
+        assert f"the {which} was killed (signal 9)" in live.log()
+    until(lambda: not any(map(is_alive, family)), "all to end")
+
+
+def test_when_it_is_killed_itself_both_end(shop, tmp_path):
+    with Live(shop, tmp_path, words=RUN) as live:
+        family = children_of(live.pid)
+        os.kill(live.pid, signal.SIGKILL)
+        until(lambda: not any(map(is_alive, family)), "both to end")
+
+
+def test_a_port_that_is_taken_ends_it(shop, tmp_path):
+    (tmp_path / "second").mkdir()
+    with Live(shop, tmp_path) as first, pytest.raises(AssertionError, match="the service ended"):
+        Live(shop, tmp_path / "second", words=RUN, BTCPAY_BIND=f"127.0.0.1:{first.port}")
+
+
+def test_the_database_is_made_and_the_merchants_pages_are_on(shop, tmp_path):
+    path = tmp_path / "new" / "shop.db"
+    made = {"BTCPAY_DATABASE_URL": f"sqlite:///{path}"}
+    with Live(shop, tmp_path, words=RUN, **made) as live:
+        assert f"made a new database for regtest, {path}" in live.log()
+        assert requests.get(f"{live.url}/merchant", timeout=60).status_code == 401
+    with Live(shop, tmp_path, words=RUN, **made, BTCPAY_MERCHANT_PAGES="off") as live:
+        assert "made a new database" not in live.log()
+        assert requests.get(f"{live.url}/merchant", timeout=60).status_code == 404
+
+
+def test_a_file_of_an_older_version_is_copied_before_it_is_brought_to_this_one(
+    shop, tmp_path, monkeypatch, capsys
+):
+    steps = shutil.copytree(versions.STEPS, tmp_path / "steps")
+    (steps / "9999_next.sql").write_text("ALTER TABLE merchant ADD COLUMN favourite TEXT;")
+    path = sqlite_path(shop.service.settings.database_url)
+    prepare(shop.service.settings, steps)
+    beside = path.with_name(f"{path.name}.version-{versions.VERSION}")
+    assert (
+        f"copied the database of version {versions.VERSION} to {beside}" in capsys.readouterr().err
+    )
+    for file, columns in ((path, 1), (beside, 0)):
+        with closing(sqlite3.connect(file)) as db:
+            table = db.execute("SELECT name FROM pragma_table_info('merchant')").fetchall()
+        assert table.count(("favourite",)) == columns
+    prepare(shop.service.settings, steps)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,115 @@
+"""The first run: a link makes the first merchant in a browser, once."""
+
+import re
+
+import pytest
+from accounts import descriptor_of
+from builders import at_once, new_xpub, open_shop
+from merchant_browser import FROM_THIS_SITE, ON
+from payer import Page
+
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchants.start import start_url
+from btcpay.values.networks import NETWORKS
+from btcpay.web import rate_limits
+from storage.queries import merchants
+
+pytestmark = pytest.mark.both_databases
+KEY = new_xpub()
+SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
+TYPED = {"name": "Harbour Roasters", "currency": "EUR", "timezone": "Europe/Berlin", "key": KEY}
+
+
+@pytest.fixture
+def shop(tmp_path, ticker, clock):
+    with open_shop(tmp_path, ticker.url, clock, empty=True, **ON) as shop:
+        yield shop
+
+
+def path_of(shop, token=""):
+    """The path of a new link."""
+    root = shop.service.settings.base_url
+    return start_url(shop.service.db, root, token).removeprefix(root)
+
+
+def press(shop, path, client=None, **more):
+    return (client or shop.client).post(path, data={**TYPED, **more}, headers=FROM_THIS_SITE)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_to(shop, language):
+    path, client = path_of(shop) + f"?lang={language}", shop.client
+    shown = client.get(path)
+    assert shown.status_code == 200 and shown.headers["Referrer-Policy"] == "strict-origin"
+    compared = press(shop, path, client)
+    addresses = re.findall(r">(bcrt1\w+)<", compared.text)
+    assert len(addresses) == 3 and not shop.service.db.rows(merchants.ALL)
+    again = press(shop, path, client, differ="1")
+    assert Page(again.text).values["name"] == TYPED["name"]
+    kept = {name: value for name, value in Page(compared.text).values.items() if name in TYPED}
+    assert kept == TYPED
+    made = client.post(path, data={**kept, "same": "1"}, headers=FROM_THIS_SITE)
+    assert (made.status_code, made.headers["Location"]) == (303, f"../../merchant?lang={language}")
+    (row,) = shop.service.db.rows(merchants.ALL)
+    assert (row.name, row.currency, row.timezone) == tuple(TYPED.values())[:3]
+    shop.merchant_id = row.id
+    assert shop.invoice()["deposit_address"] == addresses[0]
+    today = Page(client.get("/merchant").text)
+    assert "to-do" in today.texts
+    assert client.get(path).status_code == press(shop, path).status_code == 404
+
+
+REFUSED = {
+    "no name": ({"name": " "}, "the merchant's name must be printable text"),
+    "no key": ({"key": ""}, "this is not an extended key"),
+    "seed words": ({"key": SEED},
+        "these look like the seed words of a wallet"),
+    "a key of another network": ({"key": new_xpub(NETWORKS["mainnet"])}, "is for mainnet"),
+    "a currency that is none": ({"currency": "XXX"}, ""),
+    "a zone that is none": ({"timezone": "Europe/Atlantis"}, ""),
+    "a kind that is none": ({"script": "p2x"}, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("same", [{}, {"same": "1"}], ids=["to compare", "to make"])
+def test_what_merchant_add_refuses_is_refused_in_its_words(shop, case, same):
+    change, expected = REFUSED[case]
+    path = path_of(shop)
+    answer = press(shop, path, **change, **same)
+    problem = Page(answer.text).texts["problem"]
+    assert answer.status_code == 400 and problem and expected in problem
+    assert "sausage" not in answer.text
+    assert not shop.service.db.rows(merchants.ALL) and shop.client.get(path).status_code == 200
+
+
+def test_a_descriptor_says_who_must_sign(shop):
+    shown = press(shop, path_of(shop), key=descriptor_of("p2wsh"))
+    assert "2 of 3 keys must sign" in shown.text
+
+
+def test_of_two_browsers_one_makes_the_shop(shop):
+    path = path_of(shop)
+    answers = at_once(8, lambda n: press(shop, path, name=f"shop {n}", key=new_xpub(), same="1"))
+    assert sorted(answer.status_code for answer in answers) == [303] + [404] * 7
+    assert len(shop.service.db.rows(merchants.ALL)) == 1
+
+
+def test_a_wrong_token_is_not_found_and_counts_as_a_wrong_key(shop):
+    old, client = path_of(shop), shop.client
+    path = path_of(shop, "a-token-of-the-platform")
+    assert path == "/merchant/start/a-token-of-the-platform"
+    limit = rate_limits.FAILED_AUTH.limit
+    found = {client.get(old).status_code for _ in range(limit)}
+    assert found == {404} and client.get(path).status_code == 200
+    assert client.get(old).status_code == 429
+
+
+def test_the_link_is_the_newest_one_and_of_this_site_alone(shop):
+    old, path = path_of(shop), path_of(shop)
+    assert shop.client.get(old).status_code == 404
+    foreign = shop.client.post(path, data=TYPED, headers={"Sec-Fetch-Site": "cross-site"})
+    assert foreign.status_code == 403 and not shop.service.db.rows(merchants.ALL)
+    shop.add_merchant("by hand")
+    assert shop.client.get(path).status_code == 404
+    assert start_url(shop.service.db, shop.service.settings.base_url) is None
