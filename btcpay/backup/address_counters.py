@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from btcpay.bitcoin.address import address_of
 from btcpay.bitcoin.keys import InvalidChild
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.newer import newer_blocks, paid_in
+from btcpay.chain.newer import paid_since
 from btcpay.merchants.account import derive, parse_account, stored_account
 from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.merchants.sessions import end_every
@@ -27,14 +28,12 @@ from storage.queries import blocks, merchants
 # invoices in a row are more common than one would think: a crawler presses a link's button.
 LOOK_AHEAD = 100
 SHOWN = 3  # first addresses of each merchant, by which its owner recognises a planted account key
-MORE = 1000  # addresses are matched at once, so that blocks are seldom read twice
 MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
+MATCHED = 20  # times as many addresses of each merchant are what blocks are searched for
+OF_PEERS = ". Name nodes that run in BTCPAY_PEERS, or an explorer for this command"
 OF_SANDBOX = (
     ". The explorer is the sandbox's, and ends with it: start its chain alone with"
     f" `{sys.executable} -m btcpay.sandbox --port {SANDBOX_PORT} --state var/sandbox`"
-)
-OF_PEERS = (
-    ". Name nodes that run in BTCPAY_PEERS, or for this command an explorer in BTCPAY_EXPLORERS"
 )
 
 
@@ -73,79 +72,62 @@ def plan(
     `counters` are those of another database, by account key: none falls behind them. Moves
     nothing. Raises CommandError, also when the chain could not be asked about an address.
     """
-    rows, run, moves = db.rows(merchants.ALL), max(skip, LOOK_AHEAD), []
+    # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
+    explorers = open_explorers(settings, Quota(db, sys.maxsize, clock))
+    moves, run = [], max(skip, LOOK_AHEAD)
     try:
-        if settings.explorers or not rows:
-            found = _used_by_index(db, settings, rows, run, clock)
+        if settings.explorers:
+            explorers.require_chain(blocks.tip_height(db) or 0)
+            is_used: Callable[[str], bool] = explorers.is_used
         else:
-            found = _used_by_blocks(db, settings, rows, run, clock, is_copy)
-        for row in rows:
-            used = found[row.id]
+            is_used = _is_in_blocks(db, settings, run * MATCHED, clock, is_copy)
+        for row in db.rows(merchants.ALL):
+            used = _used_ahead(is_used, row, settings.network, run)
             after = (used[-1] + 1 if used else row.next_index) + skip
             after = max(after, counters.get(row.account_key, 0))
             moves.append(_move(db, row, settings.network, used, after))
     except InvalidChild as error:
         raise CommandError(f"nothing was changed: {error}") from None
     except ExplorerError as error:
-        hint = OF_SANDBOX if SANDBOX_URL in settings.explorers else ""
+        of_sandbox = OF_SANDBOX if SANDBOX_URL in settings.explorers else ""
         raise CommandError(
             "nothing was changed, the chain must be asked first:"
-            f" {error}{hint if settings.explorers else OF_PEERS}"
+            f" {error}{of_sandbox if settings.explorers else OF_PEERS}"
         ) from None
+    finally:
+        explorers.close()
     return moves
 
 
-def _used_by_index(
-    db: Database, settings: Settings, rows: list[Merchant], run: int, clock: Clock
-) -> dict[int, list[int]]:
-    # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
-    explorers = open_explorers(settings, Quota(db, sys.maxsize, clock))
+def _is_in_blocks(
+    db: Database, settings: Settings, most: int, clock: Clock, is_copy: bool
+) -> Callable[[str], bool]:
+    """Tells if a block since the backup pays an address, one of each merchant's next `most`."""
+    watched: dict[bytes, str] = {}
+    for row in db.rows(merchants.ALL):
+        account = stored_account(row.descriptor)
+        for script in map(account.script, range(row.next_index, row.next_index + most)):
+            watched[script] = address_of(script, settings.network)
+    found = paid_since(db, settings, clock, watched.keys(), is_copy) if watched else ()
+    paid = {watched[one] for one in found}
+    known = set(watched.values())
 
-    accounts = {row.id: row.descriptor for row in rows}
+    def is_used(address: str) -> bool:
+        if address not in known:
+            raise ExplorerError(f"{most} addresses are too few to search for: raise --skip")
+        return address in paid
 
-    def is_used(id: int, index: int) -> bool:
-        return explorers.is_used(derive(accounts[id], index, settings.network))
-
-    try:
-        explorers.require_chain(blocks.tip_height(db) or 0)
-        return {row.id: _used_ahead(is_used, row, run) for row in rows}
-    finally:
-        explorers.close()
-
-
-def _used_by_blocks(
-    db: Database, settings: Settings, rows: list[Merchant], run: int, clock: Clock, is_copy: bool
-) -> dict[int, list[int]]:
-    """The same, of addresses that a block pays; all are read again for one far ahead."""
-    made_ms = min(row.created_at for row in rows)
-    hashes = newer_blocks(db, settings, clock, made_ms, is_copy)
-
-    def used_within(window: int) -> dict[int, list[int]]:
-        scripts = {
-            stored_account(row.descriptor).script(index): (row.id, index)
-            for row in rows
-            for index in range(row.next_index, row.next_index + window)
-        }
-        paid = {scripts[one] for one in paid_in(db, settings, clock, hashes, scripts)}
-        return {row.id: _used_ahead(lambda *place: place in paid, row, run) for row in rows}
-
-    needed, window = run, 0
-    while needed > window:
-        window = needed + MORE
-        used = used_within(window)
-        needed = run + max((used[row.id] or [-1])[-1] + 1 - row.next_index for row in rows)
-    return used
+    return is_used
 
 
-def _used_ahead(is_used: Callable[[int, int], bool], merchant: Merchant, run: int) -> list[int]:
-    """Used indexes from the counter on, up to `run` unused ones in a row. Raises ExplorerError.
-
-    `is_used` gets the merchant's id and an index.
-    """
+def _used_ahead(
+    is_used: Callable[[str], bool], merchant: Merchant, network: Network, run: int
+) -> list[int]:
+    """Used indexes from the counter on, up to `run` unused ones in a row. Raises ExplorerError."""
     used: list[int] = []
     index = merchant.next_index
     while index < (used[-1] + 1 if used else merchant.next_index) + run:
-        if is_used(merchant.id, index):
+        if is_used(derive(merchant.descriptor, index, network)):
             used.append(index)
         if len(used) > MOST_USED:
             raise ExplorerError("the explorers say that every address is used")
