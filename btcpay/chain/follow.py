@@ -89,7 +89,7 @@ class Follower:
     ) -> None:
         self._db, self._network, self._sources, self._undo = db, network, sources, undo
         self._failed: dict[BlockSource, Exception] = {}
-        self.is_agreed = False  # two sources, if two are set, show a tip that is not far below ours
+        self.is_agreed = False  # enough sources show a tip that is not far below ours
         self._highest = 0  # of the tips up to which somebody has shown every header
 
     def follow(self) -> bool:
@@ -111,7 +111,7 @@ class Follower:
         )
         self._highest, top = max(heights.values()), self._top().height
         near = sum(height >= top - MAX_BLOCKS_BEHIND for height in heights.values())
-        self.is_agreed = near > 1 or len(heights) + len(self._failed) == 1
+        self.is_agreed = near >= self._sources.needed
         self._sources.expect(top, heights)
         return has_news()
 

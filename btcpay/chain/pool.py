@@ -64,6 +64,7 @@ class Pool(Generic[Source]):
     ) -> None:
         self.clock_skew = ClockSkew()
         self.all = open_all(self.clock_skew)
+        self.needed = min(2, len(self.all))  # sources that must show a tip before anything ends
         self._line = [Place(one) for one in self.all]
         self._after, self._pause = after, pause
         self._lock = threading.Lock()

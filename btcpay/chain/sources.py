@@ -141,9 +141,16 @@ class Announced:
 
 
 class Listener(Protocol):
-    """Hears the transactions that sources announce, while it is told to listen."""
+    """Hears the transactions that sources announce, from the first time on that it is told to."""
 
-    def listen(self, is_wanted: bool) -> None: ...
+    def listen(self, is_wanted: bool) -> None:
+        """Told again and again: `is_wanted` while transactions are to be taken, late ones too."""
 
     def take(self) -> Sequence[Announced]:
         """Announced transactions that were not taken yet, each once."""
+
+    def takes_back(self, new: bytes, old: bytes) -> bool:
+        """True if more sources announce the transaction `new` than `old`, which spends the same.
+
+        If not, `new` can be taken once more when another source announces it.
+        """

@@ -12,7 +12,7 @@ from datetime import datetime
 from peewee import PeeweeException
 
 from btcpay.bitcoin.block import BlockParts
-from btcpay.bitcoin.wire import txid_hex
+from btcpay.bitcoin.wire import txid_bytes, txid_hex
 from btcpay.chain.sources import MAX_INPUTS, Announced, Listener
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import conflicting, is_any_spent
@@ -37,7 +37,7 @@ HEARS_EVERY_S = 1.0  # so that a page shows its payment within seconds
 
 @dataclass
 class Listening:
-    """Listens while an open invoice's page is open, and for ten minutes more."""
+    """Takes what is announced while an open invoice's page is open, and for ten minutes more."""
 
     db: Database
     settings: Settings
@@ -65,7 +65,7 @@ class Listening:
         return True
 
     def has_news(self) -> bool:
-        """True when something can be applied. Begins and ends to listen, as pages need it."""
+        """True when something can be applied. Begins to listen; takes what pages need."""
         after = to_ms(self.now() - CLOSED_LATELY)
         self.listener.listen(bool(self.db.rows(mempool_watch.ASKED, after=after)))
         if not self._heard:
@@ -77,7 +77,7 @@ class Listening:
         """Applies everything that was heard; an invented payment fails no run."""
         if self.has_news():
             found = Report()
-            hear(self.db, self.settings, self._heard, self.now(), found)
+            hear(self.db, self.settings, self._heard, self.now(), found, self.listener.takes_back)
             report.changed |= found.changed
             self._heard = ()
 
@@ -90,12 +90,17 @@ def listening_of(settings: Settings, db: Database, now: Callable[[], datetime]) 
 
 
 def hear(
-    db: Database, settings: Settings, heard: Sequence[Announced], now: datetime, report: Report
+    db: Database,
+    settings: Settings,
+    heard: Sequence[Announced],
+    now: datetime,
+    report: Report,
+    takes_back: Callable[[bytes, bytes], bool] = lambda new, old: True,
 ) -> None:
     """Applies transactions one after another, each as a look at a mempool.
 
-    This mempool has lost only what the transaction spends: peers announce nothing twice, so
-    everything else that waited still waits.
+    This mempool has lost only what the transaction spends, if that `takes_back` what spends the
+    same: peers announce nothing twice, so everything else that waited still waits.
     """
     for invoice_id, script in _concerned(db, heard).items():
         try:
@@ -105,16 +110,18 @@ def hear(
             continue
         for one in heard:
             new = _paid(one.parts, script)
-            txid = txid_hex(one.parts.txids[0])
+            internal = one.parts.txids[0]
+            txid = txid_hex(internal)
             others = [seen for seen in waiting if seen.txid != txid]
             left = [seen for seen in others if not is_any_spent(seen.inputs, one.parts.spent)]
-            if not new and len(left) == len(others):
+            lost = {seen.txid for seen in others} - {seen.txid for seen in left}
+            if not (new or lost) or not all(takes_back(internal, txid_bytes(id)) for id in lost):
                 continue
             scan = Scan(
                 asked_at=one.at,
                 tip_height=blocks.tip_height(db) or 0,
                 waiting=[*left, *new],
-                misses=len(left) < len(others),
+                misses=bool(lost),
                 explorer=one.host,
             )
             if try_apply(db, settings, invoice_id, scan, now, report):

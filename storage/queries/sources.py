@@ -40,5 +40,9 @@ PEER_GOOD = Peer.insert(slots(Peer.place, Peer.good_at, Peer.height)).on_conflic
 LEAVE_PEER = Peer.insert(slots(Peer.place, Peer.left_until)).on_conflict(
     conflict_target=[Peer.place], update={Peer.left_until: slot("left_until")}
 )
-# Also what a clock that was ahead has left.
-FORGET_PEERS = Peer.delete().where((Peer.left_until < slot("now")) & Peer.good_at.is_null())
+_LAST_GOOD = Peer.select(Peer.place).where(Peer.good_at.is_null(False))
+FORGET_PEERS = Peer.delete().where(
+    (Peer.left_until.is_null() | (Peer.left_until < slot("now")))
+    & Peer.place.not_in(_LAST_GOOD.order_by(Peer.good_at.desc()).limit(8))
+)
+FORGET_ALL_PEERS = Peer.delete()

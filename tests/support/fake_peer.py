@@ -11,6 +11,7 @@ from serving import Listening
 
 from btcpay.bitcoin.tx import Tx
 from btcpay.bitcoin.wire import Reader, compact_size, prefixed, txid_bytes, txid_hex
+from btcpay.chain.peers.listener import Listener
 from btcpay.chain.peers.messages import NODE_NETWORK, TX, WITNESS_BLOCK, getdata_body, message
 from btcpay.sandbox.node.block import Block
 
@@ -133,3 +134,11 @@ def false_block(peer: FakePeer, sock: socket.socket, command: str, body: bytes) 
     newest, older = peer.blocks()[-1], peer.blocks()[-2]
     peer.send(sock, "block", newest.header + older.raw[80:])
     return True
+
+
+def deafen(listener: Listener) -> None:
+    """Ends all connections and threads of a listener, which a command has until it ends."""
+    for ear in listener._ears:
+        ear.off.set()
+        if ear.connection:
+            ear.connection.close()

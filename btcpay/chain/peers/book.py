@@ -6,19 +6,22 @@ import random
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
-from btcpay.http.deadline import in_time
+from btcpay.http.deadline import in_thread, in_time
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import TimedOut
 from btcpay.values.hosts import host_and_port
 from btcpay.values.networks import AUTO
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.queries import sources
+from storage.queries import blocks, sources
 
 log = logging.getLogger(__name__)
 
 MOST = 8  # with `auto`; Bitcoin Core has as many that relay
+FRESH = 2  # of them are strangers, so that nobody who was good once has all of them for good
+QUIET = timedelta(minutes=30)  # without a block; then all are strangers
 LEFT_FOR = timedelta(days=1)
 LOOKUP_TIMEOUT_S = 5.0
 MOST_OF_SEED = 40  # addresses of one seed; one that names more has no greater say
@@ -43,7 +46,8 @@ def chosen(
 ) -> list[str]:
     """The peers of a run: those of the settings, or with `auto` eight of different networks.
 
-    Peers that are left alone are not among them, unless there are no others.
+    Two of these come from the seeds, all of them when no block has come for half an hour. Peers
+    that are left alone are not among them, unless there are no others.
     """
     rows = db.rows(sources.PEERS)
     left = {row.place for row in rows if (row.left_until or 0) > to_ms(now)}
@@ -53,14 +57,14 @@ def chosen(
     if settings.proxy:  # which looks the names up: each leads to a node of that seed's choice
         seeds = [f"{name}:{network.port}" for name in network.seeds]
         return [one for one in seeds if one not in left] or seeds
-    found = spread(row.place for row in rows if row.good_at and row.place not in left)
-    if len(found) < MOST:
-        named = [
-            one for name in network.seeds for one in look_up(name, network.port)[:MOST_OF_SEED]
-        ]
-        random.shuffle(named)
-        found = spread([*found, *(one for one in named if one not in left)])
-    return found
+    top = db.row(blocks.TOP)
+    is_quiet = not top or to_ms(now - QUIET) > top.mined_at
+    good = [row.place for row in rows if row.good_at and row.place not in left]
+    coming = [in_thread(partial(look_up, name, network.port)) for name in network.seeds]
+    named = [one for seed in coming for one in seed.result()[:MOST_OF_SEED] if one not in left]
+    for places in (good, named):
+        random.shuffle(places)
+    return spread([*([] if is_quiet else spread(good)[: MOST - FRESH]), *named, *good])
 
 
 def spread(places: Iterable[str]) -> list[str]:
@@ -87,7 +91,10 @@ def note_good(db: Database, place: str, height: int | None, now: datetime) -> No
 
 
 def leave(db: Database, place: str, now: datetime) -> None:
-    """Leaves a peer alone for a day; one that never was good is forgotten then."""
-    with db.write():
-        db.run(sources.FORGET_PEERS, now=to_ms(now))
-        db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + LEFT_FOR))
+    """Leaves a peer alone for a day."""
+    db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + LEFT_FOR))
+
+
+def forget(db: Database, now: datetime) -> None:
+    """Of those that are not left alone, keeps the eight that were good last."""
+    db.run(sources.FORGET_PEERS, now=to_ms(now))

@@ -2,6 +2,7 @@
 
 import random
 import socket
+import threading
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -14,7 +15,7 @@ from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.messages import Greeting
 from btcpay.http.deadline import in_time
-from btcpay.values.errors import FetchError, Unreachable
+from btcpay.values.errors import FetchError, ProofFailed, Unreachable
 from btcpay.values.hosts import host_and_port, is_near
 from btcpay.values.networks import Network
 
@@ -32,7 +33,7 @@ class Connection:
 
     `relay`: the node announces transactions. Hosts that are not near are reached through `proxy`, a
     URL of socks5h:// or "", which looks names up, so that onion services work.
-    Its methods raise FetchError; afterwards it is of no use.
+    Its methods raise FetchError, or ProofFailed for what is garbled; afterwards it is of no use.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Connection:
         proxy: str = "",
     ) -> None:
         self._magic, self._count = network.magic, count
+        self._sending = threading.Lock()  # two threads may ask, while one of them reads
         host, port = host_and_port(place)
 
         def connect() -> socket.socket:
@@ -63,8 +65,9 @@ class Connection:
 
     def send(self, command: str, body: bytes = b"", timeout_s: float = SEND_TIMEOUT_S) -> None:
         try:
-            self._socket.settimeout(timeout_s)
-            self._socket.sendall(messages.message(self._magic, command, body))
+            with self._sending:
+                self._socket.settimeout(timeout_s)
+                self._socket.sendall(messages.message(self._magic, command, body))
         except OSError as error:
             raise Unreachable(f"takes nothing: {error.strerror or error}") from None
 
@@ -77,7 +80,7 @@ class Connection:
             if head.command in wanted:
                 body = self._receive(head.size, end_s)
                 if messages.checksum(body) != head.checksum:
-                    raise FetchError("sent a damaged message")
+                    raise ProofFailed("sent a damaged message")
                 return head.command, body
             beside += messages.HEAD_BYTES + head.size
             if beside > MOST_BESIDE_BYTES:
@@ -144,8 +147,8 @@ def _left_s(end_s: float) -> float:
 
 
 def decoded(parse: Callable[[bytes], T], raw: bytes) -> T:
-    """Raises FetchError in place of Malformed."""
+    """Raises ProofFailed in place of Malformed: what is garbled is a lie."""
     try:
         return parse(raw)
     except Malformed as error:
-        raise FetchError(f"sent what does not decode: {error}") from None
+        raise ProofFailed(f"sent what does not decode: {error}") from None

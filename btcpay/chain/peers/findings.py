@@ -54,7 +54,7 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
         is_lost = not good and row.good_at
         yield Finding(f"peer {place}", RED if is_lost else YELLOW, said, REMEDY)
     if meta.get(db, meta.Key.LISTENS):
-        yield Finding("listening", GREEN, "the check stays, and listens while a page is open")
+        yield Finding("listening", GREEN, "the check stays, and listens")
     else:
         colour = GREEN if settings.explorers else YELLOW  # which show what waits
         yield Finding(

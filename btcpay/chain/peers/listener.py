@@ -1,29 +1,36 @@
-"""Listens to nodes of the network, which announce the transactions that wait."""
+"""Listens to nodes of the network, which announce the ids of the transactions that wait.
+
+Ids are noted at all times, since no node announces one twice; transactions are asked for only while
+somebody wants them.
+"""
 
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection
-from btcpay.chain.sources import Announced
+from btcpay.chain.sources import FAILURES, Announced
+from btcpay.http.deadline import in_thread
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Network
 
 log = logging.getLogger(__name__)
 
 NEEDED = 2  # peers that must announce a transaction; one, where one is set
+NOTED_FOR_S = 900.0
 SILENCE_S = 330.0  # nodes say at least a ping in two minutes, some in five
 # A peer whose connection ended rests; twice as long each time, unless it lasted.
 FIRST_REST_S, LONGEST_REST_S = 5.0, 600.0
 MOST_ASKED = 5_000  # transactions of one message; a mempool may hold 300,000
-MOST_KNOWN = 20_000  # ids of each peer: those of an hour of mainnet
+MOST_KNOWN = 20_000  # ids of each peer; mainnet has a third of that in 15 minutes
 MOST_MINUTELY_BYTES = 20_000_000  # of each peer; mainnet announces and sends half a million
 # Kept until it is taken; taken at once, since it may be ten times as large once it is read.
 MOST_HELD_BYTES, MOST_TAKEN_BYTES = 8_000_000, 2_000_000
@@ -36,15 +43,41 @@ def size_of(announced: Announced) -> int:
     return len(announced.raw) + BYTES_EACH
 
 
-class _Ear:
-    """One peer. `has`: by txid, True once the peer has sent what it was asked for."""
+def is_outnumbered(words: Sequence[Mapping[bytes, float]], old: bytes, new: bytes) -> bool:
+    """True if more peers announce the transaction `new` than `old`. Pure.
+
+    `words`: for each peer, when it last announced each of the two; its last word counts. Where none
+    has announced the old one of late, nobody knows how many did: more than half must say the new.
+    """
+    last = [max(word, key=word.__getitem__) for word in words if word]
+    needed = last.count(old) if any(old in word for word in words) else len(words) // 2
+    return last.count(new) > needed
+
+
+class Ear:
+    """One peer. `said`: by txid, oldest first, when it last announced it, in `time.monotonic()`.
+
+    `has`: by txid, True once the peer has sent what it was asked for.
+    """
 
     def __init__(self, place: str) -> None:
         self.place = place
+        self.said: dict[bytes, float] = {}
         self.has: dict[bytes, bool] = {}
+        self.off = threading.Event()
         self.connection: Connection | None = None
         self.rest_s = self.rests_until_s = 0.0
         self._minute, self._minutely_bytes = 0, 0
+
+    def note(self, announced: Sequence[bytes], now_s: float) -> None:
+        for txid in announced:
+            self.said.pop(txid, None)
+            self.said[txid] = now_s
+        while (oldest := next(iter(self.said), None)) and (
+            len(self.said) > MOST_KNOWN or self.said[oldest] < now_s - NOTED_FOR_S
+        ):
+            del self.said[oldest]
+            self.has.pop(oldest, None)
 
     def count(self, size: int) -> None:
         minute = int(time.monotonic() / 60)
@@ -61,10 +94,13 @@ class _Ear:
 
 
 class Listener:
-    """Hears peers in threads of their own; `choose` names them (host:port) each time it begins.
+    """Hears peers in threads of their own, from the first time on that it is told to `listen`.
 
-    No more than 20 MB a minute of each peer is read, and 8 MB are held.
+    `choose` names peers (host:port), also in place of those that are gone; at least `needed` must
+    announce a transaction. No more than 20 MB a minute of each is read, and 8 MB are held.
     """
+
+    chooses_every_s = 60.0
 
     def __init__(
         self,
@@ -72,27 +108,30 @@ class Listener:
         choose: Callable[[], Sequence[str]],
         now: Callable[[], datetime],
         proxy: str = "",
+        needed: int = 1,
     ) -> None:
         self._network, self._choose, self._now, self._proxy = network, choose, now, proxy
-        self._ears = list[_Ear]()
+        self._needed, self._chooses_at_s, self._is_wanted = needed, 0.0, False
+        self._ears, self._unasked = list[Ear](), list[Ear]()
         self._found: deque[Announced] = deque()
         self._held_bytes = 0
         self._lock = threading.Lock()
-        self._off: threading.Event | None = None
 
     def listen(self, is_wanted: bool) -> None:
-        if is_wanted and self._off is None:
-            self._off = threading.Event()
-            self._ears = [_Ear(place) for place in self._choose()[:MOST_PEERS]]
-            self._needed = min(NEEDED, len(self._ears))
-            for ear in self._ears:
-                threading.Thread(target=self._run, args=(ear, self._off), daemon=True).start()
-        elif self._off and not is_wanted:
-            self._off.set()
-            self._off = None
-            for ear in self._ears:
-                if connection := ear.connection:
-                    connection.close()
+        """Notes ids, and asks for transactions while they are wanted.
+
+        What was noted before is asked for then: of as many peers as must have it, and at each
+        further call of as many more, for what those do not send.
+        """
+        if time.monotonic() >= self._chooses_at_s:
+            self._chooses_at_s = time.monotonic() + self.chooses_every_s
+            in_thread(self._fill)
+        if is_wanted and not self._is_wanted:
+            self._unasked = list(self._ears)
+        self._is_wanted = is_wanted
+        for ear in self._unasked[: self._needed] if is_wanted else ():
+            self._unasked.remove(ear)
+            in_thread(partial(self._ask, ear))
 
     def take(self) -> list[Announced]:
         """The first 2 MB of the transactions that enough peers have announced, each once."""
@@ -104,58 +143,84 @@ class Listener:
                 self._held_bytes -= size_of(taken[-1])
         return taken
 
-    def _run(self, ear: _Ear, off: threading.Event) -> None:
-        while not off.wait(max(0.0, ear.rests_until_s - time.monotonic())):
+    def takes_back(self, new: bytes, old: bytes) -> bool:
+        with self._lock:
+            said = [ear.said for ear in self._ears]
+            words = [{id: one[id] for id in (new, old) if id in one} for one in said]
+            has = [ear.has for ear in self._ears if ear.has.get(new)]
+            if not (found := is_outnumbered(words, old, new)) and has:
+                del has[0][new]
+        return found
+
+    def _fill(self) -> None:
+        """Listens to more peers while there is room, or in place of those that are gone."""
+        room = MOST_PEERS - sum(ear.connection is not None for ear in self._ears)
+        places = self._choose() if room else []
+        self._needed = max(self._needed, min(NEEDED, len(places)))
+        known = [ear.place for ear in self._ears]
+        for ear in [Ear(place) for place in places if place not in known][:room]:
+            if len(self._ears) >= MOST_PEERS:
+                gone = next(one for one in self._ears if one.connection is None)
+                gone.off.set()
+                self._ears.remove(gone)
+            self._ears.append(ear)
+            threading.Thread(target=self._run, args=(ear,), daemon=True).start()
+
+    def _run(self, ear: Ear) -> None:
+        while not ear.off.wait(max(0.0, ear.rests_until_s - time.monotonic())):
             began_s = time.monotonic()
             try:
                 opened = Connection(self._network, ear.place, ear.count, True, self._proxy)
                 with closing(opened) as connection:
                     ear.connection = connection
-                    self._hear(ear, connection, off)
-            except (FetchError, Malformed) as error:
-                if not off.is_set():
+                    self._hear(ear, connection)
+            except (*FAILURES, Malformed) as error:
+                if not ear.off.is_set():
                     log.warning("peer %s is not listened to for a while: %s", ear.place, error)
                     ear.rest(time.monotonic() - began_s)
+            ear.connection = None
 
-    def _hear(self, ear: _Ear, connection: Connection, off: threading.Event) -> None:
-        """Raises FetchError or Malformed."""
+    def _hear(self, ear: Ear, connection: Connection) -> None:
+        """Raises FetchError, ProofFailed or Malformed."""
         if connection.greeting.services & messages.NODE_BLOOM:
             connection.send("mempool")  # BIP35; others hang up
-        while not off.is_set():
+        while not ear.off.is_set():
             command, body = connection.next(("inv", "tx", "ping"), SILENCE_S)
             if command == "ping":
                 connection.send("pong", body)
             elif command == "tx":
-                while self._held_bytes >= MOST_HELD_BYTES and not off.wait(UNTIL_TAKEN_S):
+                while self._held_bytes >= MOST_HELD_BYTES and not ear.off.wait(UNTIL_TAKEN_S):
                     pass  # nothing is lost: the peer has to wait
                 self._keep(ear, body)
-            elif wanted := self._wanted(ear, messages.parse_inv(body)[:MOST_ASKED]):
-                connection.send("getdata", messages.getdata_body(messages.WITNESS_TX, wanted))
+            else:
+                announced = messages.parse_inv(body)[:MOST_ASKED]
+                with self._lock:
+                    ear.note(announced, time.monotonic())
+                if self._is_wanted:
+                    self._ask(ear, announced)
 
-    def _wanted(self, ear: _Ear, announced: Sequence[bytes]) -> list[bytes]:
-        """The announced transactions that it has not sent yet, and that too few others have."""
+    def _ask(self, ear: Ear, announced: Sequence[bytes] | None = None) -> None:
+        """Asks for what was announced, or for all that was noted, unless enough have sent it."""
         with self._lock:
             wanted = [
                 txid
-                for txid in announced
-                if not ear.has.get(txid) and self._announced(txid) < self._needed
+                for txid in (ear.said if announced is None else announced)
+                if not ear.has.get(txid) and self._sent(txid) < self._needed
             ]
-            for txid in wanted:
-                ear.has[txid] = False
-            while len(ear.has) > MOST_KNOWN:
-                del ear.has[next(iter(ear.has))]
-        return wanted
+            ear.has |= dict.fromkeys(wanted, False)
+        if wanted and (connection := ear.connection):
+            connection.send("getdata", messages.getdata_body(messages.WITNESS_TX, wanted))
 
-    def _keep(self, ear: _Ear, body: bytes) -> None:
+    def _keep(self, ear: Ear, body: bytes) -> None:
         new = Announced(body, ear.place, self._now())
         txid = new.parts.txids[0]
         with self._lock:
             if ear.has.get(txid) is not False:
                 return  # nobody asked for it
             ear.has[txid] = True
-            if self._announced(txid) == self._needed:
+            if self._sent(txid) == self._needed:
                 self._held_bytes += size_of(new)
                 self._found.append(replace(new))  # which has not been read yet
 
-    def _announced(self, txid: bytes) -> int:
+    def _sent(self, txid: bytes) -> int:
         return sum(ear.has.get(txid, False) for ear in self._ears)

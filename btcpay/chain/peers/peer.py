@@ -12,7 +12,7 @@ from btcpay.bitcoin.wire import txid_bytes
 from btcpay.chain.follow import check_header
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection, decoded
-from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource, Spent
+from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, Spent
 from btcpay.values.errors import FetchError, ProofFailed, Unreachable
 from btcpay.values.networks import Known, Network
 from btcpay.values.times import from_unix_s
@@ -26,15 +26,16 @@ MESSAGES_AT_MOST = 100  # of 2,000 headers: nearly four years
 class Peer(BlockSource):
     """A node at `host` (host:port), greeted at the first question of a run; one question at a time.
 
-    `shown_height` is that of the best block that it has shown. `on_time` gets the node's clock, in
-    unix seconds, at each greeting.
+    `shown_height` is that of the best block that it has shown. `has_failed`: it hung up or did not
+    answer, which is more than that nobody waited for it any longer. `on_time` gets the node's
+    clock, in unix seconds, at each greeting.
     """
 
     def __init__(
         self, network: Network, place: str, on_time: Callable[[int], None], proxy: str = ""
     ) -> None:
         self.network, self.host, self._proxy = network, place, proxy
-        self.has_answered = False
+        self.has_answered = self.has_failed = False
         self.shown_height: int | None = None
         self.calls = self.bytes_read = 0
         self.until_s = math.inf
@@ -44,9 +45,10 @@ class Peer(BlockSource):
         self._turn = threading.Lock()
 
     def tip_height(self) -> int:
-        """As it said when it was greeted in this run."""
-        with self._turn:
-            return self._greeted().greeting.height
+        """Of the headers that it has shown: its word in a greeting proves nothing."""
+        if self.shown_height is None:
+            raise FetchError("has shown no headers")
+        return self.shown_height
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
         """From the third block below our newest one on: a peer that shows nothing is behind."""
@@ -156,7 +158,8 @@ class Peer(BlockSource):
             answer = connection.next(wanted, min(timeout_s, left_s))
             self.has_answered = True
             return answer
-        except FetchError:
+        except FAILURES:
+            self.has_failed |= time.monotonic() < self.until_s
             self._hang_up()
             raise
         finally:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from btcpay.chain.peers import book
-from btcpay.chain.peers.listener import Listener
+from btcpay.chain.peers.listener import NEEDED, Listener
 from btcpay.chain.peers.peer import Peer
 from btcpay.chain.pool import Place, Pool
 from btcpay.settings.settings import Settings
@@ -34,6 +34,8 @@ class Peers(Pool[Peer]):
             db.close,
             pause,
         )
+        if settings.peers == (AUTO,):
+            self.needed = NEEDED
         self.liars: set[Peer] = set()
 
     def _may_pass(self, place: Place[Peer], error: Exception) -> bool:
@@ -50,11 +52,13 @@ class Peers(Pool[Peer]):
         is_online = any(peer.has_answered for peer in self.all)
         is_auto = settings.peers == (AUTO,)
         for peer in self.all:
-            is_silent = is_auto and is_online and peer.calls and not peer.has_answered
+            is_silent = is_auto and is_online and peer.has_failed and not peer.has_answered
             if peer in self.liars or peer.has_wasted_its_time or is_silent:
                 book.leave(db, peer.host, now)
             elif peer.has_answered:
                 book.note_good(db, peer.host, peer.shown_height, now)
+        if is_auto:
+            book.forget(db, now)
 
 
 def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Peers | None:
@@ -64,4 +68,12 @@ def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Pee
 def listener(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listener | None:
     if not settings.peers:
         return None
-    return Listener(settings.network, lambda: book.chosen(db, settings, now()), now, settings.proxy)
+
+    def choose() -> list[str]:
+        try:
+            return book.chosen(db, settings, now())
+        finally:
+            db.close()  # that of the listener's thread
+
+    needed = NEEDED if settings.peers == (AUTO,) else 1
+    return Listener(settings.network, choose, now, settings.proxy, needed)

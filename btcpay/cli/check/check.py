@@ -26,7 +26,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import boot_mark, utc_now
 from storage import locks
 from storage.database import in_one_line
-from storage.queries import meta
+from storage.queries import meta, sources
 
 # Calls at once: a public explorer, with its 600 an hour, sees four; one of your own sixteen.
 MOST_IN_FLIGHT, HOURLY_FOR_ONE = 16, 150
@@ -40,14 +40,19 @@ log = logging.getLogger(__name__)
 @click.option("--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Repeat it.")
 @click.option("--invoice", "invoice_id", metavar="ID", help="Look only for this invoice.")
 @click.option("--quiet", is_flag=True, help="Print nothing while all is well, for cron.")
+@click.option("--new-peers", is_flag=True, help="Forget all peers that earlier runs have met.")
 @answering
-def check(shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool) -> None:
+def check(
+    shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool, new_peers: bool
+) -> None:
     """Read new blocks, look at the mempool, settle what is paid, deliver webhooks and mail.
 
     Exit status 0 when every block is read and nothing failed, else 1.
     """
     if watch is not None and invoice_id is not None:
         raise click.UsageError("--watch and --invoice do not go together")
+    if new_peers:
+        shell.db.run(sources.FORGET_ALL_PEERS)
     reporter, listening = Reporter(shell, quiet), listening_of(shell.settings, shell.db, utc_now)
     if invoice_id is not None:
         find_invoice(shell.db, invoice_id)

@@ -1,5 +1,7 @@
-"""Which peers a run asks: of different networks, the good ones first, liars not for a day."""
+"""Which peers a run asks: of different networks, some of them strangers, liars not for a day."""
 
+import json
+import threading
 from dataclasses import replace
 from datetime import timedelta
 
@@ -44,32 +46,68 @@ def auto(till):
     named: dict[str, list[str]] = {}
     settings = replace(till.settings, network=NETWORKS["mainnet"], peers=(AUTO,))
 
-    def chosen(later=timedelta(), **changes):
+    def chosen(later=timedelta(), look_up=None, **changes):
         changed = replace(settings, **changes)
-        now = till.clock() + later
-        return book.chosen(till.shop.service.db, changed, now, lambda name, _: named.get(name, []))
+        now, asked = till.clock() + later, look_up or (lambda name, _: named.get(name, []))
+        return book.chosen(till.shop.service.db, changed, now, asked)
 
     return till, named, chosen
 
 
+def begun(till):
+    """A shop that has seen a block just now."""
+    till.shop.invoice()
+    till.mine()
+    assert till.check().complete
+    return till.shop.service.db
+
+
 @pytest.mark.both_databases
-def test_seeds_are_asked_until_enough_were_good_and_who_lies_is_left_for_a_day(auto):
+def test_two_of_eight_are_strangers_or_all_when_no_block_comes_and_liars_are_left_for_a_day(auto):
     till, named, chosen = auto
-    db, now, seeds = till.shop.service.db, till.clock(), NETWORKS["mainnet"].seeds
+    db, seeds = begun(till), NETWORKS["mainnet"].seeds
+    now, good = till.clock(), {f"11.{number}.0.1:8333" for number in range(8)}
     assert chosen() == []  # no seed answers
     named[seeds[0]] = [f"10.{number}.0.1:8333" for number in range(5)]
     named[seeds[5]] = [f"10.{number}.0.2:8333" for number in range(4, 9)]
     assert len(chosen()) == 8
-    for number in range(7):
-        book.note_good(db, f"11.{number}.0.1:8333", 100 + number, now + timedelta(number))
-    assert chosen()[:7] == [f"11.{number}.0.1:8333" for number in reversed(range(7))]
-    assert len(chosen()) == 8
+    for place in good:
+        book.note_good(db, place, 100, now)
+    for minutes, kept in [(0, 6), (29, 6), (31, 0)]:  # since the tip
+        assert len(good.intersection(chosen(timedelta(minutes=minutes)))) == kept
+    assert any(chosen() != chosen() for _ in range(9))  # nobody has a place of his own
+    named.clear()
+    assert good == set(chosen()) == set(chosen(DAY))  # who else is there?
     book.leave(db, "11.6.0.1:8333", now)
     assert "11.6.0.1:8333" not in chosen() + chosen(DAY - timedelta(seconds=1))
-    assert chosen(DAY)[0] == "11.6.0.1:8333"
+    assert "11.6.0.1:8333" in chosen(DAY)
+    book.note_good(db, "11.9.0.1:8333", 101, now + timedelta(minutes=1))
+    book.note_good(db, "11.8.0.1:8333", 101, now + timedelta(minutes=2))
     book.leave(db, "12.0.0.1:8333", now)
-    book.leave(db, "12.0.0.2:8333", now + 2 * DAY)  # forgets the one before, never good
-    assert {row.place for row in db.rows(sources.PEERS) if row.good_at is None} == {"12.0.0.2:8333"}
+    book.forget(db, now)
+    kept = {row.place for row in db.rows(sources.PEERS)}
+    assert {"11.6.0.1:8333", "11.8.0.1:8333", "11.9.0.1:8333", "12.0.0.1:8333"} < kept
+    assert 8 < len(kept) <= 10  # the last eight, and who is left alone
+    book.forget(db, now + DAY + timedelta(seconds=1))
+    assert len(db.rows(sources.PEERS)) == 8
+
+
+def test_all_seeds_are_asked_at_once(auto):
+    _, _, chosen = auto
+    all_of_them = threading.Barrier(len(NETWORKS["mainnet"].seeds))
+
+    def look_up(name, port):
+        return [f"10.{all_of_them.wait(timeout=30)}.0.1:{port}"]
+
+    assert len(chosen(look_up=look_up)) == 8
+
+
+def test_the_check_forgets_all_peers_when_it_is_told_to(auto, btcpay):
+    db = begun(auto[0])
+    book.leave(db, "12.0.0.1:8333", auto[0].clock())
+    book.note_good(db, "11.0.0.1:8333", 100, auto[0].clock())
+    assert len(json.loads(btcpay.run("check", "--json")[0])["peers"]) == 2
+    assert json.loads(btcpay.run("check", "--json", "--new-peers")[0])["peers"] == []
 
 
 def test_a_seed_that_no_name_server_answers_for_is_passed_over(monkeypatch, caplog, released):

@@ -1,14 +1,30 @@
 """`btcpay check --watch` beside nodes that announce: payments are seen between two runs."""
 
+import dataclasses
 import json
+from contextlib import ExitStack
 
 from builders import until
-from fake_peer import FakePeer, chain_of
+from fake_peer import FakePeer, chain_of, deafen
 from samples import figures
 
+from btcpay.check.listening import listening_of
+from btcpay.check.report import Report
 from btcpay.sandbox.payer.wallet import replace
 
 WITHIN_S = 30  # after one, on a machine that has time; 15 are promised
+
+
+def said_so(*peers):
+    """Whatever these have announced was read: a ping that came after it is answered."""
+    before = [peer.asked.count("pong") for peer in peers]
+    for peer in peers:
+        peer.send(peer.listeners[0], "ping", bytes(8))
+
+    def answered():
+        return all(peer.asked.count("pong") > n for peer, n in zip(peers, before, strict=True))
+
+    until(answered, "what is said")
 
 
 def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, btcpay, peers):
@@ -28,12 +44,17 @@ def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, 
     watching = btcpay.start("check", "--watch", "3600", **environ)
     try:
         until(lambda: "getheaders" in peers[0].asked, "the first run")
-        assert not any(peer.listeners for peer in peers)
-        till.open_page(*invoices)  # as a page that is loaded notes it
-        until(lambda: all(peer.listeners for peer in peers), "somebody who listens")
         until(lambda: figures(till.shop)["btcpay_listens"] == 1, "the end of the first run")
-        for some in (invoices[:1], invoices[1:7]):
-            announced(*some)
+        until(lambda: all(peer.listeners for peer in peers), "somebody who listens")
+        early = till.pay(invoices[0])  # before anybody looks
+        for peer in peers:
+            peer.announce(till.sandbox.chain.find(early).tx)
+        said_so(*peers)
+        assert till.kinds(invoices[0]) == []
+        till.open_page(*invoices)  # as a page that is loaded notes it
+        until(lambda: till.kinds(invoices[0]) == ["seen"], "an early payment", WITHIN_S)
+        paid[invoices[0]["id"]] = early
+        announced(*invoices[1:7])
         # A double spend counts as little as anything else that one alone announces.
         away = replace(till.sandbox.wallet, till.now, paid[invoices[0]["id"]], away=True)
         peers[0].announce(till.sandbox.chain.find(away).tx)
@@ -46,6 +67,45 @@ def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, 
         watching.terminate()
         _, errors = watching.communicate(timeout=30)
     assert watching.returncode == 0 and "Traceback" not in errors
+
+
+def test_two_liars_of_eight_erase_nothing_and_more_than_announce_it_do(till):
+    invoice = till.shop.invoice()
+    till.open_page(invoice)
+    chain = till.sandbox.chain
+    with ExitStack() as stack:
+        opened = (FakePeer(chain_of(till), lambda: till.now) for _ in range(8))
+        peers = [stack.enter_context(peer) for peer in opened]
+        settings = dataclasses.replace(till.settings, peers=tuple(peer.place for peer in peers))
+        ear = listening_of(settings, till.shop.service.db, till.clock)
+        stack.callback(deafen, ear.listener)
+        assert not ear.has_news()
+        until(lambda: all(peer.listeners for peer in peers), "the greetings")
+
+        def announced(txid, *by):
+            for peer in by:
+                peer.announce(chain.find(txid).tx)
+            said_so(*by)
+
+        def applied():
+            ear.apply(Report())
+            return till.kinds(invoice)
+
+        first = till.pay(invoice)
+        announced(first, *peers[:6])
+        until(lambda: applied() == ["seen"], "a payment")
+        other = replace(till.sandbox.wallet, till.now, first, away=True)
+        announced(other, *peers[6:])
+        until(ear.has_news, "what two announce")
+        assert applied() == ["seen"]
+        announced(other, peers[0])
+        until(ear.has_news, "a third")
+        assert applied() == ["seen"]
+        announced(other, peers[1])
+        until(ear.has_news, "a fourth, as many as stay with the first")
+        assert applied() == ["seen"]
+        announced(other, peers[2])
+        until(lambda: applied() == ["seen", "vanished"], "the majority")
 
 
 def test_a_check_that_does_not_listen_says_so_where_no_explorer_is_asked(till, btcpay):

@@ -7,12 +7,20 @@ from datetime import UTC, datetime
 
 import pytest
 from builders import REGTEST, until
-from fake_peer import Bad, FakePeer, honest, of
+from fake_peer import Bad, FakePeer, deafen, honest, of
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import compact_size, txid_bytes, txid_hex
 from btcpay.chain.peers import messages
-from btcpay.chain.peers.listener import MOST_HELD_BYTES, MOST_TAKEN_BYTES, Listener, size_of
+from btcpay.chain.peers.listener import (
+    MOST_HELD_BYTES,
+    MOST_KNOWN,
+    MOST_TAKEN_BYTES,
+    Ear,
+    Listener,
+    is_outnumbered,
+    size_of,
+)
 
 Open = Callable[..., FakePeer]
 
@@ -22,17 +30,23 @@ def transaction(number, outputs=1):
     return Tx(2, (coin,), (TxOut(1000, b"\x00\x14" + bytes(20)),) * outputs, 0)
 
 
+class Quick(Listener):
+    """Chooses its peers a hundred times as often."""
+
+    chooses_every_s = Listener.chooses_every_s / 100
+
+
 class Hearing:
     """A listener, and the txids that it has heard, in order."""
 
-    def __init__(self, *peers):
-        self.peers = peers
-        places = [peer.place for peer in peers]
-        self.listener = Listener(REGTEST, lambda: places, lambda: datetime.now(UTC))
+    def __init__(self, *peers, is_wanted=True):
+        self.places, self.is_wanted = [peer.place for peer in peers], is_wanted
+        self.listener = Quick(REGTEST, lambda: self.places, lambda: datetime.now(UTC))
         self._heard: list[str] = []
-        self.listener.listen(True)
+        self.listener.listen(is_wanted)
 
     def heard(self):
+        self.listener.listen(self.is_wanted)
         self._heard += [txid_hex(one.parts.txids[0]) for one in self.listener.take()]
         return self._heard
 
@@ -59,9 +73,9 @@ def open_peer():
 def listen():
     with ExitStack() as stack:
 
-        def opened(*peers):
-            hearing = Hearing(*peers)
-            stack.callback(hearing.listener.listen, False)
+        def opened(*peers, **more):
+            hearing = Hearing(*peers, **more)
+            stack.callback(deafen, hearing.listener)
             return hearing
 
         yield opened
@@ -91,11 +105,110 @@ def test_one_peer_is_enough_where_one_is_set_and_what_waits_is_asked_for(open_pe
     peer.announce(transaction(1))  # before anybody listens
     hearing = listen(peer)
     until(lambda: hearing.heard() == [transaction(1).txid], "what waited")
-    hearing.listener.listen(False)
-    until(lambda: not peer.listeners, "the end")
-    hearing.listener.listen(True)
     hearing.announced(transaction(2), peer)
     until(lambda: transaction(2).txid in hearing.heard(), "another")
+
+
+A, B = b"a" * 32, b"b" * 32
+
+
+def words(*each):
+    """For each peer, the txids that it announced, in order."""
+    return [{txid: at for at, txid in enumerate(said, 1)} for said in each]
+
+
+@pytest.mark.parametrize(
+    ("said", "stands"),
+    [
+        ([[A]] * 2, A),
+        ([[A]] * 6 + [[B]] * 2, A),
+        ([[A]] * 6 + [[A, B]] * 2, A),
+        ([[A]] * 4 + [[A, B]] * 4, A),
+        ([[A]] * 3 + [[A, B]] * 4, B),
+        ([[A, B]] * 8, B),
+        ([[A]] * 2 + [[B]] * 3, B),
+        ([[A, B, A]] * 4 + [[A, B]] * 4, A),
+        ([[A], [A, B]], A),
+        ([[A, B], [A, B]], B),
+        ([[A, B]], B),
+        ([[B]] * 4 + [[]] * 4, A),
+        ([[B]] * 5 + [[]] * 3, B),
+        ([[B], [B]], B),
+        ([[B]], B),
+    ],
+    ids=[
+        "it alone",
+        "two of eight say another",
+        "two of eight change their word",
+        "as many change their word as keep it",
+        "more change their word than keep it",
+        "all announce the higher fee",
+        "three who came late outnumber two",
+        "half of them say the first once more",
+        "one of two changes its word",
+        "both of two change their word",
+        "the only one changes its word",
+        "half of them, and nobody knows who announced the first",
+        "more than half of them, and nobody knows who announced the first",
+        "both of two, and nobody knows who announced the first",
+        "the only one, and nobody knows who announced the first",
+    ],
+)
+def test_a_transaction_stands_until_more_peers_announce_another(said, stands):
+    assert is_outnumbered(words(*said), A, B) == (stands == B)
+
+
+def noted(hearing, tx):
+    """How many peers have announced it."""
+    return sum(txid_bytes(tx.txid) in ear.said for ear in hearing.listener._ears)
+
+
+def test_what_was_announced_while_nobody_wanted_it_is_asked_for_as_soon_as_somebody_does(
+    open_peer, listen
+):
+    liars = [open_peer(of("getdata", lambda *_: True)) for _ in range(2)]  # announce, send nothing
+    peers = [*liars, open_peer(), open_peer()]
+    hearing = listen(*peers, is_wanted=False)
+    until(lambda: all(peer.listeners for peer in peers), "the greetings")
+    for peer in peers:
+        peer.announce(transaction(1))
+    liars[0].announce(transaction(2))
+    until(lambda: (noted(hearing, transaction(1)), noted(hearing, transaction(2))) == (4, 1), "ids")
+    assert hearing.heard() == [] and not any("getdata" in peer.asked for peer in peers)
+    hearing.is_wanted = True
+    until(lambda: hearing.heard() == [transaction(1).txid], "what two have")
+    until(lambda: [peer.asked.count("getdata") for peer in peers] == [1] * 4, "every question")
+    hearing.is_wanted = False
+    hearing.heard()
+    for peer in peers:
+        peer.announce(transaction(3))
+    until(lambda: noted(hearing, transaction(3)) == 4, "ids")
+    assert [peer.asked.count("getdata") for peer in peers] == [1] * 4
+
+
+def test_only_the_ids_of_a_quarter_of_an_hour_are_noted_and_not_too_many():
+    ear = Ear("127.0.0.1:8333")
+    ids = [number.to_bytes(32, "little") for number in range(MOST_KNOWN + 2)]
+    ear.note(ids[:2], 0.0)
+    ear.note(ids[1:2], 60.0)
+    ear.note(ids[2:3], 901.0)
+    assert list(ear.said) == ids[1:3]
+    ear.note(ids[3:], 902.0)
+    assert len(ear.said) == MOST_KNOWN and ids[-1] in ear.said and ids[1] not in ear.said
+
+
+def test_a_peer_that_is_gone_is_replaced(open_peer, listen):
+    gone, spare = [open_peer() for _ in range(7)], [open_peer() for _ in range(2)]
+    stays = open_peer()
+    hearing = listen(stays, *gone)
+    until(lambda: all(peer.listeners for peer in [stays, *gone]), "the greetings")
+    hearing.places = [stays.place, *(peer.place for peer in spare)]
+    for peer in gone:
+        peer.__exit__()
+    until(lambda: not hearing.heard() and all(peer.listeners for peer in spare), "others")
+    for peer in [stays, *spare]:
+        peer.announce(transaction(1))
+    until(lambda: hearing.heard() == [transaction(1).txid], "what the living announce")
 
 
 def once_greeted(bad):

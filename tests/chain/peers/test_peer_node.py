@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from builders import until
+from fake_peer import deafen
 from node_till import open_chain, open_node_till
 from node_walk import run
 
@@ -61,7 +62,7 @@ def test_a_payment_is_seen_as_the_node_announces_it(till):
     # What is sent before the node has greeted is announced to nobody.
     until(lambda: till.pay(invoice, part_sats) and ear.has_news(), "a part", every_s=1)
     ear.apply(Report())
-    ear.listener.listen(False)
+    deafen(ear.listener)
     status, received_sats, unconfirmed_sats = till.state(invoice)
     assert (status, received_sats) == ("open", unconfirmed_sats)
     assert received_sats and received_sats % part_sats == 0

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import struct
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,13 +13,15 @@ from fake_peer import Bad, FakePeer, chain_of, false_block, headers_body, honest
 from rival import Rival
 
 from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.peers import book
 from btcpay.chain.peers.findings import findings
 from btcpay.chain.peers.source import Peers
 from btcpay.cli.check.report import lines_of
 from btcpay.http import http_client
 from btcpay.proofs.verify import check_document
 from btcpay.values.finding import GREEN, YELLOW
-from storage.queries import blocks, payments
+from btcpay.values.networks import AUTO
+from storage.queries import blocks, payments, sources
 
 Open = Callable[..., FakePeer]
 
@@ -44,10 +47,10 @@ def shop(lied_to):
         yield till, open_peer
 
 
-def check(till, *peers):
+def check(till, *peers, places=()):
     """A whole run over these peers alone."""
     db, network = till.shop.service.db, till.settings.network
-    places = tuple(peer.place for peer in peers)
+    places = places or tuple(peer.place for peer in peers)
     nobody = Explorers(network, (), http_client.Session())
     checker = till.checker(explorers=nobody)
     settings = replace(checker.settings, explorers=(), peers=places)
@@ -240,6 +243,64 @@ def test_one_bad_peer_keeps_no_payment_back(shop, bad):
     report = check(till, open_peer(bad), open_peer())
     assert report.changed == {invoice["id"]: "paid"} and not report.chain_failed
     assert report.took_ms < 30_000 and report.read_bytes < 60_000_000
+
+
+def claims_four_billion(peer, sock, command, body):
+    if command == "version":
+        said = struct.pack("<iQq", 70016, peer.services, peer.now()) + bytes(60) + b"\x00"
+        peer.send(sock, "version", said + b"\xff" * 4)
+        peer.send(sock, "verack")
+    elif command == "getheaders":
+        peer.send(sock, "headers", b"\x01garbled")
+    return True
+
+
+def test_what_one_claims_and_cannot_prove_is_a_lie_that_keeps_nothing_open(shop):
+    till, open_peer = shop
+    liar, good = open_peer(claims_four_billion), [open_peer(), open_peer()]
+    invoice = till.shop.invoice(expires_in_hours=1)
+    assert check(till, *good).complete
+    till.clock.move(minutes=121)
+    till.mine()
+    till.clock.move(minutes=31)
+    report = check(till, liar, *good)
+    assert report.complete and not report.stuck and report.changed == {invoice["id"]: "expired"}
+    left = [row.place for row in till.shop.service.db.rows(sources.PEERS) if row.left_until]
+    assert left == [liar.place]
+
+
+@pytest.fixture
+def found(shop):
+    """With `auto`: a node that is slow until it is released, one that is gone, and a good one."""
+    till, open_peer = shop
+    till.shop.invoice()
+    slow, good = open_peer(of("getheaders", never)), open_peer()
+    assert check(till, good).complete
+    db, gone = till.shop.service.db, socket.create_server(("127.0.0.1", 0))
+    ports = [good.place.split(":")[1], slow.place.split(":")[1], str(gone.getsockname()[1])]
+    gone.close()
+    # Names, since two addresses of this machine are of one network.
+    places = [f"{name}:{port}" for name, port in zip(NAMES, ports, strict=True)]
+    till.shop.sql("DELETE FROM peer")
+    for place in places:
+        book.note_good(db, place, 0, till.clock())
+    return till, places
+
+
+NAMES = ("127.0.0.1", "localhost", "LOCALHOST")
+
+
+def test_whoever_nobody_waited_for_is_not_left_and_one_alone_is_no_agreement(found):
+    till, (good, slow, gone) = found
+    till.mine()
+    report = check(till, places=(AUTO,))
+    assert report.blocks_read and not report.is_agreed
+    rows = {row.place: row for row in till.shop.service.db.rows(sources.PEERS)}
+    assert [bool(rows[one].left_until) for one in (good, slow, gone)] == [False, False, True]
+    till.shop.sql("DELETE FROM peer")
+    book.note_good(till.shop.service.db, good, 0, till.clock())
+    report = check(till, places=(AUTO,))
+    assert report.complete and not report.is_agreed
 
 
 @pytest.mark.parametrize("name", ["no block", "a false block", "hanging up amid a block"])

@@ -1,5 +1,6 @@
 """A database server that is away, back, read-only or not for us: what users and owners are told."""
 
+import re
 import signal
 from contextlib import contextmanager, nullcontext
 
@@ -125,8 +126,14 @@ def test_a_watch_goes_on_when_it_is_back(words, till):
         till.mine()
         until(lambda: "paid" in till.kinds(invoice), "the payment to be seen")
 
+    def serves():
+        line = next(line for line in watch.stderr if "Listening at" in line)
+        url = re.search(r"http://[0-9.:]+", line)[0]
+        return requests.get(f"{url}/healthz", timeout=60).ok
+
     try:
         see_a_payment()  # a command that starts while the server is away ends
+        assert words.startswith("check") or serves()
         with away():
             assert any("the check failed" in line for line in watch.stderr)
         see_a_payment()
