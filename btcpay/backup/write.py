@@ -29,6 +29,7 @@ def write_backup(database_url: str, file: Path, overwrite: bool = False) -> sqli
         raise CommandError(f"there is no folder {file.parent}: make it first")
     if file.exists() and not overwrite:
         raise CommandError(f"{file} exists: name another file, or say --force")
+    sqlite_file.discard_all(file, "part")
     with sqlite_file.new_file(file, "part") as part:
         sqlite_file.copy(path, part)
         contents = sqlite_file.inspect(part, path)

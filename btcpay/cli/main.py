@@ -7,6 +7,7 @@ import logging
 import os
 import platform
 import re
+import signal
 import sqlite3
 import sys
 from importlib import import_module, metadata
@@ -139,6 +140,8 @@ def serve(shell: Shell) -> None:
 
 def main() -> None:
     """Runs the command line; a refusal is one line on standard error and status 1."""
+    if "--watch" in sys.argv:  # SIGTERM is its usual end, also before it has imported its parts
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )

@@ -35,19 +35,12 @@ SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest
 # The most that can exist, and the smallest part of it.
 _IN_BITCOIN = {BTC: (MAX_MONEY_BTC, SMALLEST), SATS: (MAX_MONEY_SATS, Decimal(1))}
 BITCOIN = {"BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain"}
-# Greenfield's statuses, each with the status of ours that stands behind it.
-OURS = {
-    "New": "open",
-    "Processing": "open",
-    "Settled": "paid",
-    "Expired": "expired",
-    "Invalid": "canceled",
-}
 SPEEDS = {"HighSpeed": 1, "MediumSpeed": 1, "LowMediumSpeed": 2, "LowSpeed": 6}  # confirmations
 SPEED_NAMES = {1: "MediumSpeed", 2: "LowMediumSpeed"}  # of more: LowSpeed
 MARKS = ("Invalid", "Settled", "invalid", "settled")  # the latter by btcpay-python-sdk
 # Characters; of a number, since an entry of an index of PostgreSQL has at most 2,704 bytes.
 MAX_NUMBER, _MAX_DESCRIPTION, _MAX_EMAIL = 500, 500, 320
+MAX_METADATA = 16_384  # bytes of JSON; the most that a plug-in is known to send is 301
 _KEPT = ("redirectURL", "redirectAutomatically", "defaultLanguage")
 T = TypeVar("T")
 
@@ -84,10 +77,12 @@ Mark = Body.from_dict({"status": fields.String(required=True, validate=validate.
 
 
 class Wanted(Body):
-    """The query of GET invoices."""
+    """The query of GET invoices; several values of a filter mean any of them."""
 
-    orderId = Text()
-    status = fields.String(validate=validate.OneOf(list(OURS)))
+    orderId = fields.List(Text())
+    status = fields.List(
+        fields.String(validate=validate.OneOf(queries.STATUSES)), load_default=queries.STATUSES
+    )
     take = fields.Integer(load_default=50, validate=validate.Range(1, 1000))
     skip = fields.Integer(load_default=0, validate=validate.Range(0, 10**9))
 
@@ -109,10 +104,7 @@ class NewWebhook(Body):
 
 
 def body_of(schema: Schema) -> tuple[dict[str, Any], str | None]:
-    """The body as its schema loads it, and the JSON text of its metadata, None for none.
-
-    A whole number beyond 64 bits becomes the nearest double in that text.
-    """
+    """The body as its schema loads it, and the JSON text of its metadata, None for none."""
     body = read_body()
     value = parse(body)
     try:  # before numbers that it refuses become decimals, which take minutes to write
@@ -120,8 +112,22 @@ def body_of(schema: Schema) -> tuple[dict[str, Any], str | None]:
     except orjson.JSONDecodeError as error:
         raise ValidationError(f"the body cannot be kept: {error}") from None
     asked = schema.load(value)
-    metadata = sent.get("metadata")
-    return asked, orjson.dumps(metadata).decode() if metadata else None
+    if not sent.get("metadata"):
+        return asked, None
+    metadata = orjson.dumps(sent["metadata"])
+    if len(metadata) > MAX_METADATA:
+        raise ValidationError(f"is longer than {MAX_METADATA} bytes", "metadata")
+    if _is_beyond_64_bits(asked.get("metadata")):
+        raise ValidationError("has a whole number of more than 64 bits: send a text", "metadata")
+    return asked, metadata.decode()
+
+
+def _is_beyond_64_bits(value: Any) -> bool:
+    """True where a whole number within would be kept as the nearest double."""
+    if isinstance(value, Decimal):
+        return value.as_tuple().exponent == 0 and not -(1 << 63) <= value < 1 << 64
+    within = value.values() if isinstance(value, dict) else value
+    return isinstance(value, dict | list) and any(map(_is_beyond_64_bits, within))
 
 
 def checked(path: str, check: Callable[..., T], *values: Any) -> T:

@@ -16,12 +16,12 @@ from btcpay.values.money import btc_shown, price_of
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage.models import Invoice
-from storage.queries import invoices, payments
+from storage.queries import blocks, invoices, payments
 from storage.statement import changed
 from storage.values import Values
 
 Json = dict[str, Any]
-SEARCHED = 1000  # of the newest, where a status of theirs is only a part of one of ours
+MOST_LISTED = 100  # whatever `take` says: each may have its metadata
 MONITORED_S = 7 * 24 * 3600  # after its end an invoice is watched for ever; plug-ins want a number
 
 
@@ -37,23 +37,19 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """The newest ones that are not archived, of one number or one status."""
-    wanted = asked.Wanted().load(request.args.to_dict())
-    status, take, skip = wanted.get("status"), wanted["take"], wanted["skip"]
-    query, more = queries.ORDERS, Values(store_id=store.id)
+    """The newest ones that are not archived, of these numbers and these statuses."""
+    given = request.args
+    several = {name: given.getlist(name) for name in ("orderId", "status") if name in given}
+    wanted = asked.Wanted().load(given.to_dict() | several)
+    db, tolerance = service.db, service.settings.underpayment_tolerance_percent
+    query, more = queries.ORDERS, Values(store_id=store.id, tolerance_percent=str(tolerance))
+    more["texts"] = blocks.given(db, wanted["status"])
     if "orderId" in wanted:
-        query = queries.ORDERS_OF_NUMBER
-        more["order_id"] = wanted["orderId"][: asked.MAX_NUMBER]
-    elif status:
-        query, more["status"] = queries.ORDERS_OF_STATUS, asked.OURS[status]
-    # An open invoice is New or Processing, by the amount that has come.
-    picks = status is not None and (asked.OURS[status] == "open" or "orderId" in wanted)
-    more["limit"], more["offset"] = (SEARCHED, 0) if picks else (take, skip)
-    rows = service.db.rows(query, **more)
-    found = [get_order(service, store, row) for row in rows]
-    if picks:
-        found = [one for one in found if one["status"] == status][skip:][:take]
-    return found
+        query = queries.ORDERS_OF_NUMBERS
+        numbers = [number[: asked.MAX_NUMBER] for number in wanted["orderId"]]
+        more["numbers"] = blocks.given(db, numbers)
+    more["limit"], more["offset"] = min(wanted["take"], MOST_LISTED), wanted["skip"]
+    return [get_order(service, store, row) for row in db.rows(query[db.is_server], **more)]
 
 
 def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:
@@ -75,7 +71,7 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
         "additionalStatus": additional,
         "availableStatusesForManualMarking": ["Invalid"] if order.status == "open" else [],
         "archived": order.archived_at is not None,
-        "metadata": json.loads(order.metadata or "{}"),
+        "metadata": Fragment(order.metadata or "{}"),
         "checkout": {
             "speedPolicy": asked.SPEED_NAMES.get(rules.confirmations, "LowSpeed"),
             "paymentMethods": ["BTC"],

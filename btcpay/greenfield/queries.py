@@ -1,6 +1,9 @@
 """Shops that speak Greenfield, what they have ordered, and their webhooks."""
 
+from peewee import Case, fn
+
 from storage.models import Invoice, Merchant, Receiver, Store
+from storage.queries.blocks import is_given
 from storage.queries.receivers import WELL
 from storage.statement import needed, shaped, slot, slots
 
@@ -26,15 +29,30 @@ BY_ID = shaped(
 _OWN = Invoice.store_id == slot("store_id")
 _THIS = _OWN & (Invoice.id == slot("id"))
 ORDER = Invoice.select().where(_THIS)
-ORDERS = (
-    Invoice.select()
-    .where(_OWN & Invoice.archived_at.is_null())
+# Greenfield's status as the columns have it; `orders.meaning_of` says the same of a row. An open
+# order is New or Processing by what has come, less the tolerance: the smaller of shop and service.
+THEIRS = {"paid": "Settled", "expired": "Expired", "canceled": "Invalid"}
+STATUSES = ("New", "Processing", *THEIRS.values())
+_OWN_PERCENT = Invoice.tolerance_percent.cast("NUMERIC")
+_USUAL_PERCENT = slot("tolerance_percent").cast("NUMERIC")
+_PERCENT = Case(None, [(_OWN_PERCENT < _USUAL_PERCENT, _OWN_PERCENT)], _USUAL_PERCENT)
+_MISSING_SATS = Invoice.amount_sats - Invoice.received_sats
+# Rounded, since SQLite counts percents in doubles.
+_IS_ENOUGH = fn.ROUND(Invoice.amount_sats * _PERCENT, 6) >= _MISSING_SATS * 100
+_OF_OPEN = Case(None, [(_IS_ENOUGH, "Processing")], "New")
+_STATUS = Case(Invoice.status, list(THEIRS.items()), _OF_OPEN)
+# Each by whether the database is a server.
+ORDERS = {
+    on: Invoice.select()
+    .where(_OWN & Invoice.archived_at.is_null() & is_given(_STATUS, on))
     .order_by(Invoice.created_at.desc(), Invoice.seq.desc())
     .limit(slot("limit"))
     .offset(slot("offset"))
-)
-ORDERS_OF_STATUS = ORDERS.where(Invoice.status == slot("status"))
-ORDERS_OF_NUMBER = ORDERS.where(Invoice.order_id == slot("order_id"))
+    for on in (False, True)
+}
+ORDERS_OF_NUMBERS = {
+    on: orders.where(is_given(Invoice.order_id, on, "numbers")) for on, orders in ORDERS.items()
+}
 SET_METADATA = Invoice.update(slots(Invoice.metadata, Invoice.order_id)).where(_THIS)
 ARCHIVE = Invoice.update(slots(Invoice.archived_at)).where(_THIS & Invoice.archived_at.is_null())
 

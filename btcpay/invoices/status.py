@@ -51,6 +51,7 @@ def invoice_of(row: models.Invoice) -> Invoice:
         tx_hash=row.tx_hash,
         paid_at=from_ms_or_none(row.paid_at),
         covered_at=from_ms_or_none(row.covered_at),
+        at_till=row.tip is not None,
     )
 
 

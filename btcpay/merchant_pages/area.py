@@ -1,20 +1,23 @@
 """The way into the merchant's pages: session, rate limit, form token, cookie; in and out."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from flask import Blueprint, Response, g, request
 
 from btcpay.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit, address
 from btcpay.merchants import sessions
+from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError, Forbidden, NotFound, Unauthorized
 from btcpay.values.times import to_ms
 from btcpay.web.admission import count, door, is_from_another_site, of_caller, visits, wrong
 from btcpay.web.pages.qr import qr_svg
 from btcpay.web.pages.render import Pages
-from btcpay.web.paths import add_path
+from btcpay.web.paths import add_path, refuse_others
 from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
 from storage.queries import sessions as stored
+from storage.queries.deliveries import ASK_LOGIN
 
 GONE = 410
 View = Callable[..., Response]
@@ -42,15 +45,23 @@ class Area:
         self._inside = Blueprint("inside", __name__)
         windows = of_caller(READS, WRITES)
         self._inside.before_request(door(service, windows, self._session, MAX_UPLOAD_BYTES))
+        self._paths = {self._open: set[str](), self._inside: {f"{ROOT}/<rest:rest>"}}
         self.blueprint.register_blueprint(self._open)
         self.blueprint.register_blueprint(self._inside)
         self._is_https = service.settings.base_url.startswith("https://")
         # Browsers take a __Host- cookie only where it is Secure: over HTTPS.
         self.cookie = "__Host-merchant" if self._is_https else "merchant"
 
+    def whole(self) -> Blueprint:
+        """The blueprint; every other request to its paths, and to any below ROOT, gets a page."""
+        for part, paths in self._paths.items():
+            refuse_others(part, *paths)
+        return self.blueprint
+
     def open(self, method: str, path: str, view: View) -> None:
         """Serves a page to whoever asks."""
         add_path(self._open, ROOT + path, view, f"{method} {ROOT}{path}", method)
+        self._paths[self._open].add(ROOT + path)
 
     def get(self, path: str, view: View) -> None:
         """Serves a page below /merchant to whoever is logged in: `view(visit, **path values)`."""
@@ -71,6 +82,7 @@ class Area:
             return response
 
         add_path(self._inside, path, answered, f"{method} {path}", method)
+        self._paths[self._inside].add(path)
 
     def presented(self) -> str:
         """The secret of the cookie, "" without one."""
@@ -130,6 +142,17 @@ class Area:
         self.keep(response, opened)
         return response
 
+    def mail_link(self) -> Response:
+        """Has a link mailed to the merchant of this address; whoever asks gets the same answer.
+
+        It does not wait for the database, so that its time tells nobody who has a shop here.
+        """
+        self.refuse_other_sites()
+        with suppress(ValueError):
+            address = checked_address(request.form.get("address", "").strip()).lower()
+            self.service.notes.note(ASK_LOGIN, address, self.service.now())
+        return self.pages.page("merchant/link_mailed.html")
+
     def _whose(self, secret: str) -> str | None:
         """The merchant whose pages the link opens; counts a wrong one. Raises RateLimited."""
         merchant = sessions.login_of(self.service.db, secret, self.service.now())
@@ -168,21 +191,17 @@ class Area:
 
     def end_one(self, visit: Visit, id: str) -> Response:
         """Ends one of the merchant's sessions; this browser's own is logged out."""
-        if id == visit.session.id:
-            return self.log_out(visit)
         try:
             sessions.end(self.service.db, visit.merchant_id, id)
         except CommandError as error:
             raise NotFound(str(error)) from None
-        return visit.to("/sessions", done="ended")
+        if id != visit.session.id:
+            return visit.to("/sessions", done="ended")
+        response = self.pages.page("merchant/logged_out.html")
+        self.forget(response)
+        return response
 
     def end_others(self, visit: Visit) -> Response:
         """Ends every session but this browser's, and takes back links that nobody has used."""
         sessions.end_all(self.service.db, visit.merchant_id, visit.session.id)
         return visit.to("/sessions", done="others_ended")
-
-    def log_out(self, visit: Visit) -> Response:
-        sessions.end(self.service.db, visit.merchant_id, visit.session.id)
-        response = self.pages.page("merchant/logged_out.html")
-        self.forget(response)
-        return response

@@ -19,6 +19,7 @@ def blueprint(service: Service) -> Blueprint | None:
     area = Area(service)
     area.open("GET", "/login/<secret>", area.show_login)
     area.open("POST", "/login/<secret>", area.log_in)
+    area.open("POST", "/login", area.mail_link)
     start = Start(area)
     area.open("GET", "/start/<token>", start.show)
     area.open("POST", "/start/<token>", start.make)
@@ -64,8 +65,7 @@ def blueprint(service: Service) -> Blueprint | None:
     area.post("/sessions", area.add_device)
     area.post("/sessions/<id>/end", area.end_one)
     area.post("/sessions/end-others", area.end_others)
-    area.post("/logout", area.log_out)
     for part in brought("merchant_views"):
         for method, path, view in part.views(service.settings):
             area.add(method, path, view)
-    return area.blueprint
+    return area.whole()

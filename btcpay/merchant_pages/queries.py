@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from peewee import JOIN, SQL, ColumnBase, Expression, Select, fn
 
 from storage.models import Attention, Invoice, Output, Payment, PaymentLink
+from storage.queries.blocks import is_given
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
@@ -65,7 +66,7 @@ _PAYMENTS = shaped(
 )
 
 
-def _own(model: Listed) -> Any:
+def _own(model: type[Attention] | Listed) -> Any:
     return model.merchant_id == slot("merchant_id")
 
 
@@ -76,8 +77,7 @@ def _older(query: Q, model: Listed) -> Q:
 _OF_STATUS = Invoice.status == slot("status")
 INVOICES = _older(_INVOICES, Invoice)
 INVOICES_BY_STATUS = INVOICES.where(_OF_STATUS)
-# The till's sales, the newest first; with the sum that settlement counts.
-SALES = shaped(
+_SALES = shaped(
     InvoiceWith,
     Invoice.select(
         Invoice.id,
@@ -94,9 +94,15 @@ SALES = shaped(
         Attention.reason.alias("attention"),
     )
     .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
-    .where(_own(Invoice) & Invoice.tip.is_null(False))
+    .where(Invoice.tip.is_null(False))
     .order_by(*keyset.order(Invoice))
     .limit(slot("limit")),
+)
+# The till's sales, the newest first; with the sum that settlement counts.
+SALES = _SALES.where(_own(Invoice))
+# Those whose payment was taken back, until they are paid again or set aside, however old.
+ALARMS = _SALES.where(
+    _own(Attention) & (Attention.reason << ("vanished", "reorganised")) & (Invoice.status != "paid")
 )
 INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
 
@@ -146,13 +152,6 @@ def _few(query: Q, model: Listed, condition: Expression) -> Q:
     """The newest first; by the condition's index, not by that of all that the merchant has."""
     own = (model.merchant_id + 0) == slot("merchant_id")
     return query.where(condition & own).order_by(*keyset.order(model))
-
-
-def _is_given(column: ColumnBase, is_server: bool) -> Any:
-    """True for one of the texts that `blocks.given` makes a value of."""
-    if is_server:
-        return column == fn.ANY(slot("texts"))
-    return column.in_(Select([fn.json_each(slot("texts")).alias("given")], [SQL("given.value")]))
 
 
 # Invoices that need a human, the highest stake first, behind a row named by stake and id.
@@ -208,7 +207,7 @@ def _found(query: Q, model: Listed, is_server: bool) -> dict[str, Q]:
     }
     by_name = {name: _few(query, model, one) for name, one in conditions.items()}
     found = {name: one.limit(slot("limit")) for name, one in by_name.items()}
-    return found | {"chosen": _few(query, model, _is_given(model.id, is_server))}
+    return found | {"chosen": _few(query, model, is_given(model.id, is_server))}
 
 
 # For SQLite, and for servers.

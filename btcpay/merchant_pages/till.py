@@ -142,12 +142,13 @@ def _made(visit: Visit, order: create.Order) -> str:
 
 
 def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
-    """`listed`: the last ones. `taken_back`: their ids; `alarms`: those that need a human.
+    """`listed`: the last ones. `taken_back`: their ids; `alarms`: all that need a human.
 
-    `is_waiting`: whether one is paid but not confirmed, so that it may still be taken back. One
-    statement. `shown_id`: of the sale that the page shows itself, which needs no alarm.
+    `is_waiting`: whether one is paid but not confirmed, so that it may still be taken back.
+    `shown_id`: of the sale that the page shows itself, to a customer: it needs no alarm.
     """
-    rows = visit.service.db.rows(queries.SALES, merchant_id=visit.merchant_id, limit=REMEMBERED)
+    db, asked = visit.service.db, Values(merchant_id=visit.merchant_id, limit=REMEMBERED)
+    rows, alarms = db.rows(queries.SALES, **asked), db.rows(queries.ALARMS, **asked)
     listed = rows[:LISTED]
     settings = visit.service.settings
     taken_back = [
@@ -156,15 +157,11 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     return {
         "listed": listed,
         "taken_back": {row.id for row in taken_back},
-        "alarms": [row for row in taken_back if _is_alarm(row) and row.id != shown_id],
+        "alarms": [row for row in alarms if row.id != shown_id],
+        "shown_id": shown_id,
         "is_waiting": any(row.status == "open" and row.covered_at for row in listed),
         "suggested": often_sold(rows, visit.currency),
     }
-
-
-def _is_alarm(row: invoices.InvoiceWith) -> bool:
-    """True until the owner has set the sale aside."""
-    return row.status == "open" or row.attention is not None
 
 
 def often_sold(rows: Sequence[invoices.InvoiceWith], currency: str) -> list[Decimal]:

@@ -1,6 +1,7 @@
 """One request of a merchant who is logged in, as a view gets it."""
 
 import hmac
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Owned(Protocol):
 
 OwnedRow = TypeVar("OwnedRow", bound=Owned)
 ROOT = "/merchant"
+_WRONG = re.compile(r'<\w+ id="([\w-]+)"[^>]* aria-invalid="true"')
 # Of a form with a file: more than any that is taken, so that its page can say that it is too large.
 MAX_UPLOAD_BYTES = 1_000_000
 
@@ -159,6 +161,7 @@ class Visit:
             zone_name=self.session.timezone.replace("_", " "),
             decimal=Decimal,
             asked=asked_of,
+            wrong_fields=_WRONG.findall,
             currency=self.currency,
             **values,
         )

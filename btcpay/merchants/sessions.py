@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from btcpay.merchants.keys import sha256_of
 from btcpay.values.errors import CommandError
-from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, is_id, new_id, random_base62
+from btcpay.values.ids import SECRET_CHARACTERS, is_id, new_id, random_base62
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import MerchantSession
 from storage.queries import sessions
+from storage.queries.sessions import new_login
 
-LINK_LIFE = timedelta(minutes=10)
+LINK_LIFE = timedelta(milliseconds=sessions.LINK_LIFE_MS)
 LIFE = timedelta(days=30)  # after its last use
 BROWSER_CHARACTERS, MOST_SHOWN = 200, 60  # of a User-Agent
 # The first that fits: nearly every browser also claims to be Chrome, Safari or both.
@@ -39,20 +40,6 @@ class BrowserName(NamedTuple):
 
     browser: str
     system: str
-
-
-def new_login(db: Database, merchant_id: int, now: datetime) -> str:
-    """The secret of a link that opens one session of this merchant within ten minutes."""
-    secret = random_base62(ID_CHARACTERS)
-    with db.write():
-        db.run(sessions.OLD_LOGINS, now=to_ms(now))
-        db.run(
-            sessions.ADD_LOGIN,
-            secret_sha256=sha256_of(secret),
-            merchant_id=merchant_id,
-            expires_at=to_ms(now + LINK_LIFE),
-        )
-    return secret
 
 
 def login_url(db: Database, base_url: str, merchant_id: int, now: datetime) -> str:

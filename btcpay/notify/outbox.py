@@ -130,13 +130,12 @@ class Outbox:
         self._result, until_s = Delivered(), time.monotonic() + run_s
         lanes = self._lanes()
         while True:
-            left_s = until_s - time.monotonic()
-            if left_s >= ATTEMPT_S:
-                self._begin(lanes)
+            self._begin(lanes, until_s - ATTEMPT_S)
             if not self._in_flight:
                 break
             try:
-                self._on_answer(*self._answers.get(timeout=max(0, left_s)))
+                left_s = max(0, until_s - time.monotonic())
+                self._on_answer(*self._answers.get(timeout=left_s))
             except queue.Empty:
                 break
         for lane, receiver, row in self._in_flight[:]:
@@ -152,11 +151,13 @@ class Outbox:
         lanes = [Lane([one], MOST_OF_ONE) for one in others if one.transport in TRANSPORTS]
         return lanes + ([Lane(by_mail, 1)] if by_mail and self._mail else [])
 
-    def _begin(self, lanes: Sequence[Lane]) -> None:
+    def _begin(self, lanes: Sequence[Lane], until_s: float) -> None:
         begun = True
         while begun:
             begun = False
             for lane in lanes:
+                if time.monotonic() > until_s:  # also where rows that cannot be read begin nothing
+                    return
                 if self._may_begin(lane) and (found := self._next(lane)):
                     self._attempt(lane, *found)
                     begun = True

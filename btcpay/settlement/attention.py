@@ -54,7 +54,7 @@ def reason_for(
     3. Otherwise confirmed money needs attention when it is not the sum that the invoice asks for. A
        difference below `least_sats`, the least that can be sent to the address, is ignored.
     4. So does an invoice that ended with nothing although the whole sum was once seen: somebody may
-       have handed goods over.
+       have handed goods over. At a till they have, so there it does at once, until it is dismissed.
     """
     since = _since(history)
     if _taken_back(since):
@@ -64,10 +64,14 @@ def reason_for(
         return "too_much" if _beyond_sats(invoice, verdict, since) >= least_sats else None
     if invoice.status == "canceled":
         return "after_cancellation" if "payment" in happened else None
+    is_dismissed = invoice.at_till and any(one.kind == "dismissed" for one in history)
+    was_whole = invoice.covered_at and not is_dismissed
+    if was_whole and invoice.at_till and invoice.status == "open" and verdict.missing_sats:
+        return "vanished"
     if not happened & {"payment", "expired"}:
         return None
     if not verdict.receipts:
-        return "vanished" if invoice.status == "expired" and invoice.covered_at else None
+        return "vanished" if invoice.status == "expired" and was_whole else None
     if invoice.status == "expired":
         return "paid_late" if _came_late(verdict) else "short"
     is_stuck = 0 < verdict.missing_sats < least_sats and not verdict.unconfirmed_sats

@@ -78,7 +78,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Invoice:
-    """A request for money. `covered_at`: the time at which the whole sum was first seen."""
+    """A request for money. `covered_at`: the time at which the whole sum was first seen.
+
+    `at_till`: goods go over the counter as soon as that is so.
+    """
 
     id: str
     status: str
@@ -88,6 +91,7 @@ class Invoice:
     tx_hash: str | None = None
     paid_at: datetime | None = None
     covered_at: datetime | None = None
+    at_till: bool = False
 
 
 @dataclass(frozen=True)

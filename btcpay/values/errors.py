@@ -16,7 +16,7 @@ class ApiError(BtcpayError):
 
 
 class Busy(ApiError):
-    """A server_error that is 503: too many wait for the database, and nothing was stored."""
+    """A server_error that is 503: the database is busy, full or away."""
 
 
 class InvalidRequest(ApiError):

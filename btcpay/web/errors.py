@@ -73,8 +73,9 @@ def _unforeseen(error: Exception) -> errors.ApiError:
     if isinstance(error, TooManyWait):
         return errors.Busy("too many requests wait for the database; retry shortly")
     request_id = REQUEST_ID.get()
+    said = f"something went wrong on our side; request id {request_id}"
     if is_outside(error):
         log.error("request %s failed: %s", request_id, in_one_line(error))
-    else:
-        log.error("request %s failed", request_id, exc_info=error)
-    return errors.ApiError(f"something went wrong on our side; request id {request_id}")
+        return errors.Busy(said)
+    log.error("request %s failed", request_id, exc_info=error)
+    return errors.ApiError(said)

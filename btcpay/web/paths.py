@@ -39,7 +39,7 @@ def refuse_others(blueprint: Blueprint, *paths: str) -> None:
         endpoint = f"{state.name_prefix}.{state.name}.{NONE}".lstrip(".")
         state.app.view_functions[endpoint] = refuse
         for path in paths:
-            state.app.url_map.add(Rule(f"{state.url_prefix}{path}", endpoint=endpoint))
+            state.app.url_map.add(Rule(f"{state.url_prefix or ''}{path}", endpoint=endpoint))
 
     blueprint.record(add)
 

@@ -4,11 +4,12 @@ Source: SQLite's Online Backup API (sqlite.org/backup.html). One step copies all
 at one moment; what is written into a database in use is one of its transactions.
 """
 
+import fcntl
 import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from glob import escape
@@ -42,13 +43,17 @@ def read_only(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def new_file(path: Path, purpose: str) -> Iterator[Path]:
-    """An empty file beside `path` that only its owner reads; gone afterwards unless renamed."""
+    """An empty file beside `path` that only its owner reads; gone afterwards unless renamed.
+
+    It is locked as long as its process lives, for `discard_all`.
+    """
     handle, name = tempfile.mkstemp(f".{purpose}", f".{path.name}.", path.parent)
-    os.close(handle)
+    fcntl.flock(handle, fcntl.LOCK_EX)
     try:
         yield Path(name)
     finally:
         discard(Path(name))
+        os.close(handle)
 
 
 def discard(path: Path) -> None:
@@ -59,7 +64,9 @@ def discard(path: Path) -> None:
 def discard_all(path: Path, purpose: str) -> None:
     """Removes what `new_file` made beside `path` in processes that were killed."""
     for leftover in path.parent.glob(f".{escape(path.name)}.*.{purpose}"):
-        discard(leftover)
+        with suppress(OSError), leftover.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            discard(leftover)
 
 
 def copy(source: Path, target: Path) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from peewee import JOIN, SQL, Case, Join, Select, fn
+import orjson
+from peewee import JOIN, SQL, Case, ColumnBase, Join, Select, fn
 
 from storage.database import Database
 from storage.models import Balance, Block, Invoice, Output, Payment
@@ -78,7 +79,14 @@ def given(db: Database, texts: Collection[str]) -> str | list[str]:
     """The texts as the one value of a statement."""
     if db.is_server:
         return list(texts)
-    return '["' + '","'.join(texts) + '"]'
+    return orjson.dumps(list(texts)).decode()
+
+
+def is_given(column: ColumnBase, is_server: bool, name: str = "texts") -> Any:
+    """True for one of the texts that `given` makes a value of, in the slot of this name."""
+    if is_server:
+        return column == fn.ANY(slot(name))
+    return column.in_(Select([fn.json_each(slot(name)).alias(name)], [SQL(f"{name}.value")]))
 
 
 def _of_given(model: type[T], columns: Sequence[Any], key: Any, is_server: bool) -> Shaped[T]:

@@ -1,9 +1,10 @@
 """The one outbox: what is on its way to each receiver, or how it went."""
 
-from peewee import JOIN, Case, Tuple, fn
+from peewee import JOIN, Case, Tuple, Value, fn
 
-from storage.models import Delivery, PublicEvent, Receiver
-from storage.queries.receivers import MAILS
+from storage.models import Delivery, MerchantMail, PublicEvent, Receiver
+from storage.queries.receivers import MAIL, MAILS
+from storage.queries.sessions import LINK_LIFE_MS
 from storage.statement import needed, shaped, slot, slots
 
 _THIS = (Delivery.receiver_id == slot("receiver_id")) & (Delivery.about == slot("about"))
@@ -87,6 +88,18 @@ GIVE_UP_MAILS = Delivery.update({Delivery.next_at: None, Delivery.answer: "too l
 )
 _ANEW = {Delivery.attempts: 0, Delivery.first_at: None, Delivery.next_at: slot("at")}
 AGAIN = Delivery.update(_ANEW | {Delivery.delivered_at: None}).where(_THIS)
+# A link that logs in, mailed to each merchant who has this address: once in ten minutes.
+LOGIN = "login"
+ASK_LOGIN = Delivery.insert_from(
+    Receiver.select(Receiver.id, Value(LOGIN), slot("at"), Value(0), slot("at"))
+    .join(MerchantMail, on=(MerchantMail.merchant_id == Receiver.merchant_id))
+    .where((Receiver.transport == MAIL) & (fn.LOWER(MerchantMail.address) == slot("id"))),
+    [*needed(Delivery), Delivery.next_at],
+).on_conflict(
+    conflict_target=[Delivery.receiver_id, Delivery.about],
+    update=_ANEW | {Delivery.delivered_at: None, Delivery.created_at: slot("at")},
+    where=(Delivery.created_at + LINK_LIFE_MS <= slot("at")),
+)
 # A later delivery of the same line that was taken has overtaken it: it is not sent any more.
 FAILED_AGAIN = Delivery.update(_ANEW).where(
     _OF_RECEIVER

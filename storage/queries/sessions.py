@@ -1,10 +1,17 @@
 """The way in to the merchant's pages: links that work once, sessions that live by their use."""
 
+import hashlib
+from datetime import datetime
+
 from peewee import JOIN, Select, fn
 
+from btcpay.values.ids import ID_CHARACTERS, random_base62
+from btcpay.values.times import to_ms
+from storage.database import Database
 from storage.models import Attention, Brand, Merchant, MerchantLogin, MerchantSession
 from storage.statement import needed, shaped, slot
 
+LINK_LIFE_MS = 600_000
 ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
 
 _IS_LOGIN = (MerchantLogin.secret_sha256 == slot("secret_sha256")) & (
@@ -101,3 +108,13 @@ END_BY_SECRET = MerchantSession.delete().where(
 END_EVERY = MerchantSession.delete()
 EVERY_LOGIN = MerchantLogin.delete()
 END_OLD = MerchantSession.delete().where(MerchantSession.last_used_at <= slot("used_after"))
+
+
+def new_login(db: Database, merchant_id: int, now: datetime) -> str:
+    """The secret of a link that opens one session of this merchant within ten minutes."""
+    secret, ends_at = random_base62(ID_CHARACTERS), to_ms(now) + LINK_LIFE_MS
+    sha256 = hashlib.sha256(secret.encode()).hexdigest()
+    with db.write():
+        db.run(OLD_LOGINS, now=to_ms(now))
+        db.run(ADD_LOGIN, secret_sha256=sha256, merchant_id=merchant_id, expires_at=ends_at)
+    return secret

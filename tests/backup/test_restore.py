@@ -21,6 +21,7 @@ from btcpay.merchants.account import derive
 from btcpay.settings import settings
 from btcpay.values.errors import CommandError
 from storage import locks, versions
+from storage.backup.sqlite_file import new_file
 from storage.database import open_database
 from storage.queries import merchants
 
@@ -77,6 +78,16 @@ def test_a_backup_overwrites_only_when_told_and_never_the_database(till, tmp_pat
     for own in (tmp_path / "btcpay.db", tmp_path / "btcpay.db-wal", linked):
         said = Terminal(till).run("backup", str(own), "--force", status=1)[1]
         assert "the database itself" in said
+
+
+def test_a_backup_sweeps_what_a_killed_one_left_and_nothing_of_one_under_way(till, tmp_path):
+    file = tmp_path / "kept" / "monday.db"
+    file.parent.mkdir()
+    left = file.parent / ".monday.db.killed.part"
+    left.write_bytes(b"half of a backup")
+    with new_file(file, "part") as other:
+        Terminal(till).run("backup", str(file))
+        assert sorted(file.parent.iterdir()) == sorted([file, other])
 
 
 def test_a_damaged_database_gives_no_backup(till, tmp_path):

@@ -1,10 +1,14 @@
 """The shipped command line as processes: what cron and the merchant type, and what comes back."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
 
-from builders import until
+from builders import clean_environ, until
 from fake_esplora import FakeEsplora
+from paths import PROJECT
 
 from btcpay.chain.progress import hours_to_read
 from btcpay.check.report import Report
@@ -101,6 +105,28 @@ def test_a_check_that_finds_somebody_waiting_looks_again_until_the_payment_is_se
     output, errors = first.communicate(timeout=60)
     assert first.returncode == 0 and json.loads(output)["looked_at"] > 1, errors
     assert till.kinds(invoice) == ["seen"]
+
+
+def test_a_check_that_shall_look_once_stays_for_nobody(till, btcpay):
+    invoice = till.shop.invoice()
+    till.check()
+    till.open_page(invoice)
+    assert btcpay.json("check", "--once")["looked_at"] == 1
+    waited = till.shop.sql(f"SELECT asked_at FROM invoice WHERE id = '{invoice['id']}'")  # noqa: S608
+    assert waited.fetchone()[0], "the page still waits"
+    for words in ("--watch 1 --once", "--watch 1 --invoice inv_1"):
+        assert "--watch goes neither with" in btcpay.run("check", *words.split(), status=2)[1]
+
+
+def test_a_watch_that_is_ended_while_it_starts_ends_well(till, tmp_path):
+    slow = tmp_path / "settings.env"
+    os.mkfifo(slow)
+    words = ["-m", "btcpay", "--env-file", str(slow), "check", "--watch", "60"]
+    environ = clean_environ(**till.shop.environ)
+    watch = subprocess.Popen([sys.executable, *words], env=environ, cwd=PROJECT)
+    with slow.open("wb"):  # as soon as it reads there
+        watch.terminate()
+        assert watch.wait(60) == 0
 
 
 def test_invoice_list_shows_the_newest_first_and_filters_by_status(till, btcpay):

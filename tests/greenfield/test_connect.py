@@ -87,6 +87,34 @@ def test_a_press_that_comes_twice_makes_one_key_and_another_press_another(browse
     assert len(shop.service.db.rows(keys.ALL)) == before + 3
 
 
+def test_the_question_is_the_same_in_another_language(browser):
+    page = browser.client.get(path())
+    links = [named for tag, named in Page(page.text).tags if tag == "a" and "hreflang" in named]
+    assert [named["hreflang"] for named in links] == list(LANGUAGES)
+    for named in links:
+        shown = browser.client.get(f"/api-keys/authorize{named['href']}")
+        assert shown.status_code == 200, shown.text
+        page = Page(shown.text)
+        assert page.tags[0][1]["lang"] == named["hreflang"] and shown.text.count("<li>") == 2
+        assert page.texts["who"] == "https://shop.example:443" and "Woo &lt;b&gt;" in shown.text
+
+
+def test_loading_the_answer_again_shows_no_key_that_was_revoked(browser, shop):
+    token = browser.token()
+    fields = brought(allow(browser, token))
+    secret, (key,) = (
+        fields[0][1],
+        [row for row in shop.service.db.rows(keys.ALL) if "Woo" in row.name],
+    )
+    assert browser.post(f"/keys/{key.id}/revoke").status_code == 303
+    answer = allow(browser, token)
+    assert answer.status_code == 200 and secret not in answer.text
+    page = Page(answer.text)
+    assert "allow" in page.attributes and page.values["press"] not in ("", "p")
+    anew = brought(allow(browser, token, press=page.values["press"]))
+    assert anew[0][0] == "apiKey" and anew[0][1] != secret
+
+
 def test_a_permission_that_nothing_honours_is_said_to_be_none(browser):
     wanted = ["btcpay.store.canmodifystoresettings"]
     for language in LANGUAGES:

@@ -2,20 +2,25 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
-from builders import open_shop, pay
+from builders import Live, open_shop, pay
 from paths import TESTS
+from playground import children_of
 from plug_in import SHOP, GreenfieldShop
 
-from btcpay.greenfield.asked import OURS
+from btcpay.greenfield.asked import MAX_METADATA
 from btcpay.greenfield.keys import own_url
-from btcpay.greenfield.orders import meaning_of
+from btcpay.greenfield.orders import MOST_LISTED, meaning_of
+from btcpay.greenfield.queries import THEIRS
 from btcpay.invoices.events import erase_emails
 from btcpay.invoices.status import rules_for
 from btcpay.merchants import keys
+from btcpay.settlement.decide import required_sats
 from btcpay.settlement.values import Rules
 from btcpay.values.errors import CommandError
 from storage.models import Invoice
@@ -25,10 +30,38 @@ from storage.statement import as_dict, blank
 pytestmark = pytest.mark.both_databases
 RECORDED = json.loads((TESTS / "greenfield" / "requests.json").read_text())
 INVOICES = "/stores/STORE/invoices"
+ORDERS = 300
 
 
 def row_of(greenfield, order):
     return greenfield.shop.service.db.only(invoices.WHOLE, id=order["id"])
+
+
+def test_a_list_of_the_largest_orders_leaves_the_worker_small(greenfield, tmp_path):
+    def with_metadata(length):
+        return {"amount": "5", "metadata": {"note": "x" * (length - len('{"note":""}'))}}
+
+    (refused,) = greenfield.ask("POST", INVOICES, with_metadata(MAX_METADATA + 1)).json
+    assert refused["path"] == "metadata"
+    for number in range(ORDERS):
+        if not number % 100:  # of the 120 that a key may write in a minute
+            greenfield.shop.clock.move(minutes=2)
+        greenfield.order(**with_metadata(MAX_METADATA))
+    url = f"/stores/{greenfield.store}/invoices?take=1000"
+    with Live(greenfield.shop, tmp_path, BTCPAY_GREENFIELD="on") as live:
+        secret = greenfield.issued.secret
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda _: live.ask("GET", url, secret), range(4)))
+        peak_mb = max(map(peak_mb_of, children_of(live.pid)))
+    assert [len(answer.json()) for answer in answers] == [MOST_LISTED] * 4
+    assert peak_mb < 200
+    last = greenfield.ask("GET", INVOICES, query_string={"take": 1000, "skip": ORDERS - 1}).json
+    assert len(last) == 1 and len(last[0]["metadata"]["note"]) > MAX_METADATA - 20
+
+
+def peak_mb_of(pid):
+    (kb,) = re.findall(r"VmHWM:\s+([0-9]+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(kb) / 1024
 
 
 def test_an_order_is_an_invoice_with_what_the_shop_said(greenfield):
@@ -118,10 +151,12 @@ def test_what_could_never_be_answered_with_makes_no_order(greenfield):
     def send(body, path=INVOICES, method="POST"):
         return greenfield.ask(method, path, data=body, content_type="application/json")
 
-    kept = send('{"amount": 5, "metadata": {"n": 12345678901234567890123, "z": "\\u0000"}}')
-    assert kept.json["metadata"] == {"n": 12345678901234567890123.0, "z": "\0"}
+    said = {"n": [2**64 - 1, -(2**63), 1e300], "z": "\0"}
+    kept = send(json.dumps({"amount": 5, "metadata": said}))
+    assert kept.json["metadata"] == said
     order_path = f"{INVOICES}/{kept.json['id']}"
-    metadata = ('{"n": 1e400}', '{"n": %s}' % ("9" * 5000), '{"a": "\\ud800"}')
+    numbers = ("1e400", "9" * 5000, str(2**64), f'[{{"a": {-(2**63) - 1}}}]')
+    metadata = [*(f'{{"n": {number}}}' for number in numbers), '{"a": "\\ud800"}']
     for sent in (*metadata, '{"orderId": "5\\u0000"}', '{"orderId": "\\ud800"}'):
         refused = send(f'{{"amount": 5, "metadata": {sent}}}')
         assert refused.status_code == 422, (sent[:40], refused.text)
@@ -197,6 +232,11 @@ def test_a_state_is_shown_and_listed_by_its_name(greenfield):
     assert listed(orderId="3") == [new["id"], over["id"]]
     assert listed(orderId="3", status="New") == [new["id"]]
     assert listed(orderId="1") == [paid["id"]]
+    assert listed(orderId=["1", "3", '"'], skip=1) == [over["id"], paid["id"]]
+    assert listed(status=["New", "Settled"]) == [new["id"], part["id"], paid["id"]]
+    assert listed(status=["New", "Expired"], orderId=["2", "5"]) == [late["id"], part["id"]]
+    wrong = greenfield.ask("GET", INVOICES, query_string={"status": ["New", "Old"]})
+    assert (wrong.status_code, wrong.json[0]["path"]) == (422, "status.1")
     assert listed(take=1, skip=4) == [paid["id"]]
     assert greenfield.seen(late)["additionalStatus"] == "PaidLate"
     (method,) = greenfield.ask("GET", f"{INVOICES}/{part['id']}/payment-methods").json
@@ -415,4 +455,41 @@ NOTHING = {"received_sats": 0, "unconfirmed_sats": 0, "beside_sats": 0, "settled
 def test_every_state_has_its_names(status, came, called):
     row = blank(Invoice, **NOTHING | {"status": status, "amount_sats": 1000} | came)
     assert meaning_of(row, Rules(1, Decimal(5))) == called
-    assert OURS[called[0]] == status
+    assert called[0] == THEIRS.get(status, called[0])
+
+
+@pytest.mark.parametrize("usual", ["0", "0.29", "4.000000001", "5"])
+def test_the_status_that_is_listed_is_the_one_that_is_shown(open_shops, usual):
+    """At each side of the least sum that pays, for tolerances of the service and of the order."""
+    shop = open_shops(BTCPAY_GREENFIELD="on", BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT=usual)
+    greenfield = GreenfieldShop(shop)
+    order = greenfield.order()
+    for own in (None, "0.00", "0.29", "4.99", "5.00"):
+        percent = min(Decimal(usual), Decimal(own or usual))
+        for amount in (100, 999, 41_667, 10**9):
+            least = required_sats(amount, percent)
+            for received, expected in ((least - 1, "New"), (least, "Processing")):
+                text = "NULL" if own is None else f"'{own}'"
+                shop.sql(  # our own values
+                    f"UPDATE invoice SET amount_sats = {amount}, received_sats = {received},"  # noqa: S608
+                    f" tolerance_percent = {text} WHERE id = '{order['id']}'"
+                )
+                for status in ("New", "Processing"):
+                    found = greenfield.ask("GET", INVOICES, query_string={"status": status}).json
+                    shown = [one["status"] for one in found]
+                    assert shown == ([status] if status == expected else []), (own, amount)
+
+
+def test_several_values_of_a_filter_are_any_of_them(greenfield):
+    first, second, third = (greenfield.order(metadata={"orderId": text}) for text in 'A"B')
+    pay(greenfield.shop, as_dict(row_of(greenfield, first)))
+
+    def listed(query):
+        return [one["id"] for one in greenfield.ask("GET", f"{INVOICES}?{query}").json]
+
+    assert listed("orderId=A&orderId=B") == [third["id"], first["id"]]
+    assert listed("orderId=%22") == [second["id"]]
+    assert listed("status=New&status=Settled") == [third["id"], second["id"], first["id"]]
+    assert listed("status=New&status=Expired&orderId=A&orderId=B") == [third["id"]]
+    assert listed("take=1000&status=Settled&status=Invalid") == [first["id"]]
+    assert greenfield.ask("GET", f"{INVOICES}?status=New&status=x").status_code == 422

@@ -8,10 +8,11 @@ from functools import partial
 from urllib.parse import urljoin
 
 import pytest
-from builders import at_once, pay, until, vanish
+from builders import at_once, finish, pay, until, vanish
 from merchant_browser import FROM_THIS_SITE, MerchantBrowser
 from payer import Page, count
 
+from btcpay.invoices.events import update_attention
 from btcpay.values.times import to_ms
 
 
@@ -186,16 +187,62 @@ def test_a_payment_that_was_seen_and_is_taken_back_is_said_in_red(browser, case)
     page = browser.page(f"/till/{found['id']}")
     assert page.texts["state"] == "The payment was taken back" and "vanished" in page.texts["words"]
     assert page.attributes["main"]["data-taken-back"] == "true" and page.asks_for_money is asks
-    next, other = browser.page("/till"), browser.page(f"/till/{invoice(browser)['id']}")
-    is_said = case != "a part"
+    next, is_said = browser.page("/till"), case != "a part"
     assert ("The payment was taken back" in next.texts["sales"]) is is_said
-    for shown in (next, other):  # on the running sale too, until somebody has set it aside
-        assert ("taken back: $25.00" in shown.texts["alarms"]) is (is_said and asks)
+    assert ("taken back: $25.00" in next.texts["alarms"]) is is_said
+    assert ("inbox" in next.texts) is is_said  # the badge counts it before its end
     assert page.texts["alarms"].strip() == ""
     pay(browser.shop, found)
     if asks:
         for shown in (browser.page(f"/till/{found['id']}"), browser.page("/till")):
             assert "The payment was taken back" not in shown.source
+            assert shown.texts["alarms"].strip() == "" and "inbox" not in shown.texts
+
+
+def lost(browser):
+    found = invoice(browser)
+    pay(browser.shop, found, confirmed=False)
+    vanish(browser.shop, found)
+    return found["id"]
+
+
+def test_an_alarm_stays_whatever_is_sold_after_it_until_it_is_set_aside(browser):
+    shop, lost_id = browser.shop, lost(browser)
+    for amount in range(31, 46):
+        shop.clock.move(seconds=10)
+        invoice(browser, amount=str(amount))
+    page = browser.page("/till")
+    assert "25.00" not in page.texts["sales"] and "$25.00" in page.texts["alarms"]
+    assert "25.00" in browser.page("/attention").source
+    answer = browser.post(f"/invoices/{lost_id}/set-aside", reason="paid in cash")
+    assert answer.status_code == 303
+    shop.clock.move(minutes=15)
+    finish(shop, {"id": lost_id}, "expired")  # which brings nothing back
+    update_attention(shop.service.db, shop.service.settings, lost_id, shop.clock())
+    page = browser.page("/till")
+    assert page.texts["alarms"].strip() == "" and "inbox" not in page.texts
+
+
+def test_an_alarm_of_another_merchants_till_is_none_here(browser):
+    lost(browser)
+    other = MerchantBrowser(browser.shop).log_in(browser.shop.add_merchant("other"))
+    page = other.page("/till")
+    assert page.texts["alarms"].strip() == "" and "inbox" not in page.texts
+
+
+@pytest.mark.parametrize("state", ["waiting", "seen", "paid"])
+def test_the_next_customer_is_shown_no_alarm_and_no_way_into_the_books(browser, state):
+    lost_id, found = lost(browser), invoice(browser, amount="30")
+    if state != "waiting":
+        pay(browser.shop, found, confirmed=state == "paid")
+    page = browser.page(f"/till/{found['id']}")
+    assert page.state == state and lost_id not in page.source and "25.00" not in page.source
+    assert "taken back" not in page.source and 'class="alarm"' not in page.source
+    assert page.texts["alarms"].strip() == "For the cashier: an earlier sale needs attention."
+    renewed = browser.page(page.attributes["alarms"]["data-sales"].partition("/merchant")[2])
+    assert renewed.texts["alarms"] == page.texts["alarms"]  # as the script renews it
+    assert page.attributes["alarms"]["data-count"] == "1"  # by which it plays its sound
+    assert page.source.index('id="alarms"') > page.source.index('id="next"')
 
 
 def test_the_last_sales_on_the_tills_form_are_not_looked_for_again(browser):

@@ -32,7 +32,8 @@ def test_a_link_opens_one_session(shop):
 
 def test_a_session_ends_here_and_in_the_database(browser):
     cookie = browser.client.get_cookie("merchant")
-    answer = browser.post("/logout")
+    (own_id,) = ids(browser.shop)
+    answer = browser.post(f"/sessions/{own_id}/end")
     assert answer.status_code == 200 and answer.headers["Clear-Site-Data"] == '"cache"'
     browser.client.set_cookie("merchant", cookie.value)
     assert browser.get().status_code == 401
@@ -97,7 +98,8 @@ def test_a_link_that_a_lost_device_prepared_ends_with_it(shop):
     assert here.post(f"/sessions/{lost_id}/end").status_code == 303
     assert shop.client.post(link, headers=FROM_THIS_SITE).status_code == 410
     link = prepared(here)
-    assert here.post("/logout").status_code == 200
+    (own_id,) = ids(shop)
+    assert here.post(f"/sessions/{own_id}/end").status_code == 200
     assert shop.client.post(link, headers=FROM_THIS_SITE).status_code == 410
     assert shop.client.get(f"/merchant/login/{other_link}").status_code == 200
 

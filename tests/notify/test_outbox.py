@@ -1,5 +1,6 @@
 """Events reach those who want them: signed, each once by its id, and again when they did not."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from datetime import timedelta
@@ -14,7 +15,7 @@ from shop_events import deliver, events
 from btcpay.notify import read, receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import Delivered, Outbox, new_send
-from btcpay.notify.outcome import Answer
+from btcpay.notify.outcome import ATTEMPT_S, Answer
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
 from storage.queries import deliveries as queries
@@ -230,6 +231,26 @@ def test_what_was_sent_and_not_noted_is_sent_again_with_the_same_id(till, receiv
         Outbox(till.shop.service.db, till.settings, lambda: next(times), sender).run()
     assert deliver(till) == (1, 0)
     assert len(receiver.ids) == 2 and len(set(receiver.ids)) == 1
+
+
+def test_rows_that_cannot_be_read_do_not_hold_a_run_beyond_its_time(till):
+    for number in range(20):
+        add(till, f"http://127.0.0.1:9/{number}")
+    till.shop.link()
+    till.shop.sql("UPDATE public_event SET kind = 'of no meaning'")
+
+    def slow_clock():
+        time.sleep(0.01)
+        return till.clock()
+
+    Outbox(till.shop.service.db, till.settings, slow_clock, new_send(till.settings)).run(
+        ATTEMPT_S + 0.05
+    )
+    tried = till.shop.sql("SELECT count(*) FROM delivery WHERE attempts > 0").fetchone()[0]
+    assert tried < 20
+    deliver(till)
+    tried = till.shop.sql("SELECT count(*) FROM delivery WHERE attempts > 0").fetchone()[0]
+    assert tried == 20
 
 
 def test_an_answer_that_comes_when_somebody_else_has_delivered_changes_nothing(till):

@@ -27,10 +27,10 @@ def events(words):
     return [Happening(kind, txid) for kind, _, txid in (w.partition(":") for w in words.split())]
 
 
-def reason(status, happened, *receipts, in_time=0, waiting=0, was_whole=False):
+def reason(status, happened, *receipts, in_time=0, waiting=0, was_whole=False, at_till=False):
     """`in_time` came in time and is confirmed, `waiting` is seen in time and is not.
 
-    `was_whole`: once the whole sum was seen.
+    `was_whole`: once the whole sum was seen. `at_till`: where goods go over the counter at once.
     """
     came = in_time + waiting
     open_and_short = status != "paid" and came < ASKED
@@ -45,7 +45,8 @@ def reason(status, happened, *receipts, in_time=0, waiting=0, was_whole=False):
         confirmations=0,
         reason="",
     )
-    invoice = Invoice("inv", status, ASKED, NOW, NOW, covered_at=NOW if was_whole else None)
+    covered_at = NOW if was_whole else None
+    invoice = Invoice("inv", status, ASKED, NOW, NOW, covered_at=covered_at, at_till=at_till)
     return reason_for(invoice, verdict, events(happened), LEAST)
 
 
@@ -130,6 +131,24 @@ def row(sentence, wanted, *args, **kwargs):
         row("it has vanished, and a human cancels", None, "canceled", "canceled", was_whole=True),
         row("it was in a block that left, which is dismissed, and never comes", "vanished",
             "expired", "payment:aa paid undone:aa dismissed expired", was_whole=True),
+        # the same at a till, where the goods are gone at once
+        row("seen and gone at a till", "vanished", "open", "", was_whole=True, at_till=True),
+        row("at a till only a part was ever seen, and is gone", None, "open", "", at_till=True),
+        row("replaced by less at a till", "vanished", "open", "", waiting=5, was_whole=True,
+            at_till=True),
+        row("at a till it waits again", None, "open", "", waiting=ASKED, was_whole=True,
+            at_till=True),
+        row("a part of it is confirmed at a till", "vanished", "open", "payment:aa", got(5),
+            in_time=5, was_whole=True, at_till=True),
+        row("gone at a till, and its time is over", "vanished", "expired", "expired",
+            was_whole=True, at_till=True),
+        row("gone at a till, and paid again", None, "paid", "payment:bb paid",
+            paid_by(ASKED, "bb"), was_whole=True, at_till=True),
+        row("gone at a till, dismissed", None, "open", "dismissed", was_whole=True, at_till=True),
+        row("gone at a till, dismissed, and its time is over", None, "expired",
+            "dismissed expired", was_whole=True, at_till=True),
+        row("gone at a till, canceled", None, "canceled", "canceled", was_whole=True,
+            at_till=True),
         # what a human has said
         row("vanished, dismissed", None, "expired", "expired dismissed", was_whole=True),
         row("late, dismissed", None, "expired", "expired payment:aa dismissed", got(5)),

@@ -18,11 +18,11 @@ from fake_esplora import Terminal
 from other_database import backed_up, lived_in
 from paths import PROJECT
 from scenes import deep_or_canceled, reorganised
-from storage.models.table import Table
 
 from btcpay.values.errors import DatabaseNotReady
 from storage import versions
 from storage.migrate import migrate
+from storage.models.shop import Table
 
 pytestmark = pytest.mark.both_databases
 

@@ -38,19 +38,25 @@ log = logging.getLogger(__name__)
 
 @click.command()
 @click.option("--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Repeat it.")
+@click.option("--once", is_flag=True, help="Do not stay for payers who wait: one look.")
 @click.option("--invoice", "invoice_id", metavar="ID", help="Look only for this invoice.")
 @click.option("--quiet", is_flag=True, help="Print nothing while all is well, for cron.")
 @click.option("--new-peers", is_flag=True, help="Forget all peers that earlier runs have met.")
 @answering
 def check(
-    shell: Shell, watch: int | None, invoice_id: str | None, quiet: bool, new_peers: bool
+    shell: Shell,
+    watch: int | None,
+    once: bool,
+    invoice_id: str | None,
+    quiet: bool,
+    new_peers: bool,
 ) -> None:
     """Read new blocks, look at the mempool, settle what is paid, deliver webhooks and mail.
 
     Exit status 0 when every block is read and nothing failed, else 1.
     """
-    if watch is not None and invoice_id is not None:
-        raise click.UsageError("--watch and --invoice do not go together")
+    if watch is not None and (once or invoice_id is not None):
+        raise click.UsageError("--watch goes neither with --once nor with --invoice")
     if new_peers:
         shell.db.run(sources.FORGET_ALL_PEERS)
     reporter, listening = Reporter(shell, quiet), listening_of(shell.settings, shell.db, utc_now)
@@ -64,7 +70,7 @@ def check(
         if listening and not (shell.settings.explorers or quiet):
             say("payments show only once in a block: `btcpay check --watch` would listen to peers")
         new = _checkers(shell)
-        until_s = time.monotonic() + STAYS_S
+        until_s = time.monotonic() + (0 if once else STAYS_S)
         try:
             report = _run_alone(shell, new, outward, until_s, time.sleep)
         finally:  # a check that fails still notifies merchants
@@ -165,7 +171,7 @@ def _run_alone(
             if report is None:
                 report = checker.run()
                 checker.finish(report)
-            if not checker.look_again(report):
+            if time.monotonic() > until_s or not checker.look_again(report):
                 return report
         outward.start()
         if time.monotonic() + LOOKS_EVERY_S > until_s or pause(LOOKS_EVERY_S):

@@ -42,7 +42,7 @@ def show(
 
     `preview`: columns of the brand that are shown, and not stored.
     """
-    db, settings, own = visit.service.db, visit.service.settings, visit.merchant_id
+    db, own = visit.service.db, visit.merchant_id
     brand = visit.pages.brand(own)
     new: Any = dict(preview or {})
     new["seller"] = new.get("name", brand.name) or visit.session.merchant
@@ -62,7 +62,6 @@ def show(
         usual_accent=USUAL_ACCENT,
         currencies=sorted(CODES),
         places=sorted({*places(), visit.session.timezone}),
-        has_mail=bool(settings.smtp_url and settings.mail_from),
         is_preview=preview is not None,
     )
 

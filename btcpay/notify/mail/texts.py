@@ -149,6 +149,23 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
     )
 
 
+def login(seller: str, url: str, language: str) -> MailText:
+    """To the merchant, who has asked for it: a link that logs in."""
+    gettext = catalog(language).gettext
+    return MailText(
+        language,
+        gettext("Log in to your shop"),
+        [
+            gettext("This link works once. Press the button on the device that you want to use."),
+            gettext(
+                "It works for ten minutes. If you did not ask for it, you can ignore this mail."
+            ),
+        ],
+        [(gettext("Shop"), seller)],
+        (gettext("Log in"), url),
+    )
+
+
 def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str) -> str:
     """A link (RFC 6068) that opens a mail to the customer, for the merchant to look through."""
     gettext = catalog(language).gettext

@@ -16,7 +16,7 @@ from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms, zone_of
 from storage.database import Database
 from storage.models import Receiver
-from storage.queries import deliveries, invoices, merchants, meta, receivers
+from storage.queries import deliveries, invoices, merchants, meta, receivers, sessions
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +37,8 @@ class Mail:
     ) -> Callable[[], Answer] | None:
         """A function that sends the mail; None when it is out of date. Raises BadRow.
 
-        It is when the customer's address was erased, the invoice is not paid any more, or a check
-        was complete meanwhile.
+        It is when the customer's address was erased, the invoice is not paid any more, a check was
+        complete meanwhile, or a link to log in was asked for long ago.
         """
         composed = self._compose(receiver, row, now)
         if composed is None:
@@ -47,7 +47,7 @@ class Mail:
             to = checked_address(composed[0])
         except ValueError:
             raise BadRow("no address that mail can be sent to") from None
-        id = f"{row.about}.{receiver.id}".replace(" ", ".")
+        id = f"{row.about}.{receiver.id}.{row.created_at}".replace(" ", ".")
         message = message_of(composed[1], self._sender, to, id, from_ms(row.created_at))
         return lambda: self._send(message, to)
 
@@ -78,6 +78,13 @@ class Mail:
         wanted = self._db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
         language = wanted.language
         zone = zone_of(self._db.only(merchants.BY_ID, id=merchant_id).timezone)
+        if row.about == deliveries.LOGIN:
+            if now - from_ms(row.created_at) >= OVERDUE:
+                return None
+            secret = sessions.new_login(self._db, merchant_id, now)
+            brand = self._db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
+            url = f"{self._base_url}/merchant/login/{secret}"
+            return wanted.address or "", texts.login(brand.seller, url, language)
         if row.seq is None:
             since = unchecked_since(self._db, merchant_id)
             if now - since < OVERDUE:

@@ -1,6 +1,7 @@
 """The language of a page: by `?lang=`, which the next page gets too, else by Accept-Language."""
 
 import re
+from urllib.parse import urlencode
 
 from flask import g, request
 from flask.sansio.app import App
@@ -10,6 +11,7 @@ from btcpay.languages import formats
 from btcpay.languages.catalogs import DEFAULT, LANGUAGES, catalog
 
 # Characters that turn the direction of writing (Unicode, UAX 9): a title has no markup to end it.
+_SAID = ("lang", "done")  # of a page: its language, and what has just been done
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -47,6 +49,12 @@ def current() -> str:
 def carried() -> str:
     """The query that carries a choice on to the next page: `?lang=de`, or nothing."""
     return "".join(f"?{name}={value}" for name, value in picked().items())
+
+
+def this_page_in(language: str) -> str:
+    """The query that shows this page in another language: whatever it was asked stays."""
+    asked = request.args.items(multi=True)
+    return "?" + urlencode([("lang", language), *(it for it in asked if it[0] not in _SAID)])
 
 
 def picked() -> dict[str, str]:

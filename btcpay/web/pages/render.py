@@ -16,7 +16,7 @@ from flask import Response, current_app, request
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.values.errors import NotFound, RateLimited
+from btcpay.values.errors import NotFound
 from btcpay.values.money import btc_text
 from btcpay.values.times import iso_ms
 from btcpay.web.errors import as_api_error, error_response
@@ -84,10 +84,12 @@ class Pages:
             script=up + asset_address(SCRIPT),
             icon=self.icon(),
             testing=self._testing,
+            has_mail=bool(self._service.settings.smtp_url and self._service.settings.mail_from),
             language=language,
             direction=formats.direction(language),
             languages=LANGUAGES,
             carried=languages.carried(),
+            this_page_in=languages.this_page_in,
             f=formats,
             btc=functools.partial(formats.btc, language=language),
             btc_copied=btc_text,
@@ -111,8 +113,8 @@ class Pages:
             return response
         status, code = response.status_code, error.code
         page = self.page(self._message, status, brand, code=code, error=error)
-        if isinstance(error, RateLimited):
-            page.headers["Retry-After"] = str(error.retry_after_s)
+        said = {name: response.headers.get(name) for name in ("Allow", "Retry-After")}
+        page.headers.update({name: text for name, text in said.items() if text})
         return page
 
     def failed_for_payer(self, error: Exception) -> Response:

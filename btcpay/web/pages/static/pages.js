@@ -84,6 +84,22 @@
     if (it) it.open = unfolded || wide.matches;
   };
 
+  // Nothing says whether a wallet opened: one that did has taken the screen, or the focus.
+  const missWallet = () => {
+    let isLeft = false;
+    const leave = () => { isLeft = true; };
+    for (const event of ["blur", "pagehide"]) addEventListener(event, leave, { once: true });
+    setTimeout(() => {
+      const it = find("no-wallet");
+      if (isLeft || document.hidden || !it) return;
+      it.hidden = false;
+      unfolded = true;
+      fold();
+      it.scrollIntoView();
+      announce(it.querySelector("p").textContent);
+    }, 1.5 * SECOND);
+  };
+
   // Takes the page's new content, and keeps the keyboard's place in it.
   const renew = async () => {
     const answer = await fetch(location.href, { cache: "no-store" });
@@ -194,6 +210,7 @@
 
   document.documentElement.classList.add("js");
   addEventListener("click", (event) => {
+    if (event.target.closest("#open-wallet")) missWallet();
     if (event.target.closest("#unfold")) unfolded = !find("other-device").open;
     const it = event.target.closest("button, [data-copy-href]");
     if (it) press(it).catch(() => {});
@@ -207,8 +224,11 @@
     form.dataset.sent = "yes";
   });
   addEventListener("pageshow", () => every("form", (it) => { delete it.dataset.sent; }));
-  // A wrong amount is typed over.
-  document.querySelector("[aria-invalid]")?.select();
+  // A form that was not taken begins at its first wrong field, which is typed over.
+  const wrong = document.querySelector("[aria-invalid]");
+  wrong?.focus({ preventScroll: true });
+  wrong?.select?.();
+  (wrong?.closest(".field") || wrong)?.scrollIntoView({ block: "center" });
 
   // An invoice's page.
   if (!find("main").dataset.status) return;

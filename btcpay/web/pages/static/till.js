@@ -77,13 +77,11 @@
     const answer = await fetch(find("alarms").dataset.sales, { cache: "no-store" });
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const alarms = find("alarms"), before = alarms.textContent, fresh = page.getElementById("alarms");
+    const alarms = find("alarms"), fresh = page.getElementById("alarms");
     if (!fresh) return;
-    alarms.dataset.waits = fresh.dataset.waits;
-    if (before !== fresh.textContent) {
-      alarms.replaceChildren(...fresh.children);
-      if (alarms.textContent.length > before.length) play(BAD);
-    }
+    if (Number(fresh.dataset.count) > Number(alarms.dataset.count)) play(BAD);
+    Object.assign(alarms.dataset, { waits: fresh.dataset.waits, count: fresh.dataset.count });
+    if (alarms.textContent !== fresh.textContent) alarms.replaceChildren(...fresh.children);
     const sales = find("sales");
     if (sales && !sales.contains(document.activeElement)) {
       sales.replaceWith(document.adoptNode(page.getElementById("sales")));

@@ -1,0 +1,94 @@
+"""What a merchant is told when a form or an address is wrong: on top, with a way on, as a page."""
+
+from io import BytesIO
+
+import pytest
+from builders import pay
+from merchant_browser import FROM_THIS_SITE, MerchantBrowser
+from merchant_paths import filled, rules
+from payer import Page
+
+# Each form with a field that is wrong, and the id of the first such field.
+WRONG = {
+    "the look": ("/settings/look", {"name": "a" * 61, "contact": "b" * 201}, "name"),
+    "currency and time": ("/settings/counting", {"currency": "USD", "timezone": "x"}, "timezone"),
+    "mail": ("/settings/mail", {"address": "nobody", "language": "en"}, "address"),
+    "the way back": ("/settings/return", {"return_unpaid": "x"}, "return_unpaid"),
+    "a key": ("/keys", {"scope": "read", "name": "a" * 61}, "name"),
+    "a webhook": ("/webhooks", {"url": "nowhere"}, "url"),
+    "the till": ("/till", {"amount": "five"}, "amount"),
+    "the tips": ("/tips", {"tips": "51"}, "percents"),
+    "an invoice": ("/invoices", {"amount": "25", "email": "a" * 321}, "email"),
+    "a link": ("/links", {"title": "Tips", "amount": "x"}, "amount"),
+    "what is set aside": ("/attention/set-aside", {"amount": "x"}, "below"),
+}
+
+
+@pytest.mark.parametrize("form", WRONG)
+def test_a_form_that_is_not_taken_says_so_on_top_and_leads_to_its_first_wrong_field(browser, form):
+    path, fields, wrong_id = WRONG[form]
+    if form == "what is set aside":
+        late = browser.shop.invoice()
+        pay(browser.shop, late)
+        pay(browser.shop, late)  # too much
+    answer = browser.post(path, **fields)
+    page = Page(answer.text)
+    assert answer.status_code == 400 and "was not accepted" in page.texts["refused"]
+    links = [named.get("href") for tag, named in page.tags if tag == "a"]
+    assert f"#{wrong_id}" in links
+    fields = [named for _, named in page.tags if named.get("aria-invalid") == "true"]
+    assert fields[0]["id"] == wrong_id
+    assert "-problem" in fields[0]["aria-describedby"] and 'class="problem"' in answer.text
+    assert page.source.index('id="refused"') < page.source.index("<h1")
+
+
+def test_a_page_without_a_wrong_field_says_nothing_of_it(browser):
+    for path in ("/settings", "/till", "/keys", "/webhooks", "/invoices/new", "/links/new"):
+        assert "refused" not in browser.page(path).texts, path
+
+
+def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_back(shop, browser):
+    for path in ("/nothing", "/till/", "/settings/mail/x", "/invoices/inv_x"):
+        answer = browser.get(path)
+        assert (answer.status_code, answer.mimetype) == (404, "text/html"), path
+        assert "There is nothing here" in answer.text and 'merchant">Today' in answer.text
+    for method, path in (
+        ("GET", "/settings/mail"),
+        ("POST", "/month"),
+        ("GET", "/login"),
+        ("PUT", "/till"),
+    ):
+        answer = browser.client.open(f"/merchant{path}", method=method)
+        assert (answer.status_code, answer.mimetype) == (405, "text/html"), path
+        assert "This could not be read" in answer.text and 'merchant">Today' in answer.text
+        assert answer.headers["Allow"] in ("GET, HEAD", "GET, HEAD, POST", "POST")
+    answer = browser.post("/keys", scope="everything")
+    assert (answer.status_code, answer.mimetype) == (400, "text/html")
+    stranger = shop.client
+    answer = stranger.get("/merchant/nothing")
+    assert answer.status_code == 401 and "Please log in" in answer.text
+    assert stranger.put("/merchant/login/x").mimetype == "text/html"
+
+
+def test_every_path_answers_every_wrong_method_with_a_page(browser):
+    paths = {path for rule in rules(browser.shop, "POST") for path in filled(rule, ["x"])}
+    for path in sorted(paths):
+        browser.shop.clock.move(seconds=61)
+        answer = browser.client.put(f"/merchant{path}")
+        assert (answer.status_code, answer.mimetype) == (405, "text/html"), path
+
+
+@pytest.mark.parametrize("kibibytes", [500, 3_000])
+def test_a_logo_that_is_too_large_is_refused_in_words_that_name_the_size(browser, kibibytes):
+    fields = {"token": browser.token(), "logo": (BytesIO(bytes(kibibytes * 1024)), "logo.png")}
+    form = {"headers": FROM_THIS_SITE, "content_type": "multipart/form-data"}
+    answer = browser.client.post("/merchant/settings/look", data=fields, **form)
+    assert "at most 64 KiB" in answer.text and "could not be read" not in answer.text
+    assert answer.status_code == (400 if kibibytes == 500 else 413)
+
+
+def test_a_form_that_is_too_large_is_refused_in_words_that_name_the_size(open_shops):
+    shop = open_shops(BTCPAY_MERCHANT_PAGES="on", BTCPAY_MAX_BODY_BYTES="131072")
+    browser = MerchantBrowser(shop).log_in()
+    answer = browser.post("/till", amount="25", note="x" * 140_000)
+    assert answer.status_code == 413 and "at most 128 KiB" in answer.text
