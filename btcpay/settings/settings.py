@@ -165,7 +165,7 @@ def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
 def _contradictions(above: SimpleNamespace) -> Iterator[str]:
     """Mistakes that several settings make together."""
     if above.proxy.startswith("socks5h:") and find_spec("socks") is None:
-        extra = "pip install 'blocktill[socks]'"
+        extra = "pip install --require-hashes -r requirements-socks.txt"
         yield f"{VARIABLES['proxy']} accepts socks5h:// only with PySocks: {extra}"
     is_open = not (above.bind.startswith("unix:") or is_here(host_and_port(above.bind)[0]))
     if is_open and above.network.main_keys and not above.trusted_proxies:

@@ -33,6 +33,7 @@ WHOLE = {
     "blocks.GIVEN_UP": "is run by `chain begin-anew`, once",
     "invoices.KEEP_PROVEN": "likewise",
     "blocks.READ_SINCE_AGAIN": "is run by a restore, once",
+    "blocks.LAST_BEFORE": "likewise",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
     "links.CURRENCIES": "is asked by the doctor alone",
     "idempotency.FREE": "is run by a restore, once",
