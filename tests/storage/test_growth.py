@@ -48,7 +48,7 @@ PARTS = {
     *("invoices._CAME", "invoices._EVER_CAME", "invoices.CAME_SATS", "invoices._UNTOUCHED"),
     "invoices._GONE_AT",
     *("listings._LISTED", "mempool_watch._UNSETTLED"),
-    *("merchant_pages._INVOICES", "merchant_pages._PAYMENTS"),
+    *("merchant_pages._INVOICES", "merchant_pages._PAYMENTS", "merchant_pages._SALES"),
     *("deliveries._WHOLE", "deliveries._COUNTED"),
 }
 # Indexes that hold little, however long the history is.
