@@ -128,8 +128,6 @@ def serve(shell: Shell) -> None:
     While there is no merchant, and the merchant's pages are on, it says which page makes one.
     """
     wanted = shell.settings
-    if not wanted.trusted_proxies:
-        say(f"Serving without a proxy in front: {wanted.bind} is for this machine alone")
     begin = wanted.merchant_pages and start_url(shell.db, wanted.base_url, wanted.setup_token)
     if begin:
         say(f"To begin, open {begin}")
