@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-nightly test-postgres check format formats screenshots bench lock checkpoint release clean
+.PHONY: run install test test-nightly test-postgres check format formats screenshots bench lock checkpoint wheel deb release image-test deb-test clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -59,15 +59,37 @@ lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for 
 checkpoint: $(VENV)/.installed-dev  ## a newer checkpoint for the next release, from the explorers of BTCPAY_NETWORK
 	@PYTHONPATH=. $(BIN)/python .ci/newest_checkpoint.py
 
+# By an environment of its own, with the pinned setuptools and nothing else; what an earlier build
+# or version has left would come along.
+wheel: build/wheel/.installed  ## of the files as they are, into dist/; needs Python alone
+	@rm -rf build/lib build/bdist.* dist/blocktill-*.whl
+	@build/wheel/bin/python -m pip --disable-pip-version-check --quiet wheel --no-index --no-deps \
+	  --no-build-isolation --wheel-dir dist .
+	@ls dist/blocktill-*.whl
+
+deb: wheel  ## package for the release of Debian or Ubuntu that this runs on, into dist/
+	@deploy/debian/package.sh
+
 release: $(VENV)/.installed-dev  ## wheel and sdist of the commit into dist/, checked; prints what to upload
 	@$(BIN)/python .ci/release.py
+
+# They need root, buildah, mmdebstrap and lintian, and minutes: before a release.
+image-test: $(VENV)/.installed-dev  ## builds the image on a bare Debian, and runs a shop in it
+	$(BIN)/python -m pytest tests/release/test_image.py
+
+deb-test: $(VENV)/.installed-dev  ## builds, installs, upgrades and removes the package, on Debian 12 and 13
+	$(BIN)/python -m pytest tests/release/test_deb.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
-$(VENV)/bin/python:
+$(VENV)/bin/python build/wheel/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "btcpay needs Python 3.11 or newer: make PYTHON=python3.13 ...")'
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(@:/bin/python=)
+
+build/wheel/.installed: requirements-build.txt | build/wheel/bin/python
+	@build/wheel/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r $<
+	@touch $@
 
 $(VENV)/.installed: requirements.txt requirements-build.txt setup.cfg pyproject.toml | $(VENV)/bin/python
 	@echo "installing into $(VENV), about a minute..."
