@@ -88,8 +88,8 @@ def open_pool(url: str) -> Pool:
     """
     if find_spec("psycopg") is None:
         raise DatabaseNotReady(
-            "PostgreSQL needs a driver: pip install 'blocktill[postgres]', in a checkout"
-            " pip install --require-hashes -r requirements-postgres.txt"
+            "PostgreSQL needs a driver: pip install --require-hashes -r requirements-postgres.txt,"
+            " in a clone of the sources"
         )
     said = dict(parse_qsl(url.partition("?")[2].replace("+", "%2B")))  # a plus is no space here
     return Pool(

@@ -65,6 +65,26 @@ def anchors(document):
     return {*plain, *re.findall(r'<a id="([^"]+)">', written)}
 
 
+def torn(written):
+    """Addresses that do not stand right behind their `[text]`, or go over a line's end."""
+    prose = re.sub(r"```.*?```", "", written, flags=re.S)
+    apart = r"(?<!\])\((?:[\w./-]+\.md[^)\s]*|#[\w-]+)\)"
+    return re.findall(rf"{apart}|\]\([^)\n]*\n", prose)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["[a]\nthere(b.md#c)", "[a]\n(b.md)", "[a] (../b/c.md)", "[a\nb](b.md#\nc)", "[a](\nb.md)"],
+)
+def test_a_link_that_wrapping_has_torn_is_found(written):
+    assert torn(written) and not torn("[a\nb](b.md#c)")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_no_link_is_torn_by_wrapping(document):
+    assert torn(document.read_text(encoding="utf-8")) == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_link_leads_somewhere(document):
     written = document.read_text(encoding="utf-8")
@@ -78,6 +98,18 @@ def test_every_link_leads_somewhere(document):
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert broken == []
+
+
+def test_nobody_is_told_to_install_a_name_of_an_index_that_is_not_ours():
+    """Nor to look for a tag, which a clone need not have: the wheel is built from a clone."""
+    told = (
+        r"\b(?:pip|pipx|uvx|uv tool)\b(?![^\n`]*--(?:from|spec))[^\n`]*[ '\"]blocktill(?!-\*|-VER)"
+    )
+    sources = [*DOCUMENTS, *PROJECT.glob("btcpay/**/*.py"), *PROJECT.glob("storage/**/*.py")]
+    sources += [path for path in PROJECT.glob("deploy/*") if path.is_file()]
+    written = {named(path): path.read_text(encoding="utf-8") for path in sources}
+    assert [name for name in written if re.search(told, written[name])] == []
+    assert [name for name in written if "git describe" in written[name]] == []
 
 
 def test_readme_and_the_front_page_of_the_documents_lead_to_every_one():

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from btcpay.bitcoin.address import address_of
 from btcpay.bitcoin.keys import InvalidChild
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.sources import AddressIndex
-from btcpay.merchants.account import derive, parse_account
+from btcpay.chain.newer import paid_since
+from btcpay.merchants.account import derive, parse_account, stored_account
 from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.merchants.sessions import end_every
 from btcpay.settings.settings import Settings
@@ -28,6 +29,8 @@ from storage.queries import blocks, merchants
 LOOK_AHEAD = 100
 SHOWN = 3  # first addresses of each merchant, by which its owner recognises a planted account key
 MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
+MATCHED = 20  # times as many addresses of each merchant are what blocks are searched for
+OF_PEERS = ". Name nodes that run in BTCPAY_PEERS, or an explorer for this command"
 OF_SANDBOX = (
     ". The explorer is the sandbox's, and ends with it: start its chain alone with"
     f" `{sys.executable} -m btcpay.sandbox --port {SANDBOX_PORT} --state var/sandbox`"
@@ -57,43 +60,74 @@ Clock = Callable[[], datetime]
 
 
 def plan(
-    db: Database, settings: Settings, skip: int, clock: Clock, counters: Mapping[str, int]
+    db: Database,
+    settings: Settings,
+    skip: int,
+    clock: Clock,
+    counters: Mapping[str, int],
+    is_copy: bool = True,
 ) -> list[Move]:
     """The new place of every counter: `skip` past the last address that the chain has seen.
 
-    `counters` are those of another database, by account key: none falls behind them. Changes
+    `counters` are those of another database, by account key: none falls behind them. Moves
     nothing. Raises CommandError, also when the chain could not be asked about an address.
     """
     # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
     explorers = open_explorers(settings, Quota(db, sys.maxsize, clock))
-    moves = []
+    moves, run = [], max(skip, LOOK_AHEAD)
     try:
-        explorers.require_chain(blocks.tip_height(db) or 0)
+        if settings.explorers:
+            explorers.require_chain(blocks.tip_height(db) or 0)
+            is_used: Callable[[str], bool] = explorers.is_used
+        else:
+            is_used = _is_in_blocks(db, settings, run * MATCHED, clock, is_copy)
         for row in db.rows(merchants.ALL):
-            used = _used_ahead(explorers, row, settings.network, max(skip, LOOK_AHEAD))
+            used = _used_ahead(is_used, row, settings.network, run)
             after = (used[-1] + 1 if used else row.next_index) + skip
             after = max(after, counters.get(row.account_key, 0))
             moves.append(_move(db, row, settings.network, used, after))
     except InvalidChild as error:
         raise CommandError(f"nothing was changed: {error}") from None
     except ExplorerError as error:
+        of_sandbox = OF_SANDBOX if SANDBOX_URL in settings.explorers else ""
         raise CommandError(
-            f"nothing was changed, the chain must be asked first: {error}"
-            f"{OF_SANDBOX if SANDBOX_URL in settings.explorers else ''}"
+            "nothing was changed, the chain must be asked first:"
+            f" {error}{of_sandbox if settings.explorers else OF_PEERS}"
         ) from None
     finally:
         explorers.close()
     return moves
 
 
+def _is_in_blocks(
+    db: Database, settings: Settings, most: int, clock: Clock, is_copy: bool
+) -> Callable[[str], bool]:
+    """Tells if a block since the backup pays an address, one of each merchant's next `most`."""
+    watched: dict[bytes, str] = {}
+    for row in db.rows(merchants.ALL):
+        account = stored_account(row.descriptor)
+        for script in map(account.script, range(row.next_index, row.next_index + most)):
+            watched[script] = address_of(script, settings.network)
+    found = paid_since(db, settings, clock, watched.keys(), is_copy) if watched else ()
+    paid = {watched[one] for one in found}
+    known = set(watched.values())
+
+    def is_used(address: str) -> bool:
+        if address not in known:
+            raise ExplorerError(f"{most} addresses are too few to search for: raise --skip")
+        return address in paid
+
+    return is_used
+
+
 def _used_ahead(
-    explorers: AddressIndex, merchant: Merchant, network: Network, run: int
+    is_used: Callable[[str], bool], merchant: Merchant, network: Network, run: int
 ) -> list[int]:
     """Used indexes from the counter on, up to `run` unused ones in a row. Raises ExplorerError."""
     used: list[int] = []
     index = merchant.next_index
     while index < (used[-1] + 1 if used else merchant.next_index) + run:
-        if explorers.is_used(derive(merchant.descriptor, index, network)):
+        if is_used(derive(merchant.descriptor, index, network)):
             used.append(index)
         if len(used) > MOST_USED:
             raise ExplorerError("the explorers say that every address is used")

@@ -90,7 +90,7 @@ def move_counters(
     db: Database, settings: Settings, skip: int, agree: Agree, clock: Clock
 ) -> list[Move]:
     """Moves the counters of the database in place, as after pg_restore. Raises CommandError."""
-    moves = plan(db, settings, skip, clock, {})
+    moves = plan(db, settings, skip, clock, {}, is_copy=False)
     agree(moves, [], [])
     _derive_again(db, settings.network)
     apply_moves(db, moves)

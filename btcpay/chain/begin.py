@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 # A block's time may be off by this much, and a payment be mined before cron first runs.
 BEFORE = timedelta(hours=2)
+BEFORE_THEIRS = timedelta(days=1)  # the sources' time, when the first invoice is younger than that
 # Headers below it that are kept too: after a quiet time on a test network the first one may be the
 # tip itself, and a reorganisation is followed from a block that both chains have.
 BELOW = 12
@@ -40,21 +41,32 @@ class _Claim(NamedTuple):
 
 
 def begin(
-    db: Database, network: Network, sources: Pool[BlockSource], now: Callable[[], datetime]
+    db: Database,
+    network: Network,
+    sources: Pool[BlockSource],
+    now: Callable[[], datetime],
+    made_ms: int | None = None,
 ) -> bool:
     """Keeps a first header, if there is none and the shop has an invoice; True if one is kept.
 
+    `now` is by the sources' clocks, once they have answered. Without an invoice `made_ms` counts.
     The source that shows the most work above it decides: a chain that stands still shows none.
     Raises ExplorerError, and notes its message in the database.
     """
     if db.row(blocks.TOP):
         return True
-    first_ms = db.only(blocks.FIRST_INVOICE)[0]
+    first_ms = db.only(blocks.FIRST_INVOICE)[0] or made_ms
     if first_ms is None:
         return False
-    at = from_ms(first_ms) - BEFORE
+    made_at = from_ms(first_ms)
+
+    def ask(at: datetime) -> tuple[dict[BlockSource, _Claim], dict[BlockSource, Exception]]:
+        return sources.ask_all(lambda one: _claim(network, one, at, now))
+
     try:
-        claims, failed = sources.ask_all(lambda one: _claim(network, one, at, now))
+        claims, failed = ask(made_at - BEFORE)
+        if made_at > now():  # by our clock, which was ahead
+            claims, failed = ask(now() - BEFORE_THEIRS)
     except OutOfQuota:
         raise
     except ExplorerError as error:

@@ -18,6 +18,7 @@ from btcpay.http.clock_skew import ClockSkew
 from btcpay.http.deadline import in_thread
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadStatus, FetchError, Unreachable
+from btcpay.values.parts import brought
 from storage.database import Database
 
 log = logging.getLogger(__name__)
@@ -206,3 +207,11 @@ class Pool(Generic[Source]):
                 place.not_before_s = time.monotonic() + pause_s * random.uniform(0.5, 1.5)
                 place.in_a_row += 1
             return True
+
+
+def open_sources(
+    settings: Settings, db: Database, now: Callable[[], datetime]
+) -> Pool[sources.BlockSource] | None:
+    """The first pool that a part's `source` opens for a run; None: the explorers show blocks."""
+    opened = (part.source(settings, db, now) for part in brought("source"))
+    return next(filter(None, opened), None)

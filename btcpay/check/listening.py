@@ -1,4 +1,4 @@
-"""Sources that parts bring: opened for a run, and heard between two runs.
+"""Sources that parts bring, heard between two runs.
 
 Announced payments are applied to the invoices they pay, and to those whose money they take back.
 """
@@ -13,8 +13,7 @@ from peewee import PeeweeException
 
 from btcpay.bitcoin.block import BlockParts
 from btcpay.bitcoin.wire import txid_bytes, txid_hex
-from btcpay.chain.pool import Pool
-from btcpay.chain.sources import MAX_INPUTS, Announced, BlockSource, Listener
+from btcpay.chain.sources import MAX_INPUTS, Announced, Listener
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import conflicting, is_any_spent
 from btcpay.check.plan import CLOSED_LATELY
@@ -81,14 +80,6 @@ class Listening:
             hear(self.db, self.settings, self._heard, self.now(), found, self.listener.takes_back)
             report.changed |= found.changed
             self._heard = ()
-
-
-def open_sources(
-    settings: Settings, db: Database, now: Callable[[], datetime]
-) -> Pool[BlockSource] | None:
-    """The first pool that a part's `source` opens for a run; None: the explorers show blocks."""
-    opened = (part.source(settings, db, now) for part in brought("source"))
-    return next(filter(None, opened), None)
 
 
 def listening_of(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listening | None:

@@ -12,9 +12,9 @@ class Report:
     blocks_behind: int = 0  # still to be read, within about `hours_behind`
     hours_behind: int = 0
     looked_at: int = 0  # invoices for which the mempool was asked
-    failed: list[str] = field(default_factory=list)  # those for which it could not be asked
-    unreached: list[str] = field(default_factory=list)  # a payer waits, and calls come too late
-    put_off: int = 0  # deadlines and other money that wait for calls
+    failed: list[str] = field(default_factory=list)  # what was found could not be stored
+    unreached: list[str] = field(default_factory=list)  # a payer waits, and no mempool was asked
+    put_off: int = 0  # deadlines and other money that wait for the next run
     changed: dict[str, str] = field(default_factory=dict)  # new statuses
     stuck: str = ""  # the reason not to believe that the chain is whole
     chain_failed: bool = False
@@ -22,6 +22,7 @@ class Report:
     tip_asked_at: datetime | None = None  # by our clock
     is_agreed: bool = False  # two sources showed the tip, where two are set
     clock_ahead_s: int = 0  # of the sources' clocks; 0 up to CLOCK_OFF
+    began_at: datetime | None = None  # by our clock
     calls: int = 0
     read_bytes: int = 0
     took_ms: int = 0

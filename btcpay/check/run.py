@@ -58,7 +58,7 @@ class Checker:
 
         A failure of one invoice never stops the run.
         """
-        report, began_ns = Report(), time.monotonic_ns()
+        report, began_ns = Report(began_at=self.now()), time.monotonic_ns()
         self._end_within(MOST_RUN_S)
         try:
             self._run(ids, report)
@@ -95,7 +95,7 @@ class Checker:
         asked = asked_lately(self.db, self.settings, now) if may_ask else []
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
         if ids := plan(asked, gone_after, allowance, now, others_wait=report.put_off > 0).ids:
-            later = replace(report, blocks_read=0, looked_at=0, failed=[], changed={})
+            later = replace(report, blocks_read=0, looked_at=0, failed=[], unreached=[], changed={})
             self._end_within(MOST_RUN_S)
             try:
                 self._ask(ids, self._chain(), later)
@@ -141,8 +141,13 @@ class Checker:
                 report.put_off += 1
             else:
                 log.warning("invoice %s could not be looked for: %s", invoice_id, look)
-                report.failed.append(invoice_id)
-                self.db.run(mempool_watch.FAILED, id=invoice_id, at=to_ms(self.now()))
+                now = self.now()
+                (watched,) = watched_of(self.db, self.settings, now, [invoice_id])
+                if is_waiting(watched, now):
+                    report.unreached.append(invoice_id)
+                else:
+                    report.put_off += 1
+                self.db.run(mempool_watch.FAILED, id=invoice_id, at=to_ms(now))
         return looks
 
     def _apply(self, look: Look, report: Report) -> None:
@@ -190,6 +195,7 @@ class Checker:
             if report.answered:
                 meta.put(self.db, Key.PREVIEWS_LATE, str(len(report.unreached)))
             meta.put(self.db, Key.LISTENS, "yes" if self.hear else "")
+            meta.put_time(self.db, Key.RAN_AT, report.began_at or now)
             if report.complete:
                 meta.put_time(self.db, Key.CHECKED_AT, now)
             for name, label, total in (

@@ -85,9 +85,7 @@ class Figures(Collector):
                 checked_at.timestamp(),
             )
         late = meta.count(db, meta.Key.PREVIEWS_LATE)
-        yield _gauge(
-            "previews_late", "Open pages that show a payment late, for want of calls.", late
-        )
+        yield _gauge("previews_late", "Open pages that show a payment late.", late)
         if known := progress_of(db, now):
             yield _gauge("chain_height", "Height of the best block known.", known.height)
             yield _gauge("blocks_behind", "Blocks not read yet.", known.behind)

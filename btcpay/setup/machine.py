@@ -75,8 +75,8 @@ def _become(user: pwd.struct_passwd) -> None:
     os.environ["HOME"] = user.pw_dir  # where PostgreSQL's library looks for certificates
     if not all(os.access(file, os.X_OK) for file in (command, sys.executable)):
         raise CommandError(
-            f"{user.pw_name} may not run {command}: install it outside of a home, by"
-            " python3 -m venv /opt/btcpay && /opt/btcpay/bin/pip install blocktill"
+            f"{user.pw_name} may not run {command}: install it outside of a home, as in /opt/btcpay"
+            " (docs/operators/install.md)"
         )
 
 

@@ -51,6 +51,8 @@ if settings.metrics_bind:
 def on_starting(server: Any) -> None:
     """Runs in the master, when command line and GUNICORN_CMD_ARGS have had their say."""
     check_before_start(settings, server.cfg.workers)
+    if not settings.trusted_proxies:
+        server.log.warning("no proxy stands in front: this is for this machine alone")
 
 
 def nworkers_changed(server: Any, new_value: Any, old_value: Any) -> None:

@@ -16,6 +16,7 @@ _HEADER = (Block.height, Block.hash, Block.header, Block.mined_at)
 
 TOP = Block.select(*_HEADER).order_by(Block.height.desc()).limit(1)
 FIRST = Block.select(*_HEADER).order_by(Block.height).limit(1)
+LAST_BEFORE = TOP.where(Block.mined_at <= slot("mined_before"))
 OF_HASH = Block.select(*_HEADER).where(Block.hash == slot("hash"))
 AT = Block.select(*_HEADER).where(Block.height == slot("height"))
 ABOVE = Block.select(*_HEADER).where(Block.height > slot("height")).order_by(Block.height)
@@ -219,3 +220,4 @@ KNOWN = (
 )
 PROGRESS = shaped(Known, BEST.select(*KNOWN).where(IS_BEST))
 FIRST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MIN(Invoice.created_at)))
+LAST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_at)))

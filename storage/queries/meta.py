@@ -17,7 +17,8 @@ class Key(StrEnum):
 
     NETWORK = "network"  # whose addresses are given out: never another's
     CHECKED_AT = "checked_at"  # when a run over all that is watched had last found all payments
-    PREVIEWS_LATE = "previews_late"  # for how many open pages that run had no calls in time
+    RAN_AT = "ran_at"  # when the last run over all that is watched began, whatever it found
+    PREVIEWS_LATE = "previews_late"  # the open pages for which no mempool was asked in time
     LISTENS = "listens"  # "yes" where the last run's command listens to peers
     READ_AT = "read_at"  # when the tip was last asked and every block up to it was read
     # Two marks of a clock that does not step (`boot_mark`).

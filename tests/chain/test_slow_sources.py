@@ -12,7 +12,7 @@ from fake_esplora import slow
 
 from btcpay.chain.explorers.pool import Explorers
 
-SOON_S = 5  # by itself each look takes less than one
+SOON_S = 12  # by itself each look takes less than one, and the machine may stand still
 
 
 class Hasty(Explorers):

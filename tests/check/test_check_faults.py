@@ -51,7 +51,7 @@ def test_garbage_for_one_address_does_not_stop_the_run(till, reply):
     till.mine()
     till.liar.instead = lambda path: reply if bad["deposit_address"] in path else None
     run = till.check()
-    assert (run.failed, run.looked_at) == ([bad["id"]], 1)
+    assert (run.put_off, run.failed, run.looked_at) == (1, [], 1)
     assert run.changed == {good["id"]: "paid", ending["id"]: "expired"}
     assert till.look(bad)["status"] == "open"
 

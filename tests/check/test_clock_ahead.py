@@ -121,6 +121,25 @@ def test_what_is_seen_waiting_for_an_invoice_of_a_later_day_counts_when_it_is_mi
     assert till.balance()[0] == invoice["amount_sats"]
 
 
+@pytest.mark.parametrize("hours", [3, 30])
+@pytest.mark.parametrize("is_right", [True, False], ids=["set right", "still ahead"])
+def test_what_pays_the_first_invoice_of_a_clock_that_was_ahead_is_found(
+    lied_to, clock, hours, is_right
+):
+    """Its block is older than the invoice, by the chain's clock."""
+    till = lied_to(has_begun=False)
+    till.mine(20)
+    clock.move(hours=hours)
+    invoice = till.shop.invoice()
+    clock.move(hours=-hours)
+    till.pay(invoice)
+    till.mine()
+    till.liar.headers = date_of(ahead_of(clock))
+    till.check(clock=None if is_right else ahead_of(clock, hours=hours))
+    till.mine()
+    assert till.check().complete and till.balance()[0] == invoice["amount_sats"]
+
+
 def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(lied_to, clock):
     """What was mined in between has left the mempool, and is in no block that we know."""
     till = lied_to()

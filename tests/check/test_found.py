@@ -4,14 +4,14 @@ import itertools
 import logging
 
 import pytest
-from click import Context
-from fake_esplora import open_till
+from click import Context, style, unstyle
+from fake_esplora import open_till, say
 from findings import found
 from samples import figures
 
 from btcpay.check.report import Report
 from btcpay.cli.check.check import check
-from btcpay.cli.check.report import Reporter
+from btcpay.cli.check.report import Reporter, lines_of
 from btcpay.cli.context import Shell
 from btcpay.merchants.merchants import set_mail
 from btcpay.notify.mail.transport import add_overdue
@@ -20,12 +20,13 @@ LATE = "previews are late for 1 of the invoices whose page is open"
 RUNS = {
     "nothing is wrong": ({}, True),
     "a block is still to be read": ({"blocks_behind": 1}, False),
-    "an invoice could not be looked for": ({"failed": ["inv"]}, False),
+    "what was found could not be stored": ({"failed": ["inv"]}, False),
     "the chain may not be whole": ({"stuck": "it stands still"}, False),
     "the chain could not be followed": ({"chain_failed": True}, False),
     "the clock is ahead": ({"clock_ahead_s": 121}, False),
     "a page waits for calls": ({"unreached": ["inv"]}, True),
     "others wait for the next run": ({"put_off": 3}, True),
+    "one of two sources is behind": ({"answered": True}, True),
 }
 
 
@@ -83,6 +84,33 @@ def test_late_previews_are_over_with_the_run_that_has_calls_for_all(busy):
     busy.check()
     assert found(busy)["previews"].colour == "green"
     assert busy.shop.client.get("/readyz").json["check"]["previews_late"] == 0
+
+
+def test_a_mempool_that_fails_while_blocks_are_read_makes_previews_late(lied_to):
+    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="10000")
+    seen, ended = till.shop.invoice(), till.shop.invoice(expires_in_hours=0.5)
+    till.clock.move(minutes=31)
+    till.open_page(seen)
+    till.liar.lies = {"/address/": lambda _: say("down", 500)}
+    report = till.check()
+    assert (report.unreached, report.put_off, report.failed) == ([seen["id"]], 1, [])
+    assert report.complete and till.look(ended)["status"] == "open"
+    assert till.shop.client.get("/readyz").json["check"]["previews_late"] == 1
+    assert found(till)["previews"].colour == "yellow"
+    till.liar.lies = {}
+    till.clock.move(minutes=1)
+    report = till.check()
+    assert (report.unreached, report.changed) == ([], {ended["id"]: "expired"})
+
+
+def test_what_is_late_or_not_agreed_upon_is_yellow_and_what_fails_is_not():
+    lines = lines_of(Report(unreached=["inv"], answered=True, failed=["other"]))
+    yellow = [unstyle(line) for line in lines if line == style(unstyle(line), fg="yellow")]
+    assert [line.partition(":")[0] for line in yellow] == [
+        f"{LATE}; their payments are found in blocks",
+        "only one of the sources shows the newest blocks",
+    ]
+    assert not any("only one" in line for line in lines_of(Report()))  # nobody was asked
 
 
 def test_a_check_with_late_previews_exits_0_says_so_and_to_cron_nothing(busy, capsys, monkeypatch):

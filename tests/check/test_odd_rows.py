@@ -44,7 +44,7 @@ def test_a_spoiled_address_stops_no_run(till):
     spoil(till, odd, "deposit_address = 'one'")
     till.open_page(odd, sound)
     report = till.confirm(sound)
-    assert report.changed == {sound["id"]: "paid"} and odd["id"] in report.failed
+    assert report.changed == {sound["id"]: "paid"} and odd["id"] in report.unreached
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 
 from builders import clean_environ, until
-from fake_esplora import FakeEsplora
+from fake_esplora import FakeEsplora, Terminal
 from paths import PROJECT
 
 from btcpay.chain.progress import hours_to_read
@@ -116,6 +117,18 @@ def test_a_check_that_shall_look_once_stays_for_nobody(till, btcpay):
     assert waited.fetchone()[0], "the page still waits"
     for words in ("--watch 1 --once", "--watch 1 --invoice inv_1"):
         assert "--watch goes neither with" in btcpay.run("check", *words.split(), status=2)[1]
+
+
+def test_a_watch_prints_what_has_changed_into_a_pipe_at_once(till):
+    watch = Terminal(till).start("check", "--watch", "1")
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    try:
+        assert any(line == f"{invoice['id']} is paid\n" for line in watch.stdout)
+    finally:
+        watch.send_signal(signal.SIGTERM)
+        watch.communicate(timeout=60)
 
 
 def test_a_watch_that_is_ended_while_it_starts_ends_well(till, tmp_path):

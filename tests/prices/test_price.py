@@ -114,6 +114,8 @@ def usd(*prices):
         pytest.param(usd("100", "100", "105.01"), 3, None, id="just beyond 5 % above does not"),
         pytest.param(usd("94.99", "100", "102"), 2, "101", id="the median of those that are left"),
         pytest.param(usd("1", "100", "100"), 2, "100", id="one broken source does not decide"),
+        pytest.param(usd("100", "110.5"), 2, "105.25", id="one liar of two moves it by 5.25 %"),
+        pytest.param(usd("100", "110.6"), 2, None, id="one liar of two moves it no further"),
         pytest.param(usd("100", "200"), 1, None, id="two that contradict: neither is believed"),
         pytest.param(usd("1", "1", "100", "100", "101"), 3, "100", id="three against two"),
     ],

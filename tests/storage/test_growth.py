@@ -33,6 +33,7 @@ WHOLE = {
     "blocks.GIVEN_UP": "is run by `chain begin-anew`, once",
     "invoices.KEEP_PROVEN": "likewise",
     "blocks.READ_SINCE_AGAIN": "is run by a restore, once",
+    "blocks.LAST_BEFORE": "likewise",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
     "links.CURRENCIES": "is asked by the doctor alone",
     "idempotency.FREE": "is run by a restore, once",
@@ -47,7 +48,7 @@ PARTS = {
     *("invoices._CAME", "invoices._EVER_CAME", "invoices.CAME_SATS", "invoices._UNTOUCHED"),
     "invoices._GONE_AT",
     *("listings._LISTED", "mempool_watch._UNSETTLED"),
-    *("merchant_pages._INVOICES", "merchant_pages._PAYMENTS"),
+    *("merchant_pages._INVOICES", "merchant_pages._PAYMENTS", "merchant_pages._SALES"),
     *("deliveries._WHOLE", "deliveries._COUNTED"),
 }
 # Indexes that hold little, however long the history is.

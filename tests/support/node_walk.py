@@ -31,7 +31,7 @@ from spending import Coin, spend_p2wpkh
 
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
 from btcpay.chain.explorers.pool import open_explorers
-from btcpay.check.listening import open_sources
+from btcpay.chain.pool import open_sources
 from btcpay.check.run import Checker
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.prices.price import new_prices

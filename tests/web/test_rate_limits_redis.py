@@ -53,16 +53,18 @@ def test_two_limiters_on_one_redis_count_together(redis):
 
 @needs_redis
 def test_a_request_fits_again_when_the_oldest_has_left_and_not_before(limiter):
-    brief, before_s = Bucket("brief", 2, period_s=3), time.time()
+    brief, before_s = Bucket("brief", 2, period_s=10), time.time()
     windows = [limiter.hit(brief, "key")]
-    assert before_s + 2.99 < windows[0].resets_s <= time.time() + 3  # Lua keeps 14 digits
+    assert before_s + 9.99 < windows[0].resets_s <= time.time() + 10  # Lua keeps 14 digits
     time.sleep(0.3)
     assert {limiter.look(brief, "key").remaining for _ in range(4)} == {1}  # which counts nothing
     windows += [limiter.hit(brief, "key"), limiter.hit(brief, "key")]
     assert [window.allowed for window in windows] == [True, True, False]
     until(lambda: windows.append(limiter.hit(brief, "key")) or windows[-1].allowed, "its end")
     assert time.time() >= windows[0].resets_s == windows[-2].resets_s
-    assert windows[-1].remaining == 0 and windows[-1].resets_s > windows[0].resets_s + 0.29
+    # Or the second has left too, if the machine has stood still meanwhile.
+    assert windows[-1].remaining == 0 or time.time() > windows[-1].resets_s - 10 + 0.29
+    assert windows[-1].resets_s > windows[0].resets_s + 0.29
 
 
 @needs_redis
@@ -233,4 +235,4 @@ def test_a_driver_that_is_missing_is_named_before_anything_starts(shop):
     ended = without_driver(SERVE, **(shop.environ | asked))
     assert ended.returncode == 2
     _, *lines = ended.stderr.splitlines()  # the first is gunicorn's own
-    assert len(lines) == 1 and "blocktill[redis]" in lines[0]
+    assert len(lines) == 1 and "-r requirements-redis.txt" in lines[0]

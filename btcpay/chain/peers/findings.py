@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from btcpay.chain.sources import MAX_BLOCKS_BEHIND
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.networks import AUTO
@@ -25,20 +26,24 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
         return
     rows = {row.place: row for row in db.rows(PEERS)}
 
-    def good_within(age: timedelta) -> list[str]:
-        return [one for one, row in rows.items() if (row.good_at or 0) > to_ms(now - age)]
+    def good_since(at: datetime) -> list[str]:
+        return [one for one, row in rows.items() if (row.good_at or 0) >= to_ms(at)]
 
+    lately = good_since(max(now - LATELY, meta.time(db, meta.Key.RAN_AT) or now - LATELY))
     if wanted == (AUTO,):
-        wanted = tuple(good_within(KNOWN))
+        wanted = tuple(lately or good_since(now - KNOWN))
         if not wanted:
             yield Finding(
                 "peers", YELLOW, "none was found yet", "run `btcpay check`, and see its log"
             )
-    good = set(good_within(LATELY)).intersection(wanted)
+    good = set(lately).intersection(wanted)
+    top = max((rows[place].height or 0 for place in good), default=0)
     for place in wanted:
         row = rows.get(place) or blank(Peer)
         if row.left_until and row.left_until > to_ms(now):
             said = f"gave false answers, or none: not asked until {iso_ms(row.left_until)}"
+        elif place in good and (row.height or 0) < top - MAX_BLOCKS_BEHIND:
+            said = f"at block {row.height or 'unknown'}, behind the others, which are at {top}"
         elif place in good:
             ago_s = (to_ms(now) - (row.good_at or 0)) // 1000
             yield Finding(f"peer {place}", GREEN, f"at block {row.height}, {ago_s} s ago")

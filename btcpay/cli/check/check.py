@@ -12,7 +12,8 @@ from peewee import PeeweeException
 
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.check.listening import listening_of, open_sources
+from btcpay.chain.pool import open_sources
+from btcpay.check.listening import listening_of
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.report import Reporter

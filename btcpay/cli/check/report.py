@@ -101,19 +101,27 @@ def lines_of(report: Report) -> list[str]:
     said = [
         (behind, f"{blocks} still to be read, which takes about {hours}: {MORE_CALLS}"),
         (report.failed, f"invoices that could not be looked for: {len(report.failed)}"),
-        (
-            report.unreached,
-            f"previews are late for {len(report.unreached)} of the invoices whose page"
-            f" is open; their payments are found in blocks: {MORE_CALLS}",
-        ),
-        (report.put_off, f"invoices left for the next run: {report.put_off}"),
         (report.chain_failed, "the chain could not be read: `btcpay doctor` says what to do"),
         (report.stuck, f"the chain may not be whole, and nothing expires: {report.stuck}"),
         (report.clock_ahead_s, f"this machine's clock is {report.clock_ahead_s} s ahead: {REMEDY}"),
+    ]
+    late = [  # and no failure
+        (
+            report.unreached,
+            f"previews are late for {len(report.unreached)} of the invoices whose page is open;"
+            f" their payments are found in blocks: read the warnings, or {MORE_CALLS}",
+        ),
+        (report.put_off, f"invoices left for the next run: {report.put_off}"),
+        (
+            report.answered and not report.is_agreed,
+            "only one of the sources shows the newest blocks: invoices end a day after their"
+            " deadline; `btcpay doctor` says which",
+        ),
     ]
     return [
         f"blocks read: {report.blocks_read}, invoices looked for in the mempool: {looked_at},"
         f" calls: {report.calls}, MB: {report.read_bytes / 1e6:.1f}",
         *(line for is_so, line in said if is_so),
+        *(click.style(line, fg="yellow") for is_so, line in late if is_so),
         *(f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()),
     ]

@@ -22,6 +22,7 @@ from storage.database import Database
 from storage.queries import links, merchants
 
 REMEDY = "if this lasts, name another one in BTCPAY_PRICE_SOURCES"
+ENOUGH = 3  # sources: the median of three is an honest one's, or lies between two
 OTHER_REMEDY = "until enough sources agree; if this lasts, see BTCPAY_CURRENCY_SOURCES"
 
 
@@ -49,6 +50,9 @@ def findings(shop: Shop) -> Iterator[Finding]:
         sentence = f"no price: {_why_none(len(prices), len(answers), settings.price_quorum)}"
         remedy = f"no invoice can be made until enough sources agree; if none answers, {OF_NETWORK}"
         yield Finding("price", RED, sentence, remedy)
+    elif len(answers) < ENOUGH and settings.network.seeds:
+        sentence = f"{price_usd} USD for a bitcoin, by {len(answers)} alone: one that lies moves it"
+        yield Finding("price", YELLOW, sentence, "set three or more in BTCPAY_PRICE_SOURCES")
     else:
         yield Finding("price", GREEN, f"{price_usd} USD for a bitcoin")
     if ahead := agreed_ahead(aheads, len(answers)):

@@ -71,8 +71,11 @@ def _previews(found: State) -> Finding:
     if found.previews == GREEN:
         return Finding("previews", GREEN, "every open page was looked up in time")
     pages = "1 open page" if found.previews_late == 1 else f"{found.previews_late} open pages"
-    sentence = f"{pages} will show a payment late, for want of calls; none is missed"
-    remedy = "raise BTCPAY_EXPLORER_CALLS_PER_HOUR, or use your own explorer"
+    sentence = f"{pages} will show a payment late: no mempool was asked in time; none is missed"
+    remedy = (
+        "read the check's warnings; without one raise BTCPAY_EXPLORER_CALLS_PER_HOUR, or use your"
+        " own explorer"
+    )
     return Finding("previews", found.previews, sentence, remedy)
 
 

@@ -14,9 +14,12 @@ from rival import Rival
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.peers import book
+from btcpay.chain.peers.findings import findings
 from btcpay.chain.peers.source import Peers
+from btcpay.cli.check.report import lines_of
 from btcpay.http import http_client
 from btcpay.proofs.verify import check_document
+from btcpay.values.finding import GREEN, YELLOW
 from btcpay.values.networks import AUTO
 from storage.queries import blocks, payments, sources
 
@@ -118,6 +121,27 @@ def test_a_peer_that_is_behind_is_known_by_its_headers(shop, behind):
     report = check(till, late, good)
     assert report.complete and report.is_agreed == (behind <= 2)
     assert check(till, late).complete == (behind <= 2)
+
+
+def test_peers_that_stand_apart_are_said_in_yellow(shop):
+    """Six blocks, for 45 minutes: each may be the one that is wrong, and nothing fails."""
+    till, open_peer = shop
+    till.shop.invoice()
+    till.mine(20)
+    old = chain_of(till)()
+    peers = [open_peer(), open_peer(seen=lambda: old)]
+    assert check(till, *peers).complete
+    till.mine(6)
+    till.clock.move(minutes=45)
+    report = check(till, *peers)
+    assert report.complete and not report.is_agreed
+    assert "only one of the sources shows the newest blocks" in "\n".join(lines_of(report))
+    settings = replace(till.settings, peers=tuple(peer.place for peer in peers))
+    good, behind, _ = findings(settings, till.shop.service.db, till.clock())
+    assert (good.colour, behind.colour) == (
+        GREEN,
+        YELLOW,
+    ) and "behind the others" in behind.sentence
 
 
 def test_an_invoice_ends_once_a_block_is_an_hour_past_its_deadline(shop):

@@ -4,6 +4,7 @@ import re
 import shlex
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from email.utils import formatdate
 from pathlib import Path
@@ -14,6 +15,7 @@ from builders import Clock, TickerServer
 from fake_esplora import FakeEsplora, Terminal, Till, moved_up, say
 from findings import PLENTY, found
 
+from btcpay.health.doctor import prices
 from btcpay.health.doctor.database import free_space, is_its_own, modes
 from btcpay.health.doctor.explorers import Probe, judge_tip
 from btcpay.health.doctor.explorers import clock as clock_findings
@@ -22,6 +24,7 @@ from btcpay.health.doctor.settings import findings, masked
 from btcpay.health.doctor.shop import Shop
 from btcpay.merchants.account import derive
 from btcpay.settings import settings
+from btcpay.settings.parsers import price_sources
 from btcpay.values.networks import NETWORKS
 from storage import versions
 from storage.database import Database, open_database
@@ -431,6 +434,25 @@ def test_without_a_quorum_the_sources_in_trouble_are_red(till, ticker):
         silent = sources(*["http://localhost:9/", "http://127.1:9/"][:urls])
         price = found(till, **silent)["price"]
         assert price.sentence == f"no price: {none}" and "this machine's network" in price.remedy
+
+
+def test_fewer_than_three_price_sources_are_yellow_where_money_is_real(till, ticker):
+    urls = [f"{ticker.url.replace('127.0.0.1', host)}#/usd" for host in ("127.0.0.1", "localhost")]
+    two, three = (
+        price_sources(" ".join(urls)),
+        price_sources(" ".join([*urls, urls[0].replace("127.0.0.1", "127.1")])),
+    )
+    for network, sources, colour in (
+        ("signet", two, "yellow"),
+        ("signet", three, "green"),
+        ("regtest", two, "green"),
+    ):
+        read = replace(
+            till.settings, network=NETWORKS[network], price_sources=sources, price_quorum=2
+        )
+        *_, price = prices.findings(Shop(read, {}, till.clock, lambda _: 0))
+        assert (price.name, price.colour) == ("price", colour)
+        assert ("three or more" in price.remedy) == (colour == "yellow")
 
 
 @pytest.mark.parametrize(("usd", "colour"), [("63000", "green"), ("63001", "yellow")])

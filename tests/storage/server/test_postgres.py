@@ -104,7 +104,7 @@ def test_a_shop_on_sqlite_needs_no_driver(tmp_path):
 
 def test_a_driver_that_is_missing_is_named(url):
     done = without_driver("merchant list", url)
-    assert done.returncode == 1 and "blocktill[postgres]" in done.stderr
+    assert done.returncode == 1 and "-r requirements-postgres.txt" in done.stderr
     assert "Traceback" not in done.stderr
     (finding,) = json.loads(without_driver("doctor --json", url).stdout)[:1]
     assert finding["colour"] == "red" and finding["remedy"].startswith("pip install ")

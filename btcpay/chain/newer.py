@@ -1,0 +1,93 @@
+"""Payments by blocks that are newer than a copy of the database, where no index can be asked."""
+
+import logging
+from collections.abc import Callable, Iterator, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import chain
+
+from btcpay.bitcoin.header import Header, parse_header
+from btcpay.chain.begin import BEFORE, BELOW, begin
+from btcpay.chain.follow import check_header, check_headers, work_of
+from btcpay.chain.pool import Pool, open_sources
+from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource
+from btcpay.proofs.block import prove_block
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import ExplorerError, FetchError
+from btcpay.values.networks import Known
+from btcpay.values.times import from_ms, from_unix_s, to_ms
+from storage.database import Database
+from storage.queries import blocks, merchants
+
+log = logging.getLogger(__name__)
+Clock = Callable[[], datetime]
+
+
+def paid_since(
+    db: Database, settings: Settings, now: Clock, scripts: Set[bytes], is_copy: bool
+) -> set[bytes]:
+    """The scripts among these that are paid by blocks newer than the database's newest.
+
+    Unless `is_copy`, by those newer than its last invoice: since it was put back a check may have
+    run. Sources whose time for a run is used up are asked anew. Raises ExplorerError.
+    """
+    with _asked(db, settings, now) as sources:
+        hashes = [header.hash for header in _newer(db, settings, now, sources, is_copy)]
+    found, done = set[bytes](), 0
+    while done < len(hashes):
+        before = done
+        with _asked(db, settings, now) as sources, ThreadPoolExecutor(sources.at_once) as threads:
+
+            def paid_by(hash: str, sources: Pool[BlockSource] = sources) -> Set[bytes]:
+                block = sources.ask(lambda one: prove_block(one.raw_block(hash), hash), True)
+                return block.parts.paid.keys() & scripts
+
+            try:
+                for paid in threads.map(paid_by, hashes[done:]):
+                    found |= paid
+                    done += 1
+            except ExplorerError:
+                if done == before:
+                    raise
+    return found
+
+
+@contextmanager
+def _asked(db: Database, settings: Settings, now: Clock) -> Iterator[Pool[BlockSource]]:
+    sources = open_sources(settings, db, now)
+    if sources is None:
+        raise ExplorerError("no source of blocks is set")
+    try:
+        yield sources
+    finally:
+        sources.close()
+        sources.note(db, settings, now())
+
+
+def _newer(
+    db: Database, settings: Settings, now: Clock, sources: Pool[BlockSource], is_copy: bool
+) -> list[Header]:
+    """The headers of all blocks to be read, of the chain that shows the most work."""
+    network, made_ms = settings.network, min(row.created_at for row in db.rows(merchants.ALL))
+    begin(db, network, sources, now, made_ms)
+    top, height = db.only(blocks.TOP).height, db.only(blocks.FIRST).height
+    since = from_ms(db.only(blocks.LAST_INVOICE)[0] or made_ms) - BEFORE
+    known = db.row(blocks.TOP if is_copy else blocks.LAST_BEFORE, mined_before=to_ms(since))
+    base = db.only(blocks.AT, height=max(height, min(top, known.height) - BELOW if known else 0))
+    below = parse_header(bytes(base.header))
+
+    def above(one: BlockSource) -> list[Header]:
+        raws = chain.from_iterable(one.headers_after([Known(base.height, base.hash)]))
+        headers = check_headers(
+            network, raws, below, base.height, lambda at: check_header(network, one.header_at(at))
+        )
+        if (shown := base.height + len(headers)) < top - MAX_BLOCKS_BEHIND:
+            raise FetchError(f"shows {shown} blocks, and {top} were known")
+        if network.stands_still(from_unix_s([below, *headers][-1].time), now()):
+            raise FetchError(f"shows no block that is newer than {shown}, which is old")
+        return headers
+
+    headers = max(sources.ask_all(above)[0].values(), key=work_of)
+    log.info("%d blocks are read, from %d on", len(headers), base.height + 1)
+    return headers
