@@ -1,4 +1,4 @@
-"""README's cron line: a week of it mails nothing while all is well, and mails when it is not."""
+"""The cron line of commands.md: a week of it mails nothing while all is well, else why."""
 
 import contextlib
 import re
@@ -18,13 +18,13 @@ from storage import locks, migrate
 from storage.database import open_database
 from storage.queries import meta
 
-README = (PROJECT / "README.md").read_text(encoding="utf-8")
-(LINE,) = re.findall(r"^\* \* \* \* \* (/opt.*)$", README, re.M)
+COMMANDS = (PROJECT / "docs" / "operators" / "commands.md").read_text(encoding="utf-8")
+(LINE,) = re.findall(r"^\* \* \* \* \* (/opt.*)$", COMMANDS, re.M)
 
 
 @dataclass
 class Cron:
-    """Runs README's line as cron does, with nothing in the environment but what cron sets."""
+    """Runs that line as cron does, with nothing in the environment but what cron sets."""
 
     till: Till
     folder: Path

@@ -20,6 +20,7 @@ LOGO = ("logo", "logo_type", "logo_sha256")
 STORED = {
     "look": LOOK,
     "counting": {"currency": "EUR", "timezone": "Europe/Berlin"},
+    "wallet": {"wallet_gap_limit": "120"},
     "mail": {"address": "me@example.com", "receipts": "1", "language": "de"},
     "return": {"return_paid": "https://shop.example.com/{invoice}", "return_unpaid": ""},
 }
@@ -29,6 +30,8 @@ WRONG = [
     ("look", "accent", "#ffffff"),
     ("look", "contact", "a" * 201),
     ("counting", "timezone", "Mars/Olympus"),
+    ("wallet", "wallet_gap_limit", "0"),
+    ("wallet", "wallet_gap_limit", "a hundred"),
     ("mail", "address", "nobody"),
     ("mail", "language", "xx"),
     ("return", "return_paid", "javascript:alert(1)"),

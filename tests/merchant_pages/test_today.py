@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from builders import pay
 from forge import forge
+from merchant_browser import ON, MerchantBrowser
+from payer import Page
 
 from btcpay.backup.write import note_backup
 from storage.queries import meta
@@ -122,3 +124,33 @@ def test_a_month_of_the_shops_zone_stands_beside_the_month_before(shop, browser)
         assert "March 2031 $7.00 1 payment" in words(running.texts["this-USD"]), typed
         assert "So far" in running.texts["this-USD"] and 'rel="next"' not in running.source
     assert "Nothing was received" in browser.page("/month?month=2009-01").source
+
+
+def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
+    shop = open_shops(
+        **ON, BTCPAY_SMTP_URL="smtp://127.0.0.1:9", BTCPAY_MAIL_FROM="shop@example.com"
+    )
+    browser = MerchantBrowser(shop).log_in()
+
+    def left():
+        return Page(browser.get().text).texts.get("to-do", "")
+
+    tasks = {
+        "Say where your mails go": lambda: browser.post("/settings/mail", address="me@example.com"),
+        "gap limit": lambda: browser.post("/settings/wallet", wallet_gap_limit="100"),
+        "first payment": lambda: pay(shop, shop.invoice()),
+        "A backup": lambda: note_backup(shop.service.settings.database_url, shop.clock()),
+    }
+    if shop.service.db.is_server:
+        del tasks["A backup"]
+    while tasks:
+        assert all(words in left() for words in tasks), left()
+        words = next(iter(tasks))
+        tasks.pop(words)()
+        assert words not in left()
+    assert left() == ""
+    shop.sql("DELETE FROM meta WHERE name = 'backed_up_at'")
+    shop.clock.move(days=29)
+    assert "A backup" in left() or shop.service.db.is_server
+    shop.clock.move(days=2)
+    assert left() == ""

@@ -43,7 +43,7 @@ NOISE = frozenset(
 NOTICED = frozenset(
     (
         *("first_seen_at", "vanished_at", "happened_at", "finished_at", "since_at", "read_at"),
-        *("tip_since", "run_since", "tried_at", "delivered_at", "covered_at"),
+        *("tip_since", "run_since", "ran_at", "tried_at", "delivered_at", "covered_at"),
     )
 )
 
