@@ -86,6 +86,7 @@ def _data_name(kind: EventKind) -> str:
 
 def _operation(kind: EventKind) -> dict[str, Any]:
     return {
+        "operationId": f"on-{kind.value.replace('.', '-').replace('_', '-')}",
         "tags": ["events"],
         "summary": kind.meaning,
         "security": [],
