@@ -28,7 +28,7 @@ class Part(NamedTuple):
     """A form: how each of its fields is checked, and what stores them."""
 
     checks: Mapping[str, Callable[[str], Any]]
-    store: Callable[[Visit, Fields], str]  # returns what the next page says
+    store: Callable[[Visit, Fields], str | None]  # what the next page says, or "saved"
 
 
 def show(
@@ -85,7 +85,7 @@ def save(visit: Visit, part: str) -> Response:
         return show(visit, 400, part, wrong)
     if is_shown:
         return show(visit, part=part, preview=checked)
-    return visit.to("/settings", done=PARTS[part].store(visit, checked))
+    return visit.to("/settings", done=PARTS[part].store(visit, checked) or "saved")
 
 
 def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
@@ -99,12 +99,11 @@ def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
             wrong["logo"] = gettext("A PNG, JPEG or WebP image of at most 64 KiB.")
 
 
-def _store_brand(visit: Visit, change: Fields) -> str:
+def _store_brand(visit: Visit, change: Fields) -> None:
     set_brand(visit.service.db, visit.merchant_id, cast(Values, change))
-    return "saved"
 
 
-def _store_counting(visit: Visit, change: Fields) -> str:
+def _store_counting(visit: Visit, change: Fields) -> str | None:
     """Writes only what has changed, since a new zone or currency counts all days again."""
     db, owner = visit.service.db, visit.merchant_id
     if change["currency"] != visit.session.currency:
@@ -112,17 +111,15 @@ def _store_counting(visit: Visit, change: Fields) -> str:
     if change["timezone"] != visit.session.timezone:
         set_timezone(db, owner, change["timezone"])
     price = visit.service.prices.of(change["currency"]).current_or_none()
-    return "saved" if price is not None else "no_price"
+    return None if price is not None else "no_price"
 
 
-def _store_wallet(visit: Visit, change: Fields) -> str:
+def _store_wallet(visit: Visit, change: Fields) -> None:
     visit.service.db.run(merchants.SAY_GAP, id=visit.merchant_id, **change)
-    return "saved"
 
 
-def _store_mail(visit: Visit, change: Fields) -> str:
+def _store_mail(visit: Visit, change: Fields) -> None:
     set_mail(visit.service.db, visit.merchant_id, cast(Values, change), visit.now)
-    return "saved"
 
 
 def _or_none(check: Callable[[str], Any]) -> Callable[[str], Any]:
