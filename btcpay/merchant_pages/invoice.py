@@ -72,7 +72,6 @@ def show(visit: Visit, id: str) -> Response:
 
 
 def accept(visit: Visit, id: str) -> Response:
-    """Counts the received amount as the whole payment."""
     reason = _reason(visit) or gettext("Accepted as received")
     return _decide(visit, id, "accepted", by_hand.settle, reason=reason)
 
@@ -85,7 +84,6 @@ def set_aside(visit: Visit, id: str) -> Response:
 
 
 def cancel(visit: Visit, id: str) -> Response:
-    """Cancels the invoice, so that its page asks for no money."""
     force = visit.form.get("force") == "yes"
     where = "on the merchant's pages"
     return _decide(visit, id, "canceled", by_hand.cancel, force=force, where=where)

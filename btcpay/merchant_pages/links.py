@@ -27,7 +27,6 @@ def show_links(visit: Visit) -> Response:
 
 
 def show_link(visit: Visit, id: str) -> Response:
-    """One link, its QR code, and the invoices that came through it."""
     link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
     of_link: Values = {"payment_link_id": id}
     listing = Listing("inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link)
@@ -43,7 +42,6 @@ def show_card(visit: Visit, id: str) -> Response:
 
 
 def switch(visit: Visit, id: str, active: bool) -> Response:
-    """Lets the link make invoices, or stops it."""
     visit.own(links.ANY_BY_ID, "lnk", id)
     set_active(visit.service.db, id, active, visit.now)
     return visit.to(f"/links/{id}", done="on" if active else "off")

@@ -171,8 +171,6 @@ def _asked_setting(question: Question, default: str | None, answers: Answers) ->
 
 
 def _asked(text: str, accepted: Callable[[str], str], default: str | None = None) -> str:
-    """Asks until the answer is accepted."""
-
     def value_of(typed: str) -> str:
         try:
             return accepted(typed)

@@ -170,7 +170,6 @@ PARTS = {
 
 
 def _advice() -> Mapping[str, str]:
-    """The hint for each field, in the language of the page."""
     url = gettext("This must be a web address such as https://shop.example.com/orders.")
     listed = gettext("Please choose one from the list.")
     accent = gettext("This colour is too light or too dark to read text on it. Choose another one.")

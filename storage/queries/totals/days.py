@@ -64,7 +64,6 @@ _SPAN = shaped(
 
 
 def add(db: Database, payment: Payment) -> None:
-    """Counts a payment that was made."""
     value = payment.value_at_receipt
     zone = db.only(_ZONE, merchant_id=payment.merchant_id).timezone
     db.run(
