@@ -35,7 +35,6 @@ def show_link(visit: Visit, id: str) -> Response:
 
 
 def show_card(visit: Visit, id: str) -> Response:
-    """A card for the counter: what it is for, and the QR code of the link's page."""
     link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
     brand = visit.pages.brand(visit.merchant_id)
     return visit.page("card.html", brand=brand, link=link, url=url, qr=qr_svg(url))
@@ -99,7 +98,6 @@ def _typed(visit: Visit) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _made(visit: Visit, wanted: dict[str, Any]) -> str:
-    """The id of the link of this press."""
     service = visit.service
     price = live_price(service.prices, visit.now, visit.currency)
     with visit.once("lnk", links.ANY_BY_ID) as (id, is_made):

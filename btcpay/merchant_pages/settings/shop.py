@@ -89,7 +89,6 @@ def save(visit: Visit, part: str) -> Response:
 
 
 def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
-    """Adds the file that came with the form, or that the logo goes."""
     if "remove" in visit.form:
         checked |= dict.fromkeys(("logo", "logo_type", "logo_sha256"))
     elif file := request.files.get("logo"):
@@ -123,7 +122,6 @@ def _store_mail(visit: Visit, change: Fields) -> None:
 
 
 def _or_none(check: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Makes a check that turns an empty field into None."""
     return lambda text: check(text) if text.strip() else None
 
 

@@ -91,7 +91,6 @@ def take(db: Database, payments: Iterable[Payment]) -> None:
 
 
 def recount(db: Database, merchant_id: int, timezone: str) -> None:
-    """Counts all days again, as those of this zone."""
     db.run(_FORGET, merchant_id=merchant_id)
     first_at, last_at = db.only(_SPAN, merchant_id=merchant_id)
     if first_at is not None and last_at is not None:
