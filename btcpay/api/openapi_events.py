@@ -17,7 +17,6 @@ def whole(properties: dict[str, Any]) -> Schema:
 
 
 def part(name: str, description: str = "") -> Schema:
-    """A reference to the document's component."""
     return {"$ref": f"#/components/schemas/{name}"} | (
         {"description": description} if description else {}
     )

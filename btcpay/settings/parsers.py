@@ -62,8 +62,6 @@ def whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def among(values: Mapping[str, T], words: str) -> Callable[[str], T]:
-    """The value of one of these names."""
-
     @accepting(words)
     def parse(text: str) -> T:
         require(text in values)
