@@ -159,7 +159,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _errors(operation: Operation) -> list[str]:
-    """The codes that this operation can answer, by what it does."""
+    """The error codes that this operation can answer."""
     writes = operation.method == "POST"
     codes = {"unauthorized", "forbidden", "rate_limited", "server_error"}
     if operation.accepts:

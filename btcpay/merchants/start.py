@@ -41,7 +41,7 @@ def make_first(
 ) -> str | None:
     """Makes the merchant and opens a session, whose secret it returns; None for a spent token.
 
-    Raises CommandError for what cannot be a merchant: then the token is as good as before.
+    Raises CommandError for values that cannot make a merchant; the token then still works.
     """
     with db.write():
         meta.lock(db)  # of two browsers one comes first

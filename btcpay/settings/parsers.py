@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @contextmanager
 def accepting(words: str) -> Iterator[None]:
-    """Around a parser: its ValueErrors say what it accepts, in these words."""
+    """Wraps a parser so that its ValueErrors say in these words what it accepts."""
     try:
         yield
     except ValueError:
@@ -62,7 +62,7 @@ def whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def among(values: Mapping[str, T], words: str) -> Callable[[str], T]:
-    """The value of one of these names."""
+    """A parser that accepts one of these names, for its value."""
 
     @accepting(words)
     def parse(text: str) -> T:

@@ -64,7 +64,7 @@ def _fields(method: str, operation: str, status: int, took_s: float) -> dict[str
 
 
 def _leaves_body(environ: dict[str, Any], status: int) -> bool:
-    """True where a part of the body may be unread: a POST that succeeds has read all."""
+    """True if part of the body may be unread; a POST that succeeds has read all of it."""
     if environ["REQUEST_METHOD"] == "POST" and status < 400:
         return False
     return environ.get("CONTENT_LENGTH", "0") != "0" or "HTTP_TRANSFER_ENCODING" in environ
