@@ -28,8 +28,8 @@ def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dic
     `due_sats` is the sum to pay now, never less than can be sent, `owed_sats` the missing sum,
     `due` the same in `currency` at the invoice's price, and `beside` in the merchant's own; `uri`
     and `qr` (SVG) ask for exactly `due_sats` and are None unless `state` is waiting or partial; the
-    brand's name is what wallets show as the recipient. `beyond_sats` came and settles nothing: too
-    late, too much. `return_url` leads to the shop, `link_id` to a link that makes another invoice.
+    brand's name is what wallets show as the recipient. `beyond_sats` came late or in excess.
+    `return_url` leads to the shop, `link_id` to a link that makes another invoice.
     """
     row, state = snapshot.row, snapshot.state
     payable = state in ("waiting", "partial")

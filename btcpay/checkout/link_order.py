@@ -151,7 +151,7 @@ def _refuse_inactive(link: PaymentLink) -> None:
 
 
 def _refuse_crowded(service: Service, link: PaymentLink) -> None:
-    """Keeps many visitors from it; called in the invoice's transaction, so that it holds."""
+    """Keeps many visitors from it, strictly: it is called in the invoice's transaction."""
     now = service.now()
     of_link: Values = {
         "payment_link_id": link.id,

@@ -1,4 +1,4 @@
-"""A payment link's page: its values, why no invoice is made, which ones its browser made."""
+"""A payment link's page: its values, its refusals, and a cookie for the invoices of a browser."""
 
 import hashlib
 import re

@@ -124,7 +124,7 @@ def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
 
 
 BACKUPS = Path("/var/backups/btcpay")
-UNITS = ("run", "cron")  # one process is the whole shop; or a service, and a check every minute
+UNITS = ("run", "cron")  # the whole shop in one process, or a service and a check every minute
 OF_CRON = ("btcpay-check.service", "btcpay-check.timer")
 STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
 SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine

@@ -8,7 +8,7 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, InvalidOpera
 from typing import Any, NoReturn
 
 from flask import current_app, request
-from gunicorn.http.errors import ParseException  # what a broken chunk raises; another server's do
+from gunicorn.http.errors import ParseException  # raised for a broken chunk by gunicorn
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from btcpay.values.errors import InvalidRequest, PayloadTooLarge

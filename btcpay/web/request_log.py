@@ -51,7 +51,7 @@ def traced(served: Callable[..., Any], counters: Counters) -> Callable[..., Any]
 
 
 def _fields(method: str, operation: str, status: int, took_s: float) -> dict[str, Any]:
-    """Has nothing that a client wrote: path, query and headers may hold a key or an address."""
+    """Has nothing of a client's own text: path, query and headers may hold a key or an address."""
     caller = g.get("caller")
     return {
         "operation": operation,
