@@ -1,4 +1,4 @@
-"""The cron line of commands.md: a week of it mails nothing while all is well, and mails when it is not."""
+"""The cron line of commands.md: a week of it mails nothing while all is well, else why."""
 
 import contextlib
 import re

@@ -56,7 +56,7 @@ OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in Q
     flag_value="run",
     help="The systemd units: of one process (run), of a service and a timer (cron), or none.",
 )
-@click.option("--units-folder", type=A_PATH, default="/etc/systemd/system")
+@click.option("--units-folder", type=A_PATH, default=machine.OWN)
 @click.option("--backups", type=A_PATH, default=machine.BACKUPS, help="For nightly backups.")
 @click.option("--start/--no-start", default=None, help="Start the shop, now and at each boot.")
 @click.option("--proxy-config", type=PROXY, help="Only print an example for a TLS proxy.")
@@ -216,7 +216,8 @@ class _Run:
         for name in machine.unwanted(folder, texts):
             machine.systemctl("disable", "--now", name)
             (folder / name).unlink()
-        written = machine.write(folder, texts)
+        packaged = machine.PACKAGED if folder == machine.OWN else None
+        written = machine.write(folder, texts, packaged)
         say(f"wrote {', '.join(written)}" if written else "the units are up to date")
         machine.systemctl("daemon-reload")
         if self._agreed("start", self.asks, "Start the shop, now and at each boot?"):
