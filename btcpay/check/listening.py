@@ -1,4 +1,4 @@
-"""Sources that parts bring, heard between two runs.
+"""Listens, between two runs, to sources that parts bring.
 
 Announced payments are applied to the invoices they pay, and to those whose money they take back.
 """
@@ -74,7 +74,7 @@ class Listening:
         return bool(self._heard)
 
     def apply(self, report: Report) -> None:
-        """Applies everything that was heard; an invented payment fails no run."""
+        """Applies everything that was heard; an invented payment does not fail the run."""
         if self.has_news():
             found = Report()
             hear(self.db, self.settings, self._heard, self.now(), found, self.listener.takes_back)
@@ -83,7 +83,7 @@ class Listening:
 
 
 def listening_of(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listening | None:
-    """The first listener that a part's `source` has; None where nothing that is set announces."""
+    """The first listener of a part's `source`; None if no configured source announces anything."""
     found = (part.listener(settings, db, now) for part in brought("source"))
     listener = next(filter(None, found), None)
     return Listening(db, settings, listener, now) if listener else None
@@ -99,8 +99,8 @@ def hear(
 ) -> None:
     """Applies transactions one after another, each as a look at a mempool.
 
-    This mempool has lost only what the transaction spends, if that `takes_back` what spends the
-    same: peers announce nothing twice, so everything else that waited still waits.
+    Such a look misses only transactions that this one replaces, where `takes_back` holds. Peers
+    announce nothing twice, so everything else that waited still waits.
     """
     for invoice_id, script in _concerned(db, heard).items():
         try:
@@ -131,7 +131,7 @@ def hear(
 
 
 def _concerned(db: Database, heard: Sequence[Announced]) -> dict[str, bytes]:
-    """By invoice id, the script that is paid; empty for an invoice that only loses money."""
+    """The paid script, by invoice id; empty for an invoice that only loses money."""
     scripts = {script.hex() for one in heard for script in one.parts.paid}
     rows = blocks.of_scripts(db, scripts)
     found = {row.id: bytes.fromhex(row.script) for row in rows}

@@ -1,4 +1,4 @@
-"""Connects a shop: its plug-in asks for a key, the merchant allows it, a button brings it there."""
+"""Connects a shop: its plug-in asks for a key, the merchant allows it, a button delivers it."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -52,7 +52,7 @@ def views(settings: Settings) -> list[tuple[str, str, Callable[[Visit], Response
 
 
 def ask(visit: Visit) -> Response:
-    """Names shop and permissions; nothing is made yet."""
+    """Shows the shop and the permissions; nothing is made yet."""
     return visit.page("authorize.html", asked_for=_asked(visit), given=None)
 
 
@@ -73,7 +73,7 @@ def allow(visit: Visit) -> Response:
 
 
 def _asked(visit: Visit) -> Asked:
-    """Raises InvalidRequest for anything that no shop asks.
+    """Raises InvalidRequest for anything that no shop would ask.
 
     A link sent to a merchant leads to no machine of this network, and nowhere in clear.
     """

@@ -22,7 +22,7 @@ from storage.values import Values
 
 Json = dict[str, Any]
 MOST_LISTED = 100  # whatever `take` says: each may have its metadata
-MONITORED_S = 7 * 24 * 3600  # after its end an invoice is watched for ever; plug-ins want a number
+MONITORED_S = 7 * 24 * 3600  # plug-ins want a number; in truth the watch never ends
 
 
 def create_order(service: Service, store: queries.OfMerchant) -> Json:
@@ -37,7 +37,7 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """The newest ones that are not archived, of these numbers and these statuses."""
+    """The newest orders with these numbers and statuses that are not archived."""
     given = request.args
     several = {name: given.getlist(name) for name in ("orderId", "status") if name in given}
     wanted = asked.Wanted().load(given.to_dict() | several)

@@ -17,13 +17,13 @@ ATTEMPT_S = 10
 # Since the first attempt, as in the specification's example; after the last it is given up.
 _HOURS_MIN = ((0, 0), (0, 5), (0, 35), (2, 35), (7, 35), (17, 35), (31, 35), (51, 35), (75, 35))
 OFFSETS = [timedelta(hours=hours, minutes=minutes, seconds=5) for hours, minutes in _HOURS_MIN]
-# Up to a tenth of the pause more, so that what failed together does not come again together.
+# Up to a tenth more of the pause, so that deliveries that failed together do not return together.
 JITTER_PERMILLE = 100
-# A receiver that fails is asked at least every half hour; checks are minutes apart.
+# A failing receiver is tried at least every half hour; checks are minutes apart.
 PROBE_AFTER = timedelta(minutes=25)
 DISABLED_AFTER = timedelta(days=5)
 GONE = 410
-HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S takes with a slow name server
+HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S, even with a slow name server
 
 
 class Answer(NamedTuple):
