@@ -99,8 +99,8 @@ def hear(
 ) -> None:
     """Applies transactions one after another, each as a look at a mempool.
 
-    Such a look misses only transactions that this one replaces, where `takes_back` holds. Peers
-    announce nothing twice, so everything else that waited still waits.
+    In such a look only those are missing that it replaces, and `takes_back` must agree to each.
+    Peers announce nothing twice, so everything else that waited still waits.
     """
     for invoice_id, script in _concerned(db, heard).items():
         try:
@@ -126,7 +126,7 @@ def hear(
             )
             if try_apply(db, settings, invoice_id, scan, now, report):
                 waiting = [*left, *new]
-                # An explorer is asked about this money as late as if it had shown it itself.
+                # So an explorer is asked about it no sooner than if it had shown it itself.
                 db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(one.at))
 
 

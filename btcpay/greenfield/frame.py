@@ -1,4 +1,4 @@
-"""The page of a shop's order: its other addresses, the script that frames it, and who may."""
+"""The page of a shop's order: its other addresses, and the script by which a shop frames it."""
 
 import json
 from pathlib import Path

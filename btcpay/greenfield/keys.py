@@ -23,7 +23,7 @@ OF_STORE = "btcpay.store."  # before each permission, as plug-ins know it
 # All that a plug-in may be given when it asks by itself; the last one has no effect.
 _EMPTY = "canmodifystoresettings"
 GIVEN = f"{_ALL} {_EMPTY}"
-# The permissions that each plug-in expects exactly; those of two contradict each other.
+# The permissions that each plug-in demands: exactly these, though others demand the contrary.
 PERMISSIONS = dict.fromkeys(("any", "magento", "opencart", "woocommerce"), _ALL) | {
     "pretix": f"{_READ} {_WEBHOOKS}",
     "prestashop": GIVEN,

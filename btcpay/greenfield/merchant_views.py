@@ -63,7 +63,7 @@ def allow(visit: Visit) -> Response:
     store_id = store_of(db, owner_id, asked.origin, visit.now)
     key = ("write", asked.application, visit.now, store_id, " ".join(asked.permissions))
     issued = keys.issue(db, network, owner_id, *key, characters=visit.secret_of_press())
-    if keys.caller_of(db, issued.secret, visit.now) is None:  # this press's key was revoked since
+    if keys.caller_of(db, issued.secret, visit.now) is None:  # the key has since been revoked
         return ask(visit)
     given = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
     given += [("permissions[]", f"{OF_STORE}{one}:{store_id}") for one in asked.permissions]

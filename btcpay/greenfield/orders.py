@@ -89,7 +89,7 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
 def meaning_of(row: Invoice, rules: Rules) -> tuple[str, str]:
     """Greenfield's status and additional status.
 
-    It is paid late when all that confirmed is enough: OpenCart completes such an order by itself.
+    PaidLate means that the confirmed money is enough: OpenCart then completes the order.
     """
     received_sats, beside_sats, status = row.received_sats, row.beside_sats, row.status
     amount_sats, percent = row.amount_sats, rules.tolerance_percent

@@ -1,4 +1,4 @@
-"""Payment links: what came through each, made, switched on and off, and as a card to print."""
+"""Payment links: their invoices, a form to make one, a switch, and a card to print."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def show_links(visit: Visit) -> Response:
 
 
 def show_link(visit: Visit, id: str) -> Response:
-    """One link, its QR code, and the invoices that came through it."""
+    """One link, with its QR code and its invoices."""
     link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
     of_link: Values = {"payment_link_id": id}
     listing = Listing("inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link)
@@ -36,7 +36,7 @@ def show_link(visit: Visit, id: str) -> Response:
 
 
 def show_card(visit: Visit, id: str) -> Response:
-    """A card for the counter: what it is for, and the QR code of the link's page."""
+    """A card for the counter, with the link's purpose and its page's QR code."""
     link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
     brand = visit.pages.brand(visit.merchant_id)
     return visit.page("card.html", brand=brand, link=link, url=url, qr=qr_svg(url))
@@ -62,7 +62,7 @@ def show_form(
 
 
 def make(visit: Visit) -> Response:
-    """Leads to the link of this press (303), or shows the form again with what is wrong."""
+    """Leads to the link of this press (303), or shows the form again with the mistakes."""
     typed, wrong = _typed(visit)
     if wrong:
         return show_form(visit, 400, wrong=wrong)

@@ -156,7 +156,7 @@ class Outbox:
         while begun:
             begun = False
             for lane in lanes:
-                if time.monotonic() > until_s:  # also where rows that cannot be read begin nothing
+                if time.monotonic() > until_s:  # even if unreadable rows begin nothing
                     return
                 if self._may_begin(lane) and (found := self._next(lane)):
                     self._attempt(lane, *found)

@@ -69,7 +69,7 @@ def why_disabled(status: int | None, failing_since: datetime, now: datetime) -> 
 def note(
     db: Database, receiver: Receiver, row: deliveries.Due, answer: Answer, now: datetime
 ) -> bool:
-    """Stores it unless another process tried meanwhile; True when it disables the receiver."""
+    """Stores it unless another process tried meanwhile; True if it disables the receiver."""
     first_at = from_ms(row.first_at) if row.first_at is not None else now
     is_over = answer.is_taken or answer.is_final
     again_at = None if is_over else next_try(first_at, now)

@@ -49,7 +49,7 @@ def find_own(db: Database, receiver_id: str) -> Receiver:
 
 
 def require_room(db: Database, merchant_id: int) -> None:
-    """In the transaction that adds one, which others of the merchant wait for. Raises NoRoom."""
+    """Call it in the transaction that adds one, for which others wait. Raises NoRoom."""
     db.only(merchants.LOCKED, id=merchant_id)
     if len(db.rows(receivers.LIST_OF_MERCHANT, merchant_id=merchant_id)) >= MOST:
         raise NoRoom(f"the merchant has {MOST} webhooks and commands already: remove one first")

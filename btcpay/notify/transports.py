@@ -69,7 +69,7 @@ class Command(Transport):
     def send(
         self, _session: Session, receiver: Receiver, event: Event, _at: datetime, timeout_s: float
     ) -> Answer:
-        """Status 0 takes the event. The program gets nothing of our environment, and no shell."""
+        """Runs it without a shell, and without our environment; status 0 accepts the event."""
         environ = {
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",

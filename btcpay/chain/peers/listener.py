@@ -46,8 +46,8 @@ def size_of(announced: Announced) -> int:
 def is_outnumbered(words: Sequence[Mapping[bytes, float]], old: bytes, new: bytes) -> bool:
     """True if more peers announce the transaction `new` than `old`. Pure.
 
-    `words`: for each peer, when it last announced each of the two; its last word counts. Where none
-    has announced the old one of late, nobody knows how many did: more than half must say the new.
+    `words`: for each peer, when it last announced each of the two; its last word counts. If none
+    announced the old one of late, nobody knows how many did: then more than half must say the new.
     """
     last = [max(word, key=word.__getitem__) for word in words if word]
     needed = last.count(old) if any(old in word for word in words) else len(words) // 2

@@ -1,4 +1,4 @@
-"""The mail server: a session with it, and one mail handed over. It alone speaks SMTP."""
+"""The mail server: a session with it, and handing over a mail. SMTP is spoken here alone."""
 
 import re
 import smtplib
