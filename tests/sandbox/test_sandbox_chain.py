@@ -1,4 +1,4 @@
-"""What the sandbox's chain accepts and refuses, replaces and reorganises, and what it remembers."""
+"""The sandbox's chain: accepting, refusing, replacing, reorganising, and remembering."""
 
 import contextlib
 import random

@@ -1,4 +1,4 @@
-"""What holds for all facts: the order of arrival does not matter, and no satoshi counts twice."""
+"""Properties of all facts: the order of arrival does not matter, and no satoshi counts twice."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What came in by day: the days of the merchant's time zone, whatever it was or becomes."""
+"""Income by day: the days of the merchant's time zone, whatever it was or becomes."""
 
 from datetime import UTC, datetime
 from threading import Thread

@@ -1,4 +1,4 @@
-"""What stays fast as the shop grows: no query reads a table that grows with its history."""
+"""Queries stay fast as the shop grows: none reads a whole table that grows with its history."""
 
 import importlib
 import pkgutil

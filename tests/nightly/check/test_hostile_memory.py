@@ -1,4 +1,4 @@
-"""What `btcpay check` holds at most under hostile explorers: the peak of the real process."""
+"""The peak memory of a real `btcpay check` under hostile explorers."""
 
 import contextlib
 import re

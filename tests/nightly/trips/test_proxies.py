@@ -1,4 +1,4 @@
-"""What stands in deploy/ for a proxy, before a service that is served."""
+"""The proxies' configurations in deploy/, in front of a real service."""
 
 import contextlib
 import http.client
