@@ -28,7 +28,7 @@ def sandbox(tmp_path):
 
 
 def change_of(sandbox, txid):
-    """What comes back from a waiting payment."""
+    """The change of a waiting payment."""
     output = sandbox.chain.mempool.entries[txid].tx.outputs[1]
     return Spendable(Outpoint(txid, 1), output.value_sats, True)
 

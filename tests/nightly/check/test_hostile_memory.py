@@ -78,7 +78,7 @@ def till(lied_to):
 
 
 def settled(till, folder, name, payers=PAYERS):
-    """Whether a check settles every payment, and within the bound.
+    """True if a check settles every payment, and within the bound.
 
     All are in the last blocks; some more have opened their pages, and are looked for.
     """
