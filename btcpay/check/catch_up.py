@@ -133,7 +133,7 @@ def _is_ready(
     try:
         return is_deep(output_of(row), tip_height, rules_for(settings, row))
     except BadRow:  # the next is somebody's money too
-        log.exception("what came to invoice %s is damaged", row.invoice_id)
+        log.exception("the outputs to invoice %s are damaged", row.invoice_id)
         report.failed.append(row.invoice_id)
         return False
 

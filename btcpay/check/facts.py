@@ -91,7 +91,7 @@ def _spends_what_is_spent(row: Output, spent: Set[bytes]) -> bool:
     try:
         return is_any_spent(inputs_of(row), spent)
     except BadRow:  # a spoiled row must not keep the block from all others
-        log.exception("what %s to invoice %s spends is damaged", row.txid, row.invoice_id)
+        log.exception("the inputs of %s to invoice %s are damaged", row.txid, row.invoice_id)
         return False
 
 

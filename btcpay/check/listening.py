@@ -60,7 +60,7 @@ class Listening:
                             self.apply(Report())
                     applied()
             except PeeweeException as error:
-                log.error("what sources announce could not be looked up: %s", in_one_line(error))
+                log.error("announced payments could not be looked up: %s", in_one_line(error))
                 return wait(max(0.0, end_s - time.monotonic()))
         return True
 
@@ -106,7 +106,7 @@ def hear(
         try:
             waiting = _waiting(db, invoice_id)
         except BadRow:  # the next is somebody's money too
-            log.exception("what waits for invoice %s is damaged", invoice_id)
+            log.exception("the waiting outputs of invoice %s are damaged", invoice_id)
             continue
         for one in heard:
             new = _paid(one.parts, script)

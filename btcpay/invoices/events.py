@@ -111,7 +111,7 @@ def try_update(
     try:
         update_attention(db, settings, invoice_id, now, news)
     except BadRow:
-        log.exception("where invoice %s stands cannot be said: a row is spoiled", invoice_id)
+        log.exception("the state of invoice %s is unknown: a row is damaged", invoice_id)
 
 
 def _is_new(db: Database, row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> bool:

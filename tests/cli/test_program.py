@@ -80,7 +80,7 @@ NOT_NEEDED = {
 
 @pytest.mark.parametrize("command", NOT_NEEDED)
 def test_a_command_loads_only_what_it_needs(command):
-    """Counts the modules in memory before the command begins."""
+    """Looks at the modules in memory after the import, before the command begins."""
     code = f"import sys, {COMMANDS[command]}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True

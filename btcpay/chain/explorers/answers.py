@@ -69,7 +69,7 @@ def _load(schema: Schema, value: Any) -> dict[str, Any]:
     try:
         loaded: dict[str, Any] = schema.load(value)
     except ValidationError as error:
-        raise FetchError(f"answered what Esplora does not: {str(error.messages)[:200]}") from error
+        raise FetchError(f"answered as no Esplora does: {str(error.messages)[:200]}") from error
     return loaded
 
 

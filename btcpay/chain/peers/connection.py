@@ -89,7 +89,7 @@ class Connection:
                 self.send("pong", self._receive(head.size, end_s), _left_s(end_s))
             else:
                 self._skip(head.size, end_s)
-        raise FetchError("sends much that was not asked for")
+        raise FetchError("sends too much that was not asked for")
 
     def close(self) -> None:
         """May be called while another thread reads, which then reads the end."""
@@ -151,4 +151,4 @@ def decoded(parse: Callable[[bytes], T], raw: bytes) -> T:
     try:
         return parse(raw)
     except Malformed as error:
-        raise ProofFailed(f"sent what does not decode: {error}") from None
+        raise ProofFailed(f"sent data that does not decode: {error}") from None
