@@ -63,7 +63,6 @@ class Greenfield(Transport):
     def send(
         self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
     ) -> Answer:
-        """Any 2xx accepts it."""
         body = orjson.dumps(event.data)
         headers = {
             "Content-Type": "application/json; charset=utf-8",

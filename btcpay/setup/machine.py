@@ -31,7 +31,6 @@ def usual_places(environ: Mapping[str, str], is_root: bool) -> tuple[Path, Path]
 
 
 def program() -> list[str]:
-    """The words of the command that starts this program."""
     command = Path(sys.executable).with_name("btcpay")
     return [str(command)] if command.exists() else [sys.executable, "-P", "-m", "btcpay"]
 

@@ -180,7 +180,6 @@ class _Run:
             say("Enter takes the answer in brackets. Ctrl-C ends this; it can be run again.")
 
     def _make_user(self, state: Path | None) -> pwd.struct_passwd:
-        """The user, and the folder of the database."""
         user = machine.make_user(self.user_name)
         if self.uid not in (0, user.pw_uid):
             raise click.UsageError(f"--user: only root can make a shop for {self.user_name}")
@@ -250,7 +249,6 @@ class _Run:
 
 
 def _show_way_in(url: str) -> None:
-    """Shows the link into the merchant's pages, in a terminal with its QR code."""
     say("Link to the merchant's pages, once the service runs; for one browser, within ten minutes:")
     say(url)
     if sys.stderr.isatty():
