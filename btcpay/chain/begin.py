@@ -21,13 +21,13 @@ from storage.queries import blocks, meta
 log = logging.getLogger(__name__)
 Clock = Callable[[], datetime]
 
-# A block's time may be off by this much, and a payment be mined before cron first runs.
+# A block's time may be off by this much, and a payment may be mined before cron first runs.
 BEFORE = timedelta(hours=2)
 BEFORE_THEIRS = timedelta(days=1)  # the sources' time, when the first invoice is younger than that
-# Headers below it that are kept too: after a quiet time on a test network the first one may be the
-# tip itself, and a reorganisation is followed from a block that both chains have.
+# Headers kept below it, too: after a quiet time on a test network the first one may be the tip
+# itself, and a reorganisation is followed from a block that both chains share.
 BELOW = 12
-MOST_WALKED = 200  # headers above it; a forger has lost by then, and the follower goes on
+MOST_WALKED = 200  # headers above it: by then a forger has lost
 
 
 class _Claim(NamedTuple):

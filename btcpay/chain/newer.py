@@ -1,4 +1,4 @@
-"""Payments by blocks that are newer than a copy of the database, where no index can be asked."""
+"""Payments in blocks newer than a copy of the database, for shops that can ask no address index."""
 
 import logging
 from collections.abc import Iterator, Set
@@ -64,7 +64,7 @@ def _asked(db: Database, settings: Settings, now: Clock) -> Iterator[Pool[BlockS
 def _newer(
     db: Database, settings: Settings, now: Clock, sources: Pool[BlockSource], is_copy: bool
 ) -> list[Header]:
-    """The headers of all blocks to be read, of the chain that shows the most work."""
+    """The headers of the blocks to read, from the chain that shows the most work."""
     network, made_ms = settings.network, min(row.created_at for row in db.rows(merchants.ALL))
     begin(db, network, sources, now, made_ms)
     top, height = db.only(blocks.TOP).height, db.only(blocks.FIRST).height
