@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
+from btcpay.bitcoin.header import Header
 from btcpay.bitcoin.tx import coinbase_height, parse_tx
 from btcpay.chain.follow import add_header, check_header, check_headers, work_of
 from btcpay.chain.pool import Pool
@@ -18,14 +19,15 @@ from storage.database import Database
 from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
+Clock = Callable[[], datetime]
 
-# A block's time may be off by this much, and a payment be mined before cron first runs.
+# A block's time may be off by this much, and a payment may be mined before cron first runs.
 BEFORE = timedelta(hours=2)
 BEFORE_THEIRS = timedelta(days=1)  # the sources' time, when the first invoice is younger than that
-# Headers below it that are kept too: after a quiet time on a test network the first one may be the
-# tip itself, and a reorganisation is followed from a block that both chains have.
+# Headers kept below it, too: after a quiet time on a test network the first one may be the tip
+# itself, and a reorganisation is followed from a block that both chains share.
 BELOW = 12
-MOST_WALKED = 200  # headers above it; a forger has lost by then, and the follower goes on
+MOST_WALKED = 200  # headers above it: by then a forger has lost
 
 
 class _Claim(NamedTuple):
@@ -44,7 +46,7 @@ def begin(
     db: Database,
     network: Network,
     sources: Pool[BlockSource],
-    now: Callable[[], datetime],
+    now: Clock,
     made_ms: int | None = None,
 ) -> bool:
     """Keeps a first header, if there is none and the shop has an invoice; True if one is kept.
@@ -89,7 +91,7 @@ def begin(
     return True
 
 
-def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], datetime]) -> _Claim:
+def _claim(network: Network, one: BlockSource, at: datetime, now: Clock) -> _Claim:
     """A source's proposal, checked. Raises FetchError, and ProofFailed for a false one.
 
     1. The block of the first header says its own number (BIP34).
@@ -105,17 +107,24 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], d
     said = coinbase_height(parse_tx(coinbase).inputs[0].script_sig)
     if height and said not in (None, height):
         raise ProofFailed(f"shows block {said} as number {height}")
-    above = chain.from_iterable(one.headers_after([Known(height, first.hash)]))
-    walked = check_headers(
-        network,
-        islice(above, MOST_WALKED),
-        first,
-        height,
-        lambda below: check_header(network, one.header_at(below)),
-    )
+    walked = headers_above(network, one, first, height, now, MOST_WALKED)
     if walked and from_unix_s(walked[0].time) <= at:
         raise ProofFailed(f"shows block {height} as the last one before {iso(at)}, and is wrong")
-    newest_at = from_unix_s([first, *walked][-1].time)
-    if len(walked) < MOST_WALKED and network.stands_still(newest_at, now()):
-        raise FetchError(f"shows no block that is younger than {iso(newest_at)}")
     return _Claim(work_of(walked), from_unix_s(first.time), height, headers)
+
+
+def headers_above(
+    network: Network, one: BlockSource, below: Header, height: int, now: Clock, most: int | None
+) -> list[Header]:
+    """The headers above `below`, which is at `height`, as consensus prescribes them.
+
+    Up to a source's tip, or `most` of them. Raises ProofFailed, and FetchError for an old tip.
+    """
+    raws = islice(chain.from_iterable(one.headers_after([Known(height, below.hash)])), most)
+    headers = check_headers(
+        network, raws, below, height, lambda at: check_header(network, one.header_at(at))
+    )
+    newest_at = from_unix_s([below, *headers][-1].time)
+    if len(headers) != most and network.stands_still(newest_at, now()):
+        raise FetchError(f"shows no block that is younger than {iso(newest_at)}")
+    return headers

@@ -1,4 +1,4 @@
-"""The hosted pages: an invoice's checkout, what it polls, a payment link's page, their files."""
+"""The hosted pages: an invoice's checkout and its status, a payment link's page, their files."""
 
 import re
 from collections.abc import Callable
@@ -76,7 +76,6 @@ class Checkout:
         return self.pages.page("root.html", brand=self.pages.only_brand())
 
     def show_invoice(self, id: str) -> Response:
-        """The checkout page; the script keeps it up to date, a refresh does the same."""
         snapshot = snapshot_of(self.service, id)
         brand = self.pages.brand(snapshot.row.merchant_id)
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
@@ -92,7 +91,7 @@ class Checkout:
         return answer(status_of(snapshot_of(self.service, id)))
 
     def show_link(self, id: str) -> Response:
-        """A GET writes nothing."""
+        """A payment link's page; a GET writes nothing."""
         return self._link_page(self._link(id))
 
     def pay_link(self, id: str) -> Response:

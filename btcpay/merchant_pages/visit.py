@@ -33,15 +33,13 @@ from storage.values import Values
 
 
 class Owned(Protocol):
-    """A row that belongs to a merchant."""
-
     merchant_id: int
 
 
 OwnedRow = TypeVar("OwnedRow", bound=Owned)
 ROOT = "/merchant"
 _WRONG = re.compile(r'<\w+ id="([\w-]+)"[^>]* aria-invalid="true"')
-# Of a form with a file: more than any that is taken, so that its page can say that it is too large.
+# Of a form with a file: more than is accepted, so that the page can say that the file is too large.
 MAX_UPLOAD_BYTES = 1_000_000
 
 
@@ -75,7 +73,6 @@ class Visit:
 
     @cached_property
     def zone(self) -> ZoneInfo:
-        """The time zone in which the pages show days and times."""
         return zone_of(self.session.timezone)
 
     @cached_property
@@ -121,10 +118,10 @@ class Visit:
 
     @contextmanager
     def once(self, prefix: str, known: Typed[Any]) -> Iterator[tuple[str, bool]]:
-        """A transaction for what this press makes: its id, and whether `known` finds it made.
+        """A transaction in which a press makes one thing: its id, and if `known` finds it made.
 
-        The id is that of this showing of a form and its fields, however often they are sent. Of two
-        copies of one press the second waits for the merchant's row.
+        The id is that of this showing of a form and its fields, however often they are sent. If a
+        press is sent twice, the second waits for the merchant's row.
         """
         db, id = self.service.db, derived_id(prefix, self.secret, f"press {self._press}")
         with db.write():
@@ -132,7 +129,7 @@ class Visit:
             yield id, db.row(known, id=id) is not None
 
     def secret_of_press(self) -> str:
-        """The characters of a secret that this showing of a form makes, which no table has."""
+        """The characters of the secret of this showing of a form; no table holds them."""
         return derived_base62(self.secret, f"secret {self._press}")
 
     @property
@@ -145,7 +142,6 @@ class Visit:
         return hmac.digest(self.secret.encode(), b"form", "sha256").hex()
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A template of `templates/merchant`, with what all of them share."""
         return self.pages.page(
             f"merchant/{template}",
             status,

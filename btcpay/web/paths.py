@@ -10,11 +10,12 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter, Rule
 
 JSON = "application/json"
+NOSNIFF = {"X-Content-Type-Options": "nosniff"}  # no browser takes it for something else
 NONE = "none"  # the endpoint of whatever is not served
 
 
 class Rest(PathConverter):
-    """Any end of a path: none, too, or one with slashes or line breaks."""
+    """Any end of a path, even an empty one, or one with slashes or line breaks."""
 
     part_isolating = False
     regex = "(?s:.*?)"
@@ -23,7 +24,7 @@ class Rest(PathConverter):
 def add_path(
     blueprint: Blueprint, path: str, view: Callable[..., Any], name: str, method: str = "GET"
 ) -> None:
-    """Serves one method of one path; any other is refused, OPTIONS too."""
+    """Serves one method of one path; other methods are refused, OPTIONS too."""
     blueprint.add_url_rule(path, name, view, methods=[method], provide_automatic_options=False)
 
 
@@ -55,8 +56,8 @@ def refuse(**_: str) -> NoReturn:
 def as_plain_http(served: Callable[..., Any]) -> Callable[..., Any]:
     """Has werkzeug's router take a handshake for a websocket as a GET, and no path as `/`.
 
-    It would refuse the one before any door, and redirect the other. The name in `Host` may be any:
-    nothing reads it, and one that is no name would be refused before any door, too.
+    Else it would refuse the former before any part's checks, and redirect the latter. Any `Host` is
+    accepted, since nothing reads it; a malformed one would be refused before those checks, too.
     """
 
     def called(environ: dict[str, Any], start: Any) -> Any:
@@ -71,4 +72,4 @@ def as_plain_http(served: Callable[..., Any]) -> Callable[..., Any]:
 def answer(value: Any, status: int = 200) -> Response:
     """A JSON value; the newline at its end is for terminals."""
     body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    return Response(body, status, content_type=JSON)
+    return Response(body, status, NOSNIFF, content_type=JSON)

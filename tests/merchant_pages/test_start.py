@@ -10,7 +10,7 @@ from merchant_browser import FROM_THIS_SITE, ON
 from payer import Page
 
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.merchants.start import start_url
+from btcpay.merchants.sessions import start_url
 from btcpay.values.networks import NETWORKS
 from btcpay.web import rate_limits
 from storage.queries import merchants

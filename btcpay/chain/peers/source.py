@@ -17,8 +17,8 @@ from storage.database import Database
 class Peers(Pool[Peer]):
     """`liars`: peers that have shown something false in this run."""
 
-    most_at_once = 4  # blocks of 4 MB are held, each with what is read from it
-    lag = timedelta(minutes=1)  # an explorer has what peers announced, though not at once
+    most_at_once = 4  # blocks of 4 MB are held, each with its parsed parts
+    lag = timedelta(minutes=1)  # an explorer has the peers' announcements, too, but later
 
     def __init__(
         self,
@@ -48,7 +48,6 @@ class Peers(Pool[Peer]):
             peer.close()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Notes the good peers, and leaves others alone for a day."""
         is_online = any(peer.has_answered for peer in self.all)
         is_auto = settings.peers == (AUTO,)
         for peer in self.all:

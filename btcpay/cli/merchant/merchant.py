@@ -25,10 +25,10 @@ from btcpay.merchants.account import (
 from btcpay.merchants.merchants import (
     MARGIN,
     add_merchant,
+    checked_name,
     find_merchant,
     gap_of_merchant,
     refuse_taken,
-    require_name,
 )
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
@@ -39,7 +39,7 @@ from storage.statement import as_dict, changed
 EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
 KEY_NAMES = ("--xpub", "--descriptor", "xpub")  # one option with two names
-KEY_SHOWN = 8  # last characters of a key; the first ones are its place in the tree
+KEY_SHOWN = 8  # last characters of a key; its first ones say its place in the tree
 
 
 def _one_key(_context: Any, _option: Any, given: tuple[str, ...]) -> str | None:
@@ -60,7 +60,7 @@ for command in (brand, currency, login, logout, mail, sessions, timezone, way_ba
     merchant.add_command(command)
 
 
-# Words that nobody asked for may be seed words: no message of click's may repeat them.
+# Unexpected words may be seed words, so none of click's messages may repeat them.
 @merchant.command("add", context_settings={"allow_extra_args": True})
 @click.argument("name")
 @key_option(
@@ -74,7 +74,7 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
     """Add a merchant with its wallet's account key or descriptor."""
     network = shell.settings.network
     account = parse_account(key_of(xpub, click.get_current_context().args), network, script)
-    require_name(name)
+    checked_name(name)
     refuse_taken(shell.db, account)  # before anybody compares addresses in vain
     first = show_first_addresses(account, network)
     depth = account.keys[0].key.depth

@@ -28,7 +28,6 @@ class Found(NamedTuple):
 
     @property
     def scripts(self) -> set[bytes]:
-        """The scripts that it spends from or pays."""
         return {output.script for output in (*self.prevouts, *self.tx.outputs)}
 
     def is_immature(self, tip_height: int) -> bool:
@@ -93,7 +92,7 @@ class Ledger:
 class Mempool:
     """Transactions that wait for a block, in the order they came: parents stand before children.
 
-    The payer's wallet alone sends them, so nothing looks for a wrong signature, a fee below the
+    Only the payer's wallet sends them, so nothing checks for a wrong signature, a fee below the
     relay's, a replacement that pays too little (BIP125), or a chain longer than nodes relay.
     """
 
@@ -101,7 +100,6 @@ class Mempool:
 
     @property
     def spenders(self) -> dict[Outpoint, str]:
-        """The id of the waiting transaction that spends each coin."""
         entries = self.entries.items()
         return {txin.outpoint: txid for txid, entry in entries for txin in entry.tx.inputs}
 
@@ -110,7 +108,7 @@ class Mempool:
         return Found(tx, tuple(self._output(ledger, i.outpoint) for i in tx.inputs), None)
 
     def add(self, entry: Found) -> None:
-        """Adds an entry, in place of those that it replaces."""
+        """Adds an entry, and drops those that it replaces."""
         self.remove(self.replaced(entry.tx))
         self.entries[entry.tx.txid] = entry
 

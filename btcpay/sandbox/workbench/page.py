@@ -48,7 +48,7 @@ def create_page() -> Blueprint:
 
 
 def refuse_other_sites() -> None:
-    """403 for another site: its form, or its name that leads here (DNS rebinding)."""
+    """403 for another site: for its form, and for its name if that leads here (DNS rebinding)."""
     if not is_here(urlsplit(f"//{request.host}").hostname):
         abort(text("The sandbox is for this machine: open it at http://127.0.0.1", 403))
     origin = request.headers.get("Origin")  # only browsers send one
@@ -181,7 +181,6 @@ def _tx_row(wallet_script: bytes, found: Found) -> dict[str, Any]:
 
 
 def _row_of(sandbox: Sandbox, invoice: Json) -> Json:
-    """The invoice with what came for it, as the page's list shows it."""
     chain = on_chain(sandbox, invoice)
     places = {
         "in blocks": chain.confirmed_sats,

@@ -35,7 +35,7 @@ _ADD = MerchantDay.insert(every(MerchantDay)).on_conflict(
 _FORGET = MerchantDay.delete().where(_OWN)
 _FORGET_DAY = _FORGET.where(MerchantDay.day == slot("day"))
 
-# A value is stored with all decimals of its currency: without the point it is its smallest units.
+# A value is stored with all decimals of its currency; without the point it counts smallest units.
 _MINOR = fn.REPLACE(Payment.value_at_receipt, ".", "").cast("BIGINT")
 _COUNT = MerchantDay.insert_from(
     Payment.select(
@@ -64,7 +64,6 @@ _SPAN = shaped(
 
 
 def add(db: Database, payment: Payment) -> None:
-    """Counts a payment that was made."""
     value = payment.value_at_receipt
     zone = db.only(_ZONE, merchant_id=payment.merchant_id).timezone
     db.run(
@@ -80,7 +79,7 @@ def add(db: Database, payment: Payment) -> None:
 
 
 def take(db: Database, payments: Iterable[Payment]) -> None:
-    """Counts each day again of which payments were taken back; one without any is as if never."""
+    """Recounts the days of payments that were taken back; a day without any loses its row."""
     times: dict[int, list[int]] = {}
     for payment in payments:
         times.setdefault(payment.merchant_id, []).append(payment.created_at)
@@ -92,7 +91,6 @@ def take(db: Database, payments: Iterable[Payment]) -> None:
 
 
 def recount(db: Database, merchant_id: int, timezone: str) -> None:
-    """Counts all days again, as those of this zone."""
     db.run(_FORGET, merchant_id=merchant_id)
     first_at, last_at = db.only(_SPAN, merchant_id=merchant_id)
     if first_at is not None and last_at is not None:
