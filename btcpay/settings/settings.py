@@ -16,7 +16,7 @@ from btcpay.settings import parsers as accepts
 from btcpay.settings.mail_settings import MailServer, Sender
 from btcpay.settings.parsers import Confirmations, PriceSource, whole
 from btcpay.values.errors import SettingsError
-from btcpay.values.hosts import host_and_port, is_here, is_near
+from btcpay.values.hosts import host_and_port, is_near
 from btcpay.values.networks import AUTO, Network
 
 PREFIX = "BTCPAY_"
@@ -168,10 +168,6 @@ def _contradictions(above: SimpleNamespace) -> Iterator[str]:
     if above.proxy.startswith("socks5h:") and find_spec("socks") is None:
         extra = "pip install --require-hashes -r requirements-socks.txt"
         yield f"{VARIABLES['proxy']} accepts socks5h:// only with PySocks: {extra}"
-    is_open = not (above.bind.startswith("unix:") or is_here(host_and_port(above.bind)[0]))
-    if is_open and above.network.main_keys and not above.trusted_proxies:
-        front = "a proxy has to stand in front, since strangers could hold every thread"
-        yield f"{VARIABLES['bind']} accepts an address of this machine alone: {front}"
     is_auto = above.peers == (AUTO,)
     is_far = is_auto or not all(is_near(host_and_port(place)[0]) for place in above.peers)
     if above.proxy.startswith("http:") and is_far:

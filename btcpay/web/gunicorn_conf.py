@@ -6,6 +6,7 @@ gunicorn imports it, and it reads the environment then: nothing else may import 
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from gunicorn.glogging import Logger
@@ -15,6 +16,7 @@ from btcpay.health import metrics_setup
 from btcpay.settings.logs import Discreet, to_json
 from btcpay.settings.settings import Settings, read_or_exit
 from btcpay.values.errors import DatabaseNotReady
+from btcpay.values.hosts import is_here
 from btcpay.web import process
 from btcpay.web.rate_limits import missing_driver
 from storage.database import in_one_line
@@ -50,7 +52,7 @@ if settings.metrics_bind:
 
 def on_starting(server: Any) -> None:
     """Runs in the master, after the command line and GUNICORN_CMD_ARGS have been read."""
-    check_before_start(settings, server.cfg.workers)
+    check_before_start(settings, server.cfg.workers, server.cfg.address)
     if not settings.trusted_proxies:
         server.log.warning("no proxy stands in front: this is for this machine alone")
 
@@ -111,9 +113,10 @@ def worker_exit(server: Any, worker: Any) -> None:
         app.extensions["btcpay"].close()
 
 
-def check_before_start(settings: Settings, processes: int) -> None:
-    """Ends the process: status 2 when the limits' store cannot serve, 1 for the database."""
+def check_before_start(settings: Settings, processes: int, addresses: Sequence[Any]) -> None:
+    """Ends the process: status 2 for what the settings allow to nobody, 1 for the database."""
     mistake = too_many(settings, processes) or missing_driver(settings.rate_limit_store)
+    mistake = mistake or too_open(settings, addresses)
     if mistake:
         _exit(mistake, 2)
     try:
@@ -131,6 +134,17 @@ def too_many(settings: Settings, processes: int) -> str:
     return (
         f"BTCPAY_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
         " asked for: use redis://host:port/n"
+    )
+
+
+def too_open(settings: Settings, addresses: Sequence[Any]) -> str:
+    """The reason why none of these may be listened on, a host and port each; empty when all may."""
+    hosts = [address[0] for address in addresses if isinstance(address, tuple)]
+    if settings.trusted_proxies or not settings.network.main_keys or all(map(is_here, hosts)):
+        return ""
+    return (
+        "on mainnet BTCPAY_BIND accepts an address of this machine alone: strangers could hold"
+        " every thread, so a proxy has to stand in front, and BTCPAY_TRUSTED_PROXIES says so"
     )
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from glob import escape
 from pathlib import Path
 from urllib.parse import quote
 
@@ -47,7 +46,7 @@ def new_file(path: Path, purpose: str) -> Iterator[Path]:
 
     It is locked as long as its process lives, for `discard_all`.
     """
-    handle, name = tempfile.mkstemp(f".{purpose}", f".{path.name}.", path.parent)
+    handle, name = tempfile.mkstemp(f".{purpose}.btcpay", f".{path.name}.", path.parent)
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
         yield Path(name)
@@ -62,8 +61,8 @@ def discard(path: Path) -> None:
 
 
 def discard_all(path: Path, purpose: str) -> None:
-    """Removes what `new_file` made beside `path` in processes that were killed."""
-    for leftover in path.parent.glob(f".{escape(path.name)}.*.{purpose}"):
+    """Removes what `new_file` made in that folder for any file, in processes that were killed."""
+    for leftover in path.parent.glob(f".*.{purpose}.btcpay"):
         with suppress(OSError), leftover.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             discard(leftover)

@@ -83,8 +83,8 @@ def test_a_backup_overwrites_only_when_told_and_never_the_database(till, tmp_pat
 def test_a_backup_sweeps_what_a_killed_one_left_and_nothing_of_one_under_way(till, tmp_path):
     file = tmp_path / "kept" / "monday.db"
     file.parent.mkdir()
-    left = file.parent / ".monday.db.killed.part"
-    left.write_bytes(b"half of a backup")
+    for name in (".monday.db.killed.part.btcpay", ".sunday.db.killed.part.btcpay"):
+        (file.parent / name).write_bytes(b"half of a backup")
     with new_file(file, "part") as other:
         Terminal(till).run("backup", str(file))
         assert sorted(file.parent.iterdir()) == sorted([file, other])

@@ -197,17 +197,6 @@ def test_the_service_listens_at_the_port_of_its_base_url_unless_told_otherwise()
         assert read(environ | {"BTCPAY_BIND": "0.0.0.0:80"}).bind == "0.0.0.0:80"
 
 
-def test_real_money_is_served_to_strangers_through_a_proxy_alone():
-    for bind in ("0.0.0.0:8000", "10.0.0.5:80", "[::]:8000"):
-        (mistake,) = mistakes(NETWORK="mainnet", BIND=bind)
-        assert mistake.startswith("BTCPAY_BIND accepts an address of this machine alone")
-        said = {"BTCPAY_NETWORK": "mainnet", "BTCPAY_BIND": bind}
-        assert read(said | {"BTCPAY_TRUSTED_PROXIES": "1"}).bind == bind
-        assert read(said | {"BTCPAY_NETWORK": "testnet4"}).bind == bind
-    for bind in ("127.0.0.2:8000", "[::1]:8000", "unix:/run/btcpay.sock"):
-        assert read(said | {"BTCPAY_BIND": bind}).bind == bind
-
-
 def test_trailing_slashes_of_roots_are_dropped_and_nothing_can_be_changed_later():
     settings = read({"BTCPAY_BASE_URL": "http://a/", "BTCPAY_EXPLORERS": "http://b/api/ http://c/"})
     assert (settings.base_url, settings.explorers) == ("http://a", ("http://b/api", "http://c"))

@@ -11,6 +11,7 @@ from paths import PROJECT
 from playground import children_of
 
 from btcpay.web.process import keep_to_one_processor, most_connections
+from storage.migrate import migrate
 
 FEW_FILES = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh"]
 
@@ -95,3 +96,30 @@ def test_any_wsgi_server_serves_the_application(shop, tmp_path):
                 )
                 answer = client.makefile("rb").read()
             assert answer.split(b" ")[1] == (b"201" if size == 2 else b"413")
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"BTCPAY_BIND": "0.0.0.0:0"},
+        {"BTCPAY_BIND": "[::]:0"},
+        {"GUNICORN_CMD_ARGS": "-b 0.0.0.0:0"},
+        {"GUNICORN_CMD_ARGS": "-b 127.0.0.1:0 -b 0.0.0.0:0"},
+    ],
+    ids=str,
+)
+def test_real_money_is_served_to_strangers_through_a_proxy_alone(tmp_path, environ):
+    url = f"sqlite:///{tmp_path}/shop.db"
+    migrate(url, "mainnet")
+    said = {"BTCPAY_NETWORK": "mainnet", "BTCPAY_DATABASE_URL": url, "BTCPAY_METRICS_BIND": ""}
+    words = [sys.executable, "-P", "-m", "btcpay", "serve"]
+    ended = subprocess.run(
+        words, env=clean_environ(**said | environ), capture_output=True, text=True, timeout=300
+    )
+    assert ended.returncode == 2 and "Traceback" not in ended.stderr
+    assert "on mainnet BTCPAY_BIND accepts an address of this machine alone" in ended.stderr
+    behind = clean_environ(**said | environ, BTCPAY_TRUSTED_PROXIES="1")
+    with subprocess.Popen(words, env=behind, stderr=subprocess.PIPE, text=True) as process:
+        assert any("Listening at" in line for line in process.stderr)
+        process.terminate()
+        process.communicate(timeout=300)
