@@ -9,6 +9,7 @@ from flask import Blueprint, Response, request
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, pay, still_to_pay
 from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, link_values, rate_of
+from btcpay.checkout.proof_page import documents_of, proofs_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
@@ -34,11 +35,13 @@ def blueprint(service: Service) -> Blueprint:
     made = Blueprint("checkout", __name__, template_folder="templates")
 
     def add(path: str, view: Callable[..., Response], method: str = "GET") -> None:
-        add_path(made, path, view, f"{method} {path}", method)
+        add_path(made, path, view, f"{method} {path.replace('.', '_')}", method)
 
     add("/", checkout.show_root)
     add("/pay/<id>", checkout.show_invoice)
     add("/pay/<id>/status", checkout.show_status)
+    add("/pay/<id>/proof", checkout.show_proof)
+    add("/pay/<id>/proof.json", checkout.show_proof_file)
     add("/link/<id>", checkout.show_link)
     add("/link/<id>", checkout.pay_link, "POST")
     add("/link/<id>/price", checkout.show_price)
@@ -90,6 +93,16 @@ class Checkout:
 
     def show_status(self, id: str) -> Response:
         return answer(status_of(snapshot_of(self.service, id)))
+
+    def show_proof(self, id: str) -> Response:
+        """What is proven, and the documents with which the script proves it again."""
+        snapshot = snapshot_of(self.service, id)
+        brand = self.pages.brand(snapshot.row.merchant_id)
+        return self.pages.page("proof.html", brand=brand, **proofs_of(self.service, snapshot))
+
+    def show_proof_file(self, id: str) -> Response:
+        """A file for `btcpay verify-proof`."""
+        return answer(documents_of(self.service, snapshot_of(self.service, id)))
 
     def show_link(self, id: str) -> Response:
         """A GET writes nothing."""

@@ -1,5 +1,7 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
+from peewee import fn
+
 from storage.models import Output, Payment, Proof
 from storage.statement import every, shaped, slot, slots
 
@@ -108,6 +110,30 @@ PROOFS_OF_ADDRESS = (
     )
     .where(Proof.invoice_id == slot("invoice_id"))
     .order_by(Payment.created_at, Payment.seq)
+)
+
+
+class ProofWith(Proof):
+    """A proof with its payment's amount and block."""
+
+    amount_sats: int
+    block_height: int
+    block_hash: str
+
+
+# As many as a public page shows: anybody may pay an address a hundred times.
+MAX_PROVEN = 20
+PROVEN = shaped(
+    ProofWith,
+    PROOFS_OF_ADDRESS.select_extend(
+        Proof.txid,
+        Payment.amount_sats,
+        fn.MAX(Output.block_height).alias("block_height"),
+        fn.MAX(Output.block_hash).alias("block_hash"),
+    )
+    .join(Output, on=(Output.payment_id == Payment.id))
+    .group_by(Proof.invoice_id, Proof.txid, Payment.seq)
+    .limit(MAX_PROVEN),
 )
 
 # Takes a payment back.
