@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-nightly test-postgres check format formats screenshots bench lock checkpoint wheel release clean
+.PHONY: run install test test-nightly test-postgres check format formats screenshots bench lock checkpoint wheel deb release image-test deb-test clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -67,8 +67,18 @@ wheel: build/wheel/.installed  ## of the files as they are, into dist/; needs Py
 	  --no-build-isolation --wheel-dir dist .
 	@ls dist/blocktill-*.whl
 
+deb: wheel  ## package for the release of Debian or Ubuntu that this runs on, into dist/
+	@deploy/debian/package.sh
+
 release: $(VENV)/.installed-dev  ## wheel and sdist of the commit into dist/, checked; prints what to upload
 	@$(BIN)/python .ci/release.py
+
+# They need root, buildah, mmdebstrap and lintian, and minutes: before a release.
+image-test: $(VENV)/.installed-dev  ## builds the image on a bare Debian, and runs a shop in it
+	$(BIN)/python -m pytest tests/release/test_image.py
+
+deb-test: $(VENV)/.installed-dev  ## builds, installs, upgrades and removes the package, on Debian 12 and 13
+	$(BIN)/python -m pytest tests/release/test_deb.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -70,7 +70,9 @@ def document(settings: Settings, operations: Mapping[str, Operation]) -> dict[st
         openapi_version="3.1.0",
         plugins=[plugin],
         info={
-            "description": "On-chain Bitcoin payments: invoices, payment links, payments, balance."
+            "description": "On-chain Bitcoin payments: invoices, payment links, payments, balance.",
+            "contact": {"name": "Whoever runs this service", "url": settings.base_url},
+            "license": {"name": "MIT", "identifier": "MIT"},
         },
         servers=[{"url": settings.base_url}],
         security=[{"apiKey": []}],
@@ -159,7 +161,6 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _errors(operation: Operation) -> list[str]:
-    """The codes that this operation can answer, by what it does."""
     writes = operation.method == "POST"
     codes = {"unauthorized", "forbidden", "rate_limited", "server_error"}
     if operation.accepts:

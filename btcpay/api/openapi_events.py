@@ -17,7 +17,6 @@ def whole(properties: dict[str, Any]) -> Schema:
 
 
 def part(name: str, description: str = "") -> Schema:
-    """A reference to the document's component."""
     return {"$ref": f"#/components/schemas/{name}"} | (
         {"description": description} if description else {}
     )
@@ -86,6 +85,7 @@ def _data_name(kind: EventKind) -> str:
 
 def _operation(kind: EventKind) -> dict[str, Any]:
     return {
+        "operationId": f"on-{kind.value.replace('.', '-').replace('_', '-')}",
         "tags": ["events"],
         "summary": kind.meaning,
         "security": [],

@@ -133,7 +133,13 @@ def _derive_again(db: Database, network: Network) -> int:
     How many those were. Raises CommandError for an address that is not its account key's, and for
     payments to another script: they are somebody else's, or would count twice.
     """
-    wrong = [changed(row, script=script) for row, script in _derived(db, network)]
+    wrong = [
+        changed(row, script=script)
+        for merchant in db.rows(merchants.ALL)
+        for rows in keyset.pages(db, exports.INVOICES, AT_ONCE, merchant_id=merchant.id)
+        for row in rows
+        if row.script != (script := _script(merchant, row, network))
+    ]
     for row in wrong:
         proofs = db.rows(payments.EVERY_PROOF, invoice_id=row.id)
         if any(f'"script": "{row.script}"' not in proof.document for proof in proofs):
@@ -149,15 +155,6 @@ def _derive_again(db: Database, network: Network) -> int:
             first = from_ms(min(row.created_at for row in wrong))
             db.run(blocks.READ_SINCE_AGAIN, since=to_ms(first - BLOCK_TIME_SLACK))
     return len(wrong)
-
-
-def _derived(db: Database, network: Network) -> Iterator[tuple[Invoice, str]]:
-    """The invoices whose script is wrong, each with the right one, in hex."""
-    for merchant in db.rows(merchants.ALL):
-        for rows in keyset.pages(db, exports.INVOICES, AT_ONCE, merchant_id=merchant.id):
-            for row in rows:
-                if row.script != (script := _script(merchant, row, network)):
-                    yield row, script
 
 
 def _script(merchant: Merchant, invoice: Invoice, network: Network) -> str:

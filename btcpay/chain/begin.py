@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
+from btcpay.bitcoin.header import Header
 from btcpay.bitcoin.tx import coinbase_height, parse_tx
 from btcpay.chain.follow import add_header, check_header, check_headers, work_of
 from btcpay.chain.pool import Pool
@@ -105,17 +106,29 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], d
     said = coinbase_height(parse_tx(coinbase).inputs[0].script_sig)
     if height and said not in (None, height):
         raise ProofFailed(f"shows block {said} as number {height}")
-    above = chain.from_iterable(one.headers_after([Known(height, first.hash)]))
-    walked = check_headers(
-        network,
-        islice(above, MOST_WALKED),
-        first,
-        height,
-        lambda below: check_header(network, one.header_at(below)),
-    )
+    walked = headers_above(network, one, first, height, now, MOST_WALKED)
     if walked and from_unix_s(walked[0].time) <= at:
         raise ProofFailed(f"shows block {height} as the last one before {iso(at)}, and is wrong")
-    newest_at = from_unix_s([first, *walked][-1].time)
-    if len(walked) < MOST_WALKED and network.stands_still(newest_at, now()):
-        raise FetchError(f"shows no block that is younger than {iso(newest_at)}")
     return _Claim(work_of(walked), from_unix_s(first.time), height, headers)
+
+
+def headers_above(
+    network: Network,
+    one: BlockSource,
+    below: Header,
+    height: int,
+    now: Callable[[], datetime],
+    most: int | None = None,
+) -> list[Header]:
+    """The headers above `below`, which is at `height`, as consensus prescribes them.
+
+    Up to a source's tip, or `most` of them. Raises ProofFailed, and FetchError for an old tip.
+    """
+    raws = islice(chain.from_iterable(one.headers_after([Known(height, below.hash)])), most)
+    headers = check_headers(
+        network, raws, below, height, lambda at: check_header(network, one.header_at(at))
+    )
+    newest_at = from_unix_s([below, *headers][-1].time)
+    if len(headers) != most and network.stands_still(newest_at, now()):
+        raise FetchError(f"shows no block that is younger than {iso(newest_at)}")
+    return headers

@@ -5,18 +5,16 @@ from collections.abc import Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import chain
 
 from btcpay.bitcoin.header import Header, parse_header
-from btcpay.chain.begin import BEFORE, BELOW, begin
-from btcpay.chain.follow import check_header, check_headers, work_of
+from btcpay.chain.begin import BEFORE, BELOW, begin, headers_above
+from btcpay.chain.follow import work_of
 from btcpay.chain.pool import Pool, open_sources
 from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource
 from btcpay.proofs.block import prove_block
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ExplorerError, FetchError
-from btcpay.values.networks import Known
-from btcpay.values.times import from_ms, from_unix_s, to_ms
+from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.queries import blocks, merchants
 
@@ -78,14 +76,9 @@ def _newer(
     below = parse_header(bytes(base.header))
 
     def above(one: BlockSource) -> list[Header]:
-        raws = chain.from_iterable(one.headers_after([Known(base.height, base.hash)]))
-        headers = check_headers(
-            network, raws, below, base.height, lambda at: check_header(network, one.header_at(at))
-        )
+        headers = headers_above(network, one, below, base.height, now)
         if (shown := base.height + len(headers)) < top - MAX_BLOCKS_BEHIND:
             raise FetchError(f"shows {shown} blocks, and {top} were known")
-        if network.stands_still(from_unix_s([below, *headers][-1].time), now()):
-            raise FetchError(f"shows no block that is newer than {shown}, which is old")
         return headers
 
     headers = max(sources.ask_all(above)[0].values(), key=work_of)

@@ -114,7 +114,6 @@ ENDS_AFTER = timedelta(hours=1)
 def settle_deep(
     db: Database, settings: Settings, prices: Prices, report: Report, now: datetime
 ) -> None:
-    """Makes payments of outputs that have the confirmations that were asked for."""
     tip_height = blocks.tip_height(db) or 0
     ready = {
         row.invoice_id

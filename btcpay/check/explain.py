@@ -24,7 +24,6 @@ ANYWAY = "; a block shows it in any case"
 
 
 def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
-    """The time of the next look at the mempool, and what else finds a payment."""
     (watched,) = watched_of(db, settings, now, [invoice_id])
     known = watched, settings.network.gone_after, settings.explorer_calls_per_hour
     if found := due(*known, now):

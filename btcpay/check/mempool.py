@@ -51,7 +51,6 @@ def watched_of(
 
 
 def asked_lately(db: Database, settings: Settings, now: datetime) -> list[Watched]:
-    """Those whose pages are open, or were until lately."""
     ids = [row.id for row in db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))]
     return watched_of(db, settings, now, ids)
 

@@ -46,7 +46,6 @@ class Report:
         return self.is_caught_up and not (self.failed or self.clock_ahead_s)
 
     def add(self, later: "Report") -> None:
-        """Adds the results of a look after the run."""
         self.looked_at += later.looked_at
         self.blocks_read += later.blocks_read
         self.changed |= later.changed

@@ -79,7 +79,6 @@ class Checkout:
         return self.pages.page("root.html", brand=self.pages.only_brand())
 
     def show_invoice(self, id: str) -> Response:
-        """The checkout page; the script keeps it up to date, a refresh does the same."""
         snapshot = snapshot_of(self.service, id)
         brand = self.pages.brand(snapshot.row.merchant_id)
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))

@@ -20,7 +20,7 @@ from peewee import PeeweeException
 
 from btcpay import __version__
 from btcpay.cli.context import Shell, say, with_shell
-from btcpay.merchants.start import start_url
+from btcpay.merchants.sessions import start_url
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
 from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, SettingsError

@@ -117,7 +117,6 @@ def refusal(error: Exception) -> Response:
 
 
 def _mistakes(found: Any, *path: str) -> Iterator[dict[str, str]]:
-    """Each field's dotted path with what is wrong with it."""
     if isinstance(found, dict):
         for name, below in found.items():
             yield from _mistakes(below, *path, *([] if name == "_schema" else [str(name)]))

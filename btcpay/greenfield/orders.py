@@ -135,7 +135,6 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
 
 
 def order_methods(service: Service, store: queries.OfMerchant, order: Invoice) -> list[Json]:
-    """The one way to pay, with the payments that came."""
     percent = rules_for(service.settings, order).tolerance_percent
     outputs = service.db.rows(payments.ALIVE, invoice_id=order.id)
     came = btc_shown(sum(output.amount_sats for output in outputs))

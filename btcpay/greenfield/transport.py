@@ -63,7 +63,6 @@ class Greenfield(Transport):
     def send(
         self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
     ) -> Answer:
-        """2xx takes it."""
         body = orjson.dumps(event.data)
         headers = {
             "Content-Type": "application/json; charset=utf-8",

@@ -186,7 +186,6 @@ class Counters(Collector):
         self._seconds(operation).observe(took_s)
 
     def priced(self, good: bool) -> None:
-        """Counts one round of questions to the price sources."""
         self._refreshes.labels("price" if good else "none").inc()
         if good:
             self._priced.set(self._unix_s())

@@ -126,7 +126,6 @@ def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
 
 
 def least_sats_of(db: Database, merchant_id: int) -> int:
-    """The least that can be sent to the addresses of a merchant."""
     merchant = db.only(merchants.BY_ID, id=merchant_id)
     return DUST_SATS[len(stored_account(merchant.descriptor).script(0))]
 

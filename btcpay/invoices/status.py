@@ -108,7 +108,6 @@ def checked_ms(row: invoices.InvoiceWith) -> int | None:
 
 
 def verdict_of(db: Database, settings: Settings, row: models.Invoice, now: datetime) -> Verdict:
-    """The verdict on all outputs that have not vanished."""
     outputs = db.rows(payments.ALIVE, invoice_id=row.id)
     return verdict_on(outputs, settings, row, now, blocks.tip_height(db))
 

@@ -42,7 +42,6 @@ FIRST = (2**62, "")  # a stake and an id
 
 
 def show(visit: Visit, id: str) -> Response:
-    """The amount asked for and received, the status with its reason, the events, the actions."""
     visit.own(invoices.WHOLE, "inv", id)
     story = story_of(visit.service.db, visit.service.settings, id, visit.now)
     asked_for, asked_in = asked_of(story.row)
@@ -72,7 +71,6 @@ def show(visit: Visit, id: str) -> Response:
 
 
 def accept(visit: Visit, id: str) -> Response:
-    """Counts the received amount as the whole payment."""
     reason = _reason(visit) or gettext("Accepted as received")
     return _decide(visit, id, "accepted", by_hand.settle, reason=reason)
 
@@ -85,7 +83,6 @@ def set_aside(visit: Visit, id: str) -> Response:
 
 
 def cancel(visit: Visit, id: str) -> Response:
-    """Cancels the invoice, so that its page asks for no money."""
     force = visit.form.get("force") == "yes"
     where = "on the merchant's pages"
     return _decide(visit, id, "canceled", by_hand.cancel, force=force, where=where)
@@ -109,7 +106,6 @@ def _reason(visit: Visit) -> str:
 
 
 def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
-    """Each invoice that needs attention, why, what is at stake, and what can be done."""
     own, db = visit.merchant_id, visit.service.db
     after = visit.query.get("after", "")
     place = (

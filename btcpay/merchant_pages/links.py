@@ -27,7 +27,6 @@ def show_links(visit: Visit) -> Response:
 
 
 def show_link(visit: Visit, id: str) -> Response:
-    """One link, its QR code, and the invoices that came through it."""
     link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
     of_link: Values = {"payment_link_id": id}
     listing = Listing("inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link)
@@ -36,14 +35,12 @@ def show_link(visit: Visit, id: str) -> Response:
 
 
 def show_card(visit: Visit, id: str) -> Response:
-    """A card for the counter: what it is for, and the QR code of the link's page."""
     link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
     brand = visit.pages.brand(visit.merchant_id)
     return visit.page("card.html", brand=brand, link=link, url=url, qr=qr_svg(url))
 
 
 def switch(visit: Visit, id: str, active: bool) -> Response:
-    """Lets the link make invoices, or stops it."""
     visit.own(links.ANY_BY_ID, "lnk", id)
     set_active(visit.service.db, id, active, visit.now)
     return visit.to(f"/links/{id}", done="on" if active else "off")
@@ -101,7 +98,6 @@ def _typed(visit: Visit) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _made(visit: Visit, wanted: dict[str, Any]) -> str:
-    """The id of the link of this press."""
     service = visit.service
     price = live_price(service.prices, visit.now, visit.currency)
     with visit.once("lnk", links.ANY_BY_ID) as (id, is_made):

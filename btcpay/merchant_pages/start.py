@@ -7,8 +7,8 @@ from flask import Response, request
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import address, fields_of_form
 from btcpay.merchants.account import SCRIPT_TYPES, derive, parse_account
-from btcpay.merchants.merchants import require_name
-from btcpay.merchants.start import is_open, make_first
+from btcpay.merchants.merchants import checked_name
+from btcpay.merchants.sessions import is_open, make_first
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.money import CODES, checked_currency
 from btcpay.values.times import checked_zone, places
@@ -80,7 +80,7 @@ class Start:
 
 def _refuse_wrong(typed: Typed) -> None:
     """Raises CommandError, ValueError."""
-    require_name(typed["name"])
+    checked_name(typed["name"])
     checked_currency(typed["currency"])
     checked_zone(typed["timezone"])
     if typed["script"] not in SCRIPT_TYPES:

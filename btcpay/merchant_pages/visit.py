@@ -33,8 +33,6 @@ from storage.values import Values
 
 
 class Owned(Protocol):
-    """A row that belongs to a merchant."""
-
     merchant_id: int
 
 
@@ -75,7 +73,6 @@ class Visit:
 
     @cached_property
     def zone(self) -> ZoneInfo:
-        """The time zone in which the pages show days and times."""
         return zone_of(self.session.timezone)
 
     @cached_property
@@ -145,7 +142,6 @@ class Visit:
         return hmac.digest(self.secret.encode(), b"form", "sha256").hex()
 
     def page(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A template of `templates/merchant`, with what all of them share."""
         return self.pages.page(
             f"merchant/{template}",
             status,

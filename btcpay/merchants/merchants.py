@@ -33,10 +33,11 @@ def find_merchant(db: Database, name: str) -> Merchant:
     return db.named(merchants.BY_NAME, known, name=name)
 
 
-def require_name(name: str) -> None:
-    """Raises CommandError unless it can be a merchant's name."""
+def checked_name(name: str) -> str:
+    """The name without spaces around it. Raises CommandError unless it can be a merchant's."""
     if not name.strip() or not name.isprintable():
         raise CommandError("the merchant's name must be printable text")
+    return name.strip()
 
 
 def refuse_taken(db: Database, account: Descriptor) -> None:
@@ -53,7 +54,7 @@ def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) ->
 
     Raises CommandError for a name or a key that another one has.
     """
-    require_name(name)
+    checked_name(name)
     refuse_taken(db, account)
     try:
         with db.write():

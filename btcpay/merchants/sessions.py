@@ -1,20 +1,23 @@
-"""Logging in to the merchant's pages: a link that works once, and the session that it opens.
+"""The way into the merchant's pages: a link that works once, and the session that it opens.
 
 Secrets are random: 142 bits in a link, which is short enough to be read out, 256 in a session's
-cookie. What is stored is their SHA-256. There are no passwords.
+cookie. What is stored is their SHA-256. There are no passwords. While there is no merchant, another
+link lets a browser make one: the first run. BTCPAY_SETUP_TOKEN may name the token in it.
 """
 
 import re
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.keys import sha256_of
+from btcpay.merchants.merchants import add_merchant, set_currency, set_timezone
 from btcpay.values.errors import CommandError
-from btcpay.values.ids import SECRET_CHARACTERS, is_id, new_id, random_base62
+from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, is_id, new_id, random_base62
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import MerchantSession
-from storage.queries import sessions
+from storage.queries import merchants, meta, sessions
 from storage.queries.sessions import new_login
 
 LINK_LIFE = timedelta(milliseconds=sessions.LINK_LIFE_MS)
@@ -126,3 +129,42 @@ def named(user_agent: str) -> BrowserName:
 
 def _first(rules: dict[str, str], text: str) -> str:
     return next((name for name, rule in rules.items() if re.search(rule, text)), "")
+
+
+def start_url(db: Database, base_url: str, token: str = "") -> str | None:
+    """The link, which takes the place of the one before; None where there is a merchant."""
+    if db.rows(merchants.ALL):
+        return None
+    token = token or random_base62(ID_CHARACTERS)
+    meta.put(db, meta.Key.START_SHA256, sha256_of(token))
+    return f"{base_url}/merchant/start/{token}"
+
+
+def is_open(db: Database, token: str) -> bool:
+    """True while there is no merchant and this is the link's token. Uses up nothing."""
+    is_ours = meta.get(db, meta.Key.START_SHA256) == sha256_of(token)
+    return is_ours and not db.rows(merchants.ALL)
+
+
+def make_first(
+    db: Database,
+    token: str,
+    name: str,
+    account: Descriptor,
+    currency: str,
+    timezone: str,
+    browser: str,
+    now: datetime,
+) -> str | None:
+    """Makes the merchant and opens a session, whose secret it returns; None for a spent token.
+
+    Raises CommandError for what cannot be a merchant: then the token is as good as before.
+    """
+    with db.write():
+        meta.lock(db)  # of two browsers one comes first
+        if not is_open(db, token):
+            return None
+        merchant = add_merchant(db, name, account, now)
+        set_currency(db, merchant.id, currency)
+        set_timezone(db, merchant.id, timezone)
+        return open_session(db, merchant.id, browser, now)

@@ -62,8 +62,6 @@ def whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def among(values: Mapping[str, T], words: str) -> Callable[[str], T]:
-    """The value of one of these names."""
-
     @accepting(words)
     def parse(text: str) -> T:
         require(text in values)
@@ -183,6 +181,12 @@ def database_url(text: str) -> str:
 @accepting("memory:// or redis://host:port/n")
 def rate_limit_store(text: str) -> str:
     return text if text == "memory://" else url(text, "redis", "rediss")
+
+
+@accepting("mailto:somebody@example.com or https://example.com/report, or nothing")
+def security_contact(text: str) -> str:
+    require(re.fullmatch(r"(mailto:[!-~]+@[!-~]+|https://[!-~]+)?", text))
+    return text
 
 
 @accepting("20 to 200 letters, digits, - and _, or nothing")

@@ -31,7 +31,6 @@ def usual_places(environ: Mapping[str, str], is_root: bool) -> tuple[Path, Path]
 
 
 def program() -> list[str]:
-    """The words of the command that starts this program."""
     command = Path(sys.executable).with_name("btcpay")
     return [str(command)] if command.exists() else [sys.executable, "-P", "-m", "btcpay"]
 
@@ -128,6 +127,7 @@ UNITS = ("run", "cron")  # one process is the whole shop; or a service, and a ch
 OF_CRON = ("btcpay-check.service", "btcpay-check.timer")
 STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
 SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
+OWN, PACKAGED = Path("/etc/systemd/system"), Path("/usr/lib/systemd/system")
 # Example configurations of TLS proxies.
 PROXIES = {"nginx": "nginx.conf", "caddy": "Caddyfile"}
 _FILES = resources.files("btcpay.setup") / "files"
@@ -181,12 +181,17 @@ def unwanted(folder: Path, texts: Mapping[str, str]) -> list[str]:
     return [name for name in OF_CRON if name not in texts and (folder / name).exists()]
 
 
-def write(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """Writes the units that differ from these texts; the names of those written."""
+def write(folder: Path, texts: Mapping[str, str], packaged: Path | None = None) -> list[str]:
+    """Writes the units that differ from these texts; the names of those written.
+
+    What is not in `folder` systemd reads from `packaged`, where a package has put it.
+    """
     changed = []
     for name, text in sorted(texts.items()):
-        place = folder / name
-        if not place.exists() or place.read_text(encoding="utf-8") != text:
+        place = there = folder / name
+        if packaged and not place.exists():
+            there = packaged / name
+        if not there.exists() or there.read_text(encoding="utf-8") != text:
             beside = place.with_name(f".{name}.new")
             beside.write_text(text, encoding="utf-8")
             beside.replace(place)

@@ -129,12 +129,10 @@ def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
 
 
 def start_of(day: int, zone: ZoneInfo) -> int:
-    """The first moment of the day."""
     return to_ms(in_zone(datetime.combine(date_of(day), datetime.min.time()), zone))
 
 
 def day_of(at_ms: int, zone: ZoneInfo) -> int:
-    """The day that a moment belongs to."""
     shown = number_of(from_ms(at_ms).astimezone(zone).date())
     # Clocks that go back just after midnight show the day before once more.
     return shown + (start_of(shown + 1, zone) <= at_ms)

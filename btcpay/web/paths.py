@@ -10,6 +10,7 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter, Rule
 
 JSON = "application/json"
+NOSNIFF = {"X-Content-Type-Options": "nosniff"}  # no browser takes it for something else
 NONE = "none"  # the endpoint of whatever is not served
 
 
@@ -71,4 +72,4 @@ def as_plain_http(served: Callable[..., Any]) -> Callable[..., Any]:
 def answer(value: Any, status: int = 200) -> Response:
     """A JSON value; the newline at its end is for terminals."""
     body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    return Response(body, status, content_type=JSON)
+    return Response(body, status, NOSNIFF, content_type=JSON)

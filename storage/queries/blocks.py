@@ -125,7 +125,6 @@ def of_scripts(db: Database, scripts: Collection[str]) -> list[Invoice]:
 
 
 def coins_of(db: Database, txids: Collection[str]) -> list[Output]:
-    """Our unspent coins that came with these transactions."""
     return db.rows(_COINS[db.is_server], texts=given(db, txids))
 
 

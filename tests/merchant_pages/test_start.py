@@ -3,13 +3,14 @@
 import re
 
 import pytest
+import requests
 from accounts import descriptor_of
-from builders import at_once, new_xpub, open_shop
+from builders import Live, at_once, new_xpub, open_shop
 from merchant_browser import FROM_THIS_SITE, ON
 from payer import Page
 
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.merchants.start import start_url
+from btcpay.merchants.sessions import start_url
 from btcpay.values.networks import NETWORKS
 from btcpay.web import rate_limits
 from storage.queries import merchants
@@ -113,3 +114,11 @@ def test_the_link_is_the_newest_one_and_of_this_site_alone(shop):
     shop.add_merchant("by hand")
     assert shop.client.get(path).status_code == 404
     assert start_url(shop.service.db, shop.service.settings.base_url) is None
+
+
+def test_the_pages_are_on_under_run_unless_the_setting_says_off(shop, tmp_path):
+    for said, status in (({}, 401), ({"BTCPAY_MERCHANT_PAGES": "off"}, 404)):
+        shop.environ.pop("BTCPAY_MERCHANT_PAGES", None)
+        with Live(shop, tmp_path, words=("run",), **said) as live:
+            assert requests.get(f"{live.url}/merchant", timeout=60).status_code == status
+            assert ("To begin, open " in live.log()) == (status == 401)

@@ -185,6 +185,15 @@ def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):
     assert write(tmp_path, texts) == []
 
 
+def test_units_that_a_package_has_are_written_only_where_they_differ(tmp_path):
+    own, packaged = tmp_path / "own", tmp_path / "packaged"
+    own.mkdir(), packaged.mkdir()
+    write(packaged, {"a.service": "a", "b.service": "b"})
+    assert write(own, {"a.service": "a", "b.service": "other"}, packaged) == ["b.service"]
+    assert [file.name for file in own.iterdir()] == ["b.service"]
+    assert write(own, {"b.service": "b"}, packaged) == ["b.service"]  # it stands before the other
+
+
 @pytest.mark.parametrize("name", [f"btcpay{of}.service" for of in ("", "-check", "-backup")])
 def test_a_unit_has_nothing_but_settings_and_one_program(name):
     """Also where there is no systemd to ask: of two programs the first could end the unit."""

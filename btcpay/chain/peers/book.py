@@ -91,7 +91,6 @@ def note_good(db: Database, place: str, height: int | None, now: datetime) -> No
 
 
 def leave(db: Database, place: str, now: datetime) -> None:
-    """Leaves a peer alone for a day."""
     db.run(sources.LEAVE_PEER, place=place, left_until=to_ms(now + LEFT_FOR))
 
 

@@ -115,7 +115,6 @@ def parse_headers(body: bytes) -> list[bytes]:
 
 
 def getdata_body(kind: int, hashes: Sequence[bytes]) -> bytes:
-    """Asks for blocks or transactions, by their hashes."""
     return compact_size(len(hashes)) + b"".join(u32(kind) + one for one in hashes)
 
 

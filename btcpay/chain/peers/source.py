@@ -48,7 +48,6 @@ class Peers(Pool[Peer]):
             peer.close()
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
-        """Notes the good peers, and leaves others alone for a day."""
         is_online = any(peer.has_answered for peer in self.all)
         is_auto = settings.peers == (AUTO,)
         for peer in self.all:

@@ -25,10 +25,10 @@ from btcpay.merchants.account import (
 from btcpay.merchants.merchants import (
     MARGIN,
     add_merchant,
+    checked_name,
     find_merchant,
     gap_of_merchant,
     refuse_taken,
-    require_name,
 )
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
@@ -74,7 +74,7 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
     """Add a merchant with its wallet's account key or descriptor."""
     network = shell.settings.network
     account = parse_account(key_of(xpub, click.get_current_context().args), network, script)
-    require_name(name)
+    checked_name(name)
     refuse_taken(shell.db, account)  # before anybody compares addresses in vain
     first = show_first_addresses(account, network)
     depth = account.keys[0].key.depth

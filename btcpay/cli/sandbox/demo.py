@@ -9,8 +9,7 @@ import requests
 
 from btcpay.bitcoin.address import b58check_encode
 from btcpay.bitcoin.keys import HARDENED
-from btcpay.cli.merchant.access import keep, kept_key
-from btcpay.merchants import sessions
+from btcpay.cli.merchant.access import keep
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.notify import receivers
@@ -29,26 +28,17 @@ TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network
 NOBODYS_KEY = bytes.fromhex("0250929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
 
 
-def write_key(db: Database, settings: Settings, file: Path) -> str:
-    """A write key of the demo merchant, named after the file that keeps it for the next start."""
-    return kept_key(db, settings.network, _merchant_id(db, settings), file)
-
-
-def add_webhook(db: Database, settings: Settings, chain_url: str, file: Path) -> None:
+def add_webhook(db: Database, owner_id: int, chain_url: str, file: Path) -> None:
     """Sends events to this start's workbench alone; the file keeps the webhook's secret."""
     for row in db.rows(LIST):
         if row.url and row.url.endswith(WEBHOOK_PATH):
             receivers.remove(db, row.id)
-    owner_id, url = _merchant_id(db, settings), chain_url + WEBHOOK_PATH
+    url = chain_url + WEBHOOK_PATH
     keep(file, str(receivers.add(db, owner_id, url, None, [], utc_now()).secret))
 
 
-def login_url(db: Database, settings: Settings) -> str:
-    """A link into the merchant's pages, which works once, within ten minutes."""
-    return sessions.login_url(db, settings.base_url, _merchant_id(db, settings), utc_now())
-
-
-def _merchant_id(db: Database, settings: Settings) -> int:
+def merchant_id(db: Database, settings: Settings) -> int:
+    """The id of the demo merchant, who is added if need be."""
     row = db.row(merchants.BY_NAME, name=MERCHANT)
     if row is None:
         account = parse_account(_nobodys_account(), settings.network)

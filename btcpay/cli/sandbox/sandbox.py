@@ -18,10 +18,13 @@ import orjson
 
 from btcpay.cli.children import LOOKS_EVERY_S, Children, exit_status
 from btcpay.cli.context import Shell, Stop, with_shell
-from btcpay.cli.sandbox.demo import MERCHANT, Demo, add_webhook, login_url, write_key
+from btcpay.cli.merchant.access import kept_key
+from btcpay.cli.sandbox.demo import MERCHANT, Demo, add_webhook, merchant_id
 from btcpay.cli.sandbox.place import Place, command_line
+from btcpay.merchants.sessions import login_url
 from btcpay.settings.settings import is_said, read
 from btcpay.values.errors import CommandError
+from btcpay.values.times import utc_now
 from storage.database import Database
 from storage.migrate import migrate
 
@@ -68,17 +71,20 @@ def sandbox(
             return
         if once:
             raise SystemExit(_run_once(place, demo, children, words, stop))
-        click.echo(_introduction(demo, place, login_url(shell.db, place.settings)))
+        owner_id = merchant_id(shell.db, place.settings)
+        pages = login_url(shell.db, place.settings.base_url, owner_id, utc_now())
+        click.echo(_introduction(demo, place, pages))
         children.watch(stop)
 
 
 @contextlib.contextmanager
 def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[Demo, Children]]:
     """Chain, service and check, once they answer or `stop` is set. Raises CommandError."""
-    key = write_key(db, place.settings, place.state / "write_key")
+    network, owner_id = place.settings.network, merchant_id(db, place.settings)
+    key = kept_key(db, network, owner_id, place.state / "write_key")
     # The workbench has a key of its own, since limits count by key.
-    write_key(db, place.settings, place.state / "workbench_key")
-    add_webhook(db, place.settings, place.chain_url, place.state / "webhook_secret")
+    kept_key(db, network, owner_id, place.state / "workbench_key")
+    add_webhook(db, owner_id, place.chain_url, place.state / "webhook_secret")
     with Children(place.programs_environ, STOP_TIMEOUT_S, place.log) as children:
         where = ("--port", str(place.port), "--state", str(place.state))
         children.start("chain", "btcpay.sandbox", *where, "--shop", place.service_url)

@@ -13,7 +13,7 @@ from btcpay.cli.context import say
 from btcpay.cli.merchant.merchant import show_first_addresses
 from btcpay.health.doctor.settings import masked
 from btcpay.merchants.account import SCRIPT_TYPES, parse_account
-from btcpay.merchants.merchants import require_name
+from btcpay.merchants.merchants import checked_name
 from btcpay.settings.settings import OF_FILES, PREFIX, read
 from btcpay.values.errors import CommandError, SettingsError
 from btcpay.values.networks import Network
@@ -128,7 +128,8 @@ class Talk:
         name, key = self.given["merchant"], self.given["xpub"]
         missing = [f"--{n}" for n in ("merchant", "xpub") if self.given[n] is None]
         self._require(missing, "there is no merchant yet")
-        name = _asked("Merchant's name (your shop's)", _named) if name is None else _named(name)
+        asked = "Merchant's name (your shop's)"
+        name = _asked(asked, checked_name) if name is None else checked_name(name)
         while True:
             account = self._account(key, network)
             show_first_addresses(account, network)
@@ -170,8 +171,6 @@ def _asked_setting(question: Question, default: str | None, answers: Answers) ->
 
 
 def _asked(text: str, accepted: Callable[[str], str], default: str | None = None) -> str:
-    """Asks until the answer is accepted."""
-
     def value_of(typed: str) -> str:
         try:
             return accepted(typed)
@@ -183,11 +182,6 @@ def _asked(text: str, accepted: Callable[[str], str], default: str | None = None
     except click.Abort:
         say("")
         raise CommandError("no answer came; what was made stays, and setup can run again") from None
-
-
-def _named(text: str) -> str:
-    require_name(text)
-    return text.strip()
 
 
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:

@@ -56,7 +56,7 @@ OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in Q
     flag_value="run",
     help="The systemd units: of one process (run), of a service and a timer (cron), or none.",
 )
-@click.option("--units-folder", type=A_PATH, default="/etc/systemd/system")
+@click.option("--units-folder", type=A_PATH, default=machine.OWN)
 @click.option("--backups", type=A_PATH, default=machine.BACKUPS, help="For nightly backups.")
 @click.option("--start/--no-start", default=None, help="Start the shop, now and at each boot.")
 @click.option("--proxy-config", type=PROXY, help="Only print an example for a TLS proxy.")
@@ -180,7 +180,6 @@ class _Run:
             say("Enter takes the answer in brackets. Ctrl-C ends this; it can be run again.")
 
     def _make_user(self, state: Path | None) -> pwd.struct_passwd:
-        """The user, and the folder of the database."""
         user = machine.make_user(self.user_name)
         if self.uid not in (0, user.pw_uid):
             raise click.UsageError(f"--user: only root can make a shop for {self.user_name}")
@@ -216,7 +215,8 @@ class _Run:
         for name in machine.unwanted(folder, texts):
             machine.systemctl("disable", "--now", name)
             (folder / name).unlink()
-        written = machine.write(folder, texts)
+        packaged = machine.PACKAGED if folder == machine.OWN else None
+        written = machine.write(folder, texts, packaged)
         say(f"wrote {', '.join(written)}" if written else "the units are up to date")
         machine.systemctl("daemon-reload")
         if self._agreed("start", self.asks, "Start the shop, now and at each boot?"):
@@ -249,7 +249,6 @@ class _Run:
 
 
 def _show_way_in(url: str) -> None:
-    """Shows the link into the merchant's pages, in a terminal with its QR code."""
     say("Link to the merchant's pages, once the service runs; for one browser, within ten minutes:")
     say(url)
     if sys.stderr.isatty():

@@ -113,7 +113,6 @@ def zones(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def attention(shop: Shop, db: Database) -> Iterator[Finding]:
-    """Invoices that the rules leave to a human."""
     counts = dict(db.rows(attentions.BY_REASON))
     if not counts:
         yield Finding("attention", GREEN, "no invoice needs attention")

@@ -22,7 +22,6 @@ from storage.queries import blocks
 
 
 def parts(shop: Shop, db: Database) -> Iterator[Finding]:
-    """The findings that optional parts bring."""
     for part in brought("findings"):
         name = part.__name__.split(".")[-2]
         yield from _guarded(name, part.findings(shop.settings, db, shop.now()))

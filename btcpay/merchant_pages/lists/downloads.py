@@ -21,7 +21,6 @@ FREE = threading.BoundedSemaphore(AT_ONCE)
 
 
 def show(visit: Visit) -> Response:
-    """The forms for the downloads; the days of this year are filled in."""
     today = visit.now.astimezone(visit.zone).date()
     return visit.page("downloads.html", first=today.replace(month=1, day=1), last=today)
 

@@ -15,8 +15,6 @@ MORE = SIZE + 1  # one more says whether there is another page
 
 
 class Named(Protocol):
-    """A row of any list."""
-
     id: str
     created_at: int
 

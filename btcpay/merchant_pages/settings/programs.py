@@ -47,7 +47,6 @@ def issue_key(visit: Visit) -> Response:
 
 
 def revoke_key(visit: Visit, id: str) -> Response:
-    """Ends a key for ever."""
     if visit.own(stored_keys.BY_ID, "key", id).revoked_at is None:
         keys.revoke(visit.service.db, id, visit.now)
     return visit.to("/keys", done="revoked")

@@ -28,7 +28,7 @@ class Part(NamedTuple):
     """A form: how each of its fields is checked, and what stores them."""
 
     checks: Mapping[str, Callable[[str], Any]]
-    store: Callable[[Visit, Fields], str]  # returns what the next page says
+    store: Callable[[Visit, Fields], str | None]  # what the next page says, or "saved"
 
 
 def show(
@@ -85,11 +85,10 @@ def save(visit: Visit, part: str) -> Response:
         return show(visit, 400, part, wrong)
     if is_shown:
         return show(visit, part=part, preview=checked)
-    return visit.to("/settings", done=PARTS[part].store(visit, checked))
+    return visit.to("/settings", done=PARTS[part].store(visit, checked) or "saved")
 
 
 def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
-    """Adds the file that came with the form, or that the logo goes."""
     if "remove" in visit.form:
         checked |= dict.fromkeys(("logo", "logo_type", "logo_sha256"))
     elif file := request.files.get("logo"):
@@ -99,12 +98,11 @@ def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
             wrong["logo"] = gettext("A PNG, JPEG or WebP image of at most 64 KiB.")
 
 
-def _store_brand(visit: Visit, change: Fields) -> str:
+def _store_brand(visit: Visit, change: Fields) -> None:
     set_brand(visit.service.db, visit.merchant_id, cast(Values, change))
-    return "saved"
 
 
-def _store_counting(visit: Visit, change: Fields) -> str:
+def _store_counting(visit: Visit, change: Fields) -> str | None:
     """Writes only what has changed, since a new zone or currency counts all days again."""
     db, owner = visit.service.db, visit.merchant_id
     if change["currency"] != visit.session.currency:
@@ -112,21 +110,18 @@ def _store_counting(visit: Visit, change: Fields) -> str:
     if change["timezone"] != visit.session.timezone:
         set_timezone(db, owner, change["timezone"])
     price = visit.service.prices.of(change["currency"]).current_or_none()
-    return "saved" if price is not None else "no_price"
+    return None if price is not None else "no_price"
 
 
-def _store_wallet(visit: Visit, change: Fields) -> str:
+def _store_wallet(visit: Visit, change: Fields) -> None:
     visit.service.db.run(merchants.SAY_GAP, id=visit.merchant_id, **change)
-    return "saved"
 
 
-def _store_mail(visit: Visit, change: Fields) -> str:
+def _store_mail(visit: Visit, change: Fields) -> None:
     set_mail(visit.service.db, visit.merchant_id, cast(Values, change), visit.now)
-    return "saved"
 
 
 def _or_none(check: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Makes a check that turns an empty field into None."""
     return lambda text: check(text) if text.strip() else None
 
 
@@ -173,7 +168,6 @@ PARTS = {
 
 
 def _advice() -> Mapping[str, str]:
-    """The hint for each field, in the language of the page."""
     url = gettext("This must be a web address such as https://shop.example.com/orders.")
     listed = gettext("Please choose one from the list.")
     accent = gettext("This colour is too light or too dark to read text on it. Choose another one.")

@@ -28,7 +28,6 @@ class Found(NamedTuple):
 
     @property
     def scripts(self) -> set[bytes]:
-        """The scripts that it spends from or pays."""
         return {output.script for output in (*self.prevouts, *self.tx.outputs)}
 
     def is_immature(self, tip_height: int) -> bool:
@@ -101,7 +100,6 @@ class Mempool:
 
     @property
     def spenders(self) -> dict[Outpoint, str]:
-        """The id of the waiting transaction that spends each coin."""
         entries = self.entries.items()
         return {txin.outpoint: txid for txid, entry in entries for txin in entry.tx.inputs}
 

@@ -181,7 +181,6 @@ def _tx_row(wallet_script: bytes, found: Found) -> dict[str, Any]:
 
 
 def _row_of(sandbox: Sandbox, invoice: Json) -> Json:
-    """The invoice with what came for it, as the page's list shows it."""
     chain = on_chain(sandbox, invoice)
     places = {
         "in blocks": chain.confirmed_sats,

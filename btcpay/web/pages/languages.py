@@ -29,12 +29,10 @@ def install(app: App) -> None:
 
 
 def gettext(text: str, **values: str) -> str:
-    """The text in the language of this request, with its values."""
     return catalog(current()).gettext(text) % values
 
 
 def ngettext(one: str, more: str, number: int, **values: str) -> str:
-    """The form that goes with the number, with its values."""
     return catalog(current()).ngettext(one, more, number) % values
 
 

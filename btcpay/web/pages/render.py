@@ -70,7 +70,6 @@ class Pages:
     def page(
         self, template: str, status: int = 200, brand: merchants.Shown | None = None, **values: Any
     ) -> Response:
-        """A template, with what all of them share."""
         language = languages.current()
         up = to_root()
         styles = [up + asset_address(style) for style in self._styles]

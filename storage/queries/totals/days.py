@@ -64,7 +64,6 @@ _SPAN = shaped(
 
 
 def add(db: Database, payment: Payment) -> None:
-    """Counts a payment that was made."""
     value = payment.value_at_receipt
     zone = db.only(_ZONE, merchant_id=payment.merchant_id).timezone
     db.run(
@@ -92,7 +91,6 @@ def take(db: Database, payments: Iterable[Payment]) -> None:
 
 
 def recount(db: Database, merchant_id: int, timezone: str) -> None:
-    """Counts all days again, as those of this zone."""
     db.run(_FORGET, merchant_id=merchant_id)
     first_at, last_at = db.only(_SPAN, merchant_id=merchant_id)
     if first_at is not None and last_at is not None:

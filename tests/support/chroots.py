@@ -1,0 +1,154 @@
+"""Bare Debians in folders, and programs that run in them; root makes them, with mmdebstrap.
+
+Whatever is mounted is seen by one program and its children alone, and gone with them.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import requests
+from builders import Clock, TickerServer, until
+from fake_esplora import serving_sandbox
+from ports import free_port
+from programs import done
+
+PLACE = "/var/tmp"  # a disk: these folders are large
+PACKAGES = "python3,python-is-python3,python3-venv,python3-pip,ca-certificates,make"
+TRUSTED = Path("/etc/ssl/certs/ca-certificates.crt")  # also what this machine alone trusts
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+MADE_WITHIN_S = 900
+# The root, its volume for /var/lib/btcpay or nothing, the user, and the words. With a volume
+# nothing but that and /tmp can be written, as in a container that is read-only.
+ENTER = """
+root=$1 volume=$2 user=$3; shift 3
+if [ "$volume" ]; then
+  mount --bind "$root" "$root"
+  mount -o remount,bind,ro "$root"
+  mount --bind "$volume" "$root/var/lib/btcpay"
+  mount -t tmpfs -o size=64m tmpfs "$root/tmp"
+fi
+mount --bind /dev "$root/dev"
+exec chroot --userspec="$user" "$root" "$@"
+"""
+
+
+def base(suite: str, folder: Path) -> Path:
+    """An archive of this release of Debian with Python."""
+    assert os.geteuid() == 0, "only root can make a system in a folder"
+    made = folder / f"{suite}.tar"
+    words = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", suite, made]
+    done(words, timeout=MADE_WITHIN_S)
+    return made
+
+
+@dataclass
+class System:
+    """A system in a folder. With a `volume` all else of it can only be read."""
+
+    root: Path
+    environ: dict[str, str] = field(default_factory=lambda: {"PATH": PATH, "LC_ALL": "C.UTF-8"})
+    user: str = "0:0"
+    volume: Path | str = ""
+
+    def _words(self, words: tuple[Any, ...]) -> dict[str, Any]:
+        inside = ["sh", "-ec", ENTER, "sh", self.root, self.volume, self.user, *words]
+        return {
+            "args": ["unshare", "--mount", "--propagation", "private", *inside],
+            "env": {"DEBIAN_FRONTEND": "noninteractive"} | self.environ,
+        }
+
+    def run(self, *words: Any, status: int = 0) -> str:
+        """All that a command says, which must end so."""
+        ended = subprocess.run(
+            **self._words(words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=MADE_WITHIN_S,
+        )
+        assert ended.returncode == status, ended.stdout
+        return ended.stdout
+
+    @contextmanager
+    def running(self, url: str, *words: Any) -> Iterator[Path]:
+        """The log of a service that answers there; it ends well when it is told to."""
+        log = self.root.with_name(f"{self.root.name}.log")
+        with log.open("wb") as stream:
+            process = subprocess.Popen(**self._words(words), stdout=stream, stderr=stream)
+        with process:
+            try:
+                until(lambda: _answers(url) or process.poll() is not None, f"{url}: {log}")
+                assert process.poll() is None, log.read_text()
+                yield log
+            finally:
+                process.terminate()
+        assert process.returncode == 0, log.read_text()
+
+
+def unpacked(archive: Path, root: Path) -> System:
+    """The system of an archive; it trusts what this machine trusts."""
+    root.mkdir()
+    done(["tar", "--extract", "--file", archive, "--directory", root], timeout=MADE_WITHIN_S)
+    shutil.copy(TRUSTED, root / TRUSTED.relative_to("/"))
+    return System(root)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return requests.get(f"{url}/healthz", timeout=60).ok
+    except (requests.ConnectionError, requests.Timeout):
+        return False
+
+
+@dataclass
+class Outside:
+    """What a shop in such a system meets: its own address, a chain, and a price."""
+
+    url: str
+    chain: str
+    settings: dict[str, str]
+    key: str = ""
+
+    def order(self, said: str) -> dict[str, Any]:
+        """An invoice, made with the key that a command has `said`."""
+        self.key = re.search(r"sk_test_\w+", said)[0]  # type: ignore[index]
+        answer = requests.post(
+            f"{self.url}/api/v1/invoices", json={"amount_usd": 25}, headers=self._auth(), timeout=60
+        )
+        assert answer.status_code == 201, answer.text
+        return dict(answer.json())
+
+    def pay(self, invoice: dict[str, Any]) -> None:
+        """Its customer pays, and a block is found."""
+        fields = {"address": invoice["deposit_address"], "amount": invoice["amount_sats"]}
+        for button in ("pay", "mine"):
+            url, headers = f"{self.chain}/sandbox/{button}", {"Accept": "application/json"}
+            assert requests.post(url, data=fields, headers=headers, timeout=60).ok
+
+    def status(self, invoice: dict[str, Any]) -> str:
+        url = f"{self.url}/api/v1/invoices/{invoice['id']}"
+        return str(requests.get(url, headers=self._auth(), timeout=60).json()["status"])
+
+    def _auth(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
+
+
+@contextmanager
+def outside(folder: Path) -> Iterator[Outside]:
+    """On this machine, whose network a system in a folder shares."""
+    with TickerServer() as ticker, serving_sandbox(folder / "chain", Clock()) as (_, chain):
+        url = f"http://127.0.0.1:{free_port()}"
+        settings = {
+            "BTCPAY_EXPLORERS": chain,
+            "BTCPAY_PRICE_SOURCES": f"{ticker.url}#/usd",
+            "BTCPAY_METRICS_BIND": f"127.0.0.1:{free_port()}",
+        }
+        yield Outside(url, chain, settings)
