@@ -9,7 +9,7 @@ from flask import Blueprint, Response, request
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, pay, still_to_pay
 from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, link_values, rate_of
-from btcpay.checkout.proof_page import documents_of, proofs_of
+from btcpay.checkout.proof_page import proofs_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
@@ -27,6 +27,7 @@ from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
 from storage.models import PaymentLink
 from storage.queries import links, merchants
+from storage.queries.payments import MAX_SHOWN
 
 
 def blueprint(service: Service) -> Blueprint:
@@ -95,13 +96,16 @@ class Checkout:
 
     def show_proof(self, id: str) -> Response:
         """What is proven, and the documents with which the script proves it again."""
-        snapshot = snapshot_of(self.service, id)
+        snapshot, network = snapshot_of(self.service, id), self.service.settings.network
+        shown = {"proofs": proofs_of(self.service, snapshot), "most": MAX_SHOWN}
+        shown |= {"id": id, "address": snapshot.row.deposit_address}
         brand = self.pages.brand(snapshot.row.merchant_id)
-        return self.pages.page("proof.html", brand=brand, **proofs_of(self.service, snapshot))
+        return self.pages.page("proof.html", brand=brand, network=network, **shown)
 
     def show_proof_file(self, id: str) -> Response:
-        """A file for `btcpay verify-proof`."""
-        return answer(documents_of(self.service, snapshot_of(self.service, id)))
+        """What `btcpay invoice show --proof` shows, for `btcpay verify-proof`."""
+        proofs = proofs_of(self.service, snapshot_of(self.service, id))
+        return answer([proof["document"] for proof in proofs])
 
     def show_link(self, id: str) -> Response:
         """A GET writes nothing."""

@@ -1,7 +1,5 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
-from peewee import fn
-
 from storage.models import Output, Payment, Proof
 from storage.statement import every, shaped, slot, slots
 
@@ -33,6 +31,7 @@ class OutputWith(Output):
     """An output with columns that joined queries add; a row has those that its query selects."""
 
     settled_invoice_id: str | None
+    document: str
     description: str | None
     reference: str | None
     amount_usd_quote: str
@@ -112,28 +111,15 @@ PROOFS_OF_ADDRESS = (
     .order_by(Payment.created_at, Payment.seq)
 )
 
-
-class ProofWith(Proof):
-    """A proof with its payment's amount and block."""
-
-    amount_sats: int
-    block_height: int
-    block_hash: str
-
-
 # As many as a public page shows: anybody may pay an address a hundred times.
-MAX_PROVEN = 20
-PROVEN = shaped(
-    ProofWith,
-    PROOFS_OF_ADDRESS.select_extend(
-        Proof.txid,
-        Payment.amount_sats,
-        fn.MAX(Output.block_height).alias("block_height"),
-        fn.MAX(Output.block_hash).alias("block_hash"),
-    )
+MAX_SHOWN = 20
+_FACTS = (Payment.amount_sats, Output.block_height, Output.block_hash)
+FIRST_PROOFS = shaped(
+    OutputWith,
+    PROOFS_OF_ADDRESS.select_extend(*_FACTS)
     .join(Output, on=(Output.payment_id == Payment.id))
-    .group_by(Proof.invoice_id, Proof.txid, Payment.seq)
-    .limit(MAX_PROVEN),
+    .group_by(Proof.invoice_id, Proof.txid, Payment.seq, *_FACTS)
+    .limit(MAX_SHOWN),
 )
 
 # Takes a payment back.

@@ -117,7 +117,7 @@ def test_what_is_not_paid_has_no_proof_until_it_is_settled_with_what_came(till):
 
 def test_who_pays_an_address_a_hundred_times_makes_no_page_without_end(till):
     invoice = paid(till)
-    shop, number = till.shop, payments.MAX_PROVEN
+    shop, number = till.shop, payments.MAX_SHOWN
     (first,) = show(shop, invoice, "/proof.json").json
     for _ in range(number):
         txid = pay(shop, invoice, 1_000)
