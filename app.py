@@ -119,8 +119,8 @@ OPERATIONS = {
         "GET", "/payments", "read", list_payments, shows.Payment, accepts.PaymentQuery, lists=True),
 }
 # fmt: on
-# All that is served: the operations, the hosted pages, the health checks, and the blueprints of the
-# optional parts (btcpay.PARTS), each unless the settings turn it off.
+# Everything that is served: the operations, the hosted pages, the health checks, and the blueprints
+# of the optional parts (btcpay.PARTS), each unless the settings turn it off.
 BLUEPRINTS: list[Callable[[Service], Blueprint | None]] = [
     functools.partial(api.blueprint, operations=OPERATIONS),
     checkout.blueprint,
@@ -143,7 +143,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     app.extensions["metrics"] = functools.partial(metrics.Scraped, collectors)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
-    # No view is asynchronous: Flask would look at each function of each request again.
+    # No view is asynchronous; without this Flask would examine the functions at every request.
     app.ensure_sync = lambda func: func  # type: ignore[method-assign]
     served = request_log.traced(as_plain_http(app.wsgi_app), service.counters)
     if settings.trusted_proxies:

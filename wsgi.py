@@ -1,7 +1,7 @@
 """The WSGI entry, `wsgi:app` for any server (gunicorn.conf.py checks the settings before).
 
 What gunicorn logs, the service logs too: `--log-level warning` leaves the requests out. A wrong
-setting raises SettingsError: gunicorn then ends, where it would start a process that exits anew.
+setting raises SettingsError, so that gunicorn ends: it would restart a process that exits.
 """
 
 import logging
@@ -12,7 +12,7 @@ from btcpay.settings import env_file
 from btcpay.settings.logs import to_json
 from btcpay.settings.settings import read
 
-# None of our lines shows these, so no record has to find them out (Logging HOWTO, "Optimization").
+# No log line of ours shows these, so they are not collected (Logging HOWTO, "Optimization").
 logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 logging._srcfile = None
 logging.basicConfig(level=logging.getLogger("gunicorn.error").level or logging.INFO)

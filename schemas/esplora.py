@@ -1,4 +1,4 @@
-"""The answers of an explorer, in the parts that are used; anything else is not believed.
+"""The answers of an explorer, as far as they are used; any other shape is refused.
 
 Source: the HTTP API of Esplora (Blockstream/esplora, API.md), which mempool.space shares.
 """
@@ -23,7 +23,7 @@ class _Answer(Schema):
 
 
 class Status(_Answer):
-    """A transaction's state; its block is not asked for, since blocks prove that themselves."""
+    """A transaction's state, without its block: blocks themselves prove what they hold."""
 
     confirmed = fields.Boolean(required=True, truthy={True}, falsy={False})
 
@@ -49,8 +49,8 @@ class Block(_Answer):
 class Outputs(fields.Field[list[tuple[str, int]]]):
     """A transaction's outputs: (script in hex, satoshis) of each.
 
-    There may be thousands, so the first mistake ends it: a list of schemas would keep an error for
-    each.
+    There may be thousands, so the first mistake ends the reading: a list of schemas would keep an
+    error for each.
     """
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> list[tuple[str, int]]:

@@ -10,8 +10,8 @@ from orjson import Fragment
 from btcpay.values.times import iso_ms
 
 _NO_SCALAR = re.compile("[\x00\ud800-\udfff]")
-_ZERO = Decimal(2) ** -1075  # half of the smallest double: what is no more reads as 0
-NO_NUL = r"^[^\u0000]*$"  # what JSON Schema can say of that: no JSON in UTF-8 has lone surrogates
+_ZERO = Decimal(2) ** -1075  # half of the smallest double; a number up to this reads as 0
+NO_NUL = r"^[^\u0000]*$"  # for JSON Schema; JSON in UTF-8 has no lone surrogates
 
 
 def says(description: str, *examples: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ STATUSES = ("open", "paid", "expired", "canceled")
 class Body(Schema):
     """A JSON object: unknown fields are ignored, `null` for an optional field means absent.
 
-    `together`: which fields go together, in JSON Schema's words; `fits_...` is what refuses.
+    `together` says in JSON Schema which fields go together; the `fits_...` methods enforce it.
     """
 
     class Meta:
@@ -63,7 +63,7 @@ class NewInvoice(Body):
 
 
 class NewPricedInvoice(NewInvoice):
-    """An invoice by command or page, in any currency; who knows the currency judges decimals."""
+    """An invoice by command or page, in any currency; its decimals are checked elsewhere."""
 
     class Meta(Body.Meta):
         exclude = ("amount_usd",)
@@ -129,7 +129,7 @@ class NewPaymentLink(Body):
 
     @post_load
     def with_mode(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """The mode stands in what is loaded, also when the amounts alone say it."""
+        """Adds the mode to the loaded body where only the amounts imply it."""
         return data | {"amount_mode": _mode_of(data)}
 
 
@@ -139,7 +139,7 @@ def _mode_of(link: Mapping[str, Any]) -> str:
 
 
 class NewPricedLink(NewPaymentLink):
-    """A link by command or page; its amounts are in the link's own currency."""
+    """A link made by command or page; its amounts are in the link's own currency."""
 
     amount_usd, min_amount_usd, max_amount_usd = (Number(MAX_AMOUNT) for _ in range(3))
 
@@ -168,7 +168,7 @@ class Query(Schema):
 
 
 class InvoiceQuery(Query):
-    """Of list-invoices."""
+    """The query string of list-invoices."""
 
     status = fields.String(
         validate=validate.OneOf(STATUSES, error="must be one of " + ", ".join(STATUSES)),
@@ -177,7 +177,7 @@ class InvoiceQuery(Query):
 
 
 class PaymentQuery(Query):
-    """Of list-payments."""
+    """The query string of list-payments."""
 
     invoice_id = fields.String(metadata={"description": "Only payments that settled this invoice."})
 

@@ -45,11 +45,11 @@ class Resource(Schema):
         self._text = functools.lru_cache(maxsize=500)(self._as_text)  # of 1 kB each
 
     def dump(self, obj: Any, **_: Any) -> dict[str, Any]:
-        """Of a row; its other columns are nobody's outside."""
+        """The row's public fields; no other column leaves the service."""
         return self._made_of(zip(self._columns, self._read(obj), strict=True))
 
     def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Of the columns by name."""
+        """The public fields, from columns by name."""
         return self._made_of((name, values[name]) for name in self._columns)
 
     def _made_of(self, columns: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Resource(Schema):
     def listed(self, columns: tuple[str, ...], rows: list[str]) -> dict[str, Any]:
         """The list envelope (2.5) around rows as `Database.packed` has them.
 
-        Lists show the same rows again and again: what is made of one, and of nothing else, is kept.
+        Lists show the same rows again and again, so the text of a row is kept for the next time.
         """
         return {"object": "list", "data": [self._text(columns, row) for row in rows]}
 
@@ -184,7 +184,7 @@ class Balance(Resource):
 
 
 class CheckoutStatus(Resource):
-    """The status that an invoice's page polls: public, for whoever knows the invoice's id."""
+    """The status that an invoice's page polls; public to anyone who knows the invoice's id."""
 
     status = Text(
         validate=validate.OneOf(STATUSES),

@@ -37,7 +37,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 
-# By a query's id, for SQLite and for servers: a process compiles each query once.
+# Compiled once in each process, by the query's id; one table for SQLite, one for servers.
 _STATEMENTS: dict[bool, dict[int, Statement]] = {False: {}, True: {}}
 _COMPILING = threading.Lock()
 
@@ -59,7 +59,7 @@ class Database:
         self._places, self._turn = Places(), Turn()
 
     def rows(self, query: Typed[T], **values: Unpack[Values]) -> list[T]:
-        """Of a SELECT or of a RETURNING; `Typed` says what a row is."""
+        """The rows of a SELECT or a RETURNING; `Typed` explains their type."""
         with self.connected(), as_peewee_errors:
             statement, cursor = self._execute(query, values)
             return statement.made(cursor)
@@ -74,7 +74,7 @@ class Database:
             return columns, [text for (text,) in self._execute(packed, values)[1].fetchall()]
 
     def row(self, query: Typed[T], **values: Unpack[Values]) -> T | None:
-        rows = self.rows(query, **values)  # all, else an UPDATE ... RETURNING is not done
+        rows = self.rows(query, **values)  # all: only then is an UPDATE ... RETURNING done
         return rows[0] if rows else None
 
     def only(self, query: Typed[T], **values: Unpack[Values]) -> T:
@@ -85,7 +85,7 @@ class Database:
         return row
 
     def named(self, query: Typed[T], name: str, /, **values: Unpack[Values]) -> T:
-        """The row that somebody has named. Raises CommandError: there is no such name."""
+        """The row of a name that a person gave. Raises CommandError when there is none."""
         row = self.row(query, **values)
         if row is None:
             raise CommandError(f"there is no {name}")
@@ -101,7 +101,7 @@ class Database:
         """One transaction.
 
         SQLite's holds the write lock from its start (BEGIN IMMEDIATE). A server's is READ
-        COMMITTED: what is read to be written again needs a row lock, `for_update()` in its query.
+        COMMITTED: a row that is read to be changed needs a lock, `for_update()` in its query.
         """
         try:
             with self.connected() if self.is_server else self._turn, self.connection.atomic():
@@ -112,13 +112,13 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """All reads within see one moment, whoever writes meanwhile; nobody waits."""
+        """All reads within see the database at one moment, and block no writer."""
         kind = "REPEATABLE READ" if self.is_server else "DEFERRED"
         with self.connected(), self.connection.atomic(kind):
             yield
 
     def batch(self) -> AbstractContextManager[None]:
-        """One commit for all `write` within, where writers queue for the disk (SQLite).
+        """One commit for every `write` within, on SQLite, where writers queue for the disk.
 
         A server commits each by itself: two transactions of many rows could wait for each other.
         """
@@ -146,7 +146,7 @@ class Database:
             self.connection.close_idle()
 
     def _execute(self, query: Any, values: Values) -> tuple[Statement, Any]:
-        """The statement and its cursor, without peewee's way, which logs and counts."""
+        """The statement and its cursor, without peewee's own execute, which logs and counts."""
         statement = self._statements.get(id(query)) or self._compile(query)
         cursor = self.connection.cursor()
         cursor.execute(statement.sql, statement.arguments(values))
@@ -169,7 +169,7 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def place_of(url: str) -> str:
-    """The place that a BTCPAY_DATABASE_URL names, for people: no user, no password."""
+    """A BTCPAY_DATABASE_URL as people may see it: without user and password."""
     path, parts = sqlite_path(url), urlsplit(url)
     return str(path.absolute()) if path else f"{parts.path[1:]} on {parts.hostname}"
 
@@ -182,14 +182,14 @@ def open_database(url: str) -> Database:
     path = sqlite_path(url)
     if path:
         refuse_old_library()
-        file = f"file://{quote(str(path.absolute()))}?mode=rw"  # a lost file is no new shop
+        file = f"file://{quote(str(path.absolute()))}?mode=rw"  # rw: a lost file is not made anew
         how: dict[str, Any] = {"timeout": LOCK_WAIT_S, "lock_type": "IMMEDIATE", "uri": True}
         return Database(Sqlite(file, pragmas=SQLITE_PRAGMAS, **how))
     return Database(open_pool(url))
 
 
 def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """The rows by their keys, in their order; no rows for any other key."""
+    """The rows by their keys, in their order; an empty list for any other key."""
     found: dict[K, list[T]] = defaultdict(list)
     for row in rows:
         found[key(row)].append(row)

@@ -1,10 +1,10 @@
-"""Failures told apart: of the surroundings (a disk, a server, a lock), or of the program."""
+"""Tells failures of the surroundings (a disk, a server, a lock) from faults of the program."""
 
 import sqlite3
 
 from peewee import InterfaceError, OperationalError, PeeweeException, __exception_wrapper__  # type: ignore[attr-defined]
 
-# A driver's errors leave this context as peewee's: also those of fetching, which reads the file.
+# Turns a driver's errors into peewee's, also those of fetching, which reads the file.
 as_peewee_errors = __exception_wrapper__
 
 _OF_SQLITE = {
@@ -29,7 +29,7 @@ def is_outside(error: Exception) -> bool:
     original = getattr(error, "orig", None)
     if isinstance(original, sqlite3.Error):
         code = getattr(original, "sqlite_errorcode", 0)
-        return code & 0xFF in _OF_SQLITE  # the rest of the text is more exact
+        return code & 0xFF in _OF_SQLITE  # the upper bits refine it
     if state := getattr(original, "sqlstate", None):
         return state in _STATES or state.startswith(_CLASSES)
     return isinstance(error, OperationalError | InterfaceError)  # the server was not reached

@@ -1,4 +1,4 @@
-"""Locks between processes: who does something alone with a database."""
+"""Locks between processes: one process at a time does a piece of work with a database."""
 
 import fcntl
 import os
@@ -44,8 +44,8 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
 def _lock_file(path: Path, name: str) -> int:
     """Opens the file that is locked; the database's owner owns it, also when root makes it.
 
-    Else the owner's next check could not open it. The owner may own the folder: no link of his is
-    followed.
+    Otherwise the owner's next check could not open it. No link is followed, since the owner may
+    have put it there.
     """
     lock = f"{path}.{name}.lock"
     try:

@@ -1,4 +1,4 @@
-"""Brings a database to this version: runs the steps that it does not have yet, and only forward.
+"""Brings a database to this version by the steps that it lacks; there is no way back.
 
 A step is SQL. Code that a step may need names its columns itself: `storage/models` have those of
 the last step, and the database may be several steps behind.
@@ -40,7 +40,7 @@ def _run(db: Database, step: Path, number: int) -> None:
     """One transaction: a process that dies here has changed nothing."""
     with db.write():
         if db.is_server and (tables := db.connection.get_tables()):
-            # A service that still runs writes nothing between a table's copy and its end.
+            # Locked: a service that still runs must not write to a table while it is copied.
             names = ", ".join(f'"{name}"' for name in tables)
             db.connection.execute_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
         for statement in versions.statements(step, db.is_server):

@@ -14,7 +14,7 @@ from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 from btcpay.values.errors import DatabaseNotReady
 
 OLDEST = 14  # its major version: the oldest that is still maintained
-# More than a check's sixteen threads; of a service's 64, those beyond wait. A server allows 100.
+# Enough for a check's sixteen threads; of a service's 64 the others wait. A server allows 100.
 CONNECTIONS = 20
 CONNECT_S = WAIT_S = 10  # to a server that does not answer; for a connection that others use
 # Whatever the server's own settings say. A commit that is lost after its answer went out would
@@ -51,7 +51,7 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
             raise OperationalError(f"all {CONNECTIONS} connections are in use") from error
 
     def _connect(self) -> Any:
-        """One thread at a time in peewee's pool; those that queue behind a failure share it.
+        """One thread at a time enters peewee's pool; those that queue behind a failure share it.
 
         Otherwise the eighth thread would wait eight times as long for a server that is away.
         """
@@ -80,7 +80,7 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
 
 
 def open_pool(url: str) -> Pool:
-    """The pool of a `postgresql://` URL, with all that libpq reads in it; connects when asked.
+    """The pool of a `postgresql://` URL, with libpq's parameters; connects at the first query.
 
     The URL's parameters win over NETWORK, and SESSION wins over the URL's options.
 
@@ -91,7 +91,7 @@ def open_pool(url: str) -> Pool:
             "PostgreSQL needs a driver: pip install --require-hashes -r requirements-postgres.txt,"
             " in a clone of the sources"
         )
-    said = dict(parse_qsl(url.partition("?")[2].replace("+", "%2B")))  # a plus is no space here
+    said = dict(parse_qsl(url.partition("?")[2].replace("+", "%2B")))  # a plus is not a space here
     return Pool(
         url,
         max_connections=CONNECTIONS,

@@ -1,4 +1,4 @@
-"""SQLite's file, and a full or damaged disk: what failed first is reported, as peewee's error."""
+"""SQLite's file; on a full or damaged disk the first failure is reported, as peewee's error."""
 
 import os
 import sqlite3
@@ -24,7 +24,7 @@ class Sqlite(SqliteDatabase):
 
     @contextmanager
     def atomic(self, *args: Any, **kwargs: Any) -> Iterator[None]:  # type: ignore[override]
-        """A transaction or a savepoint. Raises what failed, not that it is already undone."""
+        """A transaction or a savepoint. Raises the first failure, not that of the rollback."""
         failed: OperationalError | None = None
         try:
             with super().atomic(*args, **kwargs):

@@ -17,8 +17,8 @@ class Typed(Protocol[T_co]):
     """A query whose rows have a type: a SELECT of one model, or one that `shaped` has typed.
 
     For mypy a row is its model or shape, so that a mistyped column is an error. At run time it is
-    a named tuple of the columns that were selected: it is made in a sixth of a microsecond, where
-    a dict takes 1.5 and a model's instance 8, which would answer None for a column that was not.
+    a named tuple of the columns that were selected: one takes a sixth of a microsecond, a dict 1.5,
+    and a model's instance 8. An instance would also answer None for a column that was not selected.
     """
 
     def __iter__(self) -> Iterator[T_co]: ...
@@ -39,7 +39,7 @@ def shaped(shape: type[T], query: Query) -> Shaped[T]:
     """The query, for mypy with rows of this shape; so are the queries that are made from it.
 
     A shape is a NamedTuple, a model, a model's subclass with more columns as annotations, or
-    `tuple[...]` where a name would say nothing: its names are those that the query selects.
+    `tuple[...]` where a class would say no more; the row has the names that the query selects.
     """
     typed = cast(Shaped[T], query.clone())
     typed.shape = shape
@@ -47,14 +47,14 @@ def shaped(shape: type[T], query: Query) -> Shaped[T]:
 
 
 def blank(model: type[M], **values: Unpack[Values]) -> M:
-    """A row that the database does not have: each column is None but for these values."""
+    """A row that is in no table: each column is None except for these values."""
     names = [field.name for field in model._meta.sorted_fields]
     empty = _maker(names)([None] * len(names))
     return changed(cast(M, empty), **values)
 
 
 def as_dict(row: object) -> dict[str, Any]:
-    """The row's columns by name: for exports, and to add what is worked out."""
+    """The row's columns by name, for exports and for adding computed values."""
     return cast(dict[str, Any], cast(Any, row)._asdict())
 
 
@@ -80,7 +80,7 @@ def slots(*fields: Field) -> dict[Field, Value]:
 
 
 def every(model: type[Model]) -> dict[Field, Value]:
-    """All that an INSERT gives a row of this model; its `seq` is the database's to give."""
+    """The values of an INSERT of this model; the database itself gives `seq`."""
     return slots(*(field for field in model._meta.sorted_fields if field.name != "seq"))
 
 
@@ -101,7 +101,7 @@ class Statement:
     def __init__(self, connection: Any, query: Query) -> None:
         self.query = query  # kept, so that its id stays its own
         if isinstance(query, Select) and not connection.for_update:
-            query = query.for_update(False)  # SQLite: the transaction has locked all there is
+            query = query.for_update(False)  # SQLite locks the whole file instead
         self.sql, self.parameters = connection.get_sql_context().sql(query).query()
         self.row: Callable[[Any], Any] | None = None
 
@@ -110,7 +110,7 @@ class Statement:
         return [values[p.name] if isinstance(p, Slot) else p for p in self.parameters]
 
     def made(self, cursor: Any) -> list[Any]:
-        """All that the cursor has, as named tuples."""
+        """All rows of the cursor, as named tuples."""
         if self.row is None:
             self.row = _maker([column[0] for column in cursor.description])
         return list(map(self.row, cursor.fetchall()))

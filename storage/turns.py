@@ -1,4 +1,4 @@
-"""Turns of threads at a database: a bounded number waits, and none behind a failure it shares."""
+"""Turns of threads at a database: a bounded number waits, and a failure ends the wait of all."""
 
 import math
 import threading

@@ -17,7 +17,7 @@ REMEDY = (
     "look at BTCPAY_DATABASE_URL; or run `btcpay migrate` to make a new one, or `btcpay restore"
     " FILE` to bring back a backup"
 )
-UNKNOWN = 0  # the version of a database with tables, none of which says how many steps it has
+UNKNOWN = 0  # the version of a database with tables that lacks our mark of the steps it has run
 # SQLite's spelling of the files, which are in PostgreSQL's words. A STRICT table refuses a value of
 # another type, as a server does.
 _FOR_SQLITE = {
@@ -31,7 +31,7 @@ _ONLY_SERVERS = "-- PostgreSQL alone\n"
 
 
 def steps(folder: Path = STEPS) -> list[Path]:
-    """The files that make a schema, the first one first: a version is how many were run."""
+    """The files that make a schema, in order; a version is the number of files that were run."""
     return sorted(folder.glob("*.sql"))
 
 
@@ -50,7 +50,7 @@ def statements(step: Path, is_server: bool) -> list[str]:
 
 
 def version(db: Database) -> int | None:
-    """The number of steps that were run; None for an empty database, UNKNOWN without our mark."""
+    """The number of steps run; None for an empty database, UNKNOWN for one without our mark."""
     with db.connected(), as_peewee_errors:
         tables = db.connection.get_tables()
         if "schema_step" not in tables:
@@ -78,7 +78,7 @@ def refuse_missing(url: str) -> None:
         refuse_folder(path)
     if path and not path.exists():
         raise DatabaseNotReady(f"there is no database at {place_of(url)}: {REMEDY}")
-    if path and path.stat().st_size == 0:  # before it is opened, which would write to it
+    if path and path.stat().st_size == 0:  # checked before opening it, which would write to it
         raise DatabaseNotReady(f"the file {place_of(url)} is empty: {REMEDY}")
 
 

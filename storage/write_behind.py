@@ -18,7 +18,7 @@ REMEMBERED = 10_000  # subjects; when there are more, the memory starts again
 
 
 class Notes:
-    """Collects notes in memory; a thread of its own writes those of a second in one commit.
+    """Collects notes in memory; once a second its own thread writes them in one commit.
 
     A note is `query` with slots `id` and `at`. Losing one at a crash loses a minute's precision.
     """

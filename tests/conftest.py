@@ -51,7 +51,7 @@ def templates_are_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Non
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays: no collection of garbage looks through it again."""
+    """Keeps the loaded modules out of every later garbage collection."""
     gc.freeze()
 
 
@@ -186,7 +186,7 @@ def new_counter(tmp_path: Path, ticker: TickerServer) -> Iterator[Counter]:
 
 @pytest.fixture(scope="module")
 def playground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playground]:
-    """What `make run` starts: one for a file."""
+    """The playground that `make run` starts, one for each file."""
     started = start_playground(tmp_path_factory.mktemp("playground"))
     yield started
     assert started.stop(signal.SIGHUP) == 0  # as when the terminal's window is closed

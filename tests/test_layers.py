@@ -140,7 +140,7 @@ def within(name, package):
 
 
 def offences(rule):
-    """What a rule finds in each file, with the file's name."""
+    """The offences that a rule finds, each with the file's name."""
     return [f"{relative(path)}: {found}" for path in sources() for found in rule(path)]
 
 
@@ -197,7 +197,7 @@ def test_nobody_but_the_table_of_parts_names_an_optional_part():
 
 
 def test_the_table_has_no_row_that_nobody_needs():
-    """What a room may import and does not is a door that should be shut."""
+    """A room that may be imported, but is not, is a door that should be shut."""
     used: dict[str, set[str]] = {room_of(module): set() for module in MODULES}
     for module, path in MODULES.items():
         used[room_of(module)] |= {room_of(found) for found in imported(path)}

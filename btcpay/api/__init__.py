@@ -1,1 +1,1 @@
-"""The way of a request to an operation: key, limits, scope, body, idempotency, answer."""
+"""A request's way to its operation: key, limits, scope, body, idempotency, answer."""

@@ -1,4 +1,4 @@
-"""The interface under /api/v1: its operations, its description, how it lets in and answers."""
+"""The interface under /api/v1: its operations, its description, its admission, its answers."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from btcpay.web.service import Service
 
 
 def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprint:
-    """The key comes first on every path below the root but the description's."""
+    """The blueprint; on every path but the description's the key is checked first."""
     interface = Blueprint("api", __name__, url_prefix=ROOT)
     interface.after_request(lambda response: show_window(service, response))
     interface.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))

@@ -112,7 +112,7 @@ def key_of(service: Service, schemes: Sequence[str] = ("bearer",)) -> Caller:
 
 
 def unknown(names: Iterable[str], known: Container[str], before: Iterable[str] = ()) -> list[str]:
-    """Those `before` and the unknown names, each once; no more than the header may have."""
+    """The names `before` and the unknown ones, each once, and no more than a header may hold."""
     found = (name for name in names if name not in known and _NAME.fullmatch(name))
     return list(islice(dict.fromkeys((*before, *found)), MOST_NAMES))
 

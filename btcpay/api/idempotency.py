@@ -47,7 +47,7 @@ def once(
 
     1. The key is claimed in a transaction of its own, or the kept answer is returned.
     2. `prepare` asks over the network, with no transaction open.
-    3. `make` stores the resource. The same transaction keeps the answer, if the claim still
+    3. `make` stores the resource. The same transaction keeps the answer if the claim still
        stands: a holder that was overtaken stores nothing.
     4. When 2 or 3 fails, the key is given back.
 
@@ -83,7 +83,7 @@ def _kept(db: Database, subject: Subject, owner: str, answer: str) -> str:
 
 
 def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | None:
-    """Takes the key, or returns the answer that it has."""
+    """Takes the key, or returns the answer kept under it."""
     claim = vars(subject) | {"owner": owner, "locked_at": to_ms(now), "created_at": to_ms(now)}
     if db.run(idempotency.CLAIM, **claim) == 1:
         return None

@@ -25,11 +25,11 @@ from storage.models import Merchant
 from storage.queries import blocks, merchants
 
 # Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
-# invoices in a row are more common than one would think: a crawler presses a link's button.
+# invoices in a row happen when a crawler presses a link's button.
 LOOK_AHEAD = 100
 SHOWN = 3  # first addresses of each merchant, by which its owner recognises a planted account key
 MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
-MATCHED = 20  # times as many addresses of each merchant are what blocks are searched for
+MATCHED = 20  # in blocks, so many times as many addresses of each merchant are searched for
 OF_PEERS = ". Name nodes that run in BTCPAY_PEERS, or an explorer for this command"
 OF_SANDBOX = (
     ". The explorer is the sandbox's, and ends with it: start its chain alone with"
@@ -53,8 +53,8 @@ class Move:
     addresses: tuple[str, ...]
 
 
-# Shows the owner the moves, the names of merchants that would be lost, and the programs that the
-# next check runs; raises when declined.
+# Shows the owner the moves, the merchants that would be lost, and the programs that the next check
+# runs; raises if the owner declines.
 Agree = Callable[[list[Move], list[str], list[str]], None]
 Clock = Callable[[], datetime]
 
@@ -72,7 +72,7 @@ def plan(
     `counters` are those of another database, by account key: none falls behind them. Moves
     nothing. Raises CommandError, also when the chain could not be asked about an address.
     """
-    # Nothing is refused: a restore that stops for an hour keeps a shop closed. It counts, though.
+    # Counts calls but refuses none: a restore that stops for an hour keeps a shop closed.
     explorers = open_explorers(settings, Quota(db, sys.maxsize, clock))
     moves, run = [], max(skip, LOOK_AHEAD)
     try:
@@ -102,7 +102,7 @@ def plan(
 def _is_in_blocks(
     db: Database, settings: Settings, most: int, clock: Clock, is_copy: bool
 ) -> Callable[[str], bool]:
-    """Tells if a block since the backup pays an address, one of each merchant's next `most`."""
+    """A test for addresses that blocks since the backup pay, among each merchant's next `most`."""
     watched: dict[bytes, str] = {}
     for row in db.rows(merchants.ALL):
         account = stored_account(row.descriptor)
@@ -143,7 +143,7 @@ def _move(db: Database, row: Merchant, network: Network, used: list[int], after:
 
 
 def apply_moves(db: Database, moves: Iterable[Move]) -> None:
-    """Moves the counters; one that is further already stays where it is.
+    """Moves the counters; one that is already further stays where it is.
 
     Merchants' browsers are logged out: a session that was ended must not come back.
     """

@@ -1,4 +1,4 @@
-"""Puts a backup in the database's place, or carries one of SQLite over to PostgreSQL.
+"""Puts a backup in the database's place, or carries a SQLite backup over to PostgreSQL.
 
 Its addresses are derived again: a wrong one would take or hide payments.
 """
@@ -35,7 +35,7 @@ AT_ONCE = 10_000  # invoices in memory
 class Restored:
     """Migrations that the copy needed, its counters' moves, where the old database is kept.
 
-    `mended`: so many scripts were not their addresses'.
+    `mended` counts scripts that were not their addresses'.
     """
 
     migrated: list[str]
@@ -54,7 +54,7 @@ def restore(
     1. The backup is copied beside the database, found whole and of this network, and migrated.
     2. Addresses and scripts are derived again, the chain is asked, the owner agrees, and the
        copy's counters are moved.
-    3. With the database to itself: what it knows and must not forget goes into the copy, its
+    3. With the database to itself: facts that must not be forgotten go into the copy, its
        contents are set aside, and the copy's take their place in one transaction.
     """
     _require(file)
@@ -73,7 +73,7 @@ def carry_over(
 ) -> Restored:
     """A SQLite backup becomes what is in a server's new database. Raises CommandError.
 
-    What `restore` does to a copy beside the database is done to one beside the backup.
+    Works like `restore`, but on a copy beside the backup.
     """
     _require(file)
     if not to_postgres.is_sqlite(file):
@@ -100,7 +100,7 @@ def move_counters(
 def _prepare(
     settings: Settings, file: Path, new: Path, skip: int, agree: Agree, clock: Clock, has: Place
 ) -> Restored:
-    """Makes `new` of the backup: of this version, counters moved, no keys that somebody holds.
+    """Makes `new` of the backup: of this version, counters moved, no idempotency key held.
 
     No counter falls behind that of the database in place.
     """
@@ -128,9 +128,9 @@ def _prepare(
 
 
 def _derive_again(db: Database, network: Network) -> int:
-    """Mends each script that is not its address's, and has all blocks since then read again.
+    """Mends each script that is not its address's, and marks the blocks since then unread.
 
-    How many those were. Raises CommandError for an address that is not its account key's, and for
+    Returns how many. Raises CommandError for an address that is not its account key's, and for
     payments to another script: they are somebody else's, or would count twice.
     """
     wrong = [
@@ -148,7 +148,7 @@ def _derive_again(db: Database, network: Network) -> int:
                 " address"
             )
     with db.write():
-        for text in ("id", "script"):  # two may have each other's, and each is unique
+        for text in ("id", "script"):  # two rows may hold each other's, and the column is unique
             for row in wrong:
                 db.run(invoices.SET_SCRIPT, id=row.id, script=getattr(row, text))
         if wrong:

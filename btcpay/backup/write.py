@@ -16,7 +16,7 @@ DOCS = "docs/operators/backup.md"
 
 
 def write_backup(database_url: str, file: Path, overwrite: bool = False) -> sqlite_file.Contents:
-    """Writes the backup to `file`, found whole; says what it is.
+    """Writes the backup to `file` once found whole; says what it is.
 
     Raises CommandError, and leaves what `file` was before.
     """
@@ -38,7 +38,7 @@ def write_backup(database_url: str, file: Path, overwrite: bool = False) -> sqli
 
 
 def note_backup(database_url: str, at: datetime) -> str:
-    """Notes for the merchant's pages when a backup was made; "", or what kept it from that.
+    """Notes for the merchant's pages when a backup was made; returns "", or why it could not.
 
     A database of any version takes the fact. One that takes no writes can still be backed up.
     """
@@ -51,7 +51,7 @@ def note_backup(database_url: str, at: datetime) -> str:
 
 
 def refuse_own(path: Path, file: Path) -> None:
-    """Raises CommandError when `file` is the database at `path`, or what SQLite keeps beside it."""
+    """Raises CommandError if `file` is the database at `path`, or SQLite's own beside it."""
     own = [Path(f"{path}{suffix}").resolve() for suffix in ("", "-wal", "-shm", "-journal")]
     if file.resolve() in own or (file.exists() and path.exists() and file.samefile(path)):
         raise CommandError(f"{file} is the database itself")

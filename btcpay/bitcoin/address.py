@@ -40,7 +40,7 @@ def address_of(script: bytes, network: Prefixes) -> str:
 
 
 def script_of(address: str, network: Prefixes) -> bytes:
-    """The scriptPubKey of an address. Raises Malformed for what is no address of the network."""
+    """The scriptPubKey of an address of the network. Raises Malformed for any other text."""
     if address.lower().startswith(f"{network.bech32_hrp}1"):
         _, version, program = segwit_decode(address)
         return witness_script(version, program)

@@ -1,8 +1,8 @@
 """A whole block's bytes, read in one pass: its ids, the scripts it pays, the coins it spends.
 
 No object for each part of a transaction: the worst block has four million of them. The loops read
-forward without checking the length: an index beyond the bytes raises, and a slice that overran
-leaves an end that is not the block's.
+forward without checking the length: an index beyond the bytes raises, and after an overrun slice
+the end is not the block's.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -63,7 +63,7 @@ def scan_block(raw: bytes) -> BlockParts:
 
 
 def _scan(raw: bytes) -> BlockParts:
-    """Raises IndexError where the bytes do not last."""
+    """Raises IndexError where the bytes end too early."""
     starts: list[int] = []
     witnesses: list[int] = []
     paid: _Paid = {}
@@ -71,7 +71,7 @@ def _scan(raw: bytes) -> BlockParts:
     total, at = _some(raw, HEADER_BYTES, "transactions")
     for position in range(total):
         starts.append(at)
-        has_witness = raw[at + 4] == 0  # no inputs; of the flags behind it only one is known
+        has_witness = raw[at + 4] == 0  # no inputs, so flags follow, of which only 1 is known
         if has_witness and raw[at + 4 : at + 6] != SEGWIT_MARKER:
             raise Malformed("a transaction has no inputs")
         inputs, at = _some(raw, at + 6 if has_witness else at + 4, "inputs")
@@ -144,7 +144,7 @@ def _skip_witness(raw: bytes, at: int, inputs: int) -> int:
 
 
 def _some(raw: bytes, at: int, what: str) -> tuple[int, int]:
-    """As `_compact`; raises Malformed for 0."""
+    """Like `_compact`, but raises Malformed for 0."""
     number, at = raw[at], at + 1
     if number == 0:
         raise Malformed(f"there are no {what}")

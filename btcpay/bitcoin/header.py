@@ -101,7 +101,7 @@ def required_bits(
         return last.bits
     if period_first is None:
         raise ValueError(f"block {height} needs the header at {height - RETARGET_INTERVAL}")
-    # Consensus measures one block too few: from the first block's time, not its predecessor's.
+    # Consensus measures one interval too few: from the first block's time, not its predecessor's.
     took_s = last.time - period_first.time
     took_s = min(max(took_s, _PERIOD_S // 4), _PERIOD_S * 4)
     target = last.target * took_s // _PERIOD_S

@@ -20,7 +20,7 @@ NO_PARENT = bytes(4)  # the parent's fingerprint in a master key
 
 
 class InvalidChild(ValueError):
-    """An index that has no key, or none without the private key."""
+    """An index that has no key, or whose key needs the private one."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class ExtendedKey:
 
 MAX_STEPS = 10
 _MAIN_BY_VERSION = {bytes.fromhex("0488b21e"): True, bytes.fromhex("043587cf"): False}
-_KEY_AT = 45  # in an extended key: 00 before a private one, whatever the version says (BIP32)
+_KEY_AT = 45  # a 0 stands before a private key, whatever the version says (BIP32)
 _WIF = (b"\x80", b"\xef")
 _STEP = re.compile("[0-9]{1,10}|<[0-9]{1,10}(;[0-9]{1,10})+>")
 _ORIGIN = re.compile(r"\[([0-9a-fA-F]{8})((?:/[0-9]{1,10}['h]?)*)\](.*)", re.DOTALL)

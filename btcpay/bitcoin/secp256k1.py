@@ -1,6 +1,6 @@
 """Points of secp256k1 (SEC 2), and the one sum that BIP32 needs: a point and tweak * G.
 
-Nothing here takes constant time, since all of it is public: this module must not see a secret.
+Nothing here takes constant time: everything is public, and no secret may come into this module.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -53,7 +53,7 @@ class Point(NamedTuple):
         return self if self.y % 2 == 0 else type(self)(self.x, FIELD - self.y)
 
     def add(self, tweak: int) -> Self:
-        """This point + tweak * G; ValueError for a tweak not below ORDER, and at infinity."""
+        """This point + tweak * G. Raises ValueError for a tweak from ORDER on, and at infinity."""
         if not 0 <= tweak < ORDER:
             raise ValueError("the tweak is no number below the curve's order")
         total = _sum(self, _terms(tweak))

@@ -49,7 +49,7 @@ class TxOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Tx:
-    """A transaction: all else about it follows from these four fields."""
+    """A transaction: everything else about it follows from these four fields."""
 
     version: int
     inputs: tuple[TxIn, ...]

@@ -1,1 +1,1 @@
-"""The best chain as we keep it: its headers, and which of its blocks are to be read."""
+"""The best chain as we keep it: its headers, and the blocks still to be read."""

@@ -19,14 +19,15 @@ from storage.database import Database
 from storage.queries import blocks, meta
 
 log = logging.getLogger(__name__)
+Clock = Callable[[], datetime]
 
-# A block's time may be off by this much, and a payment be mined before cron first runs.
+# A block's time may be off by this much, and a payment may be mined before cron first runs.
 BEFORE = timedelta(hours=2)
 BEFORE_THEIRS = timedelta(days=1)  # the sources' time, when the first invoice is younger than that
-# Headers below it that are kept too: after a quiet time on a test network the first one may be the
-# tip itself, and a reorganisation is followed from a block that both chains have.
+# Headers kept below it, too: after a quiet time on a test network the first one may be the tip
+# itself, and a reorganisation is followed from a block that both chains share.
 BELOW = 12
-MOST_WALKED = 200  # headers above it; a forger has lost by then, and the follower goes on
+MOST_WALKED = 200  # headers above it: by then a forger has lost
 
 
 class _Claim(NamedTuple):
@@ -45,7 +46,7 @@ def begin(
     db: Database,
     network: Network,
     sources: Pool[BlockSource],
-    now: Callable[[], datetime],
+    now: Clock,
     made_ms: int | None = None,
 ) -> bool:
     """Keeps a first header, if there is none and the shop has an invoice; True if one is kept.
@@ -90,7 +91,7 @@ def begin(
     return True
 
 
-def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], datetime]) -> _Claim:
+def _claim(network: Network, one: BlockSource, at: datetime, now: Clock) -> _Claim:
     """A source's proposal, checked. Raises FetchError, and ProofFailed for a false one.
 
     1. The block of the first header says its own number (BIP34).
@@ -113,12 +114,7 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Callable[[], d
 
 
 def headers_above(
-    network: Network,
-    one: BlockSource,
-    below: Header,
-    height: int,
-    now: Callable[[], datetime],
-    most: int | None = None,
+    network: Network, one: BlockSource, below: Header, height: int, now: Clock, most: int | None
 ) -> list[Header]:
     """The headers above `below`, which is at `height`, as consensus prescribes them.
 

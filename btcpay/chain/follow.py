@@ -14,7 +14,7 @@ from storage.database import Database
 from storage.models import Block
 from storage.queries import blocks, meta
 
-# The header at a height of the chain that is being followed; asked for once in a fortnight of it.
+# The header at a height of the followed chain; asked for once in a fortnight of blocks.
 Lookup = Callable[[int], Header]
 
 
@@ -40,7 +40,7 @@ def check_headers(
 
 
 def check_header(network: Network, raw: bytes) -> Header:
-    """The header, checked by itself: it has its work, and is as hard as its network demands."""
+    """The header, checked by itself: its work is done, and hard enough for the network."""
     try:
         header = parse_header(raw)
     except Malformed as error:
@@ -58,9 +58,9 @@ def work_of(headers: Sequence[Header]) -> int:
 
 log = logging.getLogger(__name__)
 
-IN_A_ROW = 10  # of a locator, before its gaps begin and double: deeper forks are rare
+IN_A_ROW = 10  # hashes of a locator before its gaps begin to double; deeper forks are rare
 
-# Undoes what was in the blocks above this height; called in the transaction that leaves them.
+# Undoes everything in the blocks above this height, in the transaction that drops them.
 Undo = Callable[[int], None]
 
 
@@ -90,10 +90,10 @@ class Follower:
         self._db, self._network, self._sources, self._undo = db, network, sources, undo
         self._failed: dict[BlockSource, Exception] = {}
         self.is_agreed = False  # enough sources show a tip that is not far below ours
-        self._highest = 0  # of the tips up to which somebody has shown every header
+        self._highest = 0  # the highest tip whose headers were all shown
 
     def follow(self) -> bool:
-        """Takes over every header of the chain with the most work; True if ours has changed.
+        """Adopts every header of the chain with the most work; True if ours has changed.
 
         Every source is asked. There must be a first header. Raises ExplorerError; the headers taken
         over by then stay.
@@ -116,7 +116,7 @@ class Follower:
         return has_news()
 
     def more_elsewhere(self, is_quiet: bool) -> str:
-        """Names a source that failed and may know more blocks than we do; empty without one.
+        """Names a source that failed and may know more blocks than we do; empty if none does.
 
         Its headers broke off; or, when no block has come for long, it merely says that it has more.
         """

@@ -1,13 +1,12 @@
-"""Payments by blocks that are newer than a copy of the database, where no index can be asked."""
+"""Payments in blocks newer than a copy of the database, for shops that can ask no address index."""
 
 import logging
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import datetime
 
 from btcpay.bitcoin.header import Header, parse_header
-from btcpay.chain.begin import BEFORE, BELOW, begin, headers_above
+from btcpay.chain.begin import BEFORE, BELOW, Clock, begin, headers_above
 from btcpay.chain.follow import work_of
 from btcpay.chain.pool import Pool, open_sources
 from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource
@@ -19,7 +18,6 @@ from storage.database import Database
 from storage.queries import blocks, merchants
 
 log = logging.getLogger(__name__)
-Clock = Callable[[], datetime]
 
 
 def paid_since(
@@ -66,7 +64,7 @@ def _asked(db: Database, settings: Settings, now: Clock) -> Iterator[Pool[BlockS
 def _newer(
     db: Database, settings: Settings, now: Clock, sources: Pool[BlockSource], is_copy: bool
 ) -> list[Header]:
-    """The headers of all blocks to be read, of the chain that shows the most work."""
+    """The headers of the blocks to read, from the chain that shows the most work."""
     network, made_ms = settings.network, min(row.created_at for row in db.rows(merchants.ALL))
     begin(db, network, sources, now, made_ms)
     top, height = db.only(blocks.TOP).height, db.only(blocks.FIRST).height
@@ -76,7 +74,7 @@ def _newer(
     below = parse_header(bytes(base.header))
 
     def above(one: BlockSource) -> list[Header]:
-        headers = headers_above(network, one, below, base.height, now)
+        headers = headers_above(network, one, below, base.height, now, None)
         if (shown := base.height + len(headers)) < top - MAX_BLOCKS_BEHIND:
             raise FetchError(f"shows {shown} blocks, and {top} were known")
         return headers

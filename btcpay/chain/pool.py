@@ -1,4 +1,4 @@
-"""All sources of a kind: when one fails or is slow, the next is asked."""
+"""All sources of a kind; when one fails or is slow, the next is asked."""
 
 import logging
 import random
@@ -26,7 +26,7 @@ Source = TypeVar("Source", bound=sources.BlockSource, covariant=True)
 T = TypeVar("T")
 
 LONGEST_S = 3600.0  # every question ends before
-PATIENCE = 6  # failures in a row, then it is not asked again in this run
+PATIENCE = 6  # failures in a row, after which a run asks it no more
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 8.0  # doubled at each failure in a row
 
 
@@ -38,7 +38,7 @@ class Place(Generic[Source]):
     failed: int = 0
     in_a_row: int = 0  # failures since it last answered
     not_before_s: float = 0.0
-    must_reach: int = 0  # the height that it has to show before it is asked; 0 for none
+    must_reach: int = 0  # the height that it must show before it is asked; 0 for none
     is_quick: bool = True  # neither failed nor slow since it last answered
 
 
@@ -147,10 +147,10 @@ class Pool(Generic[Source]):
         return found, errors
 
     def expect(self, height: int, heights: Mapping[sources.BlockSource, int]) -> None:
-        """From now on asks only sources at most two blocks below, the highest first.
+        """From now on asks only sources that are at most two blocks behind, the highest first.
 
-        `heights` has the tips shown in this run. A mempool that is behind lacks new payments, and
-        shows some that have left it.
+        `heights` has the tips shown in this run. A source that is behind lacks new payments, and
+        still shows some that are in blocks.
         """
         for place in self._places():
             is_near = heights.get(place.one, -1) >= height - sources.MAX_BLOCKS_BEHIND
@@ -189,7 +189,7 @@ class Pool(Generic[Source]):
             self._after()
 
     def _may_pass(self, place: Place[Source], error: Exception) -> bool:
-        """Notes a failure; True if the same question may be answered a little later."""
+        """Notes a failure; True if the question is worth asking again a little later."""
         status = error.status if isinstance(error, BadStatus) else None
         if status not in (400, 404):
             self._to_the_end(place)
@@ -201,7 +201,7 @@ class Pool(Generic[Source]):
             place.failed += 1
             if not (isinstance(error, Unreachable) or (status and status >= 500)):
                 return False
-            # Once for all calls that were under way when the pause began.
+            # Counted once for all calls that were under way when the pause began.
             if place.not_before_s <= time.monotonic():
                 pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**place.in_a_row)
                 place.not_before_s = time.monotonic() + pause_s * random.uniform(0.5, 1.5)

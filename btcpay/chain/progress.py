@@ -9,7 +9,7 @@ from storage.database import Database
 from storage.queries import blocks
 from storage.queries.lists import today
 
-LATELY = timedelta(hours=168)  # after its end, an invoice may still be paid
+LATELY = timedelta(hours=168)  # after its end, while an invoice may still be paid
 # Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
 KEPT_PART = 3
 
@@ -37,7 +37,7 @@ def progress_in(found: blocks.Known | today.Shop) -> Progress | None:
 
 
 def hours_to_read(behind: int, per_hour: int) -> int:
-    """Hours to read as many blocks with that budget, at one call for each."""
+    """The hours that so many blocks take with that budget, at one call for each."""
     return math.ceil(behind / (per_hour - per_hour / KEPT_PART))
 
 

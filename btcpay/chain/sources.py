@@ -16,18 +16,18 @@ from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
 from btcpay.values.networks import Known
 
-# Errors that turn a question to the next source.
+# Errors after which a question goes to the next source.
 FAILURES = (FetchError, ProofFailed)
-MAX_INPUTS = 100  # of a transaction that waits: nobody needs more to notice a replacement
+MAX_INPUTS = 100  # inputs kept of a waiting transaction: enough to notice a replacement
 MAX_BLOCKS_BEHIND = 2  # blocks come in bunches; a source three behind is stuck
 
 
 class LeftAlone(FetchError):
-    """The source is not asked any more: it refused, or has failed too often in this run."""
+    """The source is not asked any more, since it refused or failed too often in this run."""
 
 
 class Spent(FetchError):
-    """Its calls of the hour or its time of the run are spent."""
+    """Its calls for the hour, or its time in this run, are spent."""
 
 
 class OtherNetwork(FetchError):
@@ -141,16 +141,16 @@ class Announced:
 
 
 class Listener(Protocol):
-    """Hears the transactions that sources announce, from the first time on that it is told to."""
+    """Hears the transactions that sources announce, once it is told to."""
 
     def listen(self, is_wanted: bool) -> None:
-        """Told again and again: `is_wanted` while transactions are to be taken, late ones too."""
+        """Called again and again; `is_wanted`: transactions will be taken, late ones too."""
 
     def take(self) -> Sequence[Announced]:
-        """Announced transactions that were not taken yet, each once."""
+        """The announced transactions that were not taken yet, each once."""
 
     def takes_back(self, new: bytes, old: bytes) -> bool:
-        """True if more sources announce the transaction `new` than `old`, which spends the same.
+        """True if more sources announce `new` than `old`, a transaction that spends the same coin.
 
         If not, `new` can be taken once more when another source announces it.
         """

@@ -28,7 +28,7 @@ from storage.queries.events import Kind
 from storage.queries.totals import balances, days, gaps
 
 Proofs = Mapping[str, str]
-LONG_HISTORY = 1000  # lines of one invoice, each of which receivers may be sent
+LONG_HISTORY = 1000  # of one invoice; receivers may be sent each of them
 log = logging.getLogger(__name__)
 
 
@@ -41,7 +41,7 @@ def try_apply(
     report: Report,
     proofs: Proofs | None = None,
 ) -> bool:
-    """Applies a scan and reports the new status; False if it could not be applied.
+    """Applies a scan and reports the new status; returns False if that failed.
 
     An error of one invoice must not stop the others: the next is somebody's money too.
     """
@@ -70,7 +70,7 @@ def apply(
     """Writes all consequences of a scan, or none; returns the status before and after.
 
     `proofs`: by txid, the documents that prove a block's payments. Raises BeyondMoney for sightings
-    of more money than can exist; never for outputs that a block proves.
+    of more money than can exist, never for proven outputs.
     """
     with db.write():
         balances.lock(db, db.only(invoices.WHOLE, id=invoice_id).merchant_id)
@@ -200,7 +200,7 @@ def _add_payment(
 
 
 def _extend_proof(db: Database, key: Values, height: int, confirmations: int) -> None:
-    """Adds the headers of the other confirmations to a proof that was made of the block alone."""
+    """Adds the headers of later confirmations to a proof that has the block's alone."""
     if confirmations > 1:
         following = db.rows(blocks.FOLLOWING, height=height, limit=confirmations - 1)
         document = json.loads(db.only(payments.PROOF, **key).document)
@@ -208,7 +208,7 @@ def _extend_proof(db: Database, key: Values, height: int, confirmations: int) ->
         db.run(payments.EXTEND_PROOF, **key | {"document": json.dumps(whole)})
 
 
-# A receipt that is found later gets no price, rather than that of another hour.
+# A receipt found later than this gets no price rather than that of another hour.
 RECEIPT_PRICE_AGE = timedelta(hours=1)
 
 
@@ -217,16 +217,16 @@ def is_late(mined_at: datetime, now: datetime) -> bool:
 
 
 def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
-    """The current prices of one bitcoin by currency, without those that cannot be had."""
+    """The current prices of one bitcoin by currency, as far as they are known."""
     currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
     for currency in currencies:
-        prices.of(currency).ask()  # all at once: they are waited for as long as for one
+        prices.of(currency).ask()  # all at once, so that waiting for all takes as long as for one
     known = {currency: prices.of(currency).current_or_none() for currency in currencies}
     return {currency: price for currency, price in known.items() if price is not None}
 
 
 def worth(db: Database, merchant_id: int, receipt: Receipt, scan: Scan, now: datetime) -> Values:
-    """The columns of a payment that say what it is worth, to the nearest of the smallest units."""
+    """The columns with a payment's worth, rounded to the nearest smallest unit."""
     prices = {} if is_late(receipt.block.mined_at, now) else scan.prices
     currency = db.only(merchants.CURRENCY, id=merchant_id).currency
     return {

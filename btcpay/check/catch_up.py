@@ -1,6 +1,6 @@
-"""Brings headers and blocks up to the chain's tip, and decides what follows from blocks alone.
+"""Brings headers and blocks up to the chain's tip, and decides on the grounds of blocks alone.
 
-Payments are deep enough; unpaid invoices end where no mempool is asked; the chain seems stuck.
+That is: payments are deep enough, unpaid invoices end without a mempool, the chain is stuck.
 """
 
 import logging
@@ -33,8 +33,8 @@ from storage.queries.meta import Key
 
 log = logging.getLogger(__name__)
 
-QUIET = timedelta(minutes=30)  # without a block; then a source's mere claim of more counts
-IDLE_KEPT = timedelta(hours=2)  # as far back as an invoice that is made now begins to read
+QUIET = timedelta(minutes=30)  # without a block, after which a source's mere claim of more counts
+IDLE_KEPT = timedelta(hours=2)  # as far back as the reading for a new invoice begins
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class CatchUp:
             has_changed = follower.follow()
             report.answered, report.tip_asked_at = True, asked_at
             report.is_agreed = follower.is_agreed
-            # The explorer that showed more earlier in this run may rest by now.
+            # The explorer that showed more earlier in this run may be resting by now.
             report.stuck = self._why_stuck(follower) or ("" if has_changed else before)
             self._read(report)
         except ExplorerError as error:
@@ -74,7 +74,7 @@ class CatchUp:
         undo_above(self.db, self.settings, height, self.now())
 
     def _read(self, report: Report) -> None:
-        # Skipped blocks are never read: a clock that is ahead must not make them old.
+        # Skipped blocks are never read, so a clock that is ahead must not make blocks look old.
         now = self._now()
         if not is_at_stake(self.db, now):
             self.db.run(blocks.SKIP, mined_before=to_ms(now - IDLE_KEPT))
@@ -82,12 +82,12 @@ class CatchUp:
         Reader(self.db, self.settings, self.sources, self.prices, self.now).read_all(report)
 
     def _now(self) -> datetime:
-        """By the sources' clock where ours is ahead of it."""
+        """The time, by the sources' clock if ours is ahead of it."""
         now = self.now()
         return now - self.sources.clock_skew.ahead(now, time.monotonic())
 
     def _why_stuck(self, follower: Follower) -> str:
-        """The reason to believe that there are more blocks than we know; empty without one."""
+        """The reason to believe that there are more blocks than we know; empty if there is none."""
         top = self.db.only(blocks.TOP)
         now = self.now()
         quiet = max(now - from_ms(top.mined_at), self._silence(top.hash))
@@ -132,7 +132,7 @@ def _is_ready(
     try:
         return is_deep(output_of(row), tip_height, rules_for(settings, row))
     except BadRow:  # the next is somebody's money too
-        log.exception("what came to invoice %s is damaged", row.invoice_id)
+        log.exception("the outputs to invoice %s are damaged", row.invoice_id)
         report.failed.append(row.invoice_id)
         return False
 
@@ -140,9 +140,9 @@ def _is_ready(
 def end_by_blocks(
     db: Database, settings: Settings, report: Report, now: datetime, ahead: timedelta
 ) -> None:
-    """Ends invoices that are unpaid in all blocks; our clock is `ahead` of the sources'.
+    """Ends invoices that no block pays; our clock is `ahead` of the sources'.
 
-    A block's time may be ahead: no end comes before its deadline by our clock either.
+    A block's time may be ahead, so the deadline must have passed by our clock, too.
     """
     if report.ends_before is None:
         return

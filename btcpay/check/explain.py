@@ -40,7 +40,7 @@ def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetim
 
 
 def explanation(story: Story, next_look: str) -> Lines:
-    """Heading and sentence, in the order in which somebody asks."""
+    """Headings and sentences, in the order in which people ask."""
     row, verdict = story.row, story.verdict
     yield "invoice", f"{row.id}, {row.status}"
     yield from _asked_for(row)

@@ -19,7 +19,7 @@ from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
-KEY_BYTES = 8  # of a transaction's id, which with the index names a coin well enough to look again
+KEY_BYTES = 8  # of a txid: with the index, enough to tell that a coin is worth a look
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Facts:
 
 
 def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dict[str, Facts]:
-    """By invoice id, the outputs that this block pays, spends and replaces."""
+    """The outputs that this block pays, spends and replaces, by invoice id."""
     found: dict[str, Facts] = {}
     where = Block(height, block.hash, block.mined_at)
     for row in paid_by(db, block):
@@ -50,12 +50,12 @@ def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dic
 
 
 def paid_by(db: Database, block: ProvenBlock) -> list[Invoice]:
-    """The invoices to whose addresses it pays, each with its `script`."""
+    """The invoices whose addresses it pays, each with its `script`."""
     return blocks.of_scripts(db, [script.hex() for script in block.parts.paid])
 
 
 def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, network: str) -> None:
-    inputs: dict[int, tuple[str, ...]] = {}  # read once for a transaction, however often it pays
+    inputs: dict[int, tuple[str, ...]] = {}  # read once, however many outputs of it pay us
     for position, vout, amount_sats in block.parts.paid[script]:
         txid = block.txid(position)
         if position not in inputs:
@@ -78,7 +78,7 @@ def _spent_coins(db: Database, block: ProvenBlock) -> list[Output]:
 
 
 def conflicting(db: Database, spent: Set[bytes], txids: Collection[bytes]) -> list[Output]:
-    """Outputs that wait, though the other transactions `txids` have `spent` one of their inputs."""
+    """Waiting outputs, one of whose inputs other transactions (`txids`) have `spent`."""
     return [
         row
         for one in db.rows(mempool_watch.WITH_INPUTS)
@@ -91,7 +91,7 @@ def _spends_what_is_spent(row: Output, spent: Set[bytes]) -> bool:
     try:
         return is_any_spent(inputs_of(row), spent)
     except BadRow:  # a spoiled row must not keep the block from all others
-        log.exception("what %s to invoice %s spends is damaged", row.txid, row.invoice_id)
+        log.exception("the inputs of %s to invoice %s are damaged", row.txid, row.invoice_id)
         return False
 
 
@@ -111,7 +111,7 @@ def spends_of(block: ProvenBlock) -> bytes:
 
 
 def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
-    """Marks later blocks that spend one of these coins, and were read before we knew it, unread."""
+    """Marks later blocks unread that spend one of these coins, and were read before we knew it."""
     keys = [txid_bytes(coin.txid)[:KEY_BYTES] + u32(coin.vout) for coin in coins]
     heights = {coin.block.height for coin in coins if coin.block}
     for row in db.rows(blocks.SPENDS, height=max(heights)) if heights else []:

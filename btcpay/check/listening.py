@@ -1,4 +1,4 @@
-"""Sources that parts bring, heard between two runs.
+"""Listens, between two runs, to sources that parts bring.
 
 Announced payments are applied to the invoices they pay, and to those whose money they take back.
 """
@@ -60,7 +60,7 @@ class Listening:
                             self.apply(Report())
                     applied()
             except PeeweeException as error:
-                log.error("what sources announce could not be looked up: %s", in_one_line(error))
+                log.error("announced payments could not be looked up: %s", in_one_line(error))
                 return wait(max(0.0, end_s - time.monotonic()))
         return True
 
@@ -74,7 +74,7 @@ class Listening:
         return bool(self._heard)
 
     def apply(self, report: Report) -> None:
-        """Applies everything that was heard; an invented payment fails no run."""
+        """Applies everything that was heard; an invented payment does not fail the run."""
         if self.has_news():
             found = Report()
             hear(self.db, self.settings, self._heard, self.now(), found, self.listener.takes_back)
@@ -83,7 +83,7 @@ class Listening:
 
 
 def listening_of(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listening | None:
-    """The first listener that a part's `source` has; None where nothing that is set announces."""
+    """The first listener of a part's `source`; None if no configured source announces anything."""
     found = (part.listener(settings, db, now) for part in brought("source"))
     listener = next(filter(None, found), None)
     return Listening(db, settings, listener, now) if listener else None
@@ -99,14 +99,14 @@ def hear(
 ) -> None:
     """Applies transactions one after another, each as a look at a mempool.
 
-    This mempool has lost only what the transaction spends, if that `takes_back` what spends the
-    same: peers announce nothing twice, so everything else that waited still waits.
+    In such a look only those are missing that it replaces, and `takes_back` must agree to each.
+    Peers announce nothing twice, so everything else that waited still waits.
     """
     for invoice_id, script in _concerned(db, heard).items():
         try:
             waiting = _waiting(db, invoice_id)
         except BadRow:  # the next is somebody's money too
-            log.exception("what waits for invoice %s is damaged", invoice_id)
+            log.exception("the waiting outputs of invoice %s are damaged", invoice_id)
             continue
         for one in heard:
             new = _paid(one.parts, script)
@@ -126,12 +126,12 @@ def hear(
             )
             if try_apply(db, settings, invoice_id, scan, now, report):
                 waiting = [*left, *new]
-                # An explorer is asked about this money as late as if it had shown it itself.
+                # So an explorer is asked about it no sooner than if it had shown it itself.
                 db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(one.at))
 
 
 def _concerned(db: Database, heard: Sequence[Announced]) -> dict[str, bytes]:
-    """By invoice id, the script that is paid; empty for an invoice that only loses money."""
+    """The paid script, by invoice id; empty for an invoice that only loses money."""
     scripts = {script.hex() for one in heard for script in one.parts.paid}
     rows = blocks.of_scripts(db, scripts)
     found = {row.id: bytes.fromhex(row.script) for row in rows}

@@ -1,4 +1,4 @@
-"""Looks at the mempool for those who wait: asked several at once, applied one by one."""
+"""Looks at the mempool for those who wait; asks for several at once, applies one by one."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ AHEAD_MS = 60_000  # the clocks of two machines may differ by this much
 
 @dataclass(frozen=True)
 class Look:
-    """An answer about an invoice; our clock was `ahead` of the sources' when it was asked."""
+    """An answer about an invoice; our clock was `ahead` of the sources' when we asked."""
 
     invoice_id: str
     mempool: Mempool
@@ -32,7 +32,7 @@ class Look:
 def watched_of(
     db: Database, settings: Settings, now: datetime, ids: Sequence[str] | None = None
 ) -> list[Watched]:
-    """Invoices that the mempool may be asked for; with `ids` these alone."""
+    """Invoices for which the mempool may be asked, or those of `ids` alone."""
     since: Values = {"vanished_after": to_ms(now - 2 * settings.network.gone_after) - 1}
     if ids is None:
         rows = db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
@@ -75,7 +75,7 @@ def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> Watched:
 
 
 def _past(ms: int | None, now: datetime) -> datetime:
-    """NEVER for a time to come too: the clock was ahead when that was written."""
+    """The stored time; NEVER also for a future one, written while the clock was ahead."""
     return NEVER if ms is None or ms > to_ms(now) + AHEAD_MS else from_ms(ms)
 
 

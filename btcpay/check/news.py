@@ -13,7 +13,7 @@ _SEEN, _VANISHED = ("seen", "seen again"), ("vanished",)
 def news_of(outcome: Outcome, made: Sequence[Payment], status: str) -> list[News]:
     """The events of a scan that `made` payments, for an invoice of that status.
 
-    An output that counts at once is not announced as on its way.
+    An output that counts at once is not first announced as on its way.
     """
     counted = {payment.tx_hash for payment in made}
     on_its_way = [one for one in outcome.changes if one.after.txid not in counted]

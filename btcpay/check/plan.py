@@ -1,4 +1,4 @@
-"""For whom the mempool is asked in a run or a look after it, and why. Pure.
+"""Plans for which invoices a run, or a look after it, asks the mempool. Pure.
 
 A block settles every payment, whether anybody looks or not; the mempool only shows it sooner. So it
 is asked for those who wait, as far as the hour's calls go (docs/operators/budget.md):
@@ -19,15 +19,15 @@ from btcpay.chain.sources import Allowance
 from btcpay.values.times import from_ms
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-ASKED_LATELY = 2 * MINUTE  # an open page says so each minute: a run between two must not miss it
-CLOSED_LATELY = 10 * MINUTE  # after a page was closed there is one more look, within this time
+ASKED_LATELY = 2 * MINUTE  # an open page reports each minute; a run in between must not miss it
+CLOSED_LATELY = 10 * MINUTE  # after a page was closed, there is one more look within this time
 BEFORE_DEADLINE = timedelta(seconds=90)  # a run begins each minute, so at least one in this time
 AGAIN = timedelta(seconds=10)  # at least, between two looks for one invoice
 # Money that waits, and a page that has been open for an hour, may well do so for days: they are
 # looked for after an eighth of that time, but not more often than this, and each hour.
 AGE_PART, SHORTEST_PAUSE = 8, 10 * MINUTE
-PATIENCE = 3  # failures in a row; then an invoice rests for a minute, two, four, up to an hour
-OWN_PER_HOUR = 10_000  # an explorer that allows so many calls is one's own: they are not saved
+PATIENCE = 3  # failures in a row; then it rests for a minute, two, four, up to an hour
+OWN_PER_HOUR = 10_000  # an explorer that allows so many calls is one's own, and calls are not saved
 SEEN_WITHIN = 5 * MINUTE  # a payment is shown on its page; calls are saved for as long
 FLOOD = 10  # pages opened in a minute; more are taken for one visitor's, and share one turn
 # Calls an hour for headers and blocks, or a quarter of a small budget; a sixteenth at any moment.
@@ -41,7 +41,7 @@ class Watched:
     """An invoice that may be looked for, with the time when each thing last happened.
 
     `opened_at`: somebody opened its page; `asked_at`: the page asked. `came_at`: money came that
-    still waits; `is_covered`: it is enough. `vanished_at`: money was missed that may come again.
+    still waits; `is_covered`: it is enough. `vanished_at`: money that may come again was missing.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Watched:
 
     @property
     def waits_since(self) -> datetime:
-        """The moment at which its page was opened, or of the last look since then."""
+        """The time when its page was opened, or of the last look since then."""
         return max(self.opened_at, self.checked_at)
 
 
@@ -70,7 +70,7 @@ class Reason(StrEnum):
 
 
 class Due(NamedTuple):
-    """An invoice that is to be looked for, and since when."""
+    """An invoice to be looked for, and since when."""
 
     one: Watched
     reason: Reason
@@ -115,7 +115,7 @@ def plan(
 
 
 def _in_turn(pages: list[Due], now: datetime) -> list[Due]:
-    """Those whose time to pay ends come first, then the longest wait.
+    """Invoices whose time to pay is ending come first, then those that have waited longest.
 
     After them come pages that were opened and have not asked again, and last those that have been
     open for more than an hour. Pages of a flood divide their wait among them.
@@ -152,7 +152,7 @@ def shares(
 
 
 def _calls_between(since: datetime, now: datetime, minutely: float) -> int:
-    """By the minutes of the clock, so that no part of a call is lost from look to look."""
+    """Counted by the clock's minutes, so that no fraction of a call is lost from look to look."""
     before, after = (int(at.timestamp() / 60 * minutely) for at in (since, now))
     return max(0, after - before)
 
@@ -178,7 +178,7 @@ def due(one: Watched, gone_after: timedelta, per_hour: int, now: datetime) -> Du
 
 
 def _of_deadline(one: Watched, gone_after: timedelta, now: datetime) -> Due | None:
-    """Once after it, or when vanished money is gone; once before it, if a page was ever opened."""
+    """Due once after it, or when vanished money is gone; once before, if a page was ever opened."""
     if one.status != "open" or one.expires_at is None:
         return None
     near_at = one.expires_at - BEFORE_DEADLINE
@@ -192,7 +192,7 @@ def _of_deadline(one: Watched, gone_after: timedelta, now: datetime) -> Due | No
 
 
 def _of_page(one: Watched, is_own: bool, now: datetime) -> Due | None:
-    """While it is open, and once more when it was closed."""
+    """Due while it is open, and once more after it was closed."""
     if one.status != "open" or one.is_covered or one.opened_at == NEVER:
         return None
     open_for, at = one.waits_since - one.opened_at, one.waits_since
@@ -204,7 +204,7 @@ def _of_page(one: Watched, is_own: bool, now: datetime) -> Due | None:
 
 
 def _of_money(one: Watched, is_own: bool, now: datetime) -> Due | None:
-    """It may be replaced, joined or dropped."""
+    """Due since waiting money may be replaced, joined by more, or dropped."""
     if one.came_at is None:
         return None
     if is_own or one.checked_at < one.came_at:

@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 
 # Afterwards the mempool is asked for those who wait; the next run goes on.
 MOST_S = 40
-MOST_PASSED = 3  # blocks in a row that nobody could show: then it is not the blocks
-# A block that no source could show is passed over for a minute, and then for as long as it is old,
-# up to an hour. A new block is asked for in each run: its payments must not wait because the
-# explorers were away for a moment.
+MOST_PASSED = 3  # blocks in a row that no source could show; the fault is then not the blocks'
+# A block that no source could show is passed over for a minute, later for as long as its age, up to
+# an hour. A new block is asked for in each run: its payments must not wait because the explorers
+# were away for a moment.
 NEW, FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(minutes=1), timedelta(hours=1)
 Fetched = tuple[ProvenBlock, str]
 
@@ -90,7 +90,7 @@ class Reader:
             raise errors[0]
 
     def _due(self, order: Typed[Block], passed: Collection[str], most: int) -> list[Block]:
-        """The first ones in this order, without those that this run has passed over."""
+        """The first blocks in this order, without those that this run has passed over."""
         rows = self.db.rows(order, now=to_ms(self.now()), limit=len(passed) + most)
         return [row for row in rows if row.hash not in passed][:most]
 
@@ -111,7 +111,7 @@ class Reader:
             self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + pause))
 
     def _may_read(self, row: Block) -> bool:
-        """Always the newest block of all; others while each minute has its part of the calls."""
+        """True for the newest block, always; for others while each minute keeps its calls."""
         allowance = self.sources.allowance()
         is_newest = row.height == blocks.tip_height(self.db)
         return is_newest or allowance.minutely > allowance.per_hour / 60 / KEPT_PART
@@ -123,7 +123,7 @@ class Reader:
         is_priced = not is_late(from_ms(row.mined_at), now) and paid_by(self.db, block)
         prices = receipt_prices(self.db, self.prices) if is_priced else {}
         with self.db.write():
-            # Of blocks that are read at once, each knows what the one before it has found.
+            # Blocks fetched together are read in turn, so each sees the results of the one before.
             meta.lock(self.db)
             first = self.db.only(blocks.UNREAD)[1]
             if not self._mark_read(row, block, first, now):

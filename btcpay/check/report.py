@@ -1,4 +1,4 @@
-"""The report of a run of the check, from which its exit status follows."""
+"""The report of a check's run, from which the exit status follows."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +12,7 @@ class Report:
     blocks_behind: int = 0  # still to be read, within about `hours_behind`
     hours_behind: int = 0
     looked_at: int = 0  # invoices for which the mempool was asked
-    failed: list[str] = field(default_factory=list)  # what was found could not be stored
+    failed: list[str] = field(default_factory=list)  # whose results could not be stored
     unreached: list[str] = field(default_factory=list)  # a payer waits, and no mempool was asked
     put_off: int = 0  # deadlines and other money that wait for the next run
     changed: dict[str, str] = field(default_factory=dict)  # new statuses

@@ -56,7 +56,7 @@ class Checker:
     def run(self, ids: Sequence[str] | None = None) -> Report:
         """Brings every invoice up to date, and asks the mempool for those who wait, or for `ids`.
 
-        A failure of one invoice never stops the run.
+        One invoice's failure never stops the run.
         """
         report, began_ns = Report(began_at=self.now()), time.monotonic_ns()
         self._end_within(MOST_RUN_S)
@@ -90,7 +90,7 @@ class Checker:
         self._ask(ids, chain, report)
 
     def look_again(self, report: Report) -> bool:
-        """After a run: asks for pages that are due by now; True while somebody waits at one."""
+        """After a run, asks for pages that are due by now; True while somebody waits at one."""
         now, may_ask = self.now(), report.answered and self.settings.explorers
         asked = asked_lately(self.db, self.settings, now) if may_ask else []
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
@@ -128,7 +128,7 @@ class Checker:
     def _ask(self, ids: Sequence[str], chain: CatchUp, report: Report) -> None:
         looks = self._look(ids, report)
         if any(misses(self.db, look) for look in looks):
-            chain.follow(report)  # a block may have come, and has what the mempool has not
+            chain.follow(report)  # a new block may have what left the mempool
         for look in looks:
             self._apply(look, report)
 
@@ -171,7 +171,7 @@ class Checker:
             self.db.run(mempool_watch.FAILED, id=id, at=to_ms(now))
 
     def _lags(self, look: Look) -> bool:
-        """True where it lacks money announced so lately that its explorer may not know of it."""
+        """True if it lacks money announced so lately that its explorer may not know of it yet."""
         lag = self._sources.lag
         since = to_ms(look.asked_at - lag)
         return bool(lag) and any(row.first_seen_at > since for row in misses(self.db, look))
@@ -188,7 +188,7 @@ class Checker:
             )
 
     def finish(self, report: Report) -> None:
-        """After a run over all that is due: notes its time and totals, forgets old rows."""
+        """After a run over everything due, notes its time and totals, and deletes old rows."""
         now = self.now()
         outcome = "complete" if report.complete else "incomplete"
         with self.db.write():
@@ -204,7 +204,7 @@ class Checker:
                 ("blocks", "", report.blocks_read),
             ):
                 self.db.run(tallies.ADD, name=name, label=label, total=total)
-        # Erased rows never come back, so an explorer must confirm the time first: after a start
+        # Erasing cannot be undone, so an explorer must confirm the time first: after a start
         # without a network the clock may be years off.
         if report.answered and not report.clock_ahead_s:
             ttl = timedelta(hours=self.settings.idempotency_ttl_h)

@@ -1,4 +1,4 @@
-"""Undoes what was in blocks that left the best chain: payments, and spends of coins."""
+"""Undoes the payments and the spends of coins in blocks that left the best chain."""
 
 import logging
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from storage.queries.totals import balances, days, tallies
 
 log = logging.getLogger(__name__)
 
-# Replaces the heights in a chain that is given up; no reorganisation reaches below block 1.
+# Replaces heights of a chain that is given up; no reorganisation reaches below block 1.
 PROVEN = 0
 
 
 def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
     """Forgets the chain and its outputs that are no payment yet; the next check begins again.
 
-    A payment stays what it is; a block of the new chain that has it too gives it its place there.
+    Payments stay; a block of the new chain that has one, too, gives it its new place.
     """
     with db.write():
         meta.lock(db)
@@ -63,7 +63,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
 def _undo_outputs(
     db: Database, invoice_id: str, outputs: Sequence[Output], height: int, now: datetime
 ) -> tuple[list[Payment], list[News]]:
-    """The payments that are undone, and the events of that."""
+    """The payments that are undone, and the events that tell of it."""
     ids = dict.fromkeys(output.payment_id for output in outputs if output.payment_id)
     rows = [db.only(payments.OF_ID, payment_id=payment_id) for payment_id in ids]
     blocks_of = {output.txid: output for output in outputs}

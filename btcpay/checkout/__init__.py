@@ -1,1 +1,1 @@
-"""The hosted pages: what they may show, in which language, behind which headers."""
+"""The hosted pages: an invoice's checkout and a payment link's page."""

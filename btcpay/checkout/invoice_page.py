@@ -1,4 +1,4 @@
-"""The values that an invoice's page may show: an allow-list, so that no other column gets out."""
+"""The values that an invoice's page may show: an allow-list, so that no other column leaks."""
 
 from decimal import Decimal
 from typing import Any
@@ -14,7 +14,7 @@ from storage.queries import merchants
 BLOCK_MINUTES = 10  # on average, on every public network
 LONG_AGO_MS = 10 * 60_000  # by then a check that runs every minute has missed many runs
 COUNTDOWN_MS = 5 * 60_000
-# The column with the way back to the shop in each state, unless the invoice has its own. There is
+# The column that leads back to the shop in each state, unless the invoice has its own. There is
 # none while money is on its way: it is too early for thanks.
 RETURNS = {"paid": "return_paid"} | dict.fromkeys(
     ("waiting", "overdue", "expired", "canceled"), "return_unpaid"
@@ -25,11 +25,11 @@ FROM_ROW = "id amount_sats received_sats reference tx_hash paid_at expires_at ch
 def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dict[str, Any]:
     """The values for the template. Times in ms since 1970, durations in ms.
 
-    `due_sats` is what to pay now, never less than can be sent, `owed_sats` what is missing, and
-    `due` what that is in `currency` at the invoice's price, `beside` in the merchant's own; `uri`
+    `due_sats` is the sum to pay now, never less than can be sent, `owed_sats` the missing sum,
+    `due` the same in `currency` at the invoice's price, and `beside` in the merchant's own; `uri`
     and `qr` (SVG) ask for exactly `due_sats` and are None unless `state` is waiting or partial; the
-    brand's name is what wallets show as the recipient. `beyond_sats` came and settles nothing: too
-    late, too much. `return_url` leads to the shop, `link_id` to a link that makes another invoice.
+    brand's name is what wallets show as the recipient. `beyond_sats` came late or in excess.
+    `return_url` leads to the shop, `link_id` to a link that makes another invoice.
     """
     row, state = snapshot.row, snapshot.state
     payable = state in ("waiting", "partial")
@@ -117,7 +117,7 @@ def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, 
 
 
 def _beyond_sats(snapshot: Snapshot) -> int:
-    """Satoshis that settled nothing: too late, too few at the end, or more than was asked for.
+    """Satoshis that settled nothing: late, too few in the end, or more than was asked for.
 
     An excess below the dust limit counts as 0: nobody could send it back.
     """

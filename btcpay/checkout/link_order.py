@@ -21,8 +21,8 @@ from storage.models import Invoice, PaymentLink
 from storage.queries import invoices, links
 from storage.values import Values
 
-# A link counts its unpaid invoices that were made, or whose page was open, in this time. So people
-# who press and leave do not keep others from paying for longer.
+# A link counts unpaid invoices that were made, or whose page was open, in this time. After it,
+# people who pressed and left no longer keep others from paying.
 LOOKED_AT = timedelta(minutes=10)
 MS = timedelta(milliseconds=1)
 
@@ -43,7 +43,7 @@ class Visitor:
 
 
 def pay(service: Service, link: PaymentLink, visitor: Visitor) -> str:
-    """The id of the invoice to pay: a new one, or what the same press has made already.
+    """The id of the invoice to pay: a new one, or the one that the same press has made already.
 
     The price is asked for outside the transaction. Under the link's lock it looks for the invoice
     again, since the same form may have been sent twice. Raises LinkRefused, InvalidRequest,
@@ -60,12 +60,12 @@ def pay(service: Service, link: PaymentLink, visitor: Visitor) -> str:
         if found := _made_before(service, link, order.amount, visitor):
             return found
         _refuse_crowded(service, link)
-        # One that is made has been paid, or its form came with another amount.
+        # The one already made has been paid, or its form came with another amount.
         is_made = _is_made(service, promised_id)
         if not is_made or promised_id != visitor.next_id:
             network, new_id = service.settings.network, None if is_made else promised_id
             return create.new_invoice(service.db, network, service.now(), quote, new_id).id
-    # Another press was faster with what the payment freed, so this one is counted.
+    # Another press used up the place that the payment freed, so this one is counted.
     return pay(service, link, visitor)
 
 
@@ -89,7 +89,7 @@ def _asked_for(service: Service, link: PaymentLink, text: str) -> create.Order:
 
 @contextmanager
 def _admitted(service: Service, link: PaymentLink, visitor: Visitor) -> Iterator[str | None]:
-    """Counts a visitor when what is inside has not failed; yields the id to give the invoice.
+    """Counts a visitor unless the body fails; yields the id for the invoice.
 
     Whoever has paid makes one more without being counted, so that a tablet on a counter serves one
     customer after another; its id follows from the paid invoice, so that there is only one.
@@ -151,7 +151,7 @@ def _refuse_inactive(link: PaymentLink) -> None:
 
 
 def _refuse_crowded(service: Service, link: PaymentLink) -> None:
-    """Keeps many visitors from it; called in the invoice's transaction, so that it holds."""
+    """Keeps many visitors from it, strictly: it is called in the invoice's transaction."""
     now = service.now()
     of_link: Values = {
         "payment_link_id": link.id,

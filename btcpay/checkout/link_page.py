@@ -1,4 +1,4 @@
-"""A payment link's page: its values, why no invoice is made, which ones its browser made."""
+"""A payment link's page: its values, its refusals, and a cookie for the invoices of a browser."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ from storage.database import Database
 from storage.models import Invoice, PaymentLink
 from storage.queries import meta
 
-TYPED_CHARACTERS = 40  # of a wrong amount, when the form shows it again
+TYPED_CHARACTERS = 40  # of a wrong amount that the form shows again
 GONE = 410
 COOKIE = "invoices"
 _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
@@ -102,7 +102,7 @@ class LinkCookie:
         """The last invoice that this browser made; None when the cookie is not ours."""
         cookie = request.cookies.get(COOKIE)
         if not cookie or meta.get(self._db, meta.Key.COOKIE_KEY) is None:
-            return None  # nothing was ever signed; to look at a link makes no key either
+            return None  # nothing was ever signed, and merely looking makes no key
         try:
             id = self._signer(link_id).loads(cookie)
         except BadData:

@@ -23,18 +23,18 @@ FEW_BLOCKS = 6  # as many as come in an hour: the next checks read them
 
 @dataclass(frozen=True)
 class Notices:
-    """Facts that only the page shows, besides the state."""
+    """Facts that only the page shows, beside the state."""
 
     was_undone: bool = False  # a reorganisation took its payment back
     has_vanished: bool = False  # a payment that no mempool shows any more, and none came since
     link_is_active: bool = False  # its payment link makes another one
     blocks_behind: int = 0  # that are still to be read, when there are many
-    hours_behind: int = 0  # in which they are read, about
+    hours_behind: int = 0  # to read them, roughly
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An invoice's row, which has what came, and what follows from it at that time."""
+    """An invoice's row, with the sums that came, and the consequences at that time."""
 
     row: invoices.InvoiceWith
     missing_sats: int
@@ -72,7 +72,7 @@ def snapshot_of(
 ) -> Snapshot:
     """The snapshot of any merchant's invoice, or of this merchant's only. Raises NotFound.
 
-    `is_look`: somebody looks at it, so the next check asks for an open invoice sooner.
+    `is_look`: somebody is looking, so the next check asks for an open invoice sooner.
     """
     row = service.db.row(invoices.SEEN, id=id) if is_id("inv", id) else None
     if row is None or merchant_id not in (None, row.merchant_id):

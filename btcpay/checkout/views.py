@@ -1,4 +1,4 @@
-"""The hosted pages: an invoice's checkout, what it polls, a payment link's page, their files."""
+"""The hosted pages: an invoice's checkout and its status, a payment link's page, their files."""
 
 import re
 from collections.abc import Callable
@@ -108,7 +108,7 @@ class Checkout:
         return answer([proof["document"] for proof in proofs])
 
     def show_link(self, id: str) -> Response:
-        """A GET writes nothing."""
+        """A payment link's page; a GET writes nothing."""
         return self._link_page(self._link(id))
 
     def pay_link(self, id: str) -> Response:

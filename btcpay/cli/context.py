@@ -69,7 +69,7 @@ class Stop:
             os.write(self._set, b".")
 
     def wait(self, seconds: float = 0) -> bool:
-        """True once it is set; False if it is not within the time."""
+        """True once it is set; False if the time runs out first."""
         return bool(select.select([self._is_set], [], [], seconds)[0])
 
 
@@ -127,7 +127,7 @@ def show(rows: Iterable[object], columns: str, as_json: bool) -> None:
 
 
 def printable(value: Any) -> str:
-    """The value in one line without control characters, which a customer's text may hold."""
+    """The value in one line, without the control characters that a customer's text may hold."""
     text = "" if value is None else str(value)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 

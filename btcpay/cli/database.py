@@ -59,7 +59,7 @@ def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
         )
 
 
-SKIP = 100  # addresses: those given out after the backup and not paid are unknown
+SKIP = 100  # addresses given out after the backup and not paid are unknown
 A_SKIP = click.IntRange(0, 10_000)
 UNKNOWN = (
     "Invoices made after the backup are unknown: what is paid to them reaches the wallet and is"

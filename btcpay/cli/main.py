@@ -140,7 +140,7 @@ def serve(shell: Shell) -> None:
 
 def main() -> None:
     """Runs the command line; a refusal is one line on standard error and status 1."""
-    if "--watch" in sys.argv:  # SIGTERM is its usual end, also before it has imported its parts
+    if "--watch" in sys.argv:  # SIGTERM is its usual end, even before its parts are imported
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
@@ -148,7 +148,7 @@ def main() -> None:
     logging.getLogger("peewee").setLevel(logging.WARNING)
     try:
         cli()
-    except SettingsError as error:  # of a file that `setup` reads to change it
+    except SettingsError as error:  # in a file that `setup` reads in order to change it
         for mistake in error.mistakes:
             say(f"btcpay: {mistake}", logging.ERROR)
         sys.exit(2)

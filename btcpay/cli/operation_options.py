@@ -17,7 +17,7 @@ _JSON_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def number(_context: Any, _option: Any, text: str | None) -> Decimal | str | None:
-    """The option's text as a number of JSON; another text stays, for the schema to refuse."""
+    """The option's text as a JSON number; any other text stays, for the schema to refuse."""
     if text is None or not _JSON_NUMBER.fullmatch(text):
         return text
     try:

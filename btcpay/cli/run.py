@@ -21,7 +21,7 @@ from storage.database import open_database, sqlite_path
 from storage.queries import merchants
 from storage.versions import STEPS, steps, version
 
-STOP_TIMEOUT_S = 30  # as long as gunicorn gives to the requests under way
+STOP_TIMEOUT_S = 30  # as long as gunicorn gives requests under way
 PAGES = "BTCPAY_MERCHANT_PAGES"
 ORDER = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
 

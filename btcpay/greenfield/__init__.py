@@ -1,1 +1,1 @@
-"""Greenfield, the interface that shops' plug-ins speak: stores, their orders, what each means."""
+"""Greenfield, the interface that shops' plug-ins speak: stores, and their orders."""

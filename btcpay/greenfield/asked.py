@@ -107,7 +107,7 @@ def body_of(schema: Schema) -> tuple[dict[str, Any], str | None]:
     """The body as its schema loads it, and the JSON text of its metadata, None for none."""
     body = read_body()
     value = parse(body)
-    try:  # before numbers that it refuses become decimals, which take minutes to write
+    try:  # first, since huge numbers that it refuses would take minutes to write as decimals
         sent = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise ValidationError(f"the body cannot be kept: {error}") from None
@@ -123,7 +123,7 @@ def body_of(schema: Schema) -> tuple[dict[str, Any], str | None]:
 
 
 def _is_beyond_64_bits(value: Any) -> bool:
-    """True where a whole number within would be kept as the nearest double."""
+    """True if it contains a whole number that would be rounded to a double."""
     if isinstance(value, Decimal):
         return value.as_tuple().exponent == 0 and not -(1 << 63) <= value < 1 << 64
     within = value.values() if isinstance(value, dict) else value
@@ -192,7 +192,7 @@ def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
 
 
 def one_line(value: Any, most: int) -> str | None:
-    """Anybody's text as one line that a page may show; None for anything else."""
+    """A stranger's text as one line that a page may show; None for anything else."""
     if not isinstance(value, str):
         return None
     line = "".join(sign if sign.isprintable() else " " for sign in value).strip()[:most].strip()

@@ -1,4 +1,4 @@
-"""The interface of plug-ins: its paths and their views, the door to them, the form of errors."""
+"""The interface of plug-ins: its paths and their views, its admission, the form of errors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -64,7 +64,7 @@ def blueprint(service: Service) -> Blueprint | None:
 
 
 def plug_ins(service: Service) -> Blueprint:
-    """The operations; all else below their roots is refused in the form that plug-ins read."""
+    """The operations; anything else below their roots is refused in a form that plug-ins read."""
     made = Blueprint("interface", __name__, url_prefix=ROOT)
     windows = of_caller(SHOP_READS, SHOP_WRITES, WRITING)
     made.before_request(door(service, windows, lambda: key_of(service, ("bearer", "token"))))
@@ -84,7 +84,7 @@ def _refuse_other_keys() -> None:
 
 
 def _admitted(service: Service, permission: str, view: View) -> View:
-    """The view gets the rows that the path names, of the key's own store alone."""
+    """A view that gets the rows named in the path, only of the key's own store."""
 
     def answered(store: str | None = None, **ids: str) -> Response:
         if store is not None and store != g.caller.store_id:

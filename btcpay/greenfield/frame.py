@@ -1,4 +1,4 @@
-"""The page of a shop's order: its other addresses, the script that frames it, and who may."""
+"""The page of a shop's order: its other addresses, and the script by which a shop frames it."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def lead_to_invoice(invoice_id: str = "") -> Response:
 
 
 def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:
-    """The shop's `origin`, and `leads_back`: its page goes on by itself. None without a shop."""
+    """The shop's `origin`; `leads_back` if its page goes on by itself. None without a shop."""
     if invoice.store_id is None:
         return None
     origin = db.only(queries.BY_ID, id=invoice.store_id).shop_url

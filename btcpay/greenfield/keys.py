@@ -20,10 +20,10 @@ _READ = "canviewinvoices cancreateinvoice"
 _WEBHOOKS = "webhooks.canmodifywebhooks"
 _ALL = f"{_READ} canviewstoresettings canmodifyinvoices {_WEBHOOKS}"
 OF_STORE = "btcpay.store."  # before each permission, as plug-ins know it
-# All that a plug-in may be given when it asks by itself. Nothing honours the last.
+# All that a plug-in may be given when it asks by itself; the last one has no effect.
 _EMPTY = "canmodifystoresettings"
 GIVEN = f"{_ALL} {_EMPTY}"
-# The permissions that each plug-in looks for: they compare exactly, and contradict each other.
+# The permissions that each plug-in demands: exactly these, though others demand the contrary.
 PERMISSIONS = dict.fromkeys(("any", "magento", "opencart", "woocommerce"), _ALL) | {
     "pretix": f"{_READ} {_WEBHOOKS}",
     "prestashop": GIVEN,
@@ -71,7 +71,7 @@ def issue(
     scope: str | None,
     options: Mapping[str, str | None],
 ) -> tuple[keys.Issued, dict[str, str], list[str]] | None:
-    """The key, the values to show above its secret, and hints; None without these options."""
+    """The key, the values to show above its secret, and hints; None if no option asks for it."""
     plugin, shop = options["plugin"], options["shop"]
     if plugin is None and shop is None:
         return None

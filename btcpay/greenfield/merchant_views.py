@@ -1,4 +1,4 @@
-"""Connects a shop: its plug-in asks for a key, the merchant allows it, a button brings it there."""
+"""Connects a shop: its plug-in asks for a key, the merchant allows it, a button delivers it."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -52,7 +52,7 @@ def views(settings: Settings) -> list[tuple[str, str, Callable[[Visit], Response
 
 
 def ask(visit: Visit) -> Response:
-    """Names shop and permissions; nothing is made yet."""
+    """Shows the shop and the permissions; nothing is made yet."""
     return visit.page("authorize.html", asked_for=_asked(visit), given=None)
 
 
@@ -63,7 +63,7 @@ def allow(visit: Visit) -> Response:
     store_id = store_of(db, owner_id, asked.origin, visit.now)
     key = ("write", asked.application, visit.now, store_id, " ".join(asked.permissions))
     issued = keys.issue(db, network, owner_id, *key, characters=visit.secret_of_press())
-    if keys.caller_of(db, issued.secret, visit.now) is None:  # this press's key was revoked since
+    if keys.caller_of(db, issued.secret, visit.now) is None:  # the key has since been revoked
         return ask(visit)
     given = [("apiKey", issued.secret), ("userId", f"merchant_{owner_id}")]
     given += [("permissions[]", f"{OF_STORE}{one}:{store_id}") for one in asked.permissions]
@@ -73,7 +73,7 @@ def allow(visit: Visit) -> Response:
 
 
 def _asked(visit: Visit) -> Asked:
-    """Raises InvalidRequest for anything that no shop asks.
+    """Raises InvalidRequest for anything that no shop would ask.
 
     A link sent to a merchant leads to no machine of this network, and nowhere in clear.
     """

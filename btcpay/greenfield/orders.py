@@ -22,7 +22,7 @@ from storage.values import Values
 
 Json = dict[str, Any]
 MOST_LISTED = 100  # whatever `take` says: each may have its metadata
-MONITORED_S = 7 * 24 * 3600  # after its end an invoice is watched for ever; plug-ins want a number
+MONITORED_S = 7 * 24 * 3600  # plug-ins want a number; in truth the watch never ends
 
 
 def create_order(service: Service, store: queries.OfMerchant) -> Json:
@@ -37,7 +37,7 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
 
 
 def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
-    """The newest ones that are not archived, of these numbers and these statuses."""
+    """The newest orders with these numbers and statuses that are not archived."""
     given = request.args
     several = {name: given.getlist(name) for name in ("orderId", "status") if name in given}
     wanted = asked.Wanted().load(given.to_dict() | several)
@@ -89,7 +89,7 @@ def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Js
 def meaning_of(row: Invoice, rules: Rules) -> tuple[str, str]:
     """Greenfield's status and additional status.
 
-    It is paid late when all that confirmed is enough: OpenCart completes such an order by itself.
+    PaidLate means that the confirmed money is enough: OpenCart then completes the order.
     """
     received_sats, beside_sats, status = row.received_sats, row.beside_sats, row.status
     amount_sats, percent = row.amount_sats, rules.tolerance_percent

@@ -7,7 +7,7 @@ from storage.queries.blocks import is_given
 from storage.queries.receivers import WELL
 from storage.statement import needed, shaped, slot, slots
 
-# The same shop is one store, however many keys it has had.
+# A shop is one store, however many keys it has had.
 ADD = Store.insert(needed(Store)).on_conflict("NOTHING")
 OF_SHOP = Store.select().where(
     (Store.merchant_id == slot("merchant_id")) & (Store.shop_url == slot("shop_url"))
@@ -41,7 +41,7 @@ _MISSING_SATS = Invoice.amount_sats - Invoice.received_sats
 _IS_ENOUGH = fn.ROUND(Invoice.amount_sats * _PERCENT, 6) >= _MISSING_SATS * 100
 _OF_OPEN = Case(None, [(_IS_ENOUGH, "Processing")], "New")
 _STATUS = Case(Invoice.status, list(THEIRS.items()), _OF_OPEN)
-# Each by whether the database is a server.
+# Each in two forms, chosen by whether the database is a server.
 ORDERS = {
     on: Invoice.select()
     .where(_OWN & Invoice.archived_at.is_null() & is_given(_STATUS, on))

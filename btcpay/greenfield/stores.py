@@ -26,12 +26,12 @@ from storage.queries import merchants, receivers
 
 # PrestaShop refuses what is older than 1.7.0.
 SPOKEN = "1.13.7"
-# An entry of the map of Greenfield 1.x: clients for PHP cannot read the list of 2.x.
+# An entry in Greenfield 1.x's map, since clients for PHP cannot read the list of 2.x.
 METHOD = {"paymentMethodId": "BTC-CHAIN", "enabled": True, "cryptoCode": "BTC", "data": {}}
 
 
 def server_info(service: Service, store: queries.OfMerchant) -> Json:
-    """The version that is spoken; `fullySynched` while payments are found, as in `/readyz`."""
+    """The version that is spoken; `fullySynched` as long as payments are found, as in `/readyz`."""
     state = state_in(service.db, service.settings, service.now())
     is_found = state.found == GREEN
     height = state.progress.height if state.progress else 0
@@ -107,7 +107,7 @@ def list_webhooks(service: Service, store: queries.OfMerchant) -> list[Json]:
 
 
 def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
-    """Without its secret, which is shown once. What fails is always sent again."""
+    """A webhook without its secret, which is shown once; failed deliveries are always repeated."""
     types = json.loads(hook.kinds) if hook.kinds else []
     return {
         "id": hook.id,
@@ -129,13 +129,13 @@ def change_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) 
 
 
 def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
-    """Forgets the deliveries that wait for it too."""
+    """Removes the webhook and its waiting deliveries."""
     service.db.run(receivers.REMOVE, id=hook.id)
     return {}
 
 
 def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> Receiver:
-    """Stores what is asked for in place of `hook`, else of the webhook with that URL, else anew."""
+    """Stores the webhook in place of `hook`, or of one with the same URL, or as a new one."""
     sent, _ = asked.body_of(asked.NewWebhook())
     url, events = sent["url"], sent["authorizedEvents"]
     asked.checked("url", refuse_url, url, service.settings.network)
@@ -146,7 +146,7 @@ def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> 
         service.db.only(merchants.LOCKED, id=store.merchant_id)
         known = service.db.rows(queries.WEBHOOKS, store_id=store.id)
         same = next((row for row in known if row.url == url), None)
-        if hook and same and same.id != hook.id:  # the other one of that URL makes way
+        if hook and same and same.id != hook.id:  # another webhook with that URL makes way
             service.db.run(receivers.REMOVE, id=same.id)
         found = hook or same
         id = found.id if found else new_id("whk")

@@ -31,7 +31,7 @@ Said = list[tuple[str, dict[str, Any]]]
 
 
 class Greenfield(Transport):
-    """A receiver is told of its own store's orders."""
+    """A receiver hears of its own store's orders alone."""
 
     def names(
         self, receiver: Receiver, event: PublicEvent, about: Invoice | PaymentLink, state: Row
@@ -42,7 +42,7 @@ class Greenfield(Transport):
                 yield Named(webhook, f"{event.id} {place} {webhook}", line=about.id)
 
     def told(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
-        """With a plug-in's content as its data; erased metadata stay erased."""
+        """The event with a plug-in's content as its data; erased metadata stay erased."""
         invoice = db.only(queries.ORDER, store_id=receiver.store_id, id=row.invoice_id or "")
         place, _, webhook = row.about.removeprefix(f"{row.id} ").partition(" ")
         state = state_of(row) if row.state is not None else {}
@@ -74,7 +74,7 @@ class Greenfield(Transport):
 def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: Invoice | None) -> Said:
     """The webhooks of an event in order, each with its own fields.
 
-    The choice follows from `state` alone, as publish() stores it; `invoice` is its row of now.
+    The choice follows only from `state`, as publish() stores it; `invoice` is the current row.
     """
     status, came_sats = state.get("status"), state.get("received_sats", 0)
     paid_sats = came_sats + (state.get("beside_sats", 0) if status == "paid" else 0)

@@ -39,7 +39,7 @@ LATELY = timedelta(hours=1)
 
 @dataclass(eq=False)
 class Figures(Collector):
-    """The figures of a scrape: read from indexed rows, and from no whole table.
+    """The figures of a scrape, read from indexed rows, never from a whole table.
 
     `folder` is the one of the database's file, None for a server's.
     """
@@ -50,7 +50,7 @@ class Figures(Collector):
     folder: Path | None
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics; when the database does not answer, few others than that."""
+        """The metrics; when the database does not answer, hardly more than that fact."""
         try:
             known = list(self._known())
         except PeeweeException:
@@ -73,7 +73,7 @@ class Figures(Collector):
         count = db.only(tallies.OPEN_INVOICES)[0]
         yield _gauge("open_invoices", "Invoices that wait for money, at most 10,000.", count)
         found = dict(db.rows(attentions.BY_REASON))
-        # Every reason, also with 0, so that an alarm can be set on one that never occurred.
+        # Every reason, even at 0, so that an alarm can be set on one that has never occurred.
         by_reason = {reason: found.get(reason, 0) for reason in REASONS}
         yield _gauges("invoices_attention", "Invoices that need attention.", "reason", by_reason)
         settled = int(db.only(tallies.SETTLED)[0])
@@ -160,7 +160,7 @@ class Counters(Collector):
 
     def __init__(self, folder: str | None, unix_s: Callable[[], float]) -> None:
         self._folder, self._unix_s = folder, unix_s
-        if folder:  # the library looks for its folder when it is loaded, which may be long ago
+        if folder:  # the library reads its folder when it is loaded, perhaps long ago
             values.ValueClass = values.MultiProcessValue()
         self._own = own = CollectorRegistry()
         requests = Counter("btcpay_requests", "Answers.", ["operation", "status"], registry=own)
@@ -191,7 +191,7 @@ class Counters(Collector):
             self._priced.set(self._unix_s())
 
     def collect(self) -> Iterator[Metric]:
-        """The counts of all processes, and the age of the newest price that any of them has."""
+        """The counts of all processes, and the age of the newest price in any of them."""
         source = MultiProcessCollector(None, self._folder) if self._folder else self._own
         for metric in source.collect():
             if metric.name == PRICED:
@@ -201,20 +201,20 @@ class Counters(Collector):
 
 
 def _age(metric: Metric, now_s: float) -> Iterator[Metric]:
-    """Absent until there was a price; grows while nobody asks for one."""
+    """The age of the newest price; absent before the first, growing while nobody asks for one."""
     newest_s = max(sample.value for sample in metric.samples)
     if newest_s:
         text = "Age of the newest price; grows while nobody asks for one."
         yield GaugeMetricFamily("btcpay_price_age_seconds", text, now_s - newest_s)
 
 
-POLL_S = 0.5  # how soon the thread sees that it is to end
+POLL_S = 0.5  # within which the thread sees that it must end
 
 
 class Scrape(MetricsHandler):
     """GET /metrics, in the format that the scraper prefers."""
 
-    timeout = 5  # one scraper at a time: a silent one must not keep the next one out
+    timeout = 5  # of one scraper at a time: a silent one must not keep out the next
 
     def do_GET(self) -> None:
         if self.path.partition("?")[0] == "/metrics":
@@ -246,5 +246,5 @@ class Scraped(HTTPServer):
         self.server_close()
 
     def handle_error(self, *_: object) -> None:
-        """Logs one line when a scraper went away, or for a fault; the next scrape is served."""
+        """Logs one line if a scraper went away, or for a fault; the next scrape is served."""
         log.warning("a scrape of the metrics failed", exc_info=True)

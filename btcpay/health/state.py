@@ -1,4 +1,4 @@
-"""The state of the shop: one pure function; `/readyz`, the doctor and the pages render it."""
+"""The state of the shop from one pure function, which `/readyz`, the doctor and the pages show."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from btcpay.values.networks import Network
 from storage.database import Database
 from storage.queries import meta
 
-# A shop that is backed up every night has missed two of them.
+# A shop that is backed up every night has then missed two backups.
 BACKUP_AGE = timedelta(days=3)
 # Of BTCPAY_CHECK_MAX_AGE_MIN: three minutes, when a check that runs every minute has failed twice.
 LATE = 1 / 5
@@ -21,10 +21,10 @@ class State:
     """Colours of the shop's health, and the facts behind them."""
 
     # Green while payments are found: a check was complete within BTCPAY_CHECK_MAX_AGE_MIN, and its
-    # time is no further in the future. Yellow before the first. `/readyz` and alarms are of this.
+    # time is no further in the future. Yellow before the first. `/readyz` and alarms use this.
     found: Colour
     found_at: datetime | None
-    checked: Colour  # the same, and yellow once the check is LATE: no explorer answers, or no cron
+    checked: Colour  # the same, but yellow once the check is LATE: no explorer answers, or no cron
     previews: Colour  # yellow if open pages could not be looked up in time; their money is found
     previews_late: int  # the number of these pages
     chain: Colour  # red if its newest block is too old, yellow while blocks are still to be read
@@ -48,7 +48,7 @@ def state_of(
     settings: Settings,
     now: datetime,
 ) -> State:
-    """`found_at`: when a check was last complete; None of each time before there is one."""
+    """`found_at`: when a check was last complete. Each time is None until there is one."""
     max_age = timedelta(minutes=settings.check_max_age_min)
     found = YELLOW if found_at is None else GREEN if _is_within(found_at, max_age, now) else RED
     is_late = found == GREEN and not _is_within(found_at, max_age * LATE, now)
@@ -65,7 +65,7 @@ def state_of(
 
 
 def _is_within(at: datetime | None, age: timedelta, now: datetime) -> bool:
-    """A time in the future is as bad as one long ago."""
+    """False for a time in the future, too."""
     return at is not None and abs(now - at) <= age
 
 

@@ -1,4 +1,4 @@
-"""The error of our clock, by the Date of answers that are asked for anyway."""
+"""The error of our clock, measured by the Date of answers that we fetch anyway."""
 
 import re
 import threading
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-# More than a Date in whole seconds, the time on the way, and a minute in a cache together. A clock
+# More than the sum of a Date's rounding, the time on the way, and a minute in a cache. A clock
 # that is further ahead would let invoices expire too early.
 CLOCK_OFF = timedelta(minutes=2)
 REMEDY = "set the clock by NTP: `timedatectl set-ntp true`"
@@ -44,7 +44,7 @@ def agreed_ahead(aheads: Sequence[timedelta], asked: int) -> timedelta:
 
 
 class ClockSkew:
-    """Compares our clock with the latest time in the answers of one run. Thread safe.
+    """Compares our clock with the latest time in the answers of one run. Thread-safe.
 
     The latest, because cached answers are old. `time.monotonic()` carries it on, so that a step of
     our clock during a run is noticed. An explorer with a late Date can hide that our clock is

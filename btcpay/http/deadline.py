@@ -1,4 +1,4 @@
-"""A deadline for a whole call, from the look-up of its name to the last byte; a bounded head.
+"""A deadline for a whole call, from the look-up of its name to its last byte, and a bounded head.
 
 Both need the three classes below, through attributes that urllib3 and http.client document
 (`ConnectionCls`, `response_class`), since measured without them:
@@ -107,8 +107,8 @@ class Adapter(HTTPAdapter):
 def in_time(timeout_s: float, read: Callable[[], T]) -> T:
     """The result of `read`. Raises TimedOut when it takes longer.
 
-    It runs in a thread of its own, which is then left behind: nothing ends the silence of a name
-    server.
+    It runs in a thread of its own, which is then left behind, since nothing can interrupt a
+    look-up.
     """
     call = _Call()
 
@@ -123,7 +123,7 @@ def in_time(timeout_s: float, read: Callable[[], T]) -> T:
         call.end()
         raise TimedOut(f"took longer than {timeout_s:.3g} s") from None
     finally:
-        del found  # an error's frames would hold it, and it the error, with a whole body
+        del found  # else it and the error's frames hold each other, and a whole body
 
 
 def in_thread(read: Callable[[], T]) -> Future[T]:

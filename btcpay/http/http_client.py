@@ -23,7 +23,7 @@ from btcpay.values.hosts import is_near
 OnHeaders = Callable[[Mapping[str, str]], None]
 T = TypeVar("T")
 
-# To an address of a server. A proxy may use all of the time: Tor's new circuits take many seconds.
+# To one address of a server. A proxy may use all of the time: Tor's new circuits are slow.
 CONNECT_TIMEOUT_S = 3
 # Answers up to this size are read at once; longer ones one at a time.
 SMALL_BYTES = 65536
@@ -31,9 +31,9 @@ CERTIFICATES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")  # variables, as request
 # A compressed answer has no honest size.
 HEADERS = {"User-Agent": f"btcpay/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
 _PIECE_BYTES = 65536
-_LONGEST_RUN = 128  # characters of one JSON value; every value of use is shorter
+_LONGEST_RUN = 128  # characters of one JSON value; all that we use are shorter
 _PLAIN = rb'[^"\\,:\[\]{}]'
-# It matches only where a run begins, so that no byte is read twice.
+# It matches only at the start of a run, so that no byte is read twice.
 _LONG_RUN = re.compile(rb"(?<!%b)(%b{%d})%b+" % (_PLAIN, _PLAIN, _LONGEST_RUN, _PLAIN))
 
 
@@ -112,7 +112,7 @@ class Session:
 
         def read() -> bytes:
             with self._send("POST", url, timeout_s, body, headers) as answer:
-                if time.monotonic() < until_s:  # else it is the end of the call that ended the head
+                if time.monotonic() < until_s:  # otherwise the call's own end cut the head short
                     status.append(answer.status_code)
                 start: bytes = answer.raw.read1(kept_bytes, decode_content=False)
                 return start[:kept_bytes]
@@ -180,7 +180,7 @@ def _pieces(
 
 
 def _add(body: bytearray, piece: bytes, max_kept: int | None) -> None:
-    """Adds a piece. With `max_kept` long values are cut, which may begin in the piece before."""
+    """Adds a piece. With `max_kept` it cuts long values, which may begin in the piece before."""
     if max_kept is None:
         body += piece
         return

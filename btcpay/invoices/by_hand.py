@@ -29,7 +29,7 @@ def cancel(
     force: bool = False,
     where: str = "on the command line",
 ) -> None:
-    """Ends an open invoice. Raises Refused: `not_open`; `on_its_way`, unless by `force`."""
+    """Ends an open invoice. Raises Refused: `not_open`, or `on_its_way` unless `force`."""
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_CANCELED) as row:
         if row.status != "open":
             raise Refused(
@@ -103,7 +103,7 @@ def dismiss(
 def _locked(
     db: Database, settings: Settings, invoice_id: str, now: datetime, kind: EventKind | None = None
 ) -> Iterator[Invoice]:
-    """The row as read behind the lock; afterwards attention is decided anew and published."""
+    """The row, read under the lock; at the end attention is decided again and published."""
     with db.write():
         balances.lock(db, find_invoice(db, invoice_id).merchant_id)
         yield find_invoice(db, invoice_id)

@@ -1,7 +1,7 @@
 """Makes an invoice: satoshis at the live price, and an address that nobody was ever given.
 
-Every order goes this way: `quote` asks for the price, with no transaction open; within one, which
-also sees to it that the order is made once, `new_invoice` stores it.
+Every order goes this way: `quote` asks for the price while no transaction is open; then
+`new_invoice` stores the order in the transaction that ensures it is made once.
 """
 
 import logging
@@ -28,7 +28,7 @@ from storage.models import Invoice
 from storage.queries import invoices, merchants
 
 MS_PER_HOUR = 3_600_000
-BTC = "BTC"  # no price decides the satoshis of an order in it; its page shows dollars beside
+BTC = "BTC"  # an order in bitcoin has its satoshis without a price; its page shows dollars beside
 PATIENCE_S = 1  # once dollars have a price, for that of a currency only shown beside them
 log = logging.getLogger(__name__)
 
@@ -45,8 +45,8 @@ class Order(NamedTuple):
     """A request for an invoice, validated; without a `life` it never expires.
 
     The amount is in `currency`, or in dollars where that is None, as the interface has it.
-    `details` are columns that are stored as they come. `high` is the most that a person could have
-    typed, None where no person chose the amount: only a person is told that it is too little.
+    `details` are columns that are stored unchanged. `high` is the most that a person could have
+    typed, None if no person chose the amount: only a person is told that it is too little.
     """
 
     merchant_id: int
@@ -89,7 +89,7 @@ def order_of(
 
 
 def quote(db: Database, prices: Prices, now: datetime, order: Order) -> Quote:
-    """The order at the price of now. Raises PriceUnavailable, and what `quote_at` raises."""
+    """The order at the current price. Raises PriceUnavailable, and what `quote_at` raises."""
     currency, owner_id = order.currency, order.merchant_id
     if currency is None:
         price = _price_beside(prices, now, db.only(merchants.CURRENCY, id=owner_id).currency)
@@ -102,8 +102,8 @@ def quote(db: Database, prices: Prices, now: datetime, order: Order) -> Quote:
 def live_price(prices: Prices, now: datetime, currency: str) -> Price:
     """The price of one bitcoin. Raises PriceUnavailable.
 
-    It does so too while most sources say that our clock is ahead: a payment in a block before the
-    invoice's date would look older than the invoice.
+    Also raises it while most sources say that our clock is ahead: a block's payment could then look
+    older than its invoice.
     """
     price_usd = prices.usd.current()
     if ahead := prices.usd.clock_ahead(now):
@@ -115,7 +115,7 @@ def live_price(prices: Prices, now: datetime, currency: str) -> Price:
 
 
 def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
-    """In dollars; the currency is only shown beside them, and need not have a price."""
+    """The price for an order in dollars, beside which a currency is shown if it has a price."""
     if currency == "USD":
         return live_price(prices, now, "USD")
     rate = prices.of(currency)
@@ -139,8 +139,8 @@ def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
     """The order at that price; `least_sats` is the least that a wallet can send.
 
     Raises PriceUnavailable for more bitcoin than can exist, TooMuch for more than MAX_USD, and
-    TooLittle for less than a wallet can send, unless the seller takes no more than that: then
-    the invoice's page asks for the least that can be sent.
+    TooLittle for less than a wallet can send. If the seller takes no more than that, it is
+    accepted, and the invoice's page asks for the least that can be sent.
     """
     amount, high, currency = order.amount, order.high, order.currency or "USD"
     of_amount = price.in_currency if order.currency else price.usd
@@ -154,7 +154,7 @@ def quote_at(price: Price, order: Order, least_sats: int = 0) -> Quote:
 
 
 def worth_usd(amount: Decimal, price: Price | None) -> Decimal:
-    """Its worth to the cent, at least one; without a price it is in dollars. Raises TooMuch."""
+    """The worth in dollars, at least a cent; without a price it is dollars. Raises TooMuch."""
     amount_usd = amount
     if price and price.currency != "USD":
         amount_usd = max(rounded(amount * price.usd / price.in_currency, "USD"), CENT)

@@ -1,4 +1,4 @@
-"""An invoice's history, its end, the attention that it needs, and what is erased after it."""
+"""An invoice's history, its end, its need for attention, and the later erasure of its addresses."""
 
 import json
 import logging
@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 
 # A check a minute erases half a million a day; one transaction holds up nobody for long.
 BATCH = 400
-# In place, so that the answer's numbers stay as they were first written. Within a JSON string
-# every quote has a backslash before it: a description cannot match.
+# Erased in the text itself, so that its numbers stay as first written. A description cannot match,
+# since within a JSON string a backslash stands before every quote.
 _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
@@ -74,7 +74,7 @@ def record(
 def update_attention(
     db: Database, settings: Settings, invoice_id: str, now: datetime, news: Sequence[News] = ()
 ) -> str | None:
-    """Decides anew whether an invoice needs attention; returns the reason, or None.
+    """Decides again whether an invoice needs attention; returns the reason, or None.
 
     Stores the amounts received for pages, and publishes the `news` and a new reason, each with the
     final state. Call it in the transaction of the change, behind the balance's lock. Raises BadRow.
@@ -107,15 +107,15 @@ def update_attention(
 def try_update(
     db: Database, settings: Settings, invoice_id: str, now: datetime, news: Sequence[News]
 ) -> None:
-    """The same in a loop over invoices: a spoiled row stops none of the others."""
+    """`update_attention` for a loop over invoices: a spoiled row stops none of the others."""
     try:
         update_attention(db, settings, invoice_id, now, news)
     except BadRow:
-        log.exception("where invoice %s stands cannot be said: a row is spoiled", invoice_id)
+        log.exception("the state of invoice %s is unknown: a row is damaged", invoice_id)
 
 
 def _is_new(db: Database, row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> bool:
-    """Stores the reason and the amount at stake; True when the reason has changed."""
+    """Stores the reason and the amount at stake; True if the reason has changed."""
     before = db.row(attentions.OF_INVOICE, invoice_id=row.id)
     value = value_of(at_stake_sats, stored_amount(row.price), row.currency)
     db.run(
@@ -143,7 +143,7 @@ def _happening(event: Event) -> Happening | None:
 
 
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
-    """Erases those of at most BATCH invoices, oldest first; returns their number. 0 days: never.
+    """Erases those of at most BATCH invoices, oldest first; returns how many. 0 days means never.
 
     Answers that are kept for Idempotency-Keys lose the address too.
     """
@@ -158,7 +158,7 @@ def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
 
 
 def _erase(db: Database, invoice_id: str, before: int) -> int:
-    """1 when it was erased; 0 when the invoice was reopened, or another run was first."""
+    """1 if it was erased; 0 if the invoice was reopened, or another run came first."""
     with db.write():
         erased = db.run(invoices.ERASE_PERSONAL, id=invoice_id, before=before)
         if erased:

@@ -73,7 +73,7 @@ def most(currency: str) -> Decimal:
 
 
 def read_suggested(text: str) -> list[Decimal]:
-    """Amounts from `5,10,20` (a point before decimals). Raises CommandError."""
+    """Amounts from `5,10,20`, with a point before decimals. Raises CommandError."""
     words = text.replace(",", " ").split()
     if not words or not all(re.fullmatch(r"[0-9]{1,11}(\.[0-9]{1,3})?", word) for word in words):
         raise CommandError("separate suggested amounts by commas, such as 5,10,19.90")

@@ -1,4 +1,4 @@
-"""The state of an invoice: its rows as values, the verdict on them, and all that is known."""
+"""The state of an invoice: its rows as values, the verdict on them, and its whole story."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The way into the merchant's pages: session, rate limit, form token, cookie; in and out."""
+"""The way into the merchant's pages, and out: session, rate limit, form token, cookie."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +24,7 @@ View = Callable[..., Response]
 
 
 def _kept_apart(response: Response) -> Response:
-    """No page of a neighbouring host (`shop.example.com`) embeds a file or holds a window."""
+    """No page of a neighbouring host (`shop.example.com`) may embed a file or hold a window."""
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return response
@@ -59,12 +59,12 @@ class Area:
         return self.blueprint
 
     def open(self, method: str, path: str, view: View) -> None:
-        """Serves a page to whoever asks."""
+        """Serves a page to anybody."""
         add_path(self._open, ROOT + path, view, f"{method} {ROOT}{path}", method)
         self._paths[self._open].add(ROOT + path)
 
     def get(self, path: str, view: View) -> None:
-        """Serves a page below /merchant to whoever is logged in: `view(visit, **path values)`."""
+        """Serves a page below /merchant to a logged-in merchant: `view(visit, **path values)`."""
         self.add("GET", ROOT + path, view)
 
     def post(self, path: str, view: View) -> None:
@@ -105,11 +105,11 @@ class Area:
             raise Forbidden("another site sent this form")
 
     def keep(self, response: Response, secret: str) -> None:
-        """Sends the cookie of a session; it lives on with each page that is looked at."""
+        """Sends the session's cookie, whose life begins again with each page."""
         self._set(response, secret, sessions.LIFE.days * 86_400)
 
     def forget(self, response: Response) -> None:
-        """Takes the cookie back, and what the browser has kept of the pages."""
+        """Takes back the cookie, and has the browser drop the pages that it has kept."""
         self._set(response, "", 0)
         response.headers["Clear-Site-Data"] = '"cache"'
 
@@ -125,7 +125,7 @@ class Area:
         )
 
     def show_login(self, secret: str) -> Response:
-        """A button: a link that a messenger or a scanner looks at must still work for a person."""
+        """Shows a button: a link that a scanner has opened must still work for a person."""
         return self._login_page(self._whose(secret))
 
     def log_in(self, secret: str) -> Response:
@@ -143,9 +143,9 @@ class Area:
         return response
 
     def mail_link(self) -> Response:
-        """Has a link mailed to the merchant of this address; whoever asks gets the same answer.
+        """Has a link mailed to the merchant of this address; any address gets the same answer.
 
-        It does not wait for the database, so that its time tells nobody who has a shop here.
+        It does not wait for the database, so that its speed does not reveal who has a shop here.
         """
         self.refuse_other_sites()
         with suppress(ValueError):
@@ -163,7 +163,7 @@ class Area:
     def _login_page(self, merchant: str | None) -> Response:
         status = GONE if merchant is None else 200
         page = self.pages.page("merchant/login.html", status, merchant=merchant)
-        # The address holds the secret: what the page loads must not name it in a proxy's log.
+        # The address holds the secret: the page's requests must not leave it in a proxy's log.
         page.headers["Referrer-Policy"] = "strict-origin"
         return page
 

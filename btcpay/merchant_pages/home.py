@@ -1,4 +1,4 @@
-"""Today: what came in, what comes, what needs attention, and how the service stands."""
+"""Today: money that came, money on its way, invoices that need attention, the service's health."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -24,9 +24,9 @@ from storage.queries.lists import today
 from storage.queries.totals import days
 
 DAYS = 30  # in the chart; they are compared with as many before
-LISTED = 5  # invoices of each kind on the page; their lists have all
-NEW = timedelta(days=30)  # so long a new shop is told what is left to do
-MOST_OUTPUTS = 100  # on their way, that are summed
+LISTED = 5  # invoices of each kind on the page; the full lists have them all
+NEW = timedelta(days=30)  # a shop counts as new, and is told what is left to do
+MOST_OUTPUTS = 100  # on their way, at most, that are summed
 
 
 class Coming(NamedTuple):
@@ -102,7 +102,7 @@ def show(visit: Visit) -> Response:
 
 
 def to_do(shop: today.Shop, has_mail: bool, has_own_backup: bool, now: datetime) -> list[str]:
-    """What the owner of a new shop has not done yet, in the order in which it is best done."""
+    """The tasks still open for the owner of a new shop, in the best order."""
     if now - from_ms(shop.created_at) > NEW:
         return []
     is_left = {
@@ -117,7 +117,7 @@ def to_do(shop: today.Shop, has_mail: bool, has_own_backup: bool, now: datetime)
 def by_invoice(
     rows: Sequence[payments.OutputWith], tip_height: int, settings: Settings
 ) -> list[Coming]:
-    """Each invoice once, in the order of the rows of `today.ON_ITS_WAY`, with its `value`."""
+    """Each invoice of `today.ON_ITS_WAY` once, in the order of its rows, with its `value`."""
     outputs = grouped(rows, lambda row: row.invoice_id)
     return [_coming(of_one, tip_height, settings) for of_one in outputs.values()]
 

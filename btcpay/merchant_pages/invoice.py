@@ -1,4 +1,4 @@
-"""One invoice with its whole story, those that need the merchant, and what is decided on them."""
+"""One invoice with its whole story; invoices that need the merchant, and the decisions on them."""
 
 import json
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from storage.queries import attentions, invoices, receivers
 from storage.statement import as_dict
 from storage.values import Values
 
-MOST_SHOWN = 100  # outputs, and events: who sends much dust to an address makes no endless page
+MOST_SHOWN = 100  # outputs, and events, so that dust sent to an address makes no endless page
 MOST_REASON = 300  # characters
 # The columns of the invoice that the page shows.
 SHOWN = [
@@ -35,8 +35,8 @@ SHOWN = [
     "tip",
 ]
 NEEDING = 25  # invoices on a page
-AT_ONCE = 100  # that one press sets aside: a second of work
-# Of these nothing can be accepted: the invoice is paid, or its payment is not in the chain.
+AT_ONCE = 100  # set aside by one press: a second of work
+# Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished")
 FIRST = (2**62, "")  # a stake and an id
 
@@ -89,7 +89,7 @@ def cancel(visit: Visit, id: str) -> Response:
 
 
 def _decide(visit: Visit, id: str, done: str, decision: Callable[..., Any], **how: Any) -> Response:
-    """Goes back to the page with the form, which says what was done or why it was refused."""
+    """Returns to the page with the form, which shows the result or the reason for the refusal."""
     visit.own(invoices.WHOLE, "inv", id)
     try:
         decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
@@ -141,7 +141,7 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
 
 
 def _difference(row: invoices.InvoiceWith) -> Decimal:
-    """The excess (or shortfall, below 0) in the invoice's currency; 0 where the stake says it."""
+    """The excess (or shortfall, below 0) in the invoice's currency; 0 if the stake says it."""
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
     sats, price = row.received_sats - row.amount_sats, Decimal(row.price)
@@ -152,7 +152,7 @@ def _difference(row: invoices.InvoiceWith) -> Decimal:
 def set_small_aside(visit: Visit) -> Response:
     """Sets aside invoices with less at stake than the typed amount, each in its own transaction.
 
-    An invoice whose stake has grown in between is left alone.
+    An invoice whose stake has grown in the meantime is left alone.
     """
     currency, service = visit.currency, visit.service
     try:

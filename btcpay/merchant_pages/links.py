@@ -1,4 +1,4 @@
-"""Payment links: what came through each, made, switched on and off, and as a card to print."""
+"""Payment links: their invoices, a form to make one, a switch, and a card to print."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def show_form(
 
 
 def make(visit: Visit) -> Response:
-    """Leads to the link of this press (303), or shows the form again with what is wrong."""
+    """Leads to the link of this press (303), or shows the form again with the mistakes."""
     typed, wrong = _typed(visit)
     if wrong:
         return show_form(visit, 400, wrong=wrong)

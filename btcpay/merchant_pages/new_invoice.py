@@ -1,4 +1,4 @@
-"""An invoice for a customer who is not there: made by a form, then sent as the link of its page."""
+"""An invoice for an absent customer: made by a form, then sent as the link to its page."""
 
 import re
 from decimal import Decimal
@@ -27,7 +27,7 @@ def show_form(
 
 
 def make(visit: Visit) -> Response:
-    """Leads to the invoice of this press (303), or shows the form again with what is wrong."""
+    """Leads to the invoice of this press (303), or shows the form again with the mistakes."""
     form, wrong = visit.form, {}
     amount = Decimal(0)
     try:

@@ -1,7 +1,7 @@
 """A merchant's invoices, payments and links as their own pages list them, page by page, both ways.
 
-A page begins behind a row that is named by its time and then by its place in that time; the indexes
-on merchant and time serve both ways. The sums are made for the rows that are shown, and no others.
+A page begins after a row that is named by its time and its place in that time; the indexes on
+merchant and time serve both ways. Sums are made only for rows that are shown.
 """
 
 from typing import Any, NamedTuple, TypeVar
@@ -98,16 +98,16 @@ _SALES = shaped(
     .order_by(*keyset.order(Invoice))
     .limit(slot("limit")),
 )
-# The till's sales, the newest first; with the sum that settlement counts.
+# The till's sales, the newest first, each with the sum that settlement counts.
 SALES = _SALES.where(_own(Invoice))
-# Those whose payment was taken back, until they are paid again or set aside, however old.
+# Sales whose payment was taken back, until they are paid again or set aside, however old.
 ALARMS = _SALES.where(
     _own(Attention) & (Attention.reason << ("vanished", "reorganised")) & (Invoice.status != "paid")
 )
 INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
 
-# Those that settle nothing: parts, and what came late, beyond or after a cancellation. An index
-# holds only them.
+# Payments that settle nothing: parts, and money that was late, too much, or for a cancelled
+# invoice. An index holds only them.
 _LOOSE = Payment.invoice_id.is_null()
 PAYMENTS = _older(_PAYMENTS, Payment)
 LOOSE_PAYMENTS = PAYMENTS.where(_LOOSE)
@@ -149,7 +149,7 @@ LOOSE_PAYMENT_TEXTS = PAYMENT_TEXTS.where(_LOOSE)
 
 
 def _few(query: Q, model: Listed, condition: Expression) -> Q:
-    """The newest first; by the condition's index, not by that of all that the merchant has."""
+    """The newest first, by the condition's index, not by that of all the merchant's rows."""
     own = (model.merchant_id + 0) == slot("merchant_id")
     return query.where(condition & own).order_by(*keyset.order(model))
 
@@ -180,7 +180,7 @@ def _begins(column: ColumnBase, is_server: bool) -> Expression:
     return Expression(column, at_least, slot("begin")) & Expression(column, less, slot("end"))
 
 
-# The newest thousand by the whole of an order's number: any number of invoices may have it.
+# The newest thousand with this whole order number, which any number of invoices may have.
 _OF_REFERENCE = (
     Invoice.select(Invoice.id)
     .where(_own(Invoice) & (Invoice.reference == slot("begin")))
@@ -190,9 +190,9 @@ _OF_REFERENCE = (
 
 
 def _found(query: Q, model: Listed, is_server: bool) -> dict[str, Q]:
-    """By the beginning of an id, an address or a txid, by a reference; and those of the given ids.
+    """Rows by the beginning of an id, an address or a txid, or by a reference; and the given ids.
 
-    A transaction paid to an invoice also while it waits, and when it has vanished.
+    A txid finds its invoice also while the transaction waits, and when it has vanished.
     """
     invoice_id = Invoice.id if model is Invoice else Payment.address_invoice_id
     paid_to = Output.select(Output.invoice_id).where(_begins(Output.txid, is_server))
@@ -210,13 +210,13 @@ def _found(query: Q, model: Listed, is_server: bool) -> dict[str, Q]:
     return found | {"chosen": _few(query, model, is_given(model.id, is_server))}
 
 
-# For SQLite, and for servers.
+# One for SQLite, one for servers.
 FOUND_INVOICES = {is_server: _found(_INVOICES, Invoice, is_server) for is_server in (False, True)}
 FOUND_PAYMENTS = {is_server: _found(_PAYMENTS, Payment, is_server) for is_server in (False, True)}
 
 
 # A merchant's links, with what came through each.
-MOST_COUNTED = 500  # of a link's invoices: an index is read so far and no further
+MOST_COUNTED = 500  # of a link's invoices; an index is read no further
 
 
 def _count(*conditions: Expression) -> Any:

@@ -1,4 +1,4 @@
-"""The first run: whoever has the link that `run` and `serve` print makes the first merchant."""
+"""The first run: the link that `run` and `serve` print lets its holder make the first merchant."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class Start:
         return self._form(PROPOSED)
 
     def make(self, token: str) -> Response:
-        """Shows what is wrong, or the addresses; once they are the same, makes the merchant."""
+        """Shows the mistakes, or the addresses; once these are confirmed, makes the merchant."""
         self._area.refuse_other_sites()
         self._require(token)
         service, typed = self._service, PROPOSED | fields_of_form()
@@ -48,7 +48,7 @@ class Start:
             browser = request.headers.get("User-Agent", "")
             opened = make_first(service.db, token, *wanted, browser, service.now())
         except (CommandError, ValueError) as error:
-            # Never back to the screen: what was refused may be a private key.
+            # Never back to the screen: a refused text may be a private key.
             return self._form(typed | {"key": ""}, str(error))
         if opened is None:  # another browser was faster
             raise NotFound("there is no such page")

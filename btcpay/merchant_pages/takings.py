@@ -21,7 +21,7 @@ MOST_PERCENT = 1000  # beyond that a comparison says nothing
 
 # Units of the chart's box: the page stretches it to any width and height.
 STEP, BAR, HEIGHT = 10, 7, 1000
-ROUND = (2, 4, 6, 8, 10)  # half of each is a number as round as it is
+ROUND = (2, 4, 6, 8, 10)  # half of each is as round as itself
 EARLIEST = date(2009, 1, 1)  # there was no bitcoin before
 
 
@@ -40,7 +40,7 @@ def _total(sums: Iterable[Sum]) -> Sum:
 
 @dataclass(frozen=True)
 class Takings:
-    """Takings while the shop counted in `currency`, at their value at receipt.
+    """Takings from the days when the shop counted in `currency`, at their value at receipt.
 
     `by_day`: the sum of each day, in their order. `percent`: the change of `whole` against the
     sum of the days `before`, None where a comparison says nothing.
@@ -57,10 +57,10 @@ class Takings:
 
 
 def takings(rows: Sequence[MerchantDay], first: int, last: int, currency: str) -> list[Takings]:
-    """The takings of these days, and of rows before them; a day without a row took nothing.
+    """The takings of these days, and of the days before them; a day without a row took nothing.
 
-    First those in the currency that the shop counts in, then those of the days in any other
-    that it has counted in: they are never added up, nor compared where there are two.
+    First those in the shop's currency, then those in any other that it has counted in: currencies
+    are never added up, and nothing is compared if there are two.
     """
     found: dict[str, dict[int, Sum]] = defaultdict(dict)
     for row in rows:
@@ -88,7 +88,7 @@ def _percent(now: Sum, before: Sum) -> int | None:
 
 
 def amounts(took: Sequence[Takings], sum_of: Callable[[Takings], Sum]) -> list[tuple[Takings, Sum]]:
-    """The sum of one time in each currency in which anything came; without any the first one's."""
+    """The sum of a time in each currency in which anything came; if none did, the first one's."""
     found = [(one, sum_of(one)) for one in took]
     return [pair for pair in found if pair[1].payments] or found[:1]
 
@@ -106,7 +106,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Chart:
-    """`top`: of how many whole units of the currency the upper edge is; `box`: an SVG's viewBox."""
+    """`top`: the upper edge, in whole units of the currency; `box`: an SVG's viewBox."""
 
     bars: list[Bar]
     box: str
@@ -114,7 +114,7 @@ class Chart:
 
 
 def chart_of(took_in: Takings) -> Chart:
-    """A bar for each day, in their order; a day that took anything has one that can be seen."""
+    """A bar for each day, in order; a day with any takings has a visible one."""
     unit = 10 ** places_of(took_in.currency)
     top = _round_up(max(took.value_minor for took in took_in.by_day.values()), unit)
     bars = []
@@ -155,7 +155,7 @@ def show_month(visit: Visit) -> Response:
 
 
 def _first_of(typed: str, today: date) -> date:
-    """The first day of the month that was asked for; of this one for what is none, or to come."""
+    """The first day of the month asked for; of this month if that is none, or in the future."""
     try:
         first = date.fromisoformat(f"{typed}-01")
     except ValueError:

@@ -32,12 +32,12 @@ MOST_TIPS = 4
 MOST_TIP_PERCENT = 50
 CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, not a date
 LISTED = 10
-REMEMBERED = 50  # sales among which an amount that is sold often is found
+REMEMBERED = 50  # the sales in which frequent amounts are looked for
 MOST_SUGGESTED = 4
 
 
 def press(visit: Visit) -> Response:
-    """Leads to the invoice of this press (303), or says what is wrong with it."""
+    """Leads to the invoice of this press (303), or shows the mistake."""
     try:
         id = _made(visit, _asked_for(visit))
     except InvalidRequest as refused:
@@ -110,7 +110,7 @@ def show_invoice(visit: Visit, id: str) -> Response:
 def show_form(
     visit: Visit, status: int = 200, wrong: str = "", problem: str = "", wrong_tips: bool = False
 ) -> Response:
-    """The amount to type, and the last sales; `shown` in the query is on the page that asks."""
+    """The form for an amount, and the last sales; the asking page shows the sale `shown` itself."""
     return visit.page(
         "till.html",
         status,
@@ -126,10 +126,10 @@ def show_form(
 
 
 def _made(visit: Visit, order: create.Order) -> str:
-    """The id of the invoice of this press: the one that it has made, or a new one.
+    """The id of the invoice of this press: one that it made before, or a new one.
 
-    What a press has made is not shown again once money has come to it: a page that was gone back to
-    is for the next guest. Raises PriceUnavailable, InvalidRequest.
+    An invoice is not shown again once money has come to it: a page reopened by going back is for
+    the next guest. Raises PriceUnavailable, InvalidRequest.
     """
     service = visit.service
     quote = create.quote(service.db, service.prices, visit.now, order)
@@ -144,8 +144,8 @@ def _made(visit: Visit, order: create.Order) -> str:
 def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     """`listed`: the last ones. `taken_back`: their ids; `alarms`: all that need a human.
 
-    `is_waiting`: whether one is paid but not confirmed, so that it may still be taken back.
-    `shown_id`: of the sale that the page shows itself, to a customer: it needs no alarm.
+    `is_waiting`: one is paid but not confirmed, so it may still be taken back. `shown_id`: the sale
+    that the page itself shows to a customer, which needs no alarm.
     """
     db, asked = visit.service.db, Values(merchant_id=visit.merchant_id, limit=REMEMBERED)
     rows, alarms = db.rows(queries.SALES, **asked), db.rows(queries.ALARMS, **asked)

@@ -39,7 +39,7 @@ class Owned(Protocol):
 OwnedRow = TypeVar("OwnedRow", bound=Owned)
 ROOT = "/merchant"
 _WRONG = re.compile(r'<\w+ id="([\w-]+)"[^>]* aria-invalid="true"')
-# Of a form with a file: more than any that is taken, so that its page can say that it is too large.
+# Of a form with a file: more than is accepted, so that the page can say that the file is too large.
 MAX_UPLOAD_BYTES = 1_000_000
 
 
@@ -118,10 +118,10 @@ class Visit:
 
     @contextmanager
     def once(self, prefix: str, known: Typed[Any]) -> Iterator[tuple[str, bool]]:
-        """A transaction for what this press makes: its id, and whether `known` finds it made.
+        """A transaction in which a press makes one thing: its id, and if `known` finds it made.
 
-        The id is that of this showing of a form and its fields, however often they are sent. Of two
-        copies of one press the second waits for the merchant's row.
+        The id is that of this showing of a form and its fields, however often they are sent. If a
+        press is sent twice, the second waits for the merchant's row.
         """
         db, id = self.service.db, derived_id(prefix, self.secret, f"press {self._press}")
         with db.write():
@@ -129,7 +129,7 @@ class Visit:
             yield id, db.row(known, id=id) is not None
 
     def secret_of_press(self) -> str:
-        """The characters of a secret that this showing of a form makes, which no table has."""
+        """The characters of the secret of this showing of a form; no table holds them."""
         return derived_base62(self.secret, f"secret {self._press}")
 
     @property

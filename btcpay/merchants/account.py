@@ -29,7 +29,7 @@ _FORMS = {
 SCRIPT_TYPES = tuple(_FORMS)
 
 # SLIP-132 version bytes: (main network?, the script type that the prefix promises, prefix).
-# xpub and tpub promise none: BIP84 unless --script says otherwise.
+# xpub and tpub promise none, so BIP84 holds unless --script says otherwise.
 _PUBLIC_VERSIONS = {
     bytes.fromhex("0488b21e"): (True, None, "xpub"),
     bytes.fromhex("049d7cb2"): (True, "p2sh-p2wpkh", "ypub"),

@@ -15,7 +15,7 @@ SHAPE_CONTRAST = 3.0  # WCAG 1.4.11: the button on the page, whichever theme the
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#15181d"  # the backgrounds in static/pages.css
 BUTTON_TEXTS = ("#ffffff", "#000000")
 
-# Of one line: the seller's name, an order's number, how a customer reaches the merchant.
+# Texts of one line: the seller's name, an order's number, the contact for customers.
 MAX_CHARACTERS = {"name": 60, "reference": 200, "contact": 200}
 MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
 INVOICE = "{invoice}"  # in an address, the place of the invoice's id
@@ -99,7 +99,7 @@ def image_type(content: bytes) -> str:
 def checked_url(text: str) -> str:
     """An address to lead back to. Raises CommandError for anything but a plain web address.
 
-    A bar, which OpenCart has in its own, is encoded: no address may have one, browsers leave it.
+    A bar, as in OpenCart's, is encoded: URLs may not contain one, and browsers leave it.
     """
     url = text.strip().replace("|", "%7C")
     if not re.fullmatch(rf"https?://[!-~]{{1,{MAX_URL_CHARACTERS}}}", url):

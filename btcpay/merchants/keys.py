@@ -40,7 +40,7 @@ def issue(
 ) -> Issued:
     """Stores a new key of scope `read` or `write`; a plug-in's has a store and permissions too.
 
-    Its id, and the characters of its secret, are new unless given: then it is made once.
+    If the id and the secret's characters are given, repeating the call makes no second key.
     """
     prefix = "sk_live_" if network.name == "mainnet" else "sk_test_"
     secret = prefix + (characters or random_base62(SECRET_CHARACTERS))
@@ -61,7 +61,7 @@ def issue(
 
 
 def revoke(db: Database, key_id: str, now: datetime) -> None:
-    """Ends a key now and for ever. Raises CommandError when there is none, or it was before."""
+    """Ends a key for ever. Raises CommandError if there is none, or it was revoked before."""
     db.named(keys.BY_ID, f"key {key_id!r}", id=key_id)
     if db.run(keys.REVOKE, id=key_id, at=to_ms(now)) != 1:
         raise CommandError(f"the key {key_id} is already revoked")

@@ -1,7 +1,7 @@
 """Merchants: who is paid, by the account key of a wallet, and how far that wallet must look.
 
 The gap limit (BIP44) is the number of unused addresses in a row that a wallet looks at, mostly 20.
-When more invoices in a row stay unpaid, the wallet does not show the next payment.
+If more invoices in a row stay unpaid, the wallet does not show the next payment.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from storage.statement import as_dict, changed
 
 # The used share of a limit at which a merchant is warned: with 20, five more may go unpaid.
 EARLY = Fraction(3, 4)
-USUAL_GAP_LIMIT = 20  # of wallets, and of a merchant who has not said another one
+USUAL_GAP_LIMIT = 20  # of most wallets; used until the merchant notes another one
 MARGIN = 100  # added to today's need when a limit is set, so that it need not be raised every week
 
 
@@ -76,7 +76,7 @@ def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) ->
 def set_brand(db: Database, merchant_id: int, change: Values, clear: bool = False) -> Brand:
     """Changes columns of a merchant's brand, such as `branding.checked` made; the whole row.
 
-    `clear` forgets how its pages looked before. With neither, nothing is written.
+    `clear` first removes the former look of its pages. With neither, nothing is written.
     """
     with db.write():
         row = db.row(merchants.BRAND, merchant_id=merchant_id) or merchants.BLANK
@@ -129,7 +129,7 @@ class Gap:
 def gap_of(paid: Sequence[int], next_index: int, widest: int = 0) -> Gap:
     """The gap of an account; `paid` are the indexes of its paid addresses, ascending.
 
-    The first of them may stand for all below it, between which the widest step is `widest`.
+    The first of them may stand for all below it, whose widest step is then `widest`.
     """
     last = paid[-1] if paid else -1
     steps = [*([] if widest else [-1]), *paid, max(next_index, last + 1)]

@@ -97,7 +97,7 @@ def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantS
 
 
 def end(db: Database, merchant_id: int, session_id: str) -> None:
-    """Ends one session and all unused links, which it may have made. Raises CommandError."""
+    """Ends one session and all unused links, since it may have made them. Raises CommandError."""
     with db.write():
         known = is_id("ses", session_id)
         if not known or db.run(sessions.END, id=session_id, merchant_id=merchant_id) != 1:
@@ -106,7 +106,7 @@ def end(db: Database, merchant_id: int, session_id: str) -> None:
 
 
 def end_all(db: Database, merchant_id: int, but: str = "") -> int:
-    """Ends a merchant's unused links and all sessions `but` this one; the number of sessions."""
+    """Ends a merchant's unused links and all sessions `but` this one; returns how many sessions."""
     with db.write():
         db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
         return db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=but)

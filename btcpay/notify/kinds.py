@@ -1,4 +1,4 @@
-"""Every kind of event, with its meaning; docs/developers/events.md shows an example of each."""
+"""Every kind of event, with its meaning; docs/developers/events.md has an example of each."""
 
 from enum import StrEnum
 

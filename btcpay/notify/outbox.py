@@ -24,17 +24,17 @@ from storage.queries import deliveries, events, receivers
 
 log = logging.getLogger(__name__)
 
-# The length of a run; an attempt begins only while ATTEMPT_S of it are left.
+# The length of a run; an attempt begins only while ATTEMPT_S are left of it.
 RUN_S = 20
 MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
-# Failures in a run after which a receiver that takes other events is left for the next run: an
-# event that it never takes stops none behind it.
+# Failures in a run after which a receiver that takes other events is left for the next run, so that
+# an event that it never takes stops none behind it.
 MOST_REFUSED = 3
 PAGE = 100
 NO_ANSWER = Answer(False, None, "there was no answer when the run ended", may_go_on=True)
 FOR_EVER_MS = (1 << 63) - 1
 
-# Makes one attempt to send a receiver an event, at that time.
+# One attempt to send an event to a receiver, at that time.
 Send = Callable[[Receiver, Event, datetime], Answer]
 
 
@@ -85,7 +85,7 @@ class Lane:
     def learn(self, answer: Answer, is_disabled: bool) -> None:
         if answer.is_up:
             if not self.has_taken:
-                self.rows.clear()  # these were due; now all that waits may be sent
+                self.rows.clear()  # only what was due; now everything that waits may be sent
             self.has_taken = True
         else:
             self.failures += 1
@@ -117,7 +117,7 @@ class Outbox:
         An answer that comes later counts as a failure (a name server may take longer), and its
         delivery is made again with the same id.
         """
-        # Made anew for each run: an answer that comes after its end is read by nobody.
+        # Made anew for each run: nobody reads an answer that comes after its end.
         self._answers: _Answers = queue.SimpleQueue()
         server, sender = self._settings.smtp_url, self._settings.mail_from
         url = self._settings.base_url
@@ -156,7 +156,7 @@ class Outbox:
         while begun:
             begun = False
             for lane in lanes:
-                if time.monotonic() > until_s:  # also where rows that cannot be read begin nothing
+                if time.monotonic() > until_s:  # even if unreadable rows begin nothing
                     return
                 if self._may_begin(lane) and (found := self._next(lane)):
                     self._attempt(lane, *found)
@@ -171,7 +171,7 @@ class Outbox:
     def _next(self, lane: Lane) -> tuple[Receiver, deliveries.Due] | None:
         """The next delivery that is due; after a recovery, the oldest of all that wait.
 
-        A receiver that fails gets one attempt each half hour, even when none is due.
+        A failing receiver gets one attempt each half hour, even when none is due.
         """
         query = deliveries.OLDEST if lane.brings_all else deliveries.DUE
         for receiver in lane.receivers if not lane.rows else ():

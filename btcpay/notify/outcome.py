@@ -17,13 +17,13 @@ ATTEMPT_S = 10
 # Since the first attempt, as in the specification's example; after the last it is given up.
 _HOURS_MIN = ((0, 0), (0, 5), (0, 35), (2, 35), (7, 35), (17, 35), (31, 35), (51, 35), (75, 35))
 OFFSETS = [timedelta(hours=hours, minutes=minutes, seconds=5) for hours, minutes in _HOURS_MIN]
-# Up to a tenth of the pause more, so that what failed together does not come again together.
+# Up to a tenth more of the pause, so that deliveries that failed together do not return together.
 JITTER_PERMILLE = 100
-# A receiver that fails is asked at least every half hour; checks are minutes apart.
+# A failing receiver is tried at least every half hour; checks are minutes apart.
 PROBE_AFTER = timedelta(minutes=25)
 DISABLED_AFTER = timedelta(days=5)
 GONE = 410
-HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S takes with a slow name server
+HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S, even with a slow name server
 
 
 class Answer(NamedTuple):
@@ -69,7 +69,7 @@ def why_disabled(status: int | None, failing_since: datetime, now: datetime) -> 
 def note(
     db: Database, receiver: Receiver, row: deliveries.Due, answer: Answer, now: datetime
 ) -> bool:
-    """Stores it unless another process tried meanwhile; True when it disables the receiver."""
+    """Stores it unless another process tried meanwhile; True if it disables the receiver."""
     first_at = from_ms(row.first_at) if row.first_at is not None else now
     is_over = answer.is_taken or answer.is_final
     again_at = None if is_over else next_try(first_at, now)

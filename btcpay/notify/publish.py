@@ -1,4 +1,4 @@
-"""Writes events and their deliveries, in the transaction of the change that they tell of."""
+"""Writes events and their deliveries, in the same transaction as the change they report."""
 
 import json
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def _add(
 
 
 def wants(receiver: Receiver, name: str) -> bool:
-    """True for a name that it has not left out: an event's kind, or one of its transport's own."""
+    """True unless it leaves out this name: an event's kind, or a name of its transport's own."""
     return receiver.kinds is None or name in json.loads(receiver.kinds)
 
 

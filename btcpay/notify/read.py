@@ -18,7 +18,7 @@ from storage.queries import deliveries, events, invoices, links
 from storage.statement import blank, changed
 
 PAGE = 100
-# 30 days: longer than any receiver is tried, and than a shop is closed over the holidays.
+# 30 days: longer than any receiver is tried, and than a shop closes for the holidays.
 KEPT = timedelta(days=30)
 # The state of a new invoice.
 _NEW = {"status": "open", "tx_hash": None, "paid_at": None}
@@ -104,7 +104,7 @@ def of_link(resources: Resources, kind: EventKind, link: PaymentLink) -> dict[st
 def of_invoice(
     resources: Resources, invoice: Invoice, state: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """An invoice's data as they were at the event, but for an e-mail address erased since.
+    """An invoice's data as of the event, but without an e-mail address erased since.
 
     `state` is None for an invoice that was just made.
     """
@@ -121,7 +121,7 @@ def of_invoice(
 
 
 def state_of(row: PublicEvent) -> dict[str, Any]:
-    """The values of the moment of the event. Raises BadRow."""
+    """The values at the moment of the event. Raises BadRow."""
     try:
         state = orjson.loads(row.state or "")
     except orjson.JSONDecodeError:
@@ -132,7 +132,7 @@ def state_of(row: PublicEvent) -> dict[str, Any]:
 
 
 def forget_old(db: Database, now: datetime) -> int:
-    """Deletes events older than KEPT with their deliveries, a batch at most; returns their number.
+    """Deletes a batch of events older than KEPT, with their deliveries; returns how many.
 
     An event that waits to be delivered stays, and so does the newest: numbers go on from it.
     """
@@ -150,7 +150,7 @@ def forget_old(db: Database, now: datetime) -> int:
 
 
 def sample(resources: Resources, merchant_id: int, kind: EventKind, now: datetime) -> Event:
-    """A made-up event as it would be sent now, to try a receiver with."""
+    """A made-up event as it would be sent now, for trying a receiver."""
     at_ms = to_ms(now)
     if kind.resource == "payment_link":
         data = of_link(resources, kind, changed(_LINK, created_at=at_ms))

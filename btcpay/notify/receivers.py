@@ -38,7 +38,7 @@ def find(db: Database, receiver_id: str) -> Receiver:
 
 
 def find_own(db: Database, receiver_id: str) -> Receiver:
-    """The row of a webhook or command added here; a part's receivers are told once and in order."""
+    """The row of a webhook or command that was added here, not by a part for itself."""
     row = find(db, receiver_id)
     if row.transport not in (receivers.WEBHOOK, receivers.COMMAND):
         raise CommandError(
@@ -49,7 +49,7 @@ def find_own(db: Database, receiver_id: str) -> Receiver:
 
 
 def require_room(db: Database, merchant_id: int) -> None:
-    """In the transaction that adds one, which others of the merchant wait for. Raises NoRoom."""
+    """Call it in the transaction that adds one, for which others wait. Raises NoRoom."""
     db.only(merchants.LOCKED, id=merchant_id)
     if len(db.rows(receivers.LIST_OF_MERCHANT, merchant_id=merchant_id)) >= MOST:
         raise NoRoom(f"the merchant has {MOST} webhooks and commands already: remove one first")
@@ -64,7 +64,7 @@ def add(
     now: datetime,
     id: str | None = None,
 ) -> Receiver:
-    """Adds a receiver of events from now on, all or those of `kinds`; a URL's signs them."""
+    """Adds a receiver of all events from now on, or of `kinds`; those sent to a URL are signed."""
     id = id or new_id("whk")
     with db.write():
         require_room(db, merchant_id)
@@ -101,7 +101,7 @@ def refuse_url(url: str, network: Network) -> None:
 
 
 def refuse_command(command: str) -> None:
-    """Raises CommandError unless its first word is a program here; no shell reads the line."""
+    """Raises CommandError unless its first word is a program on this machine; no shell reads it."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -132,7 +132,7 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
 
 
 def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
-    """Has deliveries that were given up sent again, and enables the receiver; their number."""
+    """Has abandoned deliveries sent again, and enables the receiver; returns how many."""
     find(db, receiver_id)
     with db.write():
         db.run(receivers.ENABLE, id=receiver_id)
@@ -140,7 +140,7 @@ def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
 
 
 def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
-    """Has the next check send all deliveries that wait or were given up; their number."""
+    """Has the next check send all waiting and abandoned deliveries; returns how many."""
     with db.write():
         waiting = db.run(deliveries.WAITING_NOW, receiver_id=receiver_id, next_at=to_ms(now))
         return waiting + resend_failed(db, receiver_id, now)
@@ -158,7 +158,7 @@ def resend_event(db: Database, receiver_id: str, event_id: str, now: datetime) -
 
 
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
-    """Has the receiver's events after that number sent, delivered before or not; their number."""
+    """Has the receiver's events after that number sent, delivered or not; returns how many."""
     receiver = find_own(db, receiver_id)
     events.number_new(db)
     count = 0

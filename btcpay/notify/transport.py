@@ -1,4 +1,4 @@
-"""A transport: the names under which its receivers are told of an event, and one attempt."""
+"""A transport: the names of the deliveries that an event has, and one attempt to send one."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -16,7 +16,7 @@ KEPT_BYTES = 200  # of an answer: enough to see what is wrong, too little to be 
 
 
 class Named(NamedTuple):
-    """One delivery: a receiver may leave out its `name`; `about` is its key.
+    """One delivery, named so that a receiver may leave its kind out; `about` is its key.
 
     Deliveries of one `line` are sent one at a time and in order.
     """
@@ -39,13 +39,13 @@ class Transport:
         return [Named(event.kind, event.id)]
 
     def told(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
-        """The event of a delivery as this receiver is told it. Raises BadRow."""
+        """A delivery's event in the form that this receiver gets. Raises BadRow."""
         return event
 
     def send(
         self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
     ) -> Answer:
-        """One attempt; a failure is an answer too. Mails go by the run's own `Mail`."""
+        """Makes one attempt; a failure is an answer, too. Mails go by the run's own `Mail`."""
         raise NotImplementedError
 
 

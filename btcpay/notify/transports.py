@@ -1,4 +1,4 @@
-"""The table of transports: ours, and what parts bring in a module `transport`.
+"""The table of transports: ours, and those that parts bring in a module `transport`.
 
 Source of the signatures: github.com/standard-webhooks/standard-webhooks, Standard Webhooks 1.0.0.
 """
@@ -56,7 +56,7 @@ class StandardWebhook(Transport):
     def send(
         self, session: Session, receiver: Receiver, event: Event, at: datetime, timeout_s: float
     ) -> Answer:
-        """Signed with each secret that is valid; 2xx takes the event."""
+        """Sends it signed with each valid secret; 2xx accepts the event."""
         keys = [receiver.secret]
         if receiver.old_until_at is not None and to_ms(at) < receiver.old_until_at:
             keys.append(receiver.old_secret)
@@ -69,7 +69,7 @@ class Command(Transport):
     def send(
         self, _session: Session, receiver: Receiver, event: Event, _at: datetime, timeout_s: float
     ) -> Answer:
-        """Status 0 takes the event. The program gets nothing of our environment, and no shell."""
+        """Runs it without a shell, and without our environment; status 0 accepts the event."""
         environ = {
             "PATH": os.environ.get("PATH", os.defpath),
             "LANG": "C.UTF-8",
@@ -91,7 +91,7 @@ class Command(Transport):
             process.communicate(event.body, timeout_s)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with all that it has started
+                os.killpg(process.pid, signal.SIGKILL)  # with every process that it started
             process.wait()
             return Answer(False, None, f"took longer than {timeout_s} s")
         status = process.returncode

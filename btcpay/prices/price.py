@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 FRESH_S = 30  # a price younger than this is used without asking again
 RETRY_S = 2  # pause after a failure, so that not every request asks a dead source
-# Threads that may wait for another's refresh. With those that wait for the database they are fewer
-# than a service has, so that some are left to answer.
+# Threads that may wait for another's refresh. Even with those that wait for the database they are
+# fewer than a service has, so that some are left to answer.
 _PLACES = threading.Semaphore(20)
 # The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
 _steady_s = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
@@ -61,7 +61,7 @@ class Rate:
         self._good: Asked | None = None
         self._last: Asked | None = None
         self._asking: threading.Thread | None = None
-        # By each source's last answer, the time since EPOCH at which the monotonic clock was 0.
+        # For each source, the time since EPOCH when the monotonic clock was 0, by its last answer.
         self._began: Mapping[PriceSource, timedelta] = {}
 
     def current(self) -> Decimal:
@@ -129,7 +129,7 @@ class Rate:
         return good.price
 
     def _may_refresh(self) -> bool:
-        """Tries to take `_refreshing`. Without a price it waits while another thread holds it.
+        """Tries to take `_refreshing`; without a price it waits while another thread has it.
 
         The number of threads that wait is bounded: dead sources must not hold all of a service's.
         """
@@ -143,7 +143,7 @@ class Rate:
             _PLACES.release()
 
     def _must_ask(self, called_s: float) -> bool:
-        """False when another thread asked while we waited for it, or failed a moment ago."""
+        """False if another thread asked while we waited, or if asking failed a moment ago."""
         last = self._last
         if last is None:
             return True

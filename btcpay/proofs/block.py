@@ -53,10 +53,10 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
     1. It begins with the header, and its transactions decode, up to its last byte.
     2. Their ids, in this order, lead to the root in the header. The last ones are not repeated,
        which would lead to the same root (CVE-2012-2459).
-    3. The first, and no other, is a coinbase, and is not 64 bytes long. Nodes of an inner row of
-       the tree could pose as transactions of 64 bytes (CVE-2017-12842). To check the first is
-       enough: it would be a node too, and nobody can make a node that begins as a coinbase.
-    4. No output pays more than there is: on a test network anybody may make such a block.
+    3. The first, and no other, is a coinbase, and is not 64 bytes long. Inner nodes of the tree
+    could pose as transactions of 64 bytes (CVE-2017-12842). Checking the first one is enough: it
+    would be a node too, and no node can be made to begin like a coinbase. 4. No output pays more
+    than there is: on a test network anybody may make such a block.
     """
     if txid_hex(hash256(raw[:HEADER_BYTES])) != hash:
         raise ProofFailed("the block has another header")
@@ -70,7 +70,7 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
     if has_twins(rows):
         raise ProofFailed("the block's last transactions are duplicated")
     first = parts.stripped(0)
-    if first[4:41] != b"\x01" + NO_OUTPOINT:  # behind the version: one input, which spends nothing
+    if first[4:41] != b"\x01" + NO_OUTPOINT:  # after the version: one input, which spends nothing
         raise ProofFailed("the block's first transaction is not a coinbase")
     if len(first) == NODE_BYTES:
         raise ProofFailed("the coinbase is as long as a Merkle node")

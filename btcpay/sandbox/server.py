@@ -60,7 +60,7 @@ def price() -> Response:
 
 
 def receive() -> ResponseReturnValue:
-    """`POST /sandbox/webhook`: 204 for an event, 401 for one that this shop has not signed."""
+    """`POST /sandbox/webhook`: 204 for an event, 401 for one that this shop did not sign."""
     sandbox, body = current(), request.get_data()
     if not _is_signed((sandbox.state_dir / SECRET_FILE).read_text(encoding="ascii"), body):
         return text("This shop has not signed it.", 401)
@@ -85,7 +85,7 @@ def _no_such_path(_: Exception) -> Response:
 
 
 def _problem(error: Exception, status: int) -> ResponseReturnValue:
-    """A button that could not do its work: the reason, on the page or as JSON."""
+    """The reason why a button could not do its work, on the page or as JSON."""
     if wants_json():
         return jsonify({"error": str(error)}), status
     return show(str(error), request.form), status

@@ -20,7 +20,7 @@ from btcpay.sandbox.payer.wallet import Wallet
 from btcpay.sandbox.scenes.stage import Stage
 from btcpay.sandbox.shop import Json, Shop
 
-FIRST_BLOCKS = 200  # so that 100 coinbases are mature: 100 payments need not wait for one another
+FIRST_BLOCKS = 200  # makes 100 coinbases mature, so that 100 payments need not wait for each other
 FIRST_BLOCKS_APART_S = 600
 FIRST_PRICE_USD = Decimal("60000.00")
 SHOWN_EVENTS = 14
@@ -48,7 +48,7 @@ class InventedPayment:
 
 @dataclass
 class Switches:
-    """The state that buttons set; `notice`: the page's sentence about the last one pressed."""
+    """The state that buttons set; `notice` is the page's sentence about the last one pressed."""
 
     price_usd: Decimal = FIRST_PRICE_USD
     explorer_up: bool = True
@@ -74,7 +74,7 @@ class Switches:
 class Sandbox:
     """`clock`: unix seconds; `events`: the shop's, the newest first.
 
-    Its methods raise BadRequest for what cannot be done.
+    Its methods raise BadRequest for anything impossible.
     """
 
     chain: Chain

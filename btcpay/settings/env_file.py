@@ -82,11 +82,11 @@ def fill(environ: MutableMapping[str, str]) -> None:
 def changed(text: str, changes: Mapping[str, str]) -> str:
     """The text with these values; "" removes a variable. Raises SettingsError."""
     for name, value in changes.items():
-        lines = text.split("\n")  # the only end of a line to `parse`
+        lines = text.split("\n")  # `parse` knows no other end of a line
         lines = lines if lines[-1] else lines[:-1]
         at = [n for n, line in enumerate(lines) if re.match(rf"[ \t]*(export +)?{name}=", line)]
         if value and at:
-            lines[at[-1]] = _line(name, value)  # the last of several wins
+            lines[at[-1]] = _line(name, value)  # the last line of several wins
         elif value:
             lines.append(_line(name, value))
         else:

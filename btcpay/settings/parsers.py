@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @contextmanager
 def accepting(words: str) -> Iterator[None]:
-    """Around a parser: its ValueErrors say what it accepts, in these words."""
+    """Wraps a parser so that its ValueErrors say in these words what it accepts."""
     try:
         yield
     except ValueError:

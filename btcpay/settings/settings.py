@@ -28,7 +28,7 @@ def derived(
     may_be_empty: bool = False,
     is_secret: bool = False,
 ) -> T:
-    """A field whose `row`, default text and parser, follows from the settings above it.
+    """A field whose `row` (default text and parser) follows from the settings above it.
 
     An empty variable counts as absent, unless it `may_be_empty`. A secret may also be in a file,
     whose path is in the variable NAME_FILE.
@@ -38,7 +38,7 @@ def derived(
 
 
 def setting(default: str, parser: Callable[[str], T], **more: bool) -> T:
-    """A field with its default as the environment would say it, and its parser."""
+    """A field with its default, as text in the environment, and its parser."""
     return derived(lambda _above: (default, parser), **more)
 
 
@@ -112,7 +112,7 @@ def is_said(environ: Mapping[str, str], variable: str) -> bool:
 
 
 def strange_names(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are set and never read, each with the one probably meant, or ""."""
+    """Variables that are set but never read, each with the name probably meant, or ""."""
     known = [*VARIABLES.values(), *OF_FILES.values()]
     strange = [
         name
@@ -164,7 +164,7 @@ def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
 
 
 def _contradictions(above: SimpleNamespace) -> Iterator[str]:
-    """Mistakes that several settings make together."""
+    """Mistakes that lie in a combination of settings."""
     if above.proxy.startswith("socks5h:") and find_spec("socks") is None:
         extra = "pip install --require-hashes -r requirements-socks.txt"
         yield f"{VARIABLES['proxy']} accepts socks5h:// only with PySocks: {extra}"

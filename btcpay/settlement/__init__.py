@@ -1,1 +1,1 @@
-"""Settlement: facts about an address and the invoice in, what follows from them out. Pure."""
+"""Settlement: facts about an invoice and its address go in, the consequences come out. Pure."""

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from btcpay.settlement.values import Invoice, Verdict
 
-# By name in metrics, JSON and database: the same in words, as a part of a sentence.
+# By its name in metrics, JSON and database, each reason as part of a sentence.
 REASONS = {
     "reorganised": "taken back by a reorganisation",
     "paid_late": "paid late",
@@ -21,13 +21,13 @@ REASONS = {
 }
 _SETTLE = "`btcpay invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
-# No command that would be refused: `settle` refuses a paid invoice, and one without any money.
+# Commands that are not refused: `settle` refuses a paid invoice, and one without any money.
 WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
     "too_much": f"the invoice is paid; {_DISMISS}",
     "vanished": f"nothing came that could be accepted: ask the payer; {_DISMISS}",
 }
-# A human's decisions: each one deals with all that happened before it.
+# A human's decisions; each deals with everything that happened before it.
 LAST_WORDS = ("settled", "dismissed", "canceled")
 
 
@@ -53,8 +53,8 @@ def reason_for(
        invoice is paid.
     3. Otherwise confirmed money needs attention when it is not the sum that the invoice asks for. A
        difference below `least_sats`, the least that can be sent to the address, is ignored.
-    4. So does an invoice that ended with nothing although the whole sum was once seen: somebody may
-       have handed goods over. At a till they have, so there it does at once, until it is dismissed.
+    4. So does an invoice that ended unpaid although the whole sum was once seen: somebody may
+       have handed goods over. At a till they have, so there it does so at once, until dismissed.
     """
     since = _since(history)
     if _taken_back(since):
@@ -98,7 +98,7 @@ def _since(history: Sequence[Happening]) -> list[Happening]:
 def _came_late(verdict: Verdict) -> bool:
     """True where an expired invoice has money that came late, or the whole sum.
 
-    A whole sum that came in time was unknown at the end: no mempool showed it then.
+    If the whole sum came in time, it was unknown when the invoice ended: no mempool showed it.
     """
     came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
     in_time_sats = verdict.received_sats - verdict.unconfirmed_sats
@@ -107,7 +107,7 @@ def _came_late(verdict: Verdict) -> bool:
 
 
 def _taken_back(since: Sequence[Happening]) -> set[str]:
-    """The transactions that were undone, did not come back, and were not replaced by others."""
+    """The transactions that were undone, and have neither come back nor been replaced."""
     gone: set[str] = set()
     for happening in since:
         if happening.kind == "undone":

@@ -6,7 +6,7 @@
    late, is a payment that settles nothing.
 3. The invoice is paid by the transaction that completes the sum.
 4. It is expired when every block up to its end is read, the mempool was asked after its end, and
-   both together show too little that came in time.
+   both together show that too little came in time.
 
 All of it is pure; docs/developers/settlement.md has the rules in full.
 """
@@ -90,14 +90,14 @@ def _is_over(invoice: Invoice, ends_at: datetime | None) -> bool:
 
 
 def _counts(output: Output, invoice: Invoice) -> bool:
-    """For a paid invoice the outputs that settled it count, for any other all that came in time."""
+    """The outputs that count: those that settled a paid invoice, else all that came in time."""
     if invoice.status == "paid":
         return output.settles
     return came_in_time(output, invoice)
 
 
 def came_in_time(output: Output, invoice: Invoice) -> bool:
-    """True where we saw it, or a block had it, before the invoice's end; and not before its making.
+    """True if we or a block had it before the invoice's end, and not before the invoice was made.
 
     An output from before the invoice does not pay it: the address was used before. If we saw the
     output waiting, it does: then our clock was ahead when the invoice was made.
@@ -146,7 +146,7 @@ def _receipts(
 
 
 def _depth(output: Output, tip_height: int) -> int:
-    """Confirmations; 0 for a waiting output, and where the tip is older than the output's block."""
+    """Confirmations; 0 for a waiting output, and for one whose block is above the tip."""
     return max(0, tip_height - output.block.height + 1) if output.block else 0
 
 

@@ -1,4 +1,4 @@
-"""The outputs of an address after a scan: those known and its news, and a bound on lies. Pure."""
+"""The known outputs of an address merged with a scan's, and a bound on invented ones. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from btcpay.settlement.values import Output, Scan, SeenOutput
 
 MOST_KEPT = 100  # outputs that wait, and as many that have vanished lately
-# From then on a vanished output is history alone: its replacement is not looked for.
+# After this time a vanished output is mere history, and its replacement is not looked for.
 HISTORY_AFTER = timedelta(hours=1)
 
 
@@ -80,7 +80,7 @@ def _confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
 
 
 def _replaces_at(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
-    """By txid of a shown transaction: the time at which the first that it replaces was seen."""
+    """For each shown transaction (by txid), when the first one that it replaces was seen."""
     old = [output for output in known if output.inputs and not output.block]
     shown = (*(scan.waiting or ()), *scan.confirmed)
     first_at: dict[str, datetime] = {}
@@ -116,9 +116,9 @@ def bounded(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
 
     So there is a bound on the sightings that a liar can invent.
 
-    1. Outputs of at least a hundredth of the amount: to fill all places with these is to pay it.
-    2. Outputs that were seen earlier: later inventions push none of them out.
-    3. Of those seen at the same time, the nearest to the amount.
+    1. Outputs of at least a hundredth of the amount: to fill all places with these costs the
+    amount. 2. Outputs that were seen earlier: later inventions push none of them out. 3. Of those
+    seen at the same time, the nearest to the amount.
     """
 
     def order(output: Output) -> tuple[bool, datetime, int]:

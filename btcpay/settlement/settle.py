@@ -1,4 +1,4 @@
-"""Settlement: an invoice, its known outputs and a scan go in, the consequences come out. Pure.
+"""Settles an invoice: its known outputs and a scan go in, the consequences come out. Pure.
 
 The check stores the outcome of `settle`. Pages, command line and API show `stored_verdict`, the
 verdict on the stored outputs. docs/developers/settlement.md has the rules in words.
@@ -12,8 +12,8 @@ from btcpay.settlement.decide import came_in_time, decide, required_sats
 from btcpay.settlement.merge import bounded, merge
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Scan, Verdict
 
-# The longest that an invoice's end waits for an answer that may never come, such as a whole list of
-# what the mempool has, or a second source's word: no source may hold an invoice open for ever.
+# The longest that an invoice's end waits for an answer that may never come, such as a complete list
+# of the mempool or a second source's word: no source may hold an invoice open for ever.
 HELD_AT_MOST = timedelta(days=1)
 
 
@@ -26,7 +26,7 @@ class Change:
 
     @property
     def kind(self) -> str | None:
-        """The change's name in the invoice's history; None for one that is not listed there."""
+        """The change's name in the invoice's history; None if it is not listed there."""
         before, after = self.before, self.after
         if before is None:
             return "seen"
@@ -91,7 +91,7 @@ def settle(
 
 
 def _is_held(invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rules) -> bool:
-    """True where enough came in time, with the vanished outputs that may come back."""
+    """True if enough came in time, counting vanished outputs that may come back."""
     sum_sats = sum(
         output.amount_sats
         for output in outputs
@@ -102,7 +102,7 @@ def _is_held(invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rul
 
 
 def _may_come_again(output: Output, vanished_at: datetime, scan: Scan, rules: Rules) -> bool:
-    """True while only one look at the mempool, or looks within too short a time, missed it.
+    """True while only one look at the mempool, or looks too close together, missed it.
 
     An explorer may have dropped a transaction that other nodes keep and miners will mine.
     """

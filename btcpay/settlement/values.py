@@ -65,7 +65,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Rules:
-    """The merchant's conditions: confirmations, and percent of the amount that may be missing.
+    """The merchant's conditions: confirmations, and the percentage that may be missing.
 
     `gone_after`: for so long, and at least until another look at the mempool, an invoice stays open
     whose whole sum was seen in time and has vanished.
@@ -78,7 +78,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Invoice:
-    """A request for money. `covered_at`: the time at which the whole sum was first seen.
+    """A request for money. `covered_at`: the time when the whole sum was first seen.
 
     `at_till`: goods go over the counter as soon as that is so.
     """

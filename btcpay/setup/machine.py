@@ -49,7 +49,7 @@ def make_user(name: str) -> pwd.struct_passwd:
 
 
 def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
-    """Does the work as this user; a status other than 0 or None ends the program with it.
+    """Does the work as this user; ends the program with its status unless that is 0 or None.
 
     Root leaves the work to a child process that becomes the user for good: its files are the
     user's, and whatever the user planted in a database has the user's rights alone. Only a status
@@ -61,7 +61,7 @@ def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     else:
         _become(user)
-        sys.exit(work())  # an error is shown, and ends the child, as it does without a child
+        sys.exit(work())  # the child shows an error and ends, as a program without a child would
     if status:
         sys.exit(status)
 
@@ -123,7 +123,7 @@ def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
 
 
 BACKUPS = Path("/var/backups/btcpay")
-UNITS = ("run", "cron")  # one process is the whole shop; or a service, and a check every minute
+UNITS = ("run", "cron")  # the whole shop in one process, or a service and a check every minute
 OF_CRON = ("btcpay-check.service", "btcpay-check.timer")
 STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
 SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine

@@ -28,7 +28,7 @@ class TooMuch(InvalidRequest):
 
 
 class TooLittle(InvalidRequest):
-    """An amount that no wallet can send; `least`: the least of the currency that one can send."""
+    """An amount that no wallet can send; `least`: the smallest sendable amount, in its currency."""
 
     def __init__(self, least: Decimal, currency: str) -> None:
         super().__init__(f"wallets cannot send less than {least} {currency}")
@@ -102,7 +102,7 @@ class SettingsError(BtcpayError):
 
 
 class FetchError(BtcpayError):
-    """There was no answer, or it is not what was asked for; the message names no URL."""
+    """There was no answer, or none that fits the question; the message names no URL."""
 
 
 class Unreachable(FetchError):
@@ -128,7 +128,7 @@ class ProofFailed(BtcpayError):
 
 
 class BadRow(BtcpayError):
-    """A column has a value without meaning: somebody or a disk has changed the row.
+    """A column has a meaningless value: somebody, or a faulty disk, has changed the row.
 
     Raised where rows become values, so that a loop over many rows goes on with the next.
     """

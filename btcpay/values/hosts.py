@@ -4,7 +4,7 @@ import ipaddress
 import re
 from urllib.parse import SplitResult, urlsplit
 
-MAX_URL_CHARACTERS = 2000  # behind the scheme; every browser takes as many
+MAX_URL_CHARACTERS = 2000  # characters behind the scheme; every browser takes as many
 # A name whose last part begins with a digit is a number to browsers and resolvers: 127.1.
 _NAME = re.compile(r"([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}|localhost")
 
@@ -13,7 +13,7 @@ def web_parts(url: str) -> SplitResult:
     """The parts of an http or https address of printable ASCII. Raises ValueError.
 
     Its host is a name with a dot, localhost, or an IP address in its canonical spelling: browsers,
-    resolvers and the policies of pages read each other text in their own ways.
+    resolvers and content policies each read other spellings in their own way.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""

@@ -17,7 +17,7 @@ def new_id(prefix: str) -> str:
 
 
 def derived_id(prefix: str, secret: str, text: str) -> str:
-    """The one identifier of a text, which nobody works out without the secret.
+    """The identifier that belongs to a text; only the secret's holder can work it out.
 
     So a form makes one thing, however often it is sent.
     """
@@ -45,5 +45,5 @@ def _base62(number: int, length: int) -> str:
 
 
 def is_id(prefix: str, text: str) -> bool:
-    """True where `new_id(prefix)` could have made the text: other texts need no query."""
+    """True if `new_id(prefix)` could have made the text; any other text needs no query."""
     return text.startswith(f"{prefix}_") and _IS_ID(text, len(prefix) + 1) is not None

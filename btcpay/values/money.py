@@ -28,7 +28,7 @@ def sats_for(amount: Decimal, price: Decimal) -> int | None:
 
 
 def stored_amount(text: str) -> Decimal:
-    """The amount or price of a stored text. Raises BadRow."""
+    """An amount or price from its stored text. Raises BadRow."""
     try:
         amount = Decimal(text)
     except (InvalidOperation, TypeError):
@@ -64,7 +64,7 @@ _NEAREST = Context(prec=50, rounding=ROUND_HALF_EVEN)
 
 
 def checked_currency(code: str) -> str:
-    """The code in capitals. Raises CommandError for a code that ISO 4217 has not."""
+    """The code in capitals. Raises CommandError for a code that is not in ISO 4217."""
     code = code.upper()
     if code not in CODES:
         raise CommandError(f"{code!a} is not an ISO 4217 currency such as EUR")
@@ -79,7 +79,7 @@ def places_of(currency: str) -> int:
 
 
 def of_minor(minor: int, currency: str) -> Decimal:
-    """The amount of a number of the currency's smallest units, with all its decimals."""
+    """The amount, with all its decimals, that a number of the currency's smallest units makes."""
     return Decimal(minor).scaleb(-places_of(currency))
 
 
@@ -104,7 +104,7 @@ def value_of(amount_sats: int, price: Decimal, currency: str) -> Decimal:
 
 
 def money_text(amount: Decimal, currency: str) -> str:
-    """The amount for operators: `1,234.50 EUR`, never an exponent; under a unit it says so."""
+    """The amount for operators: `1,234.50 EUR`, no exponent; below the smallest unit it says so."""
     unit = unit_of(currency)
     shown = f"< {unit}" if 0 < amount < unit else f"{rounded(amount, currency):,f}"
     return f"{shown} {currency}"
@@ -131,7 +131,7 @@ class Priced(Asked, Protocol):
 
 
 def price_of(row: Priced) -> Decimal:
-    """Of one bitcoin in the currency that the invoice asks in, when it was made."""
+    """The price of one bitcoin in the invoice's own currency, when the invoice was made."""
     return stored_amount(row.price_usd if row.amount is None else row.price)
 
 

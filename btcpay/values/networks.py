@@ -17,7 +17,7 @@ PUBLIC_TICKERS = (
     "https://api-pub.bitfinex.com/v2/ticker/tBTCUSD#/6",
 )
 
-# The same in any other currency: most know some thirty, mempool.space six.
+# The same tickers in other currencies: most know some thirty, mempool.space six.
 PUBLIC_CURRENCY_TICKERS = (
     "https://api.coinbase.com/v2/prices/BTC-{CURRENCY}/spot#/data/amount",
     "https://blockchain.info/ticker#/{CURRENCY}/last",
@@ -45,14 +45,14 @@ class Network:
     `max_target_bits`: the easiest target that a proof's headers may claim, in compact form;
     `pow_limit_bits`: the easiest target of consensus; None on test networks, where work is cheap
     and targets are not checked; `tip_max_age`: the age of a tip at which explorers count as stuck;
-    None where blocks have no rhythm; `gone_after`: a sighting that looks at the mempool have missed
+    None where blocks have no rhythm; `gone_after`: an output that no look at the mempool has shown
     for so long is gone; `genesis_hash` tells explorers of the test networks apart, whose address
     prefixes are the same; `magic`: the first bytes of each message between nodes; `port`: theirs;
     `seeds`: DNS names of some nodes (Bitcoin Core, kernel/chainparams.cpp has all four);
-    `checkpoint`: a block that every believed chain has; None on regtest. It is the one that Bitcoin
-    Core v31.0 assumes to be valid (the same file, defaultAssumeValid, pull request 34677);
-    `explorers`: Esplora roots; `price_sources`: URL#/json/pointer, `currency_sources` with the
-    currency's place; `calls_per_hour`: asked of one explorer (public ones allow an address 700).
+    `checkpoint`: a block that every believed chain has; None on regtest. Bitcoin Core v31.0 assumes
+    it to be valid (the same file, defaultAssumeValid, pull request 34677); `explorers`: Esplora
+    roots; `price_sources`: URL#/json/pointer, `currency_sources` with the currency's place;
+    `calls_per_hour`: asked of one explorer (public ones allow an address 700).
     """
 
     name: str
@@ -171,7 +171,7 @@ _ALL = (
         (SANDBOX_URL,),
         (f"{SANDBOX_URL}/price#/usd",),
         (f"{SANDBOX_URL}/price#/{{currency}}",),
-        calls_per_hour=10_000_000,  # nobody's regtest is public: the explorer is one's own
+        calls_per_hour=10_000_000,  # no regtest is public: the explorer is one's own
         gone_after=timedelta(),
     ),
 )

@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = _EPOCH.date()
 _MILLISECOND = timedelta(milliseconds=1)
 _IS_CITY = re.compile("(Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/")
-_NO_ZONES = {"localtime", "Factory"}  # the one depends on the machine, the other is no zone
+_NO_ZONES = {"localtime", "Factory"}  # "localtime" depends on the machine, "Factory" is no zone
 
 
 def to_ms(at: datetime) -> int:
@@ -94,13 +94,13 @@ class Stretch(NamedTuple):
 
 @cache
 def places() -> list[str]:
-    """Names to choose from: a city each, and UTC. Reading them takes some 10 ms, once."""
+    """Names to choose from: cities, and UTC. Reading them takes some 10 ms, once."""
     names = available_timezones() - _NO_ZONES
     return sorted(name for name in names if name == "UTC" or _IS_CITY.match(name))
 
 
 def checked_zone(name: str) -> str:
-    """The name as the time zone database has it. Raises CommandError for none of its names."""
+    """The name as the time zone database spells it. Raises CommandError for any other name."""
     names = {known.casefold(): known for known in available_timezones() - _NO_ZONES}
     if name.casefold() not in names:
         raise CommandError(f"{name!a} is not a time zone such as Europe/Berlin or America/New_York")
@@ -124,7 +124,7 @@ def number_of(day: date) -> int:
 
 
 def in_zone(at: datetime, zone: ZoneInfo) -> datetime:
-    """The time, in this zone if it has none; of a time that comes twice, the first."""
+    """The time, in this zone if it names none; where clocks show it twice, the first."""
     return at if at.tzinfo else at.replace(tzinfo=zone)
 
 

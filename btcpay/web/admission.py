@@ -1,4 +1,4 @@
-"""Admits or refuses a request: by its caller, its rate and its size, at the door of its part."""
+"""Admits or refuses a request by its caller, its rate and its size, before its part sees it."""
 
 import ipaddress
 import re
@@ -32,7 +32,7 @@ def door(
 
     It leaves the caller in `g.caller`, and the last window that counted the request in `g.window`.
 
-    `windows`: gives the windows that count a request of this caller, in their order. `who`: finds
+    `windows` gives the windows that count a request of this caller, in order. `who`: finds
     the caller, whose `key_id` and `merchant_id` are logged, or raises an ApiError. `upload_bytes`:
     the bound for a form with a file; other bodies have the usual bound.
     """
@@ -54,7 +54,7 @@ def of_caller(
 
 
 def count(service: Service, windows: Counted) -> None:
-    """Counts the request in each. Raises RateLimited when it is one too many."""
+    """Counts the request in each window. Raises RateLimited when it is one too many."""
     for bucket, key in windows:
         g.window = window = service.limiter.hit(bucket, key)
         if not window.allowed:
@@ -67,7 +67,7 @@ def wrong() -> Counted:
 
 
 def visitor(service: Service) -> str | None:
-    """The key of the visitor's window; None where addresses mean nothing."""
+    """The key of the visitor's window; None where an address tells no visitors apart."""
     return counted_as(request.remote_addr) if service.settings.visitor_addresses else None
 
 
@@ -96,7 +96,7 @@ def show_window(service: Service, response: Response) -> Response:
 def counted_as(address: str | None) -> str:
     """The key of the window of this address: for IPv6 its network.
 
-    Some proxies add the port. A text that is no address stands for itself.
+    Some proxies add the port. Any other text stands for itself.
     """
     with_port = _WITH_PORT.fullmatch(address or "")
     try:
@@ -114,7 +114,7 @@ def is_from_another_site(headers: Headers, base_url: str) -> bool:
     """True where a browser says that a page of another origin sent this.
 
     Sec-Fetch-Site is the browser's own word, under whatever name it knows us. Without it `Origin`
-    must be the base URL's. Without either it is no browser of today, or no page misleads it.
+    must be the base URL's. If both are missing, no current browser was led here by a page.
     """
     site = headers.get("Sec-Fetch-Site")
     if site is not None:

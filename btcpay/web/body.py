@@ -8,7 +8,7 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, InvalidOpera
 from typing import Any, NoReturn
 
 from flask import current_app, request
-from gunicorn.http.errors import ParseException  # what a broken chunk raises; another server's do
+from gunicorn.http.errors import ParseException  # raised for a broken chunk by gunicorn
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from btcpay.values.errors import InvalidRequest, PayloadTooLarge
@@ -51,7 +51,7 @@ def read_json(empty: bytes | None) -> Any:
 
 
 def parse(body: bytes) -> Any:
-    """The JSON value of the body; every number is a Decimal, NaN where none can hold it.
+    """The JSON value of the body; every number is a Decimal, NaN if a Decimal cannot hold it.
 
     Raises InvalidRequest for anything that is not one UTF-8 JSON text without a byte order mark,
     for a name that appears twice in an object, and for nesting deeper than 100.
@@ -98,7 +98,7 @@ def _number(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
-        return Decimal("NaN")  # its exponent has more than 18 digits; every bound refuses it
+        return Decimal("NaN")  # its exponent has over 18 digits; every bound refuses a NaN
 
 
 def _no_number(text: str) -> NoReturn:

@@ -68,7 +68,7 @@ def _unforeseen(error: Exception) -> errors.ApiError:
     """Logs a fault; the answer names only the request's id.
 
     A full disk, or a database that is away, is one line: a traceback for each order would hide it.
-    A request that found no place to wait is not logged: those that wait are.
+    A request that found no place to wait is not logged, since those that wait are.
     """
     if isinstance(error, TooManyWait):
         return errors.Busy("too many requests wait for the database; retry shortly")

@@ -38,7 +38,7 @@ bind = settings.bind
 worker_class = "gthread"
 threads = process.THREADS
 worker_connections = process.most_connections()
-backlog = 2048  # with TCP_DEFER_ACCEPT idle connections wait there
+backlog = 2048  # idle connections wait there, by TCP_DEFER_ACCEPT
 keepalive = 10  # a page asks every two seconds; the proxies in deploy/ let go a little earlier
 graceful_timeout = 30  # after SIGTERM, for requests under way: longer than any of ours takes
 forwarder_headers = ""  # no header may set SCRIPT_NAME or PATH_INFO
@@ -49,7 +49,7 @@ if settings.metrics_bind:
 
 
 def on_starting(server: Any) -> None:
-    """Runs in the master, when command line and GUNICORN_CMD_ARGS have had their say."""
+    """Runs in the master, after the command line and GUNICORN_CMD_ARGS have been read."""
     check_before_start(settings, server.cfg.workers)
     if not settings.trusted_proxies:
         server.log.warning("no proxy stands in front: this is for this machine alone")
@@ -66,7 +66,7 @@ def when_ready(server: Any) -> None:
     """Runs when the sockets listen, before any worker starts."""
     process.let_go_of_the_gone(listener.sock for listener in server.LISTENERS)
     server.metrics_listener = metrics_setup.listen(settings.metrics_bind)
-    # A new worker has the master's handlers at first: what they hear there would be lost.
+    # A new worker has the master's handlers at first, which would lose a signal there.
     os.register_at_fork(
         before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, STOPS),
         after_in_parent=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS),

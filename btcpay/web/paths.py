@@ -15,7 +15,7 @@ NONE = "none"  # the endpoint of whatever is not served
 
 
 class Rest(PathConverter):
-    """Any end of a path: none, too, or one with slashes or line breaks."""
+    """Any end of a path, even an empty one, or one with slashes or line breaks."""
 
     part_isolating = False
     regex = "(?s:.*?)"
@@ -24,7 +24,7 @@ class Rest(PathConverter):
 def add_path(
     blueprint: Blueprint, path: str, view: Callable[..., Any], name: str, method: str = "GET"
 ) -> None:
-    """Serves one method of one path; any other is refused, OPTIONS too."""
+    """Serves one method of one path; other methods are refused, OPTIONS too."""
     blueprint.add_url_rule(path, name, view, methods=[method], provide_automatic_options=False)
 
 
@@ -56,8 +56,8 @@ def refuse(**_: str) -> NoReturn:
 def as_plain_http(served: Callable[..., Any]) -> Callable[..., Any]:
     """Has werkzeug's router take a handshake for a websocket as a GET, and no path as `/`.
 
-    It would refuse the one before any door, and redirect the other. The name in `Host` may be any:
-    nothing reads it, and one that is no name would be refused before any door, too.
+    Else it would refuse the former before any part's checks, and redirect the latter. Any `Host` is
+    accepted, since nothing reads it; a malformed one would be refused before those checks, too.
     """
 
     def called(environ: dict[str, Any], start: Any) -> Any:

@@ -14,9 +14,9 @@ CONNECTIONS = 4000  # idle ones cost a file each, and no thread
 FILES_PER_THREAD = 2  # a SQLite connection's
 OTHER_FILES = 64
 IDLE_S = 10  # before the kernel asks whether a client is still there
-GONE_S = 30  # for a client that is not, or takes nothing of its answer
+GONE_S = 30  # for a client that is gone, or takes nothing of its answer
 LEAVE_S = 2  # for a client to read the end of its last answer and hang up
-LEAVING = threading.Semaphore(THREADS // 8)  # so many at once; beyond them nobody is waited for
+LEAVING = threading.Semaphore(THREADS // 8)  # clients waited for at once, at most
 
 # Of Linux; elsewhere they are left out. A connection comes to gunicorn with its first byte, else
 # idle ones would hold a thread for five seconds each.
@@ -32,7 +32,7 @@ def most_connections() -> int:
     Beyond them gunicorn's worker would end. The limit is raised as far as it may be.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # not everywhere as high as it says
+    with contextlib.suppress(ValueError, OSError):  # not every system allows as much as it says
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
@@ -60,8 +60,8 @@ def keep_to_one_processor(bind: str) -> None:
     Measured on two processors, it is worth a factor of two: beside plain gunicorn the rate of
     get-invoice is 0.86 and 0.88 with it, and 0.43 and 0.46 without. There is one interpreter lock:
     threads never run at once, and handing the lock over to another processor takes longer than most
-    of what they do. The address that it listens on chooses, so that shops with neighbouring ports
-    get different processors.
+    of their work. The listening address chooses the processor, so that shops with neighbouring
+    ports get different ones.
     """
     with contextlib.suppress(AttributeError, OSError):  # not of every system; or forbidden
         allowed = sorted(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""Rolling windows: what a key and an address may ask in 60 seconds (specification, section 8)."""
+"""Rolling windows: the requests of a key or an address in 60 seconds (specification, section 8)."""
 
 import time
 from collections.abc import Callable
@@ -17,11 +17,11 @@ SHOP_WRITES = Bucket("shop-write", 120, period_s=60)
 FAILED_AUTH = Bucket("auth", 20, period_s=60)
 # Ten a second: twenty people behind one address, whose pages ask every two seconds.
 VISITS = Bucket("visit", 600, period_s=60)
-# Of one invoice, so that who asks for its page without end closes no other: four open tabs.
+# For one invoice, so that endless requests for its page close no other: four open tabs.
 LOOKS = Bucket("look", 120, period_s=60)
-# It is better to refuse a stranger's wrong key than to let somebody try again too soon.
+# Rather refuse a stranger's wrong key than let somebody try again too soon.
 KEPT = {FAILED_AUTH}
-# By its name, since its driver takes 200 ms and 6 MB that one process can do without.
+# Imported by name: its driver takes 200 ms and 6 MB, which a single process does not need.
 _SHARED = "btcpay.web.rate_limits_redis"
 
 

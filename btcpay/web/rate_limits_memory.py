@@ -1,4 +1,4 @@
-"""Rolling windows: what is counted in one, and those that a process keeps in memory, bounded."""
+"""Rolling windows: how one counts, and a bounded number of them in a process's memory."""
 
 import math
 import threading
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 MOST = 20_000  # windows of each bucket: 7 MB, and more than a shop has visitors in an hour
 
-Hits = OrderedDict[str, "array[float]"]  # by key, the times; last counted, last
+Hits = OrderedDict[str, "array[float]"]  # the times by key; the key counted last is last
 
 
 class Bucket(NamedTuple):
@@ -56,7 +56,7 @@ class MemoryWindows:
         """The window of this key; a request that `counts` is in it, unless the window is full."""
         _, limit, period_s = bucket
         with self._lock:
-            now_s = self._unix_s()  # under the lock: else a hit in between is ahead of it
+            now_s = self._unix_s()  # read under the lock, or a hit in between is ahead of it
             windows = self._buckets[bucket.name]
             _drop_ended(windows, now_s, period_s)
             hits_s = windows.get(key)
@@ -77,7 +77,7 @@ class MemoryWindows:
 
 
 def _drop_ended(windows: Hits, now_s: float, period_s: float) -> None:
-    """Drops windows that have ended: they are the first, since all of a bucket are equally long."""
+    """Drops windows that have ended; they come first, since all of a bucket are equally long."""
     while windows:
         hits_s = next(iter(windows.values()))
         if hits_s and now_s - period_s <= hits_s[-1] <= now_s:
@@ -86,6 +86,6 @@ def _drop_ended(windows: Hits, now_s: float, period_s: float) -> None:
 
 
 def _forget(hits_s: "array[float]", now_s: float, period_s: float) -> None:
-    """Drops times older than the window, and times ahead, which a clock set back has left."""
+    """Drops times older than the window, and future ones, left when a clock was set back."""
     while hits_s and not now_s - period_s <= hits_s[0] <= now_s:
         del hits_s[0]

@@ -71,7 +71,7 @@ class SharedWindows:
         if answer is None:
             return None
         fits, hits, oldest_us = answer
-        left = max(0, limit - hits)  # the store may know more, of when the limit was higher
+        left = max(0, limit - hits)  # more may be stored, from when the limit was higher
         return Window(limit, left, oldest_us / 1_000_000 + period_s, bool(fits))
 
     def is_reachable(self) -> bool:

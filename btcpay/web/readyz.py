@@ -30,7 +30,7 @@ LITTLE_BYTES = 64
 
 
 class Trial:
-    """Finds out by writing that the database takes writes.
+    """Finds out whether the database takes writes, by writing.
 
     While all is well it writes a few bytes, once a minute. After a failure it writes as much as an
     order does, each time it is asked, until that succeeds: a full disk may still take a few bytes.
@@ -43,7 +43,7 @@ class Trial:
         self._again_s = monotonic_s()
 
     def passes(self) -> bool:
-        """True where the last write succeeded; writes again when it is time to."""
+        """True if the last write succeeded; writes again when it is due."""
         now_s = self._monotonic_s()
         if not self._db.is_doubtful and now_s < self._again_s:
             return True

@@ -51,7 +51,7 @@ def traced(served: Callable[..., Any], counters: Counters) -> Callable[..., Any]
 
 
 def _fields(method: str, operation: str, status: int, took_s: float) -> dict[str, Any]:
-    """Has nothing that a client wrote: path, query and headers may hold a key or an address."""
+    """Has nothing of a client's own text: path, query and headers may hold a key or an address."""
     caller = g.get("caller")
     return {
         "operation": operation,
@@ -64,7 +64,7 @@ def _fields(method: str, operation: str, status: int, took_s: float) -> dict[str
 
 
 def _leaves_body(environ: dict[str, Any], status: int) -> bool:
-    """True where a part of the body may be unread: a POST that succeeds has read all."""
+    """True if part of the body may be unread; a POST that succeeds has read all of it."""
     if environ["REQUEST_METHOD"] == "POST" and status < 400:
         return False
     return environ.get("CONTENT_LENGTH", "0") != "0" or "HTTP_TRANSFER_ENCODING" in environ

@@ -1,4 +1,4 @@
-"""The database that a restore replaces: what it knows, newer than the backup, is not lost."""
+"""The database that a restore replaces; its newer facts must not be lost."""
 
 import sqlite3
 from contextlib import closing
@@ -10,7 +10,7 @@ from storage.backup.sqlite_file import MOVE_AWAY, NETWORK, copy_all, new_file, p
 
 
 class Place(NamedTuple):
-    """Facts that a database states of itself: none where it is empty or damaged.
+    """Facts that a database states about itself; none where it is empty or damaged.
 
     Its network and version; the counters and names of its merchants, by account.
     """
@@ -41,7 +41,7 @@ def keep_newer(place: sqlite3.Connection, new: Path) -> None:
     """Writes into the file `new` the counters that stand further and the keys revoked since.
 
     An address that the database in place gave out is never given out again, and a leaked key does
-    not come back to life. What a damaged or empty database cannot tell is left out.
+    not come back to life. Facts that a damaged or empty database cannot tell are left out.
     """
     counters = [(index, key) for key, index in look_into(place).counters.items()]
     ended = _rows(place, "SELECT revoked_at, expires_at, id FROM api_key")

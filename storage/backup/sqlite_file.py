@@ -1,7 +1,7 @@
 """Whole SQLite databases: copied while they are served, inspected, put in another one's place.
 
-Source: SQLite's Online Backup API (sqlite.org/backup.html). One step copies all pages as they are
-at one moment; what is written into a database in use is one of its transactions.
+Source: SQLite's Online Backup API (sqlite.org/backup.html). One step copies all pages as of one
+moment; a copy into a database in use is one transaction there.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ from storage.queries.meta import Key
 from storage.sqlite import create_file, refuse_old_library
 from storage.versions import statements, steps
 
-BUSY_S = 2  # a request or a note holds a lock for milliseconds, a service for as long as it runs
+BUSY_S = 2  # a request holds a lock for milliseconds, a service for as long as it runs
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
 MOST_NAMED = 5
 NETWORK = f"SELECT value FROM meta WHERE name = '{Key.NETWORK.value}'"  # noqa: S608 - our own name
@@ -70,7 +70,7 @@ def discard_all(path: Path, purpose: str) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """All of `source` as it is at one moment, also while it is written to, into `target`.
+    """Copies all of `source` as of one moment, even while it is written to, into `target`.
 
     `target` becomes a file of its own, without a log beside it. Raises CommandError.
     """
@@ -94,7 +94,7 @@ def inspect(path: Path, name: Path) -> Contents:
     """The contents of a database that was found whole; messages call it `name`.
 
     Raises CommandError for a file that is damaged, is no database of this program, or holds more
-    than our steps make. The last is looked for first, since looking for damage would run it.
+    than our steps make. The last is checked first, since the check for damage would run such code.
     """
     try:
         with closing(read_only(path)) as db:
@@ -118,7 +118,7 @@ def inspect(path: Path, name: Path) -> Contents:
 
 
 def publish(path: Path, target: Path) -> None:
-    """Gives a finished file its name, so that neither survives half of a power cut."""
+    """Gives a finished file its name so that no power cut can leave half of either."""
     _flush(path)
     os.replace(path, target)
     _flush(target.parent)
@@ -159,7 +159,7 @@ def alone(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def replace(place: sqlite3.Connection, new: Path) -> None:
-    """Replaces everything in a database by what is in the file `new`, in one transaction.
+    """Replaces everything in a database by the contents of the file `new`, in one transaction.
 
     A process that dies here leaves the old contents or the new ones, never a part of either.
     """
@@ -172,7 +172,7 @@ def replace(place: sqlite3.Connection, new: Path) -> None:
 
 # An object as SQLite keeps it: type, name, table, and the statement that made it. A view, a
 # trigger, a default, a CHECK or an indexed expression is code: whoever plants one in a backup runs
-# it here. So a file is only asked which objects it has, until all of them are known.
+# it here. So until all objects of a file are known, it is only asked which ones it has.
 SchemaObject = tuple[str, str, str, str | None]
 _ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 
@@ -198,7 +198,7 @@ def objects_by_version() -> list[list[SchemaObject]]:
 def planted(found: list[SchemaObject]) -> list[str]:
     """The objects that no step made, in words; none when all are of one version.
 
-    Compares with the nearest version, and also says what of that is missing.
+    Compares with the nearest version, and also names the objects of it that are missing.
     """
     doubled = [made for made in set(found) if found.count(made) > 1]
     strange = min(([*(set(found) ^ set(made)), *doubled] for made in objects_by_version()), key=len)

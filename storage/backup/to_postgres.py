@@ -11,7 +11,7 @@ from storage.faults import as_peewee_errors
 from storage.queries import merchants
 
 SQLITE_MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3
-# The first tables first: a later one's rows refer to theirs.
+# In this order, since the rows of later tables refer to those of earlier ones.
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
 # AUTOINCREMENT remembers the highest number ever given, also that of a deleted row.
 _SERIALS = """SELECT name, seq, (SELECT name FROM pragma_table_info(made.name) WHERE pk = 1)
@@ -55,7 +55,7 @@ def carry_over(source: Path, db: Database) -> None:
 
 
 def _carry_table(old: sqlite3.Connection, db: Database, table: str) -> None:
-    # Facts about the new database, such as its network, give way to the same of the old one.
+    # Facts about the new database, such as its network, give way to those of the old one.
     db.connection.execute_sql(f"DELETE FROM {table}")  # noqa: S608 - a name that both have
     rows = old.execute(f"SELECT * FROM {table}")  # noqa: S608 - as above
     columns = ", ".join(column[0] for column in rows.description)

@@ -119,7 +119,7 @@ class Invoice(Table):
     metadata = TextField(null=True)
     archived_at = BigIntegerField(null=True)
 
-    ASKED = (amount_usd_quote, amount, currency)  # what it asks for: values/money.asked_of
+    ASKED = (amount_usd_quote, amount, currency)  # the amount asked for: values/money.asked_of
     RULED = (amount_usd_quote, confirmations, tolerance_percent)  # by invoices/status.rules_for
     # The columns that clients see: no others are read for them. schemas/resources.py shapes them.
     PUBLIC = (

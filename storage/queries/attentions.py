@@ -6,7 +6,7 @@ from storage.models import Attention, Invoice
 from storage.queries.invoices import CHAIN, InvoiceWith
 from storage.statement import every, shaped, slot
 
-# The same reason again is no news: the row keeps the time of the first.
+# The same reason again is no news: the row keeps its first time.
 _SINCE = Case(None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at)
 WANT = Attention.insert(every(Attention)).on_conflict(
     conflict_target=[Attention.invoice_id],
@@ -20,7 +20,7 @@ CLEAR = Attention.delete().where(Attention.invoice_id == slot("invoice_id"))
 OF_INVOICE = Attention.select(Attention.reason, Attention.since_at, Attention.stake_minor).where(
     Attention.invoice_id == slot("invoice_id")
 )
-# Stakes in one currency below an amount; the smallest first.
+# Stakes below an amount, in one currency; the smallest first.
 BELOW = (
     Attention.select(Attention.invoice_id)
     .join(Invoice, on=(Invoice.id == Attention.invoice_id))
@@ -34,7 +34,7 @@ BELOW = (
 )
 
 
-# An invoice with all its columns, how far the chain is known, why it wants a human if it does.
+# An invoice with all columns, the height of the known chain, and the reason for attention.
 INVOICE = shaped(
     InvoiceWith,
     Invoice.select(

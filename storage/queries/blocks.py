@@ -1,4 +1,4 @@
-"""The headers of the best chain: which blocks are read, and which of their scripts are ours."""
+"""The headers of the best chain, with a mark on blocks that are read; our scripts and coins."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -27,9 +27,9 @@ ADD = Block.insert(every(Block))
 # A chain with more work goes on from this height.
 CUT = Block.delete().where(Block.height > slot("height"))
 
-NEVER = 0  # in place of the time at which a block was read: it is passed over
+NEVER = 0  # in place of the time of reading: the block is passed over
 _UNREAD = Block.read_at.is_null()
-# To be read now; what nobody could show is passed over for a while.
+# Blocks to be read now; one that no source could show is passed over for a while.
 _DUE = Block.select(*_HEADER, Block.not_before).where(
     _UNREAD & (Block.not_before.is_null() | (Block.not_before <= slot("now")))
 )
@@ -43,11 +43,11 @@ UNREAD = shaped(
     tuple[int, int | None],
     Block.select(fn.COUNT(Block.height), fn.MIN(Block.height)).where(_UNREAD),
 )
-# Once: whoever comes second changes nothing.
+# Succeeds once: whoever comes second changes nothing.
 READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).where(
     _UNREAD & (Block.hash == slot("hash"))
 )
-# Blocks whose spends were not known as ours when they were read.
+# Marks blocks unread that were read before we knew that coins spent in them are ours.
 READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(
     Block.height == slot("height")
 )
@@ -57,11 +57,11 @@ READ_SINCE_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where
 SPENDS = Block.select(Block.height, Block.spends).where(
     Block.spends.is_null(False) & (Block.height > slot("height"))
 )
-# No block below is unread any more: what these spend was looked up when it was known.
+# Once no block below is unread, the spends kept for these blocks have been looked up.
 FORGET_SPENDS = Block.update({Block.spends: None}).where(
     Block.spends.is_null(False) & (Block.height < slot("height"))
 )
-# Nothing was at stake: these are not read.
+# Blocks from a time when nothing was at stake are not read.
 SKIP = Block.update({Block.read_at: NEVER}).where(
     _UNREAD & (Block.mined_at <= slot("mined_before"))
 )
@@ -76,14 +76,14 @@ def tip_height(db: Database) -> int | None:
 
 
 def given(db: Database, texts: Collection[str]) -> str | list[str]:
-    """The texts as the one value of a statement."""
+    """Several texts as a single value of a statement."""
     if db.is_server:
         return list(texts)
     return orjson.dumps(list(texts)).decode()
 
 
 def is_given(column: ColumnBase, is_server: bool, name: str = "texts") -> Any:
-    """True for one of the texts that `given` makes a value of, in the slot of this name."""
+    """True for each of the texts in the slot of this name, a value that `given` has made."""
     if is_server:
         return column == fn.ANY(slot(name))
     return column.in_(Select([fn.json_each(slot(name)).alias(name)], [SQL(f"{name}.value")]))
@@ -92,8 +92,7 @@ def is_given(column: ColumnBase, is_server: bool, name: str = "texts") -> Any:
 def _of_given(model: type[T], columns: Sequence[Any], key: Any, is_server: bool) -> Shaped[T]:
     """The rows whose `key` is among the texts that the statement is given in one slot.
 
-    SQLite goes through the texts and seeks each: IN would sort them all first, at five times the
-    cost.
+    SQLite seeks each text in turn; IN would sort all of them first, at five times the cost.
     """
     if is_server:
         return shaped(model, key.model.select(*columns).where(key == fn.ANY(slot("texts"))))
@@ -145,8 +144,8 @@ UNSPEND = Output.update({Output.spent_height: None}).where(
 UNREPLACE = Output.update({Output.replaced_height: None}).where(
     Output.replaced_height > slot("height")
 )
-# It waits again, in no block. It still counts as seen no later than in that block: what came in
-# time did come in time.
+# The output waits again, in no block. It still counts as seen when that block came, so money that
+# came in time stays in time.
 WAITS_AGAIN = Output.update(
     {
         Output.first_seen_at: Case(
@@ -164,7 +163,7 @@ WAITS_AGAIN = Output.update(
     }
 ).where((Output.invoice_id == slot("invoice_id")) & (Output.block_height > slot("height")))
 
-# A new beginning gives up the blocks. It keeps payments: their outputs get a height that no
+# A new beginning gives up the blocks and keeps the payments: their outputs get a height that no
 # reorganisation takes back.
 _OF_BLOCKS = Output.select(fn.COUNT(Output.txid)).where(
     Output.block_height.is_null(False) & Output.payment_id.is_null()
@@ -194,10 +193,10 @@ KEEP_PROVEN = Output.update(
     }
 ).where(Output.payment_id.is_null(False))
 
-# Anything at stake: an invoice open or lately finished, money on its way, a coin.
+# A row while anything is at stake: an invoice open or lately finished, money on its way, a coin.
 AT_STAKE = Invoice.select(Invoice.id).where(MAY_BE_PAID).limit(1)
 MONEY_AT_STAKE = Balance.select(Balance.merchant_id).where(Balance.total_sats > 0).limit(1)
-# The best block that we know, with what UNREAD, AT_STAKE and MONEY_AT_STAKE say of the others.
+# The best block that we know, with the answers of UNREAD, AT_STAKE and MONEY_AT_STAKE.
 BEST = Block.alias()
 IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
 

@@ -1,4 +1,4 @@
-"""The one outbox: what is on its way to each receiver, or how it went."""
+"""The outbox: every delivery that waits for its receiver, and the outcome of the others."""
 
 from peewee import JOIN, Case, Tuple, Value, fn
 
@@ -24,7 +24,7 @@ _OF_MAILS = Delivery.receiver_id.in_(
     Receiver.select(Receiver.id).where(Receiver.transport << MAILS)
 )
 
-# One row a receiver and what it is about; the second insert changes nothing.
+# One row for each receiver and subject; a second insert changes nothing.
 ADD = Delivery.insert(
     needed(Delivery)
     | slots(Delivery.event_seq, Delivery.next_at, Delivery.line)
@@ -33,7 +33,7 @@ ADD = Delivery.insert(
 
 
 class Due(PublicEvent):
-    """A delivery with its event; of a mail that is about none every column of that is NULL."""
+    """A delivery with its event; the event's columns are NULL for a mail without one."""
 
     receiver_id: str
     about: str
@@ -58,17 +58,17 @@ _WHOLE = shaped(
     .where(_OF_RECEIVER & (Delivery.next_at <= slot("until")) & _FIRST_IN_LINE)
     .limit(slot("limit")),
 )
-# The least tried comes first: an event that is never taken stops none behind it.
+# The least tried comes first, so that an event that is never taken stops none behind it.
 DUE = _WHOLE.order_by(Delivery.attempts, Delivery.next_at, Delivery.event_seq)
 OLDEST = _WHOLE.order_by(Delivery.created_at, Delivery.event_seq)
-# Before one of a line is sent. Whoever else sends it holds it; not for ever, whatever clocks do.
+# Claims a delivery before it is sent; another's claim ends, whatever clocks do.
 HOLD = Delivery.update({Delivery.held_until: slot("until")}).where(
     _THIS
     & (Delivery.attempts == slot("attempts"))
     & _WAITS
     & (~Delivery.held_until.between(slot("now"), slot("until")) | Delivery.held_until.is_null())
 )
-# Another process that has tried it meanwhile has counted an attempt.
+# Changes nothing if another process has tried it meanwhile, and so counted an attempt.
 TRIED = Delivery.update(
     {
         Delivery.attempts: Delivery.attempts + 1,
@@ -100,7 +100,7 @@ ASK_LOGIN = Delivery.insert_from(
     update=_ANEW | {Delivery.delivered_at: None, Delivery.created_at: slot("at")},
     where=(Delivery.created_at + LINK_LIFE_MS <= slot("at")),
 )
-# A later delivery of the same line that was taken has overtaken it: it is not sent any more.
+# A delivery is not sent any more once a later one of the same line has been taken.
 FAILED_AGAIN = Delivery.update(_ANEW).where(
     _OF_RECEIVER
     & Delivery.next_at.is_null()
@@ -150,7 +150,7 @@ LIST = shaped(
 )
 
 
-# The number and the time of the oldest event that waits: it is not forgotten.
+# The number and the time of the oldest event that waits, which must not be forgotten.
 OLDEST_WAITING = shaped(
     tuple[int | None, int | None],
     Delivery.select(fn.MIN(PublicEvent.number), fn.MIN(PublicEvent.happened_at))

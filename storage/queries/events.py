@@ -41,7 +41,7 @@ COUNT = shaped(
 )
 OF_INVOICE = Event.select().where(Event.invoice_id == slot("invoice_id")).order_by(Event.seq)
 
-# Nobody waits for long while so many are numbered or forgotten.
+# So many are numbered or forgotten at once, so that nobody waits for long.
 BATCH = 1000
 
 ADD = shaped(
@@ -92,10 +92,10 @@ FORGET = PublicEvent.delete().where(PublicEvent.number <= slot("number"))
 
 
 def number_new(db: Database) -> int:
-    """Numbers what is new, in the order of insertion; how many that were.
+    """Numbers the new events, in the order of insertion; returns how many there were.
 
-    Those who write never wait for each other: only those who number do, behind one lock. What a
-    writer commits later has a higher number than all that could be read before.
+    Writers never wait for each other; only those who number do, behind one lock. An event that is
+    committed later has a higher number than any that could be read before.
     """
     numbered = 0
     while db.row(_NEWEST):

@@ -12,8 +12,7 @@ _MINE = _THIS & (Key.owner == slot("owner")) & Key.response.is_null()
 
 CLAIM = Key.insert(needed(Key)).on_conflict("NOTHING")
 FIND = Key.select().where(_THIS)
-# Takes a key over from a holder that is gone; never from a living one, nor from one that seemed
-# gone and has answered since.
+# Takes a key over from a holder that is gone, never from one that lives or has answered meanwhile.
 TAKE_OVER = Key.update(slots(Key.body_sha256, Key.owner, Key.locked_at, Key.created_at)).where(
     _THIS
     & (Key.owner == slot("old_owner"))
@@ -28,5 +27,5 @@ OF_RESOURCE = Key.select(
 ).where((Key.resource_id == slot("resource_id")) & Key.response.is_null(False))
 REWRITE = Key.update({Key.response: slot("response")}).where(_THIS & (Key.owner == slot("owner")))
 FORGET = Key.delete().where(Key.created_at < slot("before"))
-# In a restored database nobody holds a key any more; what was answered stays answered.
+# In a restored database nobody holds a key any more; kept answers stay.
 FREE = Key.delete().where(Key.response.is_null())

@@ -10,7 +10,7 @@ _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = Invoice.merchant_id == slot("merchant_id")
 
 BY_ID = Invoice.select(*Invoice.PUBLIC).where((Invoice.id == slot("id")) & _OWN)
-# For events and mails, which say the reference beside the documented fields.
+# For events and mails, which have the reference beside the documented fields.
 ANY_BY_ID = Invoice.select(*Invoice.PUBLIC, Invoice.reference).where(Invoice.id == slot("id"))
 LIST = Invoice.select(*Invoice.PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
 LIST_BY_STATUS = LIST.where(Invoice.status == slot("status"))
@@ -25,7 +25,7 @@ MAY_BE_PAID = (Invoice.status == "open") | (
 # All columns, for the check, the pages and the command line.
 WHOLE = Invoice.select().where(Invoice.id == slot("id"))
 
-# A new invoice, before it is said what it is for and before anything happens to it.
+# A new invoice: without details, and before anything has happened to it.
 _CAME_COUNTED = (Invoice.received_sats, Invoice.unconfirmed_sats, Invoice.beside_sats)
 BLANK = as_dict(blank(Invoice, failures=0, received_sats=0, unconfirmed_sats=0, beside_sats=0))
 ADD = shaped(
@@ -41,7 +41,7 @@ CHAIN = (
     Fact.select(Fact.value).where(Fact.name == Key.READ_AT.value).alias("read_at"),
 )
 _ALIVE, _GONE = Output.alias(), Output.alias()
-# The time of the last output to vanish, where nothing has come since, as after a replacement.
+# The time when the last output vanished, unless something has come since, such as a replacement.
 _GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_at)).where(
     (_GONE.invoice_id == Invoice.id)
     & _GONE.vanished_at.is_null(False)
@@ -84,7 +84,7 @@ CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"),
 _LAST_LOOK = Case(
     None, [(Invoice.asked_at > Invoice.created_at, Invoice.asked_at)], Invoice.created_at
 )
-# To a payment that vanished nothing is owed: who replaces each of them would pass any limit.
+# A vanished payment does not count: somebody who replaces each one would pass any limit.
 _UNPAID = (Invoice.status == "open") & ~fn.EXISTS(_CAME)
 
 
@@ -99,8 +99,8 @@ WAITED_FOR_OF_LINK = shaped(
     ),
 )
 _OF_LINK = (Invoice.id == slot("id")) & (Invoice.payment_link_id == slot("payment_link_id"))
-# A link's invoice that a browser may be led back to, or one that the till made: it can be paid, and
-# nothing has come to it. After a payment, even one that vanished, the next may be somebody else.
+# An invoice to which a link or the till leads a browser back: it can be paid, and nothing has come
+# to it. After a payment, even a vanished one, the next visitor may be somebody else.
 _UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED).where(
     (Invoice.status == "open") & (Invoice.expires_at > slot("now")) & ~fn.EXISTS(_EVER_CAME)
 )
@@ -108,7 +108,7 @@ UNTOUCHED_OF_LINK = _UNTOUCHED.where(_OF_LINK)
 UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where((Invoice.id == slot("id")) & _OWN)
 PAID_TO = Invoice.select(Invoice.id).where(_OF_LINK & fn.EXISTS(_CAME))
 
-# Leaves a state only from the state that was read.
+# Changes the status only from the one that was read.
 _END = (Invoice.tx_hash, Invoice.paid_at, Invoice.settled_reason, Invoice.finished_at)
 FINISH = Invoice.update(slots(Invoice.status, *_END)).where(
     (Invoice.id == slot("id")) & (Invoice.status == slot("from_status"))
@@ -119,9 +119,9 @@ COVER = Invoice.update({Invoice.covered_at: slot("at")}).where(
     (Invoice.id == slot("id")) & Invoice.covered_at.is_null()
 )
 
-# Whenever an output to it has changed, or its status, in the same transaction.
+# Run whenever the status or an output has changed, in the same transaction.
 KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(Invoice.id == slot("id"))
-# Of an address that was derived again.
+# The script of an address that was derived again.
 SET_SCRIPT = Invoice.update(slots(Invoice.script)).where(Invoice.id == slot("id"))
 
 # For a chain that is given up: only proven payments have a height, and keep one.
@@ -134,7 +134,7 @@ REOPEN = Invoice.update({Invoice.status: "open"} | dict.fromkeys(_END)).where(
     (Invoice.id == slot("id")) & (Invoice.status == "paid")
 )
 
-# After so long an absence the hour begins again; a time that a fast clock noted says nothing.
+# After so long an absence the hour begins again; a time noted by a fast clock is ignored.
 AWAY_MS, CLOCKS_MS = 6 * 3_600_000, 60_000
 _IS_NEW = (
     Invoice.asked_since.is_null()
@@ -148,7 +148,7 @@ ASKED = Invoice.update(
     }
 ).where(Invoice.id == slot("id"))
 
-# Customers' data that was kept long enough; the index holds only such rows.
+# Addresses of customers that were kept long enough; the index holds only rows with one.
 _PERSONAL = (Invoice.customer_email.is_null(False) | Invoice.metadata.is_null(False)) & (
     Invoice.finished_at < slot("before")
 )

@@ -12,7 +12,7 @@ ALL = Merchant.select().order_by(Merchant.id)
 BY_NAME = Merchant.select().where(Merchant.name == slot("name"))
 BY_ACCOUNT_KEY = Merchant.select().where(Merchant.account_key == slot("account_key"))
 BY_ID = Merchant.select().where(Merchant.id == slot("id"))
-# Locks the merchant's row: what must be made once is looked for under this lock.
+# Locks the merchant's row, so that a thing that must exist once can be looked for and made.
 LOCKED = BY_ID.for_update()
 
 ADD = Merchant.insert(
@@ -68,7 +68,7 @@ BRAND_ON_PAGES = shaped(
 BRAND = Brand.select().where(Brand.merchant_id == slot("merchant_id"))
 LOGO = Brand.select(*_LOGO).where(Brand.logo_sha256 == slot("logo_sha256")).limit(1)
 
-# Nothing of it is set: of how the pages look, of all.
+# A brand of which nothing is set: first without the looks of the pages, then without anything.
 PLAIN = cast(Values, dict.fromkeys(column.name for column in _COLUMNS))
 BLANK = blank(Brand)
 PUT_BRAND = Brand.insert(every(Brand)).on_conflict(

@@ -16,14 +16,14 @@ class Key(StrEnum):
     """The names of the facts. Heights are decimal text, times whole milliseconds since 1970 UTC."""
 
     NETWORK = "network"  # whose addresses are given out: never another's
-    CHECKED_AT = "checked_at"  # when a run over all that is watched had last found all payments
-    RAN_AT = "ran_at"  # when the last run over all that is watched began, whatever it found
+    CHECKED_AT = "checked_at"  # when a run over all watched invoices last found every payment
+    RAN_AT = "ran_at"  # when the last run over all watched invoices began, whatever it found
     PREVIEWS_LATE = "previews_late"  # the open pages for which no mempool was asked in time
     LISTENS = "listens"  # "yes" where the last run's command listens to peers
     READ_AT = "read_at"  # when the tip was last asked and every block up to it was read
     # Two marks of a clock that does not step (`boot_mark`).
     TIP_SINCE = "tip_since"  # our newest block's hash, and since when it is the newest
-    RUN_SINCE = "run_since"  # since when the check is at it that holds the lock
+    RUN_SINCE = "run_since"  # when the check that holds the lock began
     START_SHA256 = "start_sha256"  # of the token that lets a browser make the first merchant
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
     RESTORED_AT = "restored_at"  # when a backup was put in the database's place
@@ -53,7 +53,7 @@ def put(db: Database, key: Key, value: str) -> None:
 
 
 def keep(db: Database, key: Key, value: str) -> str:
-    """Sets a fact unless it is set already; the value that stands, whoever came first."""
+    """Sets a fact unless it is set already; returns the value that stands."""
     found = get(db, key)
     if found is None:
         db.run(_KEEP, name=Key(key).value, value=value)
@@ -75,12 +75,12 @@ def put_time(db: Database, key: Key, at: datetime) -> None:
 
 
 def lock(db: Database) -> None:
-    """Locks facts, and what an hour's quota has left, until the transaction ends."""
+    """Locks facts, the rest of an hour's quota too, until the transaction ends."""
     db.row(_LOCK)
 
 
 def try_to_write(db: Database, size: int = ORDER_BYTES) -> None:
-    """Writes a fact of so many bytes and forgets it. Raises what stops it.
+    """Writes a fact of so many bytes and deletes it. Raises whatever error prevents that.
 
     The bytes are random: a server would compress others. A row that does not change is not written
     at all, so they differ each time.

@@ -66,17 +66,17 @@ OUTPUTS = shaped(
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
 KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
-# Of one transaction, which may have come again.
+# The outputs of one transaction, which may have come again.
 VANISHED = OUTPUTS.where((Output.txid == slot("txid")) & Output.vanished_at.is_null(False))
 
-# All that is seen of an output; CREDIT_OUTPUTS alone says which payment it is part of.
+# Everything seen of an output; only CREDIT_OUTPUTS says which payment it is part of.
 _KEY = (Output.invoice_id, Output.txid, Output.vout)
 _ELSEWHERE = {field.name for field in (*_KEY, Output.payment_id)}
 _SEEN = [field for field in every(Output) if field.name not in _ELSEWHERE]
 PUT_OUTPUT = Output.insert(slots(*_KEY, *_SEEN)).on_conflict(
     conflict_target=[*_KEY], preserve=[*_SEEN]
 )
-# A sighting that is not kept; what a block has stays.
+# Deletes a sighting that is not kept; an output in a block stays.
 _SIGHTING = Output.payment_id.is_null() & Output.block_height.is_null()
 FORGET_OUTPUT = Output.delete().where(
     (Output.invoice_id == slot("invoice_id"))
@@ -94,7 +94,7 @@ CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
     & Output.block_height.is_null(False)
 )
 
-# A block that is read again has only its own header to show: a longer proof stays.
+# A block that is read again gives a proof of one header; a longer proof stays.
 ADD_PROOF = Proof.insert(every(Proof)).on_conflict("NOTHING")
 _THIS_PROOF = (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
 EXTEND_PROOF = Proof.update(slots(Proof.document)).where(_THIS_PROOF)

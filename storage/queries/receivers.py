@@ -18,7 +18,7 @@ ADD = Receiver.insert(
 ).on_conflict("NOTHING")
 BY_ID = Receiver.select().where(_THIS)
 REMOVE = Receiver.delete().where(_THIS)
-# In the transaction of an event: whoever removes one waits, whoever publishes beside does not.
+# Read in an event's transaction: whoever removes a receiver waits; other publishers do not.
 OF_MERCHANT = (
     Receiver.select()
     .where((Receiver.merchant_id == slot("merchant_id")) & Receiver.disabled_at.is_null())
@@ -26,7 +26,7 @@ OF_MERCHANT = (
     .for_update("FOR KEY SHARE")  # type: ignore[arg-type]  # its documentation has text too
 )
 _OWN_WAITING = (Delivery.receiver_id == Receiver.id) & Delivery.next_at.is_null(False)
-# Those that work first: who has been failing for longest is tried last.
+# Working receivers first; the one that has been failing for longest is tried last.
 WAITED_FOR = (
     Receiver.select()
     .where(Receiver.disabled_at.is_null() & fn.EXISTS(Delivery.select(1).where(_OWN_WAITING)))
@@ -114,7 +114,7 @@ def mail_id(transport: str, merchant_id: int) -> str:
 
 
 def put_mail(db: Database, row: MerchantMail, at_ms: int) -> None:
-    """Stores what mail a merchant wants; what nobody wants any more and waits is forgotten."""
+    """Stores which mail a merchant wants; waiting mail that is no longer wanted is deleted."""
     db.run(PUT_MAIL, **as_dict(row))
     kinds = {MAIL: ["invoice.paid", "invoice.attention"], RECEIPT: ["invoice.paid"]}
     for transport, wanted in ((MAIL, row.address), (RECEIPT, row.receipts)):

@@ -17,14 +17,14 @@ ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
 _IS_LOGIN = (MerchantLogin.secret_sha256 == slot("secret_sha256")) & (
     MerchantLogin.expires_at > slot("now")
 )
-# A link that still works: a page that is only looked at uses up nothing.
+# A link that still works; looking at its page does not use it up.
 LOGIN = shaped(
     tuple[str],
     MerchantLogin.select(Merchant.name)
     .join(Merchant, on=(MerchantLogin.merchant_id == Merchant.id))
     .where(_IS_LOGIN),
 )
-# Of two that press at once one gets a row.
+# If two press at once, one of them gets a row.
 USE_LOGIN = shaped(
     MerchantLogin, MerchantLogin.delete().where(_IS_LOGIN).returning(MerchantLogin.merchant_id)
 )
@@ -90,7 +90,7 @@ OF_MERCHANT = (
     )
     .order_by(MerchantSession.created_at.desc(), MerchantSession.id)
 )
-# Never backwards: a note may come late.
+# Never moves the time back, since a note may come late.
 USED = MerchantSession.update({MerchantSession.last_used_at: slot("at")}).where(
     (MerchantSession.id == slot("id")) & (MerchantSession.last_used_at < slot("at"))
 )

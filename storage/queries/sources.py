@@ -1,4 +1,4 @@
-"""Sources: the calls to explorers in each minute, good nodes, and who is left alone."""
+"""Sources: the calls to explorers in each minute, good nodes, and nodes that are left alone."""
 
 from peewee import EXCLUDED
 

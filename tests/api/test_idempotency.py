@@ -48,7 +48,7 @@ def held_row(shop):
 
 
 def claim_and_die(shop):
-    """What a process leaves that dies between claiming the key and storing the invoice."""
+    """The state left by a process that dies between claiming the key and storing the invoice."""
     now_ms = to_ms(shop.clock())
     shop.service.db.run(
         idempotency.CLAIM,

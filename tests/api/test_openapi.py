@@ -163,7 +163,7 @@ def test_there_is_one_root_for_all_paths(document):
 
 
 def test_no_schema_has_alternatives_beside_its_fields(document):
-    """Of such a one a generator takes the alternatives and leaves the fields."""
+    """Generators would take such a schema's alternatives, and leave out its fields."""
     mixed = {"oneOf", "anyOf", "allOf"}
     found = [p for p, node in nodes(document) if isinstance(node.get("properties"), dict)]
     assert len(found) > 15

@@ -19,7 +19,7 @@ RUNS = "writefile_or_whatever(1)"  # no such function: whoever runs it is told s
 
 
 def rewritten(table, old, new):
-    """What changes a definition in place: SQLite itself has no statement for it."""
+    """SQL that changes a definition in place, for which SQLite itself has no statement."""
     return (
         f"UPDATE sqlite_master SET sql = replace(sql, '{old}', '{new}')"  # noqa: S608
         f" WHERE name = '{table}'"

@@ -40,7 +40,7 @@ def target():
 
 
 def carry(till, file, target, *words, status=0, **environ):
-    """What `restore` answered, and what it said."""
+    """The answer of `restore`, and its messages."""
     environ["BTCPAY_DATABASE_URL"] = target
     return Terminal(till).run("restore", str(file), "--yes", *words, status=status, **environ)
 

@@ -1,4 +1,4 @@
-"""What the service is compared with: a Flask route of a constant answer, one for each size."""
+"""The service's yardstick: Flask routes with a constant answer, one for each size."""
 
 import os
 

@@ -38,7 +38,7 @@ BEFORE = "before, 1,000"
 
 @dataclass(frozen=True)
 class Operation:
-    """What is measured, and its aims: shares of the rate and p99 of the bare route.
+    """A measured operation with its aims: shares of the bare route's rate and p99.
 
     `per_key` stays below what a key may ask in a minute: 120 reads, 30 writes.
     """
@@ -65,7 +65,7 @@ OPERATIONS = (
 
 @dataclass(frozen=True)
 class Round:
-    """What one server did in one round; processor time in microseconds a request."""
+    """One server's result in one round; processor time in microseconds a request."""
 
     per_second: float
     p99_ms: float

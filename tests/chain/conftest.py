@@ -1,4 +1,4 @@
-"""What the tests of the chain share: another explorer beside the first."""
+"""Shared by the tests of the chain: another explorer beside the first."""
 
 from contextlib import ExitStack
 

@@ -41,13 +41,13 @@ def hashes(till):
 
 
 def is_at(till, best):
-    """Whether the shop keeps this chain to its tip, from its first header on."""
+    """True if the shop keeps this chain up to its tip, from its first header on."""
     ours = hashes(till)
     return ours == {height: best[height] for height in range(min(ours), len(best))}
 
 
 def is_whole(till):
-    """Whether the shop keeps the sandbox's chain, and has read every block of it."""
+    """True if the shop keeps the sandbox's chain, and has read every block of it."""
     unread = till.shop.service.db.only(blocks.UNREAD)[0]
     return unread == 0 and is_at(till, till.sandbox.chain.ledger.hashes)
 

@@ -1,4 +1,4 @@
-"""What the tests of the check share: a liar between the shop and its chain."""
+"""Shared by the tests of the check: a liar between the shop and its chain."""
 
 import pytest
 

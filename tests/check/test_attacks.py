@@ -1,4 +1,4 @@
-"""What an adversarial review tried: each of these once lost, invented or blocked something."""
+"""Attacks of an adversarial review: each once lost, invented or blocked something."""
 
 import json
 

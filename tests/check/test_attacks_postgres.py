@@ -51,7 +51,7 @@ def other(shop):
 
 
 def waiting(shop):
-    """How many of the database's connections wait for a lock."""
+    """The number of the database's connections that wait for a lock."""
     with psycopg.connect(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
         counted = connection.execute(
             "SELECT count(*) FROM pg_stat_activity"

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.both_databases
 
 
 def cancel(till, invoice):
-    """What `btcpay invoice cancel` does."""
+    """Does the work of `btcpay invoice cancel`."""
     row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
     finish(till.shop.service.db, row, till.clock(), status="canceled", reason="test")
 
@@ -197,13 +197,13 @@ def test_with_a_tolerance_a_little_less_pays(tmp_path, ticker, clock):
 
 
 def asked(till):
-    """How many calls the totals have."""
+    """The number of calls in the totals."""
     sql = "SELECT COALESCE(SUM(total), 0) FROM tally WHERE name = 'explorer_calls'"
     return int(till.shop.sql(sql).fetchone()[0])
 
 
 def looked_again(till, *pauses_s):
-    """Whether somebody waited at each look after a run; so many seconds apart."""
+    """For each look after a run, True if somebody waited; so many seconds apart."""
     checker = till.checker()
     report = checker.run()
     checker.finish(report)

@@ -141,7 +141,7 @@ def test_what_pays_the_first_invoice_of_a_clock_that_was_ahead_is_found(
 
 
 def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(lied_to, clock):
-    """What was mined in between has left the mempool, and is in no block that we know."""
+    """A payment mined in between has left the mempool, and is in no block that we know."""
     till = lied_to()
     invoice = till.shop.invoice(expires_in_hours=1)
     till.check()

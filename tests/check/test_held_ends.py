@@ -1,4 +1,4 @@
-"""What an end must wait for, and for how long: a raised fee, a list that may be cut."""
+"""The delays of an invoice's end, and their limits: a raised fee, a list that may be cut."""
 
 import pytest
 from attention_cases import reason_of

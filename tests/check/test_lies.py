@@ -41,7 +41,7 @@ def raw_of(block, txs):
 
 
 def another(till, block):
-    """As high, on the same block, with work of its own."""
+    """A rival block at the same height, on the same parent, with work of its own."""
     return Rival(till, till.sandbox.chain.ledger.height - 1).add(1, block.txs[1:]).blocks[-1].raw
 
 
@@ -60,7 +60,7 @@ LIES: dict[str, tuple[Callable[[Block], bytes | Reply], str]] = {
 
 
 def nothing_is_stored(till, reply, caplog):
-    """What the run says."""
+    """The run's report, after which nothing is stored."""
     before = dump(till.shop)
     till.liar.instead = about_raw(reply)
     caplog.clear()
@@ -71,7 +71,7 @@ def nothing_is_stored(till, reply, caplog):
 
 
 def the_second_is_asked(till, invoice, caplog):
-    """What a run says that has an honest explorer behind the liar."""
+    """The report of a run with an honest explorer behind the liar."""
     caplog.clear()
     report = till.check(till.liar.root, till.liar.honest)
     assert report.complete and report.blocks_read == 1 and report.changed[invoice["id"]] == "paid"

@@ -1,4 +1,4 @@
-"""What sources announce: seen, joined, replaced and taken back, without any explorer's word."""
+"""Announcements of sources: seen, joined, replaced and taken back, without any explorer's word."""
 
 from datetime import timedelta
 

@@ -33,7 +33,7 @@ def reorganise(till, depth=1, double_spend=False):
 
 
 def looks(till, invoice, count=2):
-    """What waits no more is gone when two looks have missed it."""
+    """Two looks: an output that no longer waits is gone when both have missed it."""
     for _ in range(count):
         till.clock.move(minutes=1)
         till.look_for(invoice)
@@ -70,7 +70,7 @@ def test_a_payment_whose_block_is_lost_is_taken_back_and_waits_again(till, caplo
 
 
 def checks(till, count=3):
-    """What several checks after one another change."""
+    """The changes made by several checks in a row."""
     changed: dict[str, str] = {}
     for _ in range(count):
         till.clock.move(minutes=1)

@@ -1,4 +1,4 @@
-"""What a merchant may put on the pages (`btcpay merchant brand`), and whose the root is."""
+"""A merchant's brand on the pages (`btcpay merchant brand`), and the owner of the root page."""
 
 import re
 

@@ -24,7 +24,7 @@ TRANSLATED = sorted(set(LANGUAGES) - {"en"})
 
 @cache
 def msgids():
-    """What pages and mails want translated; found when a test asks, since it takes a second."""
+    """The texts of pages and mails to translate; collected on demand, since it takes a second."""
     return {
         message
         for room in ROOMS

@@ -256,7 +256,7 @@ def forge(key, salt, said):
 
 
 def led_to(shop, link, cookie):
-    """Whether the page leads on to an unpaid invoice of this cookie."""
+    """True if the page leads on to an unpaid invoice of this cookie."""
     headers = {"Cookie": f"invoices={cookie}".encode().decode("latin-1")}
     client = shop.app.test_client(use_cookies=False)
     return "unpaid" in Page(client.get(f"/link/{link['id']}", headers=headers).text).texts

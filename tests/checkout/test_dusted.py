@@ -1,4 +1,4 @@
-"""What is stored for pages, in place of the outputs: it says the same, at once."""
+"""The figures stored for pages say the same as the outputs, and at once."""
 
 import pytest
 from builders import finish, pay

@@ -89,7 +89,7 @@ def test_money_that_vanished_was_seen_all_the_same_and_frees_nothing(open_shops)
 
 
 def token(client, link):
-    """What the page's form carries, so that it makes one invoice however often it is sent."""
+    """The form's hidden token, by which it makes one invoice however often it is sent."""
     return Page(client.get(f"/link/{link['id']}").text).attributes["press"]["value"]
 
 

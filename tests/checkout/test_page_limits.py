@@ -1,6 +1,4 @@
-"""What one visitor who asks without end closes: his own page, and nobody else's where addresses
-mean nothing.
-"""
+"""A visitor who asks without end closes only his own page, even where addresses mean nothing."""
 
 import pytest
 

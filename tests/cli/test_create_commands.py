@@ -85,7 +85,7 @@ REFUSED = {
 
 
 def counters(till):
-    """How many invoices and links there are, and how many addresses were given out."""
+    """The numbers of invoices, of links, and of addresses given out."""
     return till.shop.sql(
         "SELECT (SELECT COUNT(*) FROM invoice), (SELECT COUNT(*) FROM payment_link),"
         " (SELECT MAX(next_index) FROM merchant)"

@@ -1,4 +1,4 @@
-"""What commands say: to whoever uses them wrongly, and with --log-json in lines of JSON."""
+"""Messages of the commands: about wrong use, and with --log-json in lines of JSON."""
 
 import json
 import signal

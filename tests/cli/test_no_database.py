@@ -23,7 +23,7 @@ COMMANDS = [
 
 
 def refused(folder, url, words):
-    """What a command said that could not begin."""
+    """The message of a command that could not begin."""
     environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url, "BTCPAY_BIND": "127.0.0.1:0"}
     environ |= {"BTCPAY_METRICS_BIND": "", "BTCPAY_NETWORK": "regtest"}
     environ |= {"BTCPAY_EXPLORERS": "http://127.0.0.1:9", "BTCPAY_PRICE_SOURCES": "http://a:9#/a"}

@@ -32,7 +32,7 @@ def test_the_version_is_told_with_python_databases_and_platform():
 
 
 def complete(shell, words, number):
-    """What the shell is answered for the word of this number."""
+    """The completions that the shell gets for the word of this number."""
     environ = PATH | {"_BTCPAY_COMPLETE": f"{shell}_complete", "COMP_WORDS": words}
     if shell == "fish":  # which names the word itself
         environ["COMP_CWORD"] = words.split(" ")[number]
@@ -80,7 +80,7 @@ NOT_NEEDED = {
 
 @pytest.mark.parametrize("command", NOT_NEEDED)
 def test_a_command_loads_only_what_it_needs(command):
-    """What the interpreter of the command line has in memory before the command begins."""
+    """Looks at the modules in memory after the import, before the command begins."""
     code = f"import sys, {COMMANDS[command]}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True

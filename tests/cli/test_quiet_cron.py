@@ -39,7 +39,7 @@ class Cron:
         self.file.write_text("".join(f'{name}="{value}"\n' for name, value in values.items()))
 
     def mail(self):
-        """What it would mail: all that is printed."""
+        """The mail that cron would send: everything printed."""
         program, *words = LINE.replace("/etc/btcpay.env", str(self.file)).split()
         assert program == "/opt/btcpay/bin/btcpay"
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "SHELL": "/bin/sh"}

@@ -1,4 +1,4 @@
-"""What the bookkeeper and the wallet take away: `btcpay export payments` and `export labels`."""
+"""Exports for bookkeeper and wallet: `btcpay export payments` and `export labels`."""
 
 import csv
 import io

@@ -28,7 +28,7 @@ PROMETHEUS_OWN = {"instance", "job"}
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory, ticker):
-    """What /metrics has when an invoice was made, paid and checked."""
+    """The metrics after an invoice was made, paid and checked."""
     with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock()) as till:
         till.confirm(till.shop.invoice())
         yield figures(till.shop) | disk_of_a_file(till)

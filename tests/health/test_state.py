@@ -1,4 +1,4 @@
-"""Whether the shop is well: `/readyz`, doctor and pages have no other rule."""
+"""The rule for the shop's health, the only one that `/readyz`, doctor and pages have."""
 
 from datetime import UTC, datetime, timedelta
 

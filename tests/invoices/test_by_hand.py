@@ -1,4 +1,4 @@
-"""What needs a human: listed, counted, yellow; canceled, settled or dismissed by hand."""
+"""Invoices that need a human: listed, counted, yellow; canceled, settled or dismissed by hand."""
 
 import pytest
 from attention_cases import (

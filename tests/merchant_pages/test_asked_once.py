@@ -1,4 +1,4 @@
-"""What cannot be taken back asks once, also without a script; it is on no page in passing."""
+"""Irreversible actions ask once, even without a script, and no page offers them in passing."""
 
 import re
 

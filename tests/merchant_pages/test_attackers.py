@@ -1,4 +1,4 @@
-"""What an attacker tries at the merchant's pages: from another site, another merchant, the network.
+"""Attacks on the merchant's pages: from another site, another merchant, the network.
 
 Where a case is about every path, the paths come from the service itself.
 """

@@ -1,4 +1,4 @@
-"""What holds for every page of the merchant's, also for those that are added later."""
+"""Rules for every page of the merchant's, and for any page added later."""
 
 from urllib.parse import quote
 

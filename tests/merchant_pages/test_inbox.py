@@ -1,4 +1,4 @@
-"""What needs the merchant, as an inbox: in which order, what it says, and one press for much."""
+"""The inbox of invoices that need the merchant: its order, its words, and one press for many."""
 
 import re
 from urllib.parse import parse_qs, urlsplit

@@ -35,7 +35,7 @@ def why(browser, invoice):
 
 
 def has(browser, invoice, button):
-    """Whether the page has the form of that button."""
+    """True if the page has the form of that button."""
     path = f"/invoices/{invoice['id']}"
     return f"{path}/{button}" in browser.page(path).source
 

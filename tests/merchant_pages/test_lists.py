@@ -86,7 +86,7 @@ def test_payments_without_invoice_have_a_list_of_their_own(browser):
 
 
 def found(browser, path, typed):
-    """Of what is opened at once the one id."""
+    """The ids found; a single one if its page is opened at once."""
     answer = browser.get(f"{path}?q={quote(typed)}")
     if answer.status_code == 303:
         return re.findall(r"inv_\w+$", answer.headers["Location"])

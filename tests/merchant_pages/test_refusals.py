@@ -1,4 +1,4 @@
-"""What a merchant is told when a form or an address is wrong: on top, with a way on, as a page."""
+"""A wrong form or address is explained to the merchant: on top of a page, with a way on."""
 
 from io import BytesIO
 

@@ -40,7 +40,7 @@ WRONG = [
 
 
 def all_of(shop):
-    """What is stored of the merchant, by the names of the fields."""
+    """The merchant's stored values, by the names of the fields."""
     db, own = shop.service.db, {"merchant_id": shop.merchant_id}
     row = db.row(merchants.BRAND, **own) or merchants.BLANK
     mail = db.row(receivers.MAIL_OF, **own) or receivers.NO_MAIL

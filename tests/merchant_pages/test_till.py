@@ -17,7 +17,7 @@ from btcpay.values.times import to_ms
 
 
 def fields(browser):
-    """What the form carries, so that it makes one invoice however often it is sent."""
+    """The form's hidden fields, by which it makes one invoice however often it is sent."""
     return browser.page("/till").values
 
 

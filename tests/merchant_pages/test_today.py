@@ -136,7 +136,9 @@ def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
         return Page(browser.get().text).texts.get("to-do", "")
 
     tasks = {
-        "Say where your mails go": lambda: browser.post("/settings/mail", address="me@example.com"),
+        "Say where your mails go": lambda: browser.post(
+            "/settings/mail", address="me@example.com", language="en"
+        ),
         "gap limit": lambda: browser.post("/settings/wallet", wallet_gap_limit="100"),
         "first payment": lambda: pay(shop, shop.invoice()),
         "A backup": lambda: note_backup(shop.service.settings.database_url, shop.clock()),

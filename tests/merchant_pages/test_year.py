@@ -72,7 +72,7 @@ class Model:
 
 
 def chart(source):
-    """What the tables under the charts say, as `Model.sums`."""
+    """The tables under the charts, in the form of `Model.sums`."""
     found = {}
     parts = re.split(r"<h2>Day by day, in (\w+)</h2>", source)
     for currency, html in zip(parts[1::2], parts[2::2], strict=True):

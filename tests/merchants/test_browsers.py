@@ -1,4 +1,4 @@
-"""What a browser is called: real User-Agents, the browser's own wishes, and nonsense."""
+"""Names of browsers: from real User-Agents, a browser's own wishes, and nonsense."""
 
 from btcpay.merchants.sessions import MOST_SHOWN, named
 

@@ -1,4 +1,4 @@
-"""What the wheel asks for, and its pins: why each is there, and that each is to be had."""
+"""The wheel's requirements and pins: each has a reason, and each can be had."""
 
 import re
 from itertools import product

@@ -50,7 +50,7 @@ class Office:
         return invoice
 
     def rows(self):
-        """What was tried or given up."""
+        """The deliveries that were tried or given up."""
         columns = "receiver_id, attempts, next_at IS NULL, delivered_at IS NULL, answer"
         which = "next_at IS NULL OR tried_at IS NOT NULL ORDER BY receiver_id, created_at"
         return self.shop.sql(f"SELECT {columns} FROM delivery WHERE {which}").fetchall()  # noqa: S608

@@ -1,4 +1,4 @@
-"""What is told of an invoice's life: each thing once, in order, as it was when it happened."""
+"""The events of an invoice's life: each once, in order, as things were when it happened."""
 
 import json
 from datetime import timedelta

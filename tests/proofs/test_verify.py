@@ -1,4 +1,4 @@
-"""What proves a payment, and that nothing else does: every forgery fails for its own reason."""
+"""Proofs of payment: true evidence holds, and every forgery fails for its own reason."""
 
 import itertools
 from dataclasses import replace

@@ -36,7 +36,7 @@ class Page:
         return self.session.post(url, data=fields, headers=JSON, timeout=60)
 
     def paid_sats(self, txid):
-        """What a transaction that waits or is confirmed pays to ADDRESS."""
+        """The satoshis that a waiting or confirmed transaction pays to ADDRESS."""
         outputs = self.sandbox.chain.find(txid).tx.outputs
         return sum(o.value_sats for o in outputs if address_of(o.script) == ADDRESS)
 

@@ -1,4 +1,4 @@
-"""What the sandbox's chain accepts and refuses, replaces and reorganises, and what it remembers."""
+"""The sandbox's chain: accepting, refusing, replacing, reorganising, and remembering."""
 
 import contextlib
 import random
@@ -28,7 +28,7 @@ def sandbox(tmp_path):
 
 
 def change_of(sandbox, txid):
-    """What comes back from a waiting payment."""
+    """The change of a waiting payment."""
     output = sandbox.chain.mempool.entries[txid].tx.outputs[1]
     return Spendable(Outpoint(txid, 1), output.value_sats, True)
 

@@ -1,4 +1,4 @@
-"""What the sandbox signs with: its own ECDSA, which published vectors judge."""
+"""The sandbox's own ECDSA signatures, judged by published vectors."""
 
 import hashlib
 

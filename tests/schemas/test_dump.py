@@ -1,4 +1,4 @@
-"""What clients are shown of a row, to the last byte."""
+"""The text that clients get of a row, to the last byte."""
 
 from decimal import Decimal
 from types import SimpleNamespace

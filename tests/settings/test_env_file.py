@@ -22,7 +22,7 @@ SYSTEMD = Path("/usr/lib/systemd/user-environment-generators/30-systemd-environm
 
 
 def by_sh(folder, text):
-    """What a shell has in its environment after `set -a; . FILE`."""
+    """A shell's environment after `set -a; . FILE`."""
     (folder / "env").write_text(text)
     script = f"set -eu -a; . {folder}/env; exec {tool('env')} -0"
     words = ["sh", "-c", script]

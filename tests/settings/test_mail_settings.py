@@ -1,4 +1,4 @@
-"""What the settings of mail accept; one address, and nothing that would become two."""
+"""The settings of mail: one address, and nothing that would become two."""
 
 import pytest
 

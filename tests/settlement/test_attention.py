@@ -1,4 +1,4 @@
-"""Why an invoice wants a human, pure: where it stands and what has happened to it in, a reason out.
+"""The reason why an invoice needs a human: its state and history go in, a reason comes out. Pure.
 
 100,000 satoshis are asked; 294 is the least that can be sent to the address.
 """

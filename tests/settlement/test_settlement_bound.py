@@ -1,4 +1,4 @@
-"""What is kept of a mempool's word: so much, the payer's payment among it, and all of a block's."""
+"""The bound on a mempool's sightings: it keeps the payer's payment, and everything in a block."""
 
 import random
 from dataclasses import replace

@@ -40,7 +40,7 @@ class Life:
         return [step(self) for step in steps]
 
     def settle(self, scan, now=None):
-        """What the database keeps of what follows: what is in no block is part of no payment."""
+        """Keeps the outcome as the database does: an output in no block is part of no payment."""
         outcome = settle(self.invoice, self.known, scan, self.rules, now or scan.asked_at)
         changed = {change.after.outpoint: change.after for change in outcome.changes}
         kept = {o.outpoint: o for o in self.known} | changed

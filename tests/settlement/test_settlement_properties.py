@@ -1,4 +1,4 @@
-"""What holds for all facts: the order of arrival does not matter, and no satoshi counts twice."""
+"""Properties of all facts: the order of arrival does not matter, and no satoshi counts twice."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -131,7 +131,7 @@ def test_until_all_is_known_up_to_the_deadline_nothing_expires(invoice, outputs,
 
 @st.composite
 def chains(draw):
-    """What three blocks say of up to four transactions: payments, spends, replacements."""
+    """Three blocks with up to four transactions: payments, spends, replacements."""
     news: dict[int, Scan] = {}
     for height in (998, 999, 1000):
         news[height] = Scan(block_at(height).mined_at, TIP, spent={}, replaced={})
@@ -153,7 +153,7 @@ def chains(draw):
 
 @st.composite
 def looks(draw):
-    """What a mempool shows, whatever the blocks say: also of what is not there, or has other sums.
+    """Looks at a mempool, whatever the blocks say: even with invented outputs, or other sums.
 
     It sees nothing in time but at once, and nothing expires by it.
     """
@@ -166,7 +166,7 @@ def looks(draw):
 
 
 def in_blocks(outputs):
-    """What blocks have proven."""
+    """The outputs that blocks have proven."""
     return {
         one.outpoint: (one.amount_sats, one.block, one.position, one.spent_height)
         for one in outputs

@@ -1,4 +1,4 @@
-"""What `btcpay setup` is made of: changed lines, units, answers."""
+"""The parts of `btcpay setup`: changed lines, units, answers."""
 
 import os
 import pwd

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.both_databases
 
 
 def totals(till):
-    """What is read, and what the outputs say."""
+    """The totals as they are read, and the sums of the outputs."""
     db, merchant = till.shop.service.db, {"merchant_id": till.shop.merchant_id}
     return db.only(balances.OF_MERCHANT, **merchant), db.only(balances.RECOMPUTED, **merchant)
 

@@ -1,4 +1,4 @@
-"""What came in by day: the days of the merchant's time zone, whatever it was or becomes."""
+"""Income by day: the days of the merchant's time zone, whatever it was or becomes."""
 
 from datetime import UTC, datetime
 from threading import Thread
@@ -35,7 +35,7 @@ def rows(shop):
 
 
 def of_days(shop):
-    """How many payments each day has that has any."""
+    """The number of payments of each day that has any."""
     kept = rows(shop)["merchant_day"]
     return {(row["day"], row["currency"]): row["payments"] for row in kept}
 
@@ -75,7 +75,7 @@ def test_who_is_killed_while_days_are_counted_again_has_changed_nothing(shop):
 
 
 def test_a_payment_beside_a_change_of_zone_is_counted_once(shop):
-    """Who comes second waits: the zone does not change over a payment that is being made."""
+    """The second of the two waits, so the zone never changes while a payment is being made."""
     db, url = shop.service.db, shop.environ["BTCPAY_DATABASE_URL"]
     late = datetime(2026, 1, 1, 20, tzinfo=UTC)  # the next day in Kathmandu
     invoice = shop.invoice()

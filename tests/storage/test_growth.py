@@ -1,4 +1,4 @@
-"""What stays fast as the shop grows: no query reads a table that grows with its history."""
+"""Queries stay fast as the shop grows: none reads a whole table that grows with its history."""
 
 import importlib
 import pkgutil
@@ -98,7 +98,7 @@ def test_what_may_read_a_whole_table_does(shop, name):
 
 
 def came(db, invoice, vanished):
-    """What a check does to outputs: one comes, or the one that waits vanishes."""
+    """A check's effect on outputs: one comes, or the waiting one vanishes."""
     with db.write():
         if vanished:
             db.run(Output.update({Output.vanished_at: 1}).where(Output.invoice_id == invoice.id))

@@ -1,4 +1,4 @@
-"""How many statements the hot paths run: counted by SQLite itself."""
+"""The number of statements on the hot paths, counted by SQLite itself."""
 
 from statements import statements
 

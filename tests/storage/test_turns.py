@@ -1,4 +1,4 @@
-"""Who waits for a database, and who is refused instead."""
+"""Threads that wait for a database, and those that are refused instead."""
 
 import sqlite3
 import threading

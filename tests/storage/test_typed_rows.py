@@ -47,7 +47,7 @@ QUERIES = {
 
 
 def names_of(query):
-    """What it selects, by name; None for what has none, as in a part of another query."""
+    """The names that it selects; None for a nameless column, as in a part of another query."""
     columns = query._returning if not isinstance(query, Select) else query.selected_columns
     return [
         each.name if isinstance(each, Field) else vars(each).get("_alias") for each in columns or ()

@@ -1,4 +1,4 @@
-"""Whether a page fits its window, and what axe-core finds wrong with it."""
+"""Checks that a page fits its window, and axe-core's findings about it."""
 
 import bitcoin_node
 from browser import Tab, lack
@@ -22,7 +22,7 @@ def axe_script() -> str:
 
 
 def misfits(tab: Tab, width: int) -> list[str]:
-    """What stands out of the window, or that the page can be moved sideways."""
+    """Elements that stand out of the window, or the fact that the page can be moved sideways."""
     found: list[str] = tab.ask(EDGES)
     if tab.ask(f"[innerWidth, {SIDEWAYS}]") != [width, 0]:
         found.append("the page moves sideways")

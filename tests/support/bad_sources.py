@@ -1,4 +1,4 @@
-"""Explorers that hold back what they can, each in its way; `KINDS` by name.
+"""Explorers that hold back as much as they can, each in its way; `KINDS` has them by name.
 
 Each gets a till, of which `liar` is the explorer that shall be bad, and the event that ends its
 silence; the times are those of the product's limits, divided by `hasty`.

@@ -83,7 +83,7 @@ class Wallet:
         self.scripts = tuple(map(script_of, self.addresses))
 
     def coins(self, coinbases: bool = False) -> list[Coin]:
-        """What could be spent now: confirmed coins by rising value, then waiting ones."""
+        """The spendable coins: confirmed ones by rising value, then waiting ones."""
         coins = [coin for script in self.scripts for coin in self._node.coins(script, coinbases)]
         return sorted(coins, key=lambda c: (c.height < 0, c.output.value_sats, c.outpoint))
 
@@ -295,7 +295,7 @@ class BitcoinNode:
         return block.hash
 
     def _empty_mempool(self) -> list[Tx]:
-        """What waited, each after what it spends."""
+        """The transactions that waited, each after those that it spends."""
         waiting = {txid: self.transaction(txid) for txid in self.mempool()}
         ordered: dict[str, Tx] = {}
 

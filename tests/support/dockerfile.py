@@ -1,4 +1,4 @@
-"""What deploy/Dockerfile says, instruction by instruction."""
+"""The instructions of deploy/Dockerfile."""
 
 import re
 
@@ -12,6 +12,6 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def copied() -> list[tuple[list[str], str]]:
-    """What is copied from the project, and where to."""
+    """The files copied from the project, and their destinations."""
     words = [argument.split() for name, argument in instructions() if name == "COPY"]
     return [(line[:-1], line[-1]) for line in words if not line[0].startswith("--from")]

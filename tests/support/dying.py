@@ -1,4 +1,4 @@
-"""How a process dies at a moment of its choice: by SIGKILL, just before one of its commits."""
+"""A process that dies at a chosen moment: by SIGKILL, just before one of its commits."""
 
 import itertools
 import os
@@ -42,7 +42,7 @@ def die_before(moment: int | None) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     class Trace:
-        """What one connection is told."""
+        """The statements sent to one connection."""
 
         def __init__(self) -> None:
             self._is_in_transaction = False

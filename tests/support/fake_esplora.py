@@ -47,9 +47,9 @@ from storage.queries import events, payments
 from storage.queries import invoices as pages
 
 Json = dict[str, Any]
-OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is another test's
+OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is tested elsewhere
 BLOCKS_BELOW = 20  # empty blocks below one that is made, so that a page of headers links
-_idle_apps: list[Flask] = []  # without a chain; to make their routes takes longer than many a test
+_idle_apps: list[Flask] = []  # without a chain; making their routes takes longer than many tests
 _serving: dict[str, Flask] = {}  # by their roots
 HEADERS_KEPT = 1 + BELOW + 12  # those of the last two hours, and what is kept below
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it
@@ -137,7 +137,7 @@ NOT_FOUND = say("there is no such thing", 404)
 
 
 def of_blocks(blocks: Mapping[int, Block], tip: int, path: str) -> Reply | None:
-    """What an explorer of this chain says of its headers and blocks; None on another path."""
+    """An explorer's answer about this chain's headers and blocks; None on another path."""
     match path.split("/")[1:]:
         case ["blocks", "tip", "height"]:
             return say(str(tip))
@@ -210,7 +210,7 @@ class FakeEsplora(Serving):
 
 
 class Liar(FakeEsplora):
-    """Passes on what an honest explorer says, but for what `lies` make of it.
+    """Passes on an honest explorer's answers, some of them changed by `lies`.
 
     A lie is found by a regular expression for its path; it gets the JSON value or text of the
     true answer and returns what goes out instead, or a reply.
@@ -313,7 +313,7 @@ class Till:
         self.sandbox.chain.mine(blocks, self.now)
 
     def mine_only(self, *txids: str) -> None:
-        """A block with these alone; what else waits goes on waiting."""
+        """Mines a block with these alone; everything else goes on waiting."""
         chain = self.sandbox.chain
         others = [entry for txid, entry in chain.mempool.entries.items() if txid not in txids]
         chain.mempool.remove(entry.tx.txid for entry in others)
@@ -370,7 +370,7 @@ class Till:
         return self.checker(clock=clock).run([invoice["id"] for invoice in invoices])
 
     def open_page(self, *invoices: Json) -> None:
-        """Somebody looks at their pages: what such a page has the service note, at once."""
+        """Notes at once, as the service would, that somebody is looking at their pages."""
         for invoice in invoices:
             self.shop.service.db.run(pages.ASKED, id=invoice["id"], at=to_ms(self.clock()))
 

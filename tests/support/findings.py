@@ -1,4 +1,4 @@
-"""What the doctor finds in a shop."""
+"""The doctor's findings in a shop."""
 
 from fake_esplora import Till
 

@@ -39,7 +39,7 @@ LONGEST = 200_000  # bytes of an order, with its environment
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended, -9 after SIGKILL, and what it wrote."""
+    """The exit status of a process, -9 after SIGKILL, and its output."""
 
     status: int
     output: str
@@ -80,7 +80,7 @@ class Process:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """What it wrote and was not read yet; one that does not end in time is killed."""
+        """Its output that was not read yet; a process that does not end in time is killed."""
         with ThreadPoolExecutor(2) as pool:
             output, errors = (
                 pool.submit(stream.read if stream else str) for stream in (self.stdout, self.stderr)
@@ -150,7 +150,7 @@ class Forge:
         return Process(channel, *(open(end, errors="replace") for end in (output, errors)))
 
     def serve(self, environ: dict[str, str], folder: Path, output: int, errors: int) -> Process:
-        """What `btcpay serve` executes, in this folder."""
+        """The server that `btcpay serve` executes, in this folder."""
         more = {"folder": str(folder), "program": "gunicorn"}
         return Process(self.order(environ, GUNICORN, output, errors, **more), None, None)
 
@@ -247,7 +247,7 @@ def _leave(status: int) -> NoReturn:
 
 
 def command_line(order: dict[str, Any]) -> None:
-    """What `btcpay` with these words would do."""
+    """Does the work of `btcpay` with these words."""
     sys.argv = [order.get("name", "btcpay"), *order["words"]]
     main.main()
 

@@ -1,4 +1,4 @@
-"""A wallet with its private keys (BIP32), such as a merchant has: no server of theirs does."""
+"""A wallet with its private keys (BIP32), as a merchant has it; the server never does."""
 
 import hmac
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class HdWallet:
         )
 
     def serialized(self, version: bytes) -> bytes:
-        """What `ExtendedKey.parse` reads, behind a version of 4 bytes."""
+        """The bytes that `ExtendedKey.parse` reads, behind a version of 4 bytes."""
         number = self.child_number.to_bytes(4, "big")
         place = self.depth.to_bytes(1, "big") + self.parent_fingerprint + number
         return version + place + self.chain_code + self.public.public_key

@@ -50,7 +50,7 @@ class Hosted:
 
     @contextmanager
     def earlier(self, seconds: float) -> Iterator[None]:
-        """What happens inside happened so long ago."""
+        """Makes the events inside happen so long ago."""
         self.clock.move(seconds=-seconds)
         yield
         self.clock.move(seconds=seconds)

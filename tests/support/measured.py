@@ -14,13 +14,13 @@ from forge import Forge, command_line, fork_for_each_order
 
 from btcpay.cli.check import check as command
 
-# What a new process has in memory of its libraries' files, and a forked one shares.
+# The part of its libraries' files that a new process has in memory, and a forked one shares.
 LIBRARIES_MB = 10
 forge = cache(lambda: Forge(__file__))
 
 
 def check(till: Any, folder: Path) -> tuple[dict[str, Any], float]:
-    """What `btcpay check --json` answers, and the megabytes that it held at its peak."""
+    """The answer of `btcpay check --json`, and its peak memory in megabytes."""
     ended = forge().run(till.shop.environ, ["check", "--json"], folder=str(folder))
     assert ended.output, ended.errors
     (peak_kb,) = re.findall(r"VmHWM:\s+([0-9]+) kB", (folder / "status").read_text())

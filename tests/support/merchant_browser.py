@@ -53,7 +53,7 @@ class MerchantBrowser:
         )
 
     def token(self) -> str:
-        """What the forms of this session carry."""
+        """The token in the forms of this session."""
         return self.page("/sessions").values["token"]
 
 

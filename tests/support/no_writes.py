@@ -1,4 +1,4 @@
-"""How the running service answers while its database takes no writes."""
+"""The running service's answers while its database takes no writes."""
 
 from typing import Any
 

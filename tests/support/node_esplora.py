@@ -1,4 +1,4 @@
-"""Esplora over a full node: what a public explorer would say of its chain.
+"""Esplora over a full node: a public explorer's answers about its chain.
 
 Source: Blockstream/esplora API.md.
 """

@@ -44,12 +44,12 @@ class NodeTill(Till):
         self.node.mine(blocks)
 
     def state(self, invoice: Json) -> tuple[str, int, int]:
-        """What the checkout page is told: status, satoshis received and unconfirmed."""
+        """The checkout page's news: status, satoshis received and unconfirmed."""
         body = self.shop.client.get(f"/pay/{invoice['id']}/status").json
         return body["status"], body["received_sats"], body["unconfirmed_sats"]
 
     def proof(self, invoice: Json) -> Proven:
-        """What the proof of the invoice's only payment shows, offline."""
+        """The facts proven offline by the invoice's only payment."""
         rows = self.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
         (proven,) = (check_document(json.loads(row.document)) for row in rows)
         return proven

@@ -87,7 +87,7 @@ Outpoint = tuple[str, int]
 
 @dataclass
 class Index:
-    """What pays one address: outputs in the best chain, and those that wait."""
+    """The payments to one address: outputs in the best chain, and those that wait."""
 
     confirmed: dict[Outpoint, Where] = field(default_factory=dict)
     waiting: dict[Outpoint, int] = field(default_factory=dict)
@@ -284,7 +284,7 @@ class Walk:
         at_once(2, check)
 
     def check(self) -> None:
-        """What cron does, and then a look for each invoice."""
+        """Cron's run, and then a look for each invoice."""
         for ids in (None, self._ids()):
             run = self.checker(self.till.shop.service.db).run(ids)
             assert run.complete, run
@@ -350,7 +350,7 @@ class Walk:
     def decide(
         self, before: str, order: Order, found: Index, deep: dict[Outpoint, Where]
     ) -> set[str]:
-        """What its status may be now, after what it was."""
+        """The status that it may have now, given its former one."""
         paid_sats = sum(w.amount_sats for one, w in deep.items() if one in order.in_time)
         if before == "expired":
             return {"expired"}

@@ -48,7 +48,7 @@ def backed_up(till: Till, path: Path) -> Path:
 
 
 def change(path: Path, *statements: str) -> None:
-    """What somebody does to a file of SQLite's, also to its schema."""
+    """A change that somebody makes to a SQLite file, even to its schema."""
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         db.execute("PRAGMA writable_schema = ON")
         for statement in statements:
@@ -100,7 +100,7 @@ def lived_in(till: Till, folder: Path) -> None:
 
 
 def answers(till: Till) -> list[Any]:
-    """What clients are shown, on every path, and the pages' own data."""
+    """The answers to clients on every path, and the pages' own data."""
     shop = till.shop
     lists = ["/invoices", "/payments", "/payment-links"]
     found = [shop.get(path, query_string={"limit": 100}) for path in ["/balance", *lists]]

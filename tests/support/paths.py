@@ -1,4 +1,4 @@
-"""Where the project lies, the published vectors that the tests have, and which parts are gone."""
+"""The project's folders, the tests' published vectors, and the optional parts that are gone."""
 
 from pathlib import Path
 

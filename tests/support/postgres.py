@@ -21,11 +21,11 @@ from ports import free_port
 from storage import migrate
 
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql"))
-# What a crash would need is left out: the server's end is the end of its data.
+# Nothing is kept for a crash: the data ends with the server.
 FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": "200"}
 END = 'read _; "$0" --mode immediate --pgdata "$1/data" stop; rm -r "$1"'
 USER, SECRET = "btcpay", "correct-horse"
-TEMPLATE = "migrated"  # what new databases are copies of
+TEMPLATE = "migrated"  # the database that new ones are copied from
 _numbers = itertools.count(1)
 
 
@@ -57,12 +57,12 @@ class Server:
         )
 
     def url(self, name: str) -> str:
-        """What BTCPAY_DATABASE_URL says of one of its databases."""
+        """The BTCPAY_DATABASE_URL of one of its databases."""
         return f"postgresql://{USER}:{SECRET}@127.0.0.1:{self.port}/{name}"
 
     @property
     def pid(self) -> int:
-        """Of the process that all others of the server are children of."""
+        """The pid of the server's main process, the parent of all others."""
         return int((self._folder / "data/postmaster.pid").read_text().split()[0])
 
     def create(self, template: str = TEMPLATE) -> str:
@@ -87,7 +87,7 @@ class Server:
         self._run("pg_ctl", "--log", str(self._folder / "log"), "--silent", "--wait", "start")
 
     def stop(self, mode: str = "fast") -> None:
-        """`fast` tells every client, `immediate` is what a crash would be."""
+        """Stops it: `fast` tells every client, `immediate` is like a crash."""
         if self._admin:
             self._admin.close()
         self._run("pg_ctl", "--mode", mode, "--silent", "--wait", "stop")

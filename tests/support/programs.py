@@ -13,7 +13,7 @@ ALWAYS = os.environ.get("CI_RUN") == "1"  # .ci/run has installed what a test ma
 
 
 def tool(name: str) -> str:
-    """Where a program is; without it the test skips, but not in .ci/run."""
+    """The path of a program; without it the test skips, but not in .ci/run."""
     path = f"{os.environ['PATH']}:/usr/sbin:{Path(sys.executable).parent}"
     found = shutil.which(name, path=path)
     if found is None and not ALWAYS:
@@ -23,7 +23,7 @@ def tool(name: str) -> str:
 
 
 def done(words: list[Any], timeout: int = 60, **kwargs: Any) -> str:
-    """What a command that must succeed without a warning says."""
+    """The output of a command that must succeed without a warning."""
     ended = subprocess.run(words, capture_output=True, text=True, timeout=timeout, **kwargs)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout + ended.stderr

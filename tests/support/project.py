@@ -1,4 +1,4 @@
-"""What pyproject.toml says of the project."""
+"""Facts about the project, from pyproject.toml."""
 
 import re
 import tomllib

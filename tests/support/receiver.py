@@ -13,7 +13,7 @@ from standardwebhooks import Webhook
 
 @dataclass(frozen=True)
 class Message:
-    """What came: headers by their names in small letters, and the body's bytes."""
+    """A request: its headers by their names in small letters, and the body's bytes."""
 
     headers: dict[str, str]
     body: bytes
@@ -35,7 +35,7 @@ class Message:
         return Webhook(secret).verify(self.body, self.headers)
 
     def is_signed_by(self, secret: str) -> bool:
-        """Whatever time it is: the library signs it too."""
+        """True if it bears the signature that the library makes; its time is not judged."""
         at = datetime.fromtimestamp(int(self.headers["webhook-timestamp"]), UTC)
         return Webhook(secret).sign(self.id, at, self.body.decode()) in self.signatures
 

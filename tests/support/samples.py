@@ -1,4 +1,4 @@
-"""What the metrics of a shop in this process say."""
+"""The metrics of a shop in this process."""
 
 from collections.abc import Iterable
 

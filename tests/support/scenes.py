@@ -92,7 +92,7 @@ class World:
 
 @dataclass
 class Scene:
-    """What the worlds have in common; `before` is the database as the check finds it."""
+    """The common base of its worlds; `before` is the database as the check finds it."""
 
     till: Till
     relay: Relay
@@ -297,7 +297,7 @@ def differences(found: Rows, wanted: Rows) -> list[str]:
 
 
 def assert_sound(url: str) -> None:
-    """What must hold at every moment, whatever happened.
+    """Asserts the rules that must hold at every moment, whatever happened.
 
     A balance is the sum of its outputs, a payment is proven and is the sum of its outputs, an
     invoice is paid by the payments that carry its id and by nothing less.

@@ -1,4 +1,4 @@
-"""Servers of the tests' own: what answers as told, on a real socket."""
+"""The tests' own servers, which answer as told, on a real socket."""
 
 import contextlib
 import json
@@ -67,7 +67,7 @@ class Serving:
         self.root = f"http://127.0.0.1:{self.port}"
 
     def answer(self, request: BaseHTTPRequestHandler) -> Reply:
-        """What goes out in reply to this request."""
+        """The reply to this request."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

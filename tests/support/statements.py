@@ -1,4 +1,4 @@
-"""What SQLite itself says of the statements that run."""
+"""The statements that run, as SQLite itself reports them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from builders import Shop
 
 @contextmanager
 def statements(shop: Shop) -> Iterator[list[str]]:
-    """What this thread's connection runs meanwhile."""
+    """The statements that this thread's connection runs meanwhile."""
     connection = shop.service.db.connection.connection()
     found: list[str] = []
     connection.set_trace_callback(found.append)

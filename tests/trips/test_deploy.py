@@ -1,4 +1,4 @@
-"""What stands in deploy/, tried as far as it can be without the machines that it is for."""
+"""The files in deploy/, tried as far as possible without the machines that they are for."""
 
 import re
 import shlex

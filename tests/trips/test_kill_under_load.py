@@ -89,7 +89,7 @@ def rows(shop):
 
 
 def assert_sound(shop, acknowledged):
-    """What was acknowledged is there as it was said; addresses go on without gap or repetition."""
+    """Every acknowledged answer is stored as given; addresses have neither gap nor repetition."""
     found = {row.id: row for row in rows(shop)}
     for invoice in acknowledged:
         row = found[invoice["id"]]

@@ -1,4 +1,4 @@
-"""What a serving process takes of its machine, and how gunicorn ends when it cannot serve."""
+"""A serving process's share of its machine, and gunicorn's end when it cannot serve."""
 
 import os
 import socket

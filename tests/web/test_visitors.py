@@ -1,4 +1,4 @@
-"""Whose window a visitor's request counts in: an IPv4 address, or one customer's IPv6 network."""
+"""The window in which a visitor's request counts: an IPv4 address, or a customer's IPv6 network."""
 
 import pytest
 

@@ -1,1 +1,1 @@
-"""Explorers: Esplora over HTTP, within a quota; what they say is proven or bounded."""
+"""Explorers: Esplora over HTTP, within a quota; their answers are proven or bounded."""

@@ -20,14 +20,14 @@ from schemas import esplora
 
 # Bytes of a page's values in memory: an array of empty ones takes thirty times its length.
 MAX_PAGE_WEIGHT = 32_000_000
-_WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}  # bytes at most, for what each begins
-_BYTE_WEIGHT = 4  # one character beyond 16 bits makes every character of its text this large
+_WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}  # at most, for the value that each begins
+_BYTE_WEIGHT = 4  # one character beyond 16 bits makes all of its text so large
 # electrs shows ten blocks in 4 kB, mempool.space fifteen with `extras` in 100 kB.
 MAX_HEADERS_BYTES = 1_000_000
 # Of a page of transactions: 75 of ordinary size are some 200 kB, half of which is cut as it comes.
 # A single one that pays three thousand others is a megabyte.
 MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES = 16_000_000, 3_000_000
-# Servers cap the list: electrs at 50, others lower. A shorter one is all that there is.
+# Servers cap the list, electrs at 50, others lower; a shorter list is complete.
 WHOLE_BELOW = 25
 MAX_PARTS = 15_000  # outputs and inputs of one address
 _BLOCK, _TRANSACTION = esplora.Block(), esplora.Transaction()
@@ -69,7 +69,7 @@ def _load(schema: Schema, value: Any) -> dict[str, Any]:
     try:
         loaded: dict[str, Any] = schema.load(value)
     except ValidationError as error:
-        raise FetchError(f"answered what Esplora does not: {str(error.messages)[:200]}") from error
+        raise FetchError(f"answered as no Esplora does: {str(error.messages)[:200]}") from error
     return loaded
 
 
@@ -80,7 +80,7 @@ def _values_in(body: bytes) -> list[Any]:
     if weight > MAX_PAGE_WEIGHT:
         raise FetchError("answered more values than one page can hold")
     try:
-        # All that is looked for is ASCII. Read as Latin-1, no other character makes a text larger.
+        # Only ASCII is looked for. Read as Latin-1, no other character makes a text larger.
         found = json.loads(body.decode("latin-1"))
     except (ValueError, RecursionError) as error:
         raise FetchError("answered no JSON") from error
@@ -113,7 +113,7 @@ def _raw(block: dict[str, Any]) -> bytes:
 
 
 def _mempool(txs: list[Any], script: str) -> Mempool:
-    """Each transaction once. One that came into a block meanwhile waits no more: left out."""
+    """Each transaction once, without those that have come into a block meanwhile."""
     waiting: dict[str, list[SeenOutput]] = {}
     for tx in txs:
         loaded = _load(_TRANSACTION, tx)

@@ -1,4 +1,4 @@
-"""One explorer's endpoint: asked within its quota, within its time, and never after a refusal."""
+"""One explorer's endpoint, asked within its quota and its time, and never after a refusal."""
 
 import math
 import threading
@@ -18,7 +18,7 @@ TEXT = http_client.Response(bytes, max_bytes=4096)  # a height, a hash or a head
 # A hundred outputs and inputs of each address are free; one run holds no more than 30,000 others.
 FEW_PARTS, MOST_PARTS = 100, 30_000
 TOO_MANY = (403, 429)  # some answer "forbidden" to a client that they have banned
-MOST_CHAIN_S = 60.0  # of a run, for all that it is asked of the chain: headers and blocks
+MOST_CHAIN_S = 60.0  # of a run, for all questions about the chain: headers and blocks
 T = TypeVar("T")
 
 
@@ -85,7 +85,7 @@ class Endpoint:
                 self._chain_s += 0 if is_look else time.monotonic() - began_s
 
     def _refused(self, error: BadStatus) -> None:
-        """Once for all calls that were under way."""
+        """Notes a refusal, once for all calls that were under way."""
         with self._lock:
             known, self.left_alone = self.left_alone, "asked to be left alone"
         if self._quota and not known:

@@ -1,4 +1,4 @@
-"""One explorer, asked in Esplora's API. All of its paths stand here.
+"""One explorer, asked through Esplora's API. All paths of the API stand here.
 
 Source: Blockstream/esplora API.md: /blocks[/:height], /blocks/tip/height, /blocks/tip/hash,
 /block-height/:height, /block/:hash/header, /block/:hash/raw, /address/:address/txs[/mempool].
@@ -29,7 +29,7 @@ from btcpay.values.networks import Known
 from btcpay.values.times import from_unix_s
 
 PAGE = 10  # headers, at least
-PAGES_AT_MOST = 2016  # an explorer that shows more leads nowhere
+PAGES_AT_MOST = 2016  # an explorer that shows more is leading us nowhere
 _HASH = "[0-9a-f]{64}"
 # BIP141: a block weighs four million at most, and no byte of it less than one.
 RAW_BLOCK = http_client.Response(bytes, max_bytes=4_000_000)
@@ -39,7 +39,7 @@ RAW_BLOCK_TIMEOUT_S = 60  # electrs may need seconds to put it together, and a s
 class Esplora(Endpoint, Explorer):
     """One explorer. Its methods raise FetchError, also for answers that no Esplora gives.
 
-    Callers must prove what it says of blocks and payments.
+    Callers must prove its answers about blocks and payments.
     """
 
     _is_of_network = False
@@ -160,7 +160,7 @@ class Esplora(Endpoint, Explorer):
 
 
 def _text(body: bytes, pattern: str, what: str) -> str:
-    """A text that matches as a whole. Raises FetchError, naming `what`, for any other."""
+    """An answer whose whole text matches. Raises FetchError, naming `what`, for any other."""
     text = body.decode("ascii", "replace").strip()
     if not re.fullmatch(pattern, text):
         raise FetchError(f"answered no {what}")

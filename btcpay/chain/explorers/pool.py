@@ -1,4 +1,4 @@
-"""Explorers, opened here alone: asked as one, within their quota, and their costs counted."""
+"""Opens the explorers: asked as one, within their quota, and with their costs counted."""
 
 import time
 from collections import Counter
@@ -29,7 +29,7 @@ class Explorers(Pool[Explorer], AddressIndex):
         self._told = Counter[tuple[str, str]]()
         super().__init__(
             lambda skew: [Esplora(network, url, session, quota, skew.on_headers) for url in urls],
-            quota.db.close if quota else lambda: None,  # a thread's calls were counted with it
+            quota.db.close if quota else lambda: None,  # the thread's, which counts calls
             pause,
         )
 
@@ -40,7 +40,7 @@ class Explorers(Pool[Explorer], AddressIndex):
         return self.ask(lambda one: one.is_used(address))
 
     def require_chain(self, known_height: int) -> tuple[int, bytes]:
-        """From now on asks no explorer that is behind: it would not show the latest payments."""
+        """From now on asks no explorer that is behind, as it would not show the latest payments."""
         found, tip = self.ask(lambda one: (one, one.require_chain(known_height)))
         self.expect(tip[0], {found: tip[0]})
         return tip
@@ -64,7 +64,7 @@ class Explorers(Pool[Explorer], AddressIndex):
         return self._quota.allowance([explorer.name for explorer in self.all])
 
     def close(self) -> None:
-        """Ends a run; an explorer that refused nothing in it has its earlier refusals forgotten."""
+        """Ends a run, and forgets earlier refusals of explorers that refused nothing in it."""
         super().close()
         if self._quota:
             self._quota.forget(one.name for one in self.all if one.calls and not one.left_alone)

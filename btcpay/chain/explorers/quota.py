@@ -17,7 +17,7 @@ HOUR = timedelta(hours=1)
 MINUTE_MS = 60_000
 OUT_AFTER_MIN = 61  # a minute that began before the hour counts whole
 KEPT = timedelta(days=1)
-# From the second refusal in a row on, doubled at each further one; the first ends only its run.
+# After the second refusal in a row, doubled at each further one; the first ends only its run.
 FIRST_REST = timedelta(minutes=1)
 LONGEST_REST = HOUR  # public explorers count by the hour
 
@@ -63,7 +63,7 @@ class Quota:
             self.db.run(sources.FORGET, before=to_ms(now - KEPT), now=to_ms(now + HOUR))
 
     def allowance(self, names: Sequence[str]) -> Allowance:
-        """The calls that may be spent on these explorers; one that rests has none."""
+        """The calls that may be spent on these explorers; a resting one has none."""
         now_ms = to_ms(self.now())
         used: dict[str, Counter[int]] = defaultdict(Counter)
         for row in self.db.rows(sources.USED, **_last_hour(now_ms)):
@@ -79,14 +79,14 @@ class Quota:
         )
 
     def rests_until(self, name: str) -> datetime | None:
-        """The end of the rest of an explorer that refused us; None when it may be asked now."""
+        """The time until which a refusing explorer rests; None if it may be asked now."""
         now, row = self.now(), self.db.row(sources.REFUSAL, root=name)
         until = from_ms(row.rests_until_at) if row else now
-        # No rest is longer: the clock was wrong when a later time was written.
+        # No rest is longer: if a later time was written, the clock was wrong.
         return until if now < until <= now + LONGEST_REST else None
 
     def refused(self, name: str, retry_after_s: int) -> None:
-        """Lets an explorer rest that said "too many": longer each time, or as long as it asked."""
+        """Lets an explorer that said "too many" rest, longer each time, or as long as it asked."""
         row = self.db.row(sources.REFUSAL, root=name)
         before = row.refusals if row else 0
         doubled = FIRST_REST * 2 ** min(before - 1, 10) if before else timedelta()
@@ -97,6 +97,6 @@ class Quota:
 
 
 def _last_hour(now_ms: int) -> Values:
-    # A clock that was ahead may have counted minutes of the next hour: they were spent just now.
+    # A clock that was ahead may have counted minutes of the next hour; they count as just spent.
     hour_ms = HOUR // timedelta(milliseconds=1)
     return {"after": now_ms - OUT_AFTER_MIN * MINUTE_MS, "now": now_ms + hour_ms}

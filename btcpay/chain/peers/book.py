@@ -1,4 +1,4 @@
-"""The book of peers: those that a run asks, when each was good, and which rest for a day."""
+"""The book of peers: those that a run asks, those that were good, and those that rest a day."""
 
 import ipaddress
 import logging
@@ -20,11 +20,11 @@ from storage.queries import blocks, sources
 log = logging.getLogger(__name__)
 
 MOST = 8  # with `auto`; Bitcoin Core has as many that relay
-FRESH = 2  # of them are strangers, so that nobody who was good once has all of them for good
-QUIET = timedelta(minutes=30)  # without a block; then all are strangers
+FRESH = 2  # of them are strangers, so that nobody who was good once can keep every place
+QUIET = timedelta(minutes=30)  # without a block, after which all are strangers
 LEFT_FOR = timedelta(days=1)
 LOOKUP_TIMEOUT_S = 5.0
-MOST_OF_SEED = 40  # addresses of one seed; one that names more has no greater say
+MOST_OF_SEED = 40  # addresses of one seed, so that naming more gives no greater say
 LookUp = Callable[[str, int], Sequence[str]]
 
 
@@ -95,5 +95,5 @@ def leave(db: Database, place: str, now: datetime) -> None:
 
 
 def forget(db: Database, now: datetime) -> None:
-    """Of those that are not left alone, keeps the eight that were good last."""
+    """Forgets peers that are not left alone, except the eight that were good last."""
     db.run(sources.FORGET_PEERS, now=to_ms(now))

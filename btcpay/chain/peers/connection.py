@@ -22,7 +22,7 @@ from btcpay.values.networks import Network
 CONNECT_TIMEOUT_S = 5.0
 PROXIED_TIMEOUT_S = 30.0  # Tor needs many seconds for a new way
 GREETING_TIMEOUT_S = SEND_TIMEOUT_S = 10.0
-# Bounds of all other messages, however small, that a peer may send before its answer.
+# Bounds of all other messages that a peer may send before its answer.
 MOST_BESIDE_BYTES, MOST_BESIDE = 8_000_000, 20_000
 _PIECE_BYTES = 65_536
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class Connection:
 
     `relay`: the node announces transactions. Hosts that are not near are reached through `proxy`, a
     URL of socks5h:// or "", which looks names up, so that onion services work.
-    Its methods raise FetchError, or ProofFailed for what is garbled; afterwards it is of no use.
+    Its methods raise FetchError, or ProofFailed for garbled data; afterwards it is of no use.
     """
 
     def __init__(
@@ -89,16 +89,16 @@ class Connection:
                 self.send("pong", self._receive(head.size, end_s), _left_s(end_s))
             else:
                 self._skip(head.size, end_s)
-        raise FetchError("sends much that was not asked for")
+        raise FetchError("sends too much that was not asked for")
 
     def close(self) -> None:
-        """Also while another thread reads from it, which reads its end then."""
+        """May be called while another thread reads, which then reads the end."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     def _greet(self, relay: bool) -> Greeting:
-        """Each says its version and confirms the other's."""
+        """Each side says its version and confirms the other's."""
         end_s = time.monotonic() + GREETING_TIMEOUT_S
         self.send("version", messages.version_body(random.getrandbits(64), relay))
         _, body = self.next(("version",), GREETING_TIMEOUT_S)
@@ -147,8 +147,8 @@ def _left_s(end_s: float) -> float:
 
 
 def decoded(parse: Callable[[bytes], T], raw: bytes) -> T:
-    """Raises ProofFailed in place of Malformed: what is garbled is a lie."""
+    """Raises ProofFailed in place of Malformed: garbled data is a lie."""
     try:
         return parse(raw)
     except Malformed as error:
-        raise ProofFailed(f"sent what does not decode: {error}") from None
+        raise ProofFailed(f"sent data that does not decode: {error}") from None

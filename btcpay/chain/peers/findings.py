@@ -16,11 +16,11 @@ from storage.statement import blank
 
 LATELY = timedelta(hours=1)
 REMEDY = "check that it runs and can be reached, or name another one in BTCPAY_PEERS"
-KNOWN = timedelta(days=1)  # with `auto`, a peer that was last good before is forgotten
+KNOWN = timedelta(days=1)  # with `auto`, a peer that has not been good for so long is forgotten
 
 
 def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
-    """As the last checks noted: no peer is asked. Red when none answers: nothing gets paid."""
+    """From notes of the last checks; no peer is asked. Red if none answers: nothing gets paid."""
     wanted = settings.peers
     if not wanted:
         return

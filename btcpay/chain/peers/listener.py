@@ -24,7 +24,7 @@ from btcpay.values.networks import Network
 
 log = logging.getLogger(__name__)
 
-NEEDED = 2  # peers that must announce a transaction; one, where one is set
+NEEDED = 2  # peers that must announce a transaction; one if only one is set
 NOTED_FOR_S = 900.0
 SILENCE_S = 330.0  # nodes say at least a ping in two minutes, some in five
 # A peer whose connection ended rests; twice as long each time, unless it lasted.
@@ -46,8 +46,8 @@ def size_of(announced: Announced) -> int:
 def is_outnumbered(words: Sequence[Mapping[bytes, float]], old: bytes, new: bytes) -> bool:
     """True if more peers announce the transaction `new` than `old`. Pure.
 
-    `words`: for each peer, when it last announced each of the two; its last word counts. Where none
-    has announced the old one of late, nobody knows how many did: more than half must say the new.
+    `words`: for each peer, when it last announced each of the two; its last word counts. If none
+    announced the old one of late, nobody knows how many did: then more than half must say the new.
     """
     last = [max(word, key=word.__getitem__) for word in words if word]
     needed = last.count(old) if any(old in word for word in words) else len(words) // 2
@@ -94,7 +94,7 @@ class Ear:
 
 
 class Listener:
-    """Hears peers in threads of their own, from the first time on that it is told to `listen`.
+    """Hears peers in threads of their own, once it is told to `listen`.
 
     `choose` names peers (host:port), also in place of those that are gone; at least `needed` must
     announce a transaction. No more than 20 MB a minute of each is read, and 8 MB are held.
@@ -120,8 +120,8 @@ class Listener:
     def listen(self, is_wanted: bool) -> None:
         """Notes ids, and asks for transactions while they are wanted.
 
-        What was noted before is asked for then: of as many peers as must have it, and at each
-        further call of as many more, for what those do not send.
+        Ids noted before are asked for then, of as many peers as must have them; for any that these
+        do not send, each further call asks as many more.
         """
         if time.monotonic() >= self._chooses_at_s:
             self._chooses_at_s = time.monotonic() + self.chooses_every_s

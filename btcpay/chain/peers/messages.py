@@ -11,14 +11,14 @@ from btcpay import __version__
 from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.bitcoin.wire import Malformed, Reader, compact_size, hash256, prefixed, txid_bytes, u32
 
-VERSION = 70016  # what we speak: Bitcoin Core's since 0.21
+VERSION = 70016  # the version we speak: Bitcoin Core's since 0.21
 HEAD_BYTES = 24
 MOST_HEADERS = 2000  # of one message
-TX = 1  # what an inventory announces, by its txid
+TX = 1  # an inventory's announcement, by txid
 WITNESS_TX, WITNESS_BLOCK = 0x40000001, 0x40000002  # BIP144: with witnesses
 MOST_ANNOUNCED = 50_000  # of one message: Bitcoin Core's MAX_INV_SZ
 _INVENTORY = 9 + 36 * MOST_ANNOUNCED
-# BIP111: answers what waits too; BIP159: a pruned node has the last 288 blocks.
+# BIP111: also shows its mempool; BIP159: a pruned node has the last 288 blocks.
 NODE_NETWORK, NODE_BLOOM, NODE_NETWORK_LIMITED = 1, 4, 1024
 # Bytes of a message's body, at most; messages of other kinds are not kept.
 LIMITS = {
@@ -63,7 +63,7 @@ def message(magic: bytes, command: str, body: bytes = b"") -> bytes:
 
 
 def parse_head(magic: bytes, raw: bytes) -> Head:
-    """The head in 24 bytes. Raises Malformed for another network's, and one that is too long."""
+    """The head in 24 bytes. Raises Malformed for another network's, and for too long a body."""
     found, command, size, check = _head.unpack(raw)
     if found != magic:
         raise Malformed("it speaks another protocol, or of another network")
@@ -74,7 +74,7 @@ def parse_head(magic: bytes, raw: bytes) -> Head:
 
 
 def version_body(nonce: int, relay: bool = False) -> bytes:
-    """We serve nothing, and do not say our time. `relay`: transactions are announced (BIP37)."""
+    """We serve nothing, and do not reveal our time. `relay`: transactions are announced (BIP37)."""
     agent = prefixed(f"/btcpay:{__version__}/".encode())
     begins = _version_begins.pack(VERSION, 0, 0)
     ends = nonce.to_bytes(8, "little") + agent + u32(0) + bytes([relay])

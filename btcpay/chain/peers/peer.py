@@ -1,4 +1,4 @@
-"""One node of the network as a source of blocks: news of headers by locator, a block by hash."""
+"""One node of the network as a source of blocks: new headers by locator, a block by hash."""
 
 import math
 import threading
@@ -19,7 +19,7 @@ from btcpay.values.times import from_unix_s
 
 ANSWER_TIMEOUT_S = 20.0
 BLOCK_TIMEOUT_S = 60.0
-MOST_CHAIN_S = 60.0  # of a run, for all that it is asked
+MOST_CHAIN_S = 60.0  # of a run, for all questions
 MESSAGES_AT_MOST = 100  # of 2,000 headers: nearly four years
 
 
@@ -27,8 +27,8 @@ class Peer(BlockSource):
     """A node at `host` (host:port), greeted at the first question of a run; one question at a time.
 
     `shown_height` is that of the best block that it has shown. `has_failed`: it hung up or did not
-    answer, which is more than that nobody waited for it any longer. `on_time` gets the node's
-    clock, in unix seconds, at each greeting.
+    answer; being too slow for us once is no failure. `on_time` gets the node's clock, in unix
+    seconds, at each greeting.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class Peer(BlockSource):
         self._turn = threading.Lock()
 
     def tip_height(self) -> int:
-        """Of the headers that it has shown: its word in a greeting proves nothing."""
+        """The height of the headers that it has shown; its claim in a greeting proves nothing."""
         if self.shown_height is None:
             raise FetchError("has shown no headers")
         return self.shown_height
 
     def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
-        """From the third block below our newest one on: a peer that shows nothing is behind."""
+        """Asks from the third block below our newest on: a peer that shows nothing is behind."""
         heights = {known.hash: known.height for known in locator}
         lower = locator[MAX_BLOCKS_BEHIND + 1 :]
         height = None
@@ -70,7 +70,7 @@ class Peer(BlockSource):
             raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
-        """Walks all headers since the checkpoint, as a peer cannot look a time up."""
+        """Walks all headers since the checkpoint, as a peer cannot look up a time."""
         first, headers = self._walked
         index = len(headers) - 1
         while index and from_unix_s(parse_header(headers[index]).time) > at:

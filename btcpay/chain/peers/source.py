@@ -17,8 +17,8 @@ from storage.database import Database
 class Peers(Pool[Peer]):
     """`liars`: peers that have shown something false in this run."""
 
-    most_at_once = 4  # blocks of 4 MB are held, each with what is read from it
-    lag = timedelta(minutes=1)  # an explorer has what peers announced, though not at once
+    most_at_once = 4  # blocks of 4 MB are held, each with its parsed parts
+    lag = timedelta(minutes=1)  # an explorer has the peers' announcements, too, but later
 
     def __init__(
         self,

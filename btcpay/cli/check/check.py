@@ -62,7 +62,7 @@ def check(
     reporter, listening = Reporter(shell, quiet), listening_of(shell.settings, shell.db, utc_now)
     if invoice_id is not None:
         find_invoice(shell.db, invoice_id)
-        # A look by hand is always made; it counts, but nothing is refused.
+        # A look by hand is always made: it counts against the quota, but is never refused.
         with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
             reporter.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
     outward = Outward(shell)
@@ -110,7 +110,7 @@ class Outward:
             self._thread.start()
 
     def wait(self) -> None:
-        """Until that is done, which takes no longer than a run may."""
+        """Waits until that is done, for as long as a run may take."""
         self._thread.join()
 
     def _run(self) -> None:
@@ -132,7 +132,7 @@ def _checkers(
 ) -> Callable[[], Checker]:
     """Makes a checker for each run: explorers in their first order, connections and price kept.
 
-    `per_hour` stands in place of the quota that is set.
+    `per_hour` replaces the quota of the settings.
     """
     settings, prices = shell.settings, new_prices(shell.settings)
     per_hour = per_hour or settings.explorer_calls_per_hour

@@ -46,7 +46,7 @@ class Reporter:
             logging.root.handlers = list(self._held)
 
     def show(self, report: Report | None, brief: bool = False) -> None:
-        """A run, or None for one that was skipped; `brief`: only if something has changed.
+        """Shows a run, or a skipped one (None); `brief`: only if something has changed.
 
         Raises CommandError when it was skipped for a run that takes longer than one may.
         """
@@ -90,7 +90,7 @@ class Reporter:
 
 def _holding(handler: logging.Handler) -> MemoryHandler:
     held = MemoryHandler(MOST_HELD, logging.ERROR, handler, flushOnClose=False)
-    held.setFormatter(handler.formatter)  # it formats nothing, and shows how lines are written
+    held.setFormatter(handler.formatter)  # it formats nothing, but tells how lines are written
     return held
 
 

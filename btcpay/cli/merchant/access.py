@@ -113,7 +113,7 @@ def login(shell: Shell, merchant: str) -> None:
     if not shell.settings.merchant_pages:
         if shell.settings.network.name != "regtest":
             raise CommandError(OFF)
-        say(MAYBE_OFF)  # the sandbox's pages are on, whatever is set in this terminal
+        say(MAYBE_OFF)  # the sandbox's pages are always on, whatever this terminal has set
     owner, now = find_merchant(shell.db, merchant), utc_now()
     url = merchant_sessions.login_url(shell.db, shell.settings.base_url, owner.id, now)
     expires_at = iso_ms(to_ms(now + merchant_sessions.LINK_LIFE))

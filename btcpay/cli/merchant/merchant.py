@@ -39,7 +39,7 @@ from storage.statement import as_dict, changed
 EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
 KEY_NAMES = ("--xpub", "--descriptor", "xpub")  # one option with two names
-KEY_SHOWN = 8  # last characters of a key; the first ones are its place in the tree
+KEY_SHOWN = 8  # last characters of a key; its first ones say its place in the tree
 
 
 def _one_key(_context: Any, _option: Any, given: tuple[str, ...]) -> str | None:
@@ -60,7 +60,7 @@ for command in (brand, currency, login, logout, mail, sessions, timezone, way_ba
     merchant.add_command(command)
 
 
-# Words that nobody asked for may be seed words: no message of click's may repeat them.
+# Unexpected words may be seed words, so none of click's messages may repeat them.
 @merchant.command("add", context_settings={"allow_extra_args": True})
 @click.argument("name")
 @key_option(

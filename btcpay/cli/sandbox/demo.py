@@ -1,4 +1,4 @@
-"""The sandbox's merchant, and what it has: keys, an invoice, a payment link, a webhook."""
+"""The sandbox's merchant, with its keys, an invoice, a payment link and a webhook."""
 
 import os
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class Demo:
         return str(self._kept_or_new("/payment-links", "active", "title", link)["link_url"])
 
     def _kept_or_new(self, path: str, status: str, name: str, body: Json) -> Json:
-        """The last start's, while it has this status: each new invoice widens the gap."""
+        """The last start's, while it has this status, since each new invoice widens the gap."""
         for row in self._ask("GET", f"{path}?limit=100")["data"]:
             if (row["status"], row[name]) == (status, body[name]):
                 return dict(row)

@@ -24,8 +24,8 @@ Answers = dict[str, str]
 
 
 class Question(NamedTuple):
-    """A setting. `usual`: the answer of who says nothing; None must be answered. Not `asked`: only
-    an option. `is_written`: in the file also where it is the usual one.
+    """A setting. `usual`: the answer if none is given; None if one must be. Not `asked`: only an
+    option. `is_written`: stands in the file even if it is the usual one.
     """
 
     name: str

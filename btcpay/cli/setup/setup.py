@@ -41,7 +41,7 @@ NO_UNITS = "none"
 OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in QUESTIONS]
 
 
-# Words that nobody asked for may be seed words: no message of click's may repeat them.
+# Unexpected words may be seed words, so none of click's messages may repeat them.
 @click.command(params=[*OF_QUESTIONS], context_settings={"allow_extra_args": True})
 @click.option("--merchant", metavar="NAME", help="Who is paid.")
 @key_option(help="Extended PUBLIC key, or descriptor; - to paste it.")
@@ -82,7 +82,7 @@ def setup(context: click.Context, /, **given: Any) -> None:
 
 
 def _in_this_folder(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that `--here` stands for; what was given stays."""
+    """The options that `--here` stands for; options that were given stay."""
     network = given["network"] or "testnet4"
     if network == "mainnet":
         raise click.UsageError("--here is for play money: not for mainnet")
@@ -237,7 +237,7 @@ class _Run:
     def _show_what_is_next(self, has_units: bool, user: pwd.struct_passwd) -> None:
         command = f"{' '.join(machine.program())} --env-file {self.file}"
         is_own = user.pw_uid == self.uid
-        # Not from here: a user who may not enter root's home can serve nothing in it.
+        # Not in the current folder: a user who may not enter root's home can serve nothing in it.
         as_user = command if is_own else f"cd / && runuser -u {user.pw_name} -- {command}"
         if self.given["here"]:
             say(f"Start it: {command} run")

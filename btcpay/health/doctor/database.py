@@ -77,7 +77,7 @@ def _kind(db: Database) -> str:
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
 NOT_THE_OWNER = 0o077
 OWN_FOLDER = "move the database into a folder of its own, such as /var/lib/btcpay (mode 700)"
-LISTED_OR_WRITTEN = 0o066  # a folder that others may only pass through shows them nothing
+LISTED_OR_WRITTEN = 0o066  # others cannot list a folder that they may only pass through
 
 
 def modes(shop: Shop) -> Iterator[Finding]:
@@ -103,7 +103,7 @@ def modes(shop: Shop) -> Iterator[Finding]:
 
 
 def is_its_own(path: Path) -> bool:
-    """True if the folder may be closed to others: it is ours, and holds the database alone.
+    """True if the folder may be closed to others: it is ours, and holds only the database.
 
     False for the root and for folders right below it.
     """

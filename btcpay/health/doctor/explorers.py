@@ -32,7 +32,7 @@ REMEDY = (
 CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a while to come
 BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own
 EXPLORERS_FIRST = "repair the explorers first, or name others in BTCPAY_EXPLORERS"
-AHEAD = 10  # addresses behind the counter that are asked about
+AHEAD = 10  # addresses after the counter that are asked about
 MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
 
 
@@ -57,7 +57,7 @@ class Probe:
 def probe_all(
     shop: Shop, quota: Quota | None, known_height: int, first: Known | None
 ) -> list[Probe]:
-    """Probes each explorer with at most four calls, which a `quota` counts.
+    """Probes each explorer with at most four calls, counted by `quota`.
 
     `known_height` is that of the best block that a check has proven, `first` the lowest one kept.
     """
@@ -101,7 +101,7 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
 
 
 def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
-    """Fills in the probe. Raises at the first fault; `trouble` is set where it says more."""
+    """Fills in the probe. Raises at the first fault; sets `trouble` where that explains more."""
     height, raw = explorer.require_chain(0)
     header = parse_header(raw)
     probe.height, probe.tip_at = height, from_unix_s(header.time)
@@ -131,7 +131,7 @@ def judge_tip(probe: Probe, best: int, network: Network, now: datetime) -> None:
 
 
 def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
-    """Compares our clock with the explorers': one that agrees is enough."""
+    """Compares our clock with the explorers'; agreement with one is enough."""
     tips = [probe.tip_at for probe in probes if probe.tip_at and not probe.is_foreign]
     if any(tip_at - shop.now() > BLOCK_AHEAD for tip_at in tips):
         yield Finding("clock", RED, "the chain's last block is hours ahead of it", CLOCK_REMEDY)

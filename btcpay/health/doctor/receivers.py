@@ -10,7 +10,7 @@ from btcpay.values.times import from_ms, iso, to_ms
 from storage.database import Database
 from storage.queries import deliveries, receivers
 
-# A receiver that is restarted is no finding.
+# A receiver that is just being restarted is no finding.
 PATIENCE = timedelta(hours=1)
 RECENT = timedelta(days=1)
 LOOK = "check BTCPAY_SMTP_URL, and the mail server"

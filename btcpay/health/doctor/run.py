@@ -27,7 +27,7 @@ def parts(shop: Shop, db: Database) -> Iterator[Finding]:
         yield from _guarded(name, part.findings(shop.settings, db, shop.now()))
 
 
-# Read of the database; `totals` only with `integrity`.
+# Examinations of the rows; `totals` runs only with `integrity`.
 TABLE = (
     records.merchant_count,
     records.totals,
@@ -50,7 +50,7 @@ def examine(
 ) -> Iterator[Finding]:
     """Every finding; without a database of this version, those that need none.
 
-    With `integrity` all of it is read: each page of the file, each output that balances sum up.
+    With `integrity` everything is read: each page of the file, each output in a balance.
     Makes at most 4 calls to each explorer, then 10 for each of 20 merchants, which count in the
     hour's quota if the database takes writes.
     """
@@ -75,7 +75,7 @@ def examine(
 
 
 def _guarded(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings; when the database fails, a last one says so, and the examination goes on."""
+    """The findings; if the database fails, a last one says so, and the examination goes on."""
     try:
         yield from findings
     except PeeweeException as error:

@@ -76,7 +76,7 @@ _KEY_IN_PATH = re.compile(
 def masked(text: str) -> str:
     """The value without what may be secret: credentials, query values, keys in paths of URLs.
 
-    A key is a part of a path with sixteen letters and digits, both, or more.
+    A key is a part of a path with at least sixteen letters and digits, and some of both.
     """
     text = re.sub(r"(?<=://)[^/\s]*@", "***@", text)
     text = re.sub(r"https?://\S+", lambda url: _KEY_IN_PATH.sub("***", url[0]), text)

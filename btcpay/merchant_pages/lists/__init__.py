@@ -1,1 +1,1 @@
-"""Long lists: searched, page by page, and taken away as files."""
+"""Long lists: page by page, searched, and downloaded as files."""

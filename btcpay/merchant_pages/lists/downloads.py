@@ -45,7 +45,7 @@ def send_labels(visit: Visit) -> Response:
 
 
 def _send(lines: Iterable[str], name: str, media_type: str) -> Response:
-    """Raises RateLimited while others download as much as is allowed."""
+    """Raises RateLimited while too many others download."""
     if not FREE.acquire(blocking=False):
         raise RateLimited(AGAIN_S)
     response = Response(_chunks(lines), content_type=f"{media_type}; charset=utf-8")
@@ -55,7 +55,7 @@ def _send(lines: Iterable[str], name: str, media_type: str) -> Response:
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
-    """Many lines at a time: each piece costs the server as much as a line does."""
+    """Many lines at a time, since a piece costs the server as much as a single line would."""
     left = iter(lines)
     while chunk := "".join(islice(left, CHUNK_LINES)):
         yield chunk.encode()

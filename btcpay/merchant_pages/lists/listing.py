@@ -1,4 +1,4 @@
-"""One page of a long list, by the row that it begins behind: as fast at its end as at its start."""
+"""One page of a long list, found by the row before it: as fast at the end as at the start."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from storage.queries.lists.keyset import FIRST
 from storage.statement import Typed
 
 SIZE = 25  # rows of a page
-MORE = SIZE + 1  # one more says whether there is another page
+MORE = SIZE + 1  # one more row tells if there is another page
 
 
 class Named(Protocol):
@@ -21,7 +21,7 @@ class Named(Protocol):
 
 @dataclass(frozen=True)
 class Listing:
-    """The queries of one list and of the place of a row; `values` fill their slots.
+    """The queries of one list, and of a row's place in it; `values` fill their slots.
 
     `prefix`: the first letters of its rows' ids, such as "inv".
     """

@@ -1,6 +1,6 @@
 """The merchant's invoices and payments, page by page, and what a search finds in them.
 
-By what names a row, at once; else in texts and amounts, a piece at a time.
+A row's name is found at once; texts and amounts are searched a piece at a time.
 """
 
 import re
@@ -23,10 +23,10 @@ from storage.statement import Typed
 from storage.values import Values
 
 PIECE = 1_000  # rows whose texts one request goes through: some milliseconds
-MOST_CHARACTERS = 200  # of what is typed; the longest that names something has 90
-END = "\x7f"  # behind every character of an id or an address
+MOST_CHARACTERS = 200  # of the typed text; the longest name of a row has 90
+END = "\x7f"  # sorts after every character of an id or an address
 
-# From so many characters on a beginning is found: fewer would be shared by too many of a million.
+# The shortest beginning that is found; too many of a million rows would share a shorter one.
 _ID = re.compile(r"inv_[0-9A-Za-z]{4,24}")
 _TXID = re.compile(r"\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])", re.I)
 _SEGWIT = re.compile(r"(?:bitcoin:)?((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)
@@ -34,7 +34,7 @@ _BASE58 = re.compile(r"(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")
 _AMOUNT = re.compile(r"[^\w.,]*(\d{1,16})(?:[.,](\d{1,8}))?\s*(sats?|[a-z]{3}|[$€£¥])?", re.I)
 
 _UNITS = CODES | {"", "BTC", "SAT", "SATS", *"$€£¥"}
-Names = Mapping[str, Typed[Named]]  # the queries by which what names a row finds it
+Names = Mapping[str, Typed[Named]]  # the queries that find a row by its name
 LOOSE = "loose"
 
 
@@ -85,8 +85,8 @@ def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[N
 def _beginning(typed: str) -> tuple[str, str]:
     """The kind of name that this may begin ("id", "address", "txid", ""), and the beginning.
 
-    It is found in what people copy too: a link to a page, a request to pay.
-    Of one in ten thousand old addresses the first eight characters could be a transaction's too.
+    It is found within copied texts, too, such as a page's link or a payment request. The first
+    eight characters of one in ten thousand old addresses could also be a transaction's.
     """
     if found := _ID.search(typed):
         return "id", found[0]
@@ -135,7 +135,7 @@ def is_found(row: queries.Texts, typed: str) -> bool:
 
 
 def _is_of(typed: str, row: queries.Texts) -> bool:
-    """A number can mean the value of a row, or satoshis as such or as bitcoin."""
+    """A number can mean the value of a row, its satoshis, or its bitcoin."""
     found = _AMOUNT.fullmatch(typed)
     if not found or (found[3] or "").upper() not in _UNITS:
         return False
@@ -145,7 +145,7 @@ def _is_of(typed: str, row: queries.Texts) -> bool:
 
 
 def show_invoices(visit: Visit) -> Response:
-    """A page of the list, or of a search; a single row found by its name is opened at once."""
+    """A page of the list or of a search; if only one row has the name, it is opened at once."""
     own: Values = {"merchant_id": visit.merchant_id}
     older, texts = queries.INVOICES, queries.INVOICE_TEXTS
     status = visit.query.get("status", "")
@@ -161,7 +161,7 @@ def show_invoices(visit: Visit) -> Response:
 
 
 def show_payments(visit: Visit) -> Response:
-    """A page of all payments, or of those that settle no invoice; or what a search finds."""
+    """A page of all payments, of those that settle no invoice, or of a search."""
     older, texts = queries.PAYMENTS, queries.PAYMENT_TEXTS
     kind = LOOSE if visit.query.get("kind") == LOOSE else ""
     if kind:

@@ -1,1 +1,1 @@
-"""The settings that a merchant changes in the browser; the rules are those of the commands."""
+"""The settings that a merchant changes in the browser, by the same rules as on the command line."""

@@ -18,13 +18,13 @@ from storage.queries import receivers as queries
 
 SCOPES = ("write", "read")
 MOST_NAME = 60
-TEST_S = 5  # of a request that somebody waits for
+TEST_S = 5  # of a request for which somebody waits
 
 
 def show_keys(
     visit: Visit, status: int = 200, issued: keys.Issued | None = None, wrong: str = ""
 ) -> Response:
-    """The newest first; those that work no more last."""
+    """API keys, the newest first; those that no longer work last."""
     rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
     rows.sort(key=lambda row: (row.revoked_at is not None, -row.created_at))
     return visit.page("keys.html", status, keys=rows, issued=issued, wrong=wrong)
@@ -67,7 +67,7 @@ def show_webhooks(
 
 
 def add_webhook(visit: Visit) -> Response:
-    """The webhook of this press. A command is the machine's, and added on its command line."""
+    """The webhook of this press. A command is added on its machine's command line."""
     service, url = visit.service, visit.form.get("url", "").strip()
     try:
         receivers.refuse_url(url, service.settings.network)
@@ -96,7 +96,7 @@ def test_webhook(visit: Visit, id: str) -> Response:
 
 
 def send_all_now(visit: Visit, id: str) -> Response:
-    """Sends waiting events now, and those that were given up."""
+    """Sends waiting and abandoned events now."""
     receivers.send_all_now(visit.service.db, visit.own(queries.BY_ID, "whk", id).id, visit.now)
     return visit.to("/webhooks", done="sent")
 

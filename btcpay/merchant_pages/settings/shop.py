@@ -1,4 +1,4 @@
-"""Settings of the shop: how its pages look, what it counts in, its mail, the way back."""
+"""Settings of the shop: its pages' looks, its currency and time zone, its mail, the way back."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,7 +20,7 @@ from storage.queries import merchants, receivers
 from storage.statement import as_dict, changed
 from storage.values import Values
 
-USUAL_ACCENT = "#2563eb"  # that of static/pages.css, where a merchant has set none
+USUAL_ACCENT = "#2563eb"  # the colour in static/pages.css, used until a merchant sets one
 Fields = dict[str, Any]
 
 
@@ -28,7 +28,7 @@ class Part(NamedTuple):
     """A form: how each of its fields is checked, and what stores them."""
 
     checks: Mapping[str, Callable[[str], Any]]
-    store: Callable[[Visit, Fields], str | None]  # what the next page says, or "saved"
+    store: Callable[[Visit, Fields], str | None]  # the next page's message; None: "saved"
 
 
 def show(
@@ -67,7 +67,7 @@ def show(
 
 
 def save(visit: Visit, part: str) -> Response:
-    """Stores a form and says so, or shows it again with what is wrong, or as it would look."""
+    """Stores a form and says so, or shows it again with the mistakes, or with a preview."""
     if part not in PARTS:
         raise NotFound("there are no such settings")
     checked, wrong = Fields(), Fields()

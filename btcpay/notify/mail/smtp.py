@@ -1,4 +1,4 @@
-"""The mail server: a session with it, and one mail handed over. It alone speaks SMTP."""
+"""The mail server: a session with it, and handing over a mail. SMTP is spoken here alone."""
 
 import re
 import smtplib
@@ -13,7 +13,7 @@ from btcpay.values.hosts import is_here
 
 # For each answer of the server.
 TIMEOUT_S = 5
-# Of all answers to one mail: more than any honest server says.
+# Of all answers to one mail; no honest server says as much.
 MOST_BYTES = 65_536
 # smtplib's own errors are OSErrors, like those of sockets and TLS; a host name that DNS cannot
 # have is a ValueError.
@@ -110,7 +110,7 @@ def _let_in(session: Session, server: MailServer, context: ssl.SSLContext) -> No
 
 
 def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> Answer:
-    """Hands one mail over; a refusal is an answer. Raises OSError when the session is lost."""
+    """Hands over one mail; a refusal is an answer. Raises OSError if the session is lost."""
     try:
         session.send_message(message, sender, [to])
     except smtplib.SMTPServerDisconnected:
@@ -118,7 +118,7 @@ def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> 
     except smtplib.SMTPRecipientsRefused as error:
         code, text = error.recipients[to]
         return _refused(code, text, code >= 500)
-    except smtplib.SMTPSenderRefused as error:  # a setting is wrong: that can be mended
+    except smtplib.SMTPSenderRefused as error:  # a setting is wrong, which can be mended
         return _refused(error.smtp_code, error.smtp_error, False)._replace(is_refusal=False)
     except smtplib.SMTPResponseException as error:
         return _refused(error.smtp_code, error.smtp_error, error.smtp_code >= 500)
@@ -132,14 +132,14 @@ def _refused(code: int, text: bytes | str, is_final: bool) -> Answer:
 
 
 def _status(code: int, text: bytes | str) -> str:
-    """`550 5.1.1`. Not the words behind it: they may repeat the address, or what was sent."""
+    """`550 5.1.1`. Not the words after it, which may repeat the address or the mail."""
     words = text.encode() if isinstance(text, str) else text
     found = _ENHANCED.match(words)
     return f"{code} {found[0].decode()}" if found else f"{code}"
 
 
 def why(error: Exception) -> str:
-    """The server's fault in a few words of ours."""
+    """The server's fault, in a few words of our own."""
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"does not let us in: {_status(error.smtp_code, error.smtp_error)}"
     if isinstance(error, smtplib.SMTPResponseException):

@@ -167,7 +167,7 @@ def login(seller: str, url: str, language: str) -> MailText:
 
 
 def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str) -> str:
-    """A link (RFC 6068) that opens a mail to the customer, for the merchant to look through."""
+    """A link (RFC 6068) that opens a mail to the customer, for the merchant to read and send."""
     gettext = catalog(language).gettext
     asks = {
         "paid_late": gettext(
@@ -206,7 +206,7 @@ def _mail(about: About, language: str, subject: str, sentences: list[str]) -> Ma
 
 
 def _subject(text: str, invoice: Invoice) -> str:
-    """The text with the shop's order number behind it, by which mails are searched."""
+    """The text followed by the shop's order number, for which people search their mails."""
     return f"{text} · {invoice.reference}" if invoice.reference else text
 
 
@@ -215,7 +215,7 @@ def _asked(about: About, language: str) -> str:
 
 
 def _facts(about: About, language: str) -> list[tuple[str, str]]:
-    """As the receipt on the page has them."""
+    """The same facts as in the receipt on the page."""
     gettext = catalog(language).gettext
     invoice, state = about.invoice, about.state
     facts = [

@@ -21,7 +21,7 @@ from storage.queries import deliveries, invoices, merchants, meta, receivers, se
 log = logging.getLogger(__name__)
 
 OVERDUE = timedelta(hours=1)
-# A mail that is older tells nobody anything new.
+# A mail that is older is no longer news.
 STALE = timedelta(days=4)
 
 
@@ -37,8 +37,8 @@ class Mail:
     ) -> Callable[[], Answer] | None:
         """A function that sends the mail; None when it is out of date. Raises BadRow.
 
-        It is when the customer's address was erased, the invoice is not paid any more, a check was
-        complete meanwhile, or a link to log in was asked for long ago.
+        That is: the customer's address was erased, the invoice is no longer paid, a check has been
+        complete since, or a link to log in was asked for long ago.
         """
         composed = self._compose(receiver, row, now)
         if composed is None:

@@ -13,7 +13,7 @@ TARGET = target_of(BITS)
 VERSION = 0x20000000  # BIP9, signalling nothing
 HALVING_BLOCKS = 150
 COMMITMENT_PREFIX = bytes.fromhex("6a24aa21a9ed")
-RESERVED = bytes(32)  # the coinbase's witness, the second half of what the commitment hashes
+RESERVED = bytes(32)  # the coinbase's witness; the commitment hashes it after the root
 GENESIS_RAW = bytes.fromhex(
     "0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b2"
     "7ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f20020000000101000000010000"

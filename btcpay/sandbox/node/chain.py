@@ -16,7 +16,7 @@ from btcpay.sandbox.node.ledger import Found, Ledger, Mempool
 
 MAX_BLOCK_TXS = 2000  # payments of five coins fit; a block has 4 million weight units (BIP141)
 MAX_BLOCKS_AT_ONCE = 1000
-MAX_REORGANISATION_BLOCKS = 100  # beyond it mature coinbases would vanish
+MAX_REORGANISATION_BLOCKS = 100  # a deeper one would take mature coinbases away
 
 
 class Journal:

@@ -92,7 +92,7 @@ class Ledger:
 class Mempool:
     """Transactions that wait for a block, in the order they came: parents stand before children.
 
-    The payer's wallet alone sends them, so nothing looks for a wrong signature, a fee below the
+    Only the payer's wallet sends them, so nothing checks for a wrong signature, a fee below the
     relay's, a replacement that pays too little (BIP125), or a chain longer than nodes relay.
     """
 
@@ -108,7 +108,7 @@ class Mempool:
         return Found(tx, tuple(self._output(ledger, i.outpoint) for i in tx.inputs), None)
 
     def add(self, entry: Found) -> None:
-        """Adds an entry, in place of those that it replaces."""
+        """Adds an entry, and drops those that it replaces."""
         self.remove(self.replaced(entry.tx))
         self.entries[entry.tx.txid] = entry
 

@@ -31,7 +31,7 @@ class Spendable(NamedTuple):
 
 
 class Wallet:
-    """One key's P2SH-P2WPKH coins. Raises BadRequest for what cannot be paid."""
+    """One key's P2SH-P2WPKH coins. Raises BadRequest for a payment that cannot be made."""
 
     def __init__(self, key: Key, chain: Chain):
         self._key, self.chain = key, chain
@@ -156,7 +156,7 @@ def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str
 def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
     """Raw transactions that take back the wallet's payments of the last `depth` blocks.
 
-    A payment from coins that these blocks made needs none: it falls with the one before it.
+    A payment with coins made in these blocks needs none: it falls with the one before it.
     """
     with wallet.chain.lock:
         ledger = wallet.chain.ledger

@@ -1,1 +1,1 @@
-"""Whole stories that one press plays: payers, miners, explorers, and what the shop does."""
+"""Whole stories, each played by one press: payers, miners, explorers, and the shop's answers."""

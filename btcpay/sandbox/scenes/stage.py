@@ -14,7 +14,7 @@ LOOKS_EVERY_S = 0.4
 
 
 class Stopped(SandboxError):
-    """Somebody has ended the scene, or begun another one."""
+    """The scene was ended, or another one begun."""
 
 
 class Stage:

@@ -10,7 +10,7 @@ from btcpay.sandbox.shop import Json, Shop
 from btcpay.sandbox.state import Sandbox
 
 PRICE_USD = Decimal(25)
-# Seconds that a customer hesitates; the second when nobody reads along.
+# Seconds that a customer hesitates: with a reader, and in a quick scene.
 SOON_S, SOON_QUICK_S = 20, 4
 
 
@@ -65,7 +65,7 @@ class Actors:
 
 
 class Scene(NamedTuple):
-    """`about` is what the button says beside its title; `play` may raise SandboxError."""
+    """`about` is the button's text beside its title; `play` may raise SandboxError."""
 
     title: str
     about: str

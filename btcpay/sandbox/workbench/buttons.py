@@ -1,6 +1,6 @@
 """The buttons: form POSTs that answer 303 to the page, or JSON when asked for it.
 
-Each answers what happened, or raises BadRequest or ShopAway.
+Each answers with the result, or raises BadRequest or ShopAway.
 """
 
 from collections.abc import Callable
@@ -148,7 +148,7 @@ def _press(name: str) -> ResponseReturnValue:
 
 
 def _order_of(sandbox: Sandbox) -> Order:
-    """Field `amount`, else the sum that is missing, or all again. Raises BadRequest, ShopAway."""
+    """Field `amount`, else the missing sum, or the whole again. Raises BadRequest, ShopAway."""
     if not (id := field(request.form, "invoice")):
         return read_order(request.form)
     invoice = sandbox.require_shop().invoice(id)

@@ -48,7 +48,7 @@ def create_page() -> Blueprint:
 
 
 def refuse_other_sites() -> None:
-    """403 for another site: its form, or its name that leads here (DNS rebinding)."""
+    """403 for another site: for its form, and for its name if that leads here (DNS rebinding)."""
     if not is_here(urlsplit(f"//{request.host}").hostname):
         abort(text("The sandbox is for this machine: open it at http://127.0.0.1", 403))
     origin = request.headers.get("Origin")  # only browsers send one

@@ -1,1 +1,1 @@
-"""The common parts of hosted pages: frame, files, the reader's language, errors, headers."""
+"""The common parts of hosted pages: frame, files, language, errors, headers."""

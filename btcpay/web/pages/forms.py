@@ -1,4 +1,4 @@
-"""Forms: a random text of their own each, the amount that somebody typed, why nothing was made."""
+"""Forms: a random text for each, the amount that somebody typed, the reason for a refusal."""
 
 import re
 import unicodedata
@@ -19,8 +19,8 @@ _AMOUNT = re.compile(
 )
 _THOUSANDTHS = re.compile(r"(0|[0-9]{1,9})(?:\.([0-9]{1,3})|,([0-9]{1,2}))?")
 _WHOLE = re.compile(r"([0-9]{1,11})()()")
-# Groups of three, with one mark: `1,500.00`, `1.500.000`, `1'500`. A comma or a point alone before
-# three digits says which it is only where the currency has no decimals.
+# Groups of three, with one mark: `1,500.00`, `1.500.000`, `1'500`. Before three digits a lone comma
+# or point is clearly a group mark only if the currency has no decimals.
 _GROUPS = re.compile(
     r"([1-9][0-9]{0,2}(?:([.,' ])[0-9]{3})(?:\2[0-9]{3}){0,2})(?:(?!\2)[.,]([0-9]{1,9}))?"
 )
@@ -35,7 +35,7 @@ class AmountRefused(InvalidRequest):
 
 
 def new_form() -> str:
-    """A random text: each time that a form is shown has its own."""
+    """A random text, a new one each time that a form is shown."""
     return random_base62(ID_CHARACTERS)
 
 
@@ -58,7 +58,7 @@ def said(refused: Exception) -> str:
 
 
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:
-    """From `low` to `high`, and above 0. Raises AmountRefused."""
+    """The typed amount, from `low` to `high` and above 0. Raises AmountRefused."""
     language, amount = languages.current(), parse_amount(text, currency)
     if amount is None:
         raise AmountRefused(_what_to_type(text, currency, language))
@@ -88,7 +88,7 @@ def _what_to_type(text: str, currency: str, language: str) -> str:
 
 
 def parse_amount(text: str, currency: str) -> Decimal | None:
-    """`25`, `$19.90`, `19,90`, `1,500.00`, `۱۹٫۹۰`; None for what is none, or has two meanings."""
+    """`25`, `$19.90`, `19,90`, `1,500.00`, `۱۹٫۹۰`; None for no amount, or an ambiguous one."""
     typed = _plain(text)
     form = {0: _WHOLE, 2: _AMOUNT, 3: _THOUSANDTHS}[places_of(currency)]
     grouped = _GROUPS.fullmatch(typed)
@@ -109,6 +109,6 @@ def _is_ambiguous(typed: str, currency: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Without what may stand around it, its digits and marks in ASCII."""
+    """The text without signs around it, its digits and marks in ASCII."""
     plain = unicodedata.normalize("NFKC", text).strip().removeprefix("$").lstrip()
     return "".join(_MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in plain)

@@ -1,4 +1,4 @@
-"""The language of a page: by `?lang=`, which the next page gets too, else by Accept-Language."""
+"""The language of a page: from `?lang=`, which links carry on, else from Accept-Language."""
 
 import re
 from urllib.parse import urlencode
@@ -11,7 +11,7 @@ from btcpay.languages import formats
 from btcpay.languages.catalogs import DEFAULT, LANGUAGES, catalog
 
 # Characters that turn the direction of writing (Unicode, UAX 9): a title has no markup to end it.
-_SAID = ("lang", "done")  # of a page: its language, and what has just been done
+_SAID = ("lang", "done")  # of pages: the language, and the deed just done
 _TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -50,7 +50,7 @@ def carried() -> str:
 
 
 def this_page_in(language: str) -> str:
-    """The query that shows this page in another language: whatever it was asked stays."""
+    """The query that shows this page in another language; its other parameters stay."""
     asked = request.args.items(multi=True)
     return "?" + urlencode([("lang", language), *(it for it in asked if it[0] not in _SAID)])
 
@@ -73,5 +73,5 @@ def bitcoin(amount_sats: int) -> Markup:
 
 
 def without_turns(text: str) -> str:
-    """One line that cannot write over the text around it: for a window's title, a preview."""
+    """One line that cannot write over the text around it, for a window's title or a preview."""
     return " ".join(_TURNS.sub("", text).split())

@@ -26,7 +26,7 @@ def qr_svg(text: str) -> str:
 def payment_uri(
     address: str, amount_sats: int, label: str | None = None, message: str | None = None
 ) -> str:
-    """`label` is who is paid, `message` what for, which is cut after MESSAGE_CHARACTERS."""
+    """`label` names who is paid, `message` what for, cut after MESSAGE_CHARACTERS."""
     uri = f"bitcoin:{address}?amount={btc_text(amount_sats)}"
     if label:
         uri += f"&label={quote(label, safe='')}"

@@ -136,7 +136,7 @@ def to_root() -> str:
 
 
 def kept(content: bytes | str, media_type: str, for_ever: bool = True) -> Response:
-    """A file whose address changes with its content; `for_ever` false when it did not."""
+    """A file, cached `for_ever` if its address changes with its content."""
     cache = FOR_EVER if for_ever else "no-store"
     return Response(content, content_type=media_type, headers={"Cache-Control": cache})
 

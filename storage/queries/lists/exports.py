@@ -8,7 +8,7 @@ from storage.queries.lists import keyset
 from storage.queries.payments import OutputWith, PaymentWith
 from storage.statement import shaped, slot
 
-# The oldest first; the index on merchant and time serves both lists.
+# Oldest first; the index on merchant and time serves both lists.
 PAYMENTS = keyset.newer(
     shaped(
         PaymentWith,

@@ -1,4 +1,4 @@
-"""Invoices, links and payments as the command line lists them: of all merchants, with what came."""
+"""Invoices, links and payments of all merchants, as listed on the command line, with sums."""
 
 from heapq import nlargest
 from typing import Unpack
@@ -31,8 +31,7 @@ _LISTED = shaped(
 )
 
 
-# Chosen first, so that sums are made only for the invoices that are listed. What has waited
-# longest first.
+# The invoices are chosen first, so that only they are summed. The longest wait comes first.
 _Any = Attention.alias()
 _CHOSEN = _Any.select(_Any.invoice_id).order_by(_Any.since_at, _Any.invoice_id).limit(slot("limit"))
 WANTING = shaped(
@@ -59,7 +58,7 @@ def newest_invoices(db: Database, status: str | None, limit: int) -> list[Invoic
 
 
 def newest(db: Database, of_merchant: Typed[P], limit: int, /, **values: Unpack[Values]) -> list[P]:
-    """Each merchant's by its index, of which the newest are taken: so none need be sorted."""
+    """The newest of all, taken from the newest of each merchant, which an index gives in order."""
     found: list[P] = []
     for merchant in db.rows(merchants.ALL):
         found += db.rows(of_merchant, **values | {"merchant_id": merchant.id, "limit": limit})

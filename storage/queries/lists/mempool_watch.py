@@ -15,7 +15,7 @@ COLUMNS = (
     Invoice.failures,
     Invoice.failed_at,
 )
-# Each by an index of its own that holds only such as are open.
+# Each has an index of its own, which holds only open invoices.
 _OPEN = Invoice.finished_at.is_null()
 ASKED = Invoice.select(*COLUMNS).where(_OPEN & (Invoice.asked_at > slot("after")))
 ENDING = Invoice.select(*COLUMNS).where(_OPEN & (Invoice.expires_at <= slot("before")))
@@ -47,7 +47,7 @@ FAILED = Invoice.update(
 ).where(Invoice.id == slot("id"))
 
 
-# Outputs in a block that are no payment yet: a new tip may make them one.
+# Outputs in a block that are no payment yet; a new tip may make them one.
 DEEPENING = shaped(
     OutputWith,
     Output.select(Output, *Invoice.RULED, Output.payment_id.alias("settled_invoice_id"))

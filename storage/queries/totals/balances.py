@@ -18,7 +18,7 @@ OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
 
 
 def _sum(sats: ColumnBase) -> Any:
-    """A whole number: PostgreSQL makes a NUMERIC of a sum of BIGINT."""
+    """The sum as a whole number; PostgreSQL would make a NUMERIC of a sum of BIGINT."""
     return fn.COALESCE(fn.SUM(sats), 0).cast("BIGINT")
 
 
@@ -59,13 +59,13 @@ _CHANGE = Balance.update(
     }
 ).where(Balance.merchant_id == slot("merchant_id"))
 _CHANGE_BOUNDED = _CHANGE.where(
-    # Taking money out is always right, even when the total is beyond what can exist.
+    # Subtracting is always allowed, even while the total exceeds the money that can exist.
     (Balance.total_sats + slot("total_sats") <= MAX_MONEY_SATS) | (slot("total_sats") <= 0)
 )
 
 
 def lock(db: Database, merchant_id: int) -> None:
-    """Until the transaction ends nobody else changes what this merchant has received."""
+    """Keeps others from changing what this merchant has received until the transaction ends."""
     db.row(_LOCK, merchant_id=merchant_id)
 
 
@@ -75,11 +75,11 @@ def lock_all(db: Database) -> None:
 
 @contextmanager
 def kept(db: Database, invoice_id: str, merchant_id: int, bounded: bool = True) -> Iterator[None]:
-    """Adds to the merchant's totals what the block changes of this invoice's outputs.
+    """Adds the changes that the block makes to this invoice's outputs to the merchant's totals.
 
     Call it in the transaction that changes them, so that both happen or neither, after the lock.
-    Raises BeyondMoney, which undoes it, when the total would grow beyond 21 million bitcoin. Not
-    `bounded`: it never raises, for what is proven and must happen.
+    Raises BeyondMoney, which undoes it, when the total would grow beyond 21 million bitcoin. Unless
+    `bounded`, it never raises: a proven change must happen.
     """
     before = _sums(db, invoice_id)
     yield

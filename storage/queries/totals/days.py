@@ -35,7 +35,7 @@ _ADD = MerchantDay.insert(every(MerchantDay)).on_conflict(
 _FORGET = MerchantDay.delete().where(_OWN)
 _FORGET_DAY = _FORGET.where(MerchantDay.day == slot("day"))
 
-# A value is stored with all decimals of its currency: without the point it is its smallest units.
+# A value is stored with all decimals of its currency; without the point it counts smallest units.
 _MINOR = fn.REPLACE(Payment.value_at_receipt, ".", "").cast("BIGINT")
 _COUNT = MerchantDay.insert_from(
     Payment.select(
@@ -79,7 +79,7 @@ def add(db: Database, payment: Payment) -> None:
 
 
 def take(db: Database, payments: Iterable[Payment]) -> None:
-    """Counts each day again of which payments were taken back; one without any is as if never."""
+    """Recounts the days of payments that were taken back; a day without any loses its row."""
     times: dict[int, list[int]] = {}
     for payment in payments:
         times.setdefault(payment.merchant_id, []).append(payment.created_at)

@@ -10,8 +10,8 @@ ADD = Tally.insert(every(Tally)).on_conflict(
 )
 ALL = Tally.select().order_by(Tally.name, Tally.label)
 
-# One reads a row for each merchant, the other an index only, and no more than MOST_OPEN of it: both
-# run at every scrape.
+# Both run at every scrape, so one reads a row for each merchant, the other MOST_OPEN entries of an
+# index.
 MOST_OPEN = 10_000
 SETTLED = shaped(tuple[int], Balance.select(fn.COALESCE(fn.SUM(Balance.settled_sats), 0)))
 _SOME_OPEN = Invoice.select(Invoice.status).where(Invoice.status == "open").limit(MOST_OPEN)

@@ -1,4 +1,4 @@
-"""What one explorer may answer to each question, and what is not believed; on a real socket."""
+"""Answers of an explorer to each question, and those that are not believed; on a real socket."""
 
 import json
 from collections.abc import Callable

@@ -159,7 +159,7 @@ def test_a_transaction_stands_until_more_peers_announce_another(said, stands):
 
 
 def noted(hearing, tx):
-    """How many peers have announced it."""
+    """The number of peers that have announced it."""
     return sum(txid_bytes(tx.txid) in ear.said for ear in hearing.listener._ears)
 
 

@@ -1,4 +1,4 @@
-"""What btcpay-python-sdk makes of a call: a line of JSON in, a line of JSON out."""
+"""Calls by btcpay-python-sdk: a line of JSON in, a line of JSON out."""
 
 import json
 import sys

@@ -76,7 +76,7 @@ def die(order):
 
 @pytest.fixture
 def restore(till):
-    """What a process says that restores the file into a database, and may die."""
+    """The output of a process that restores the file into a database, and may die."""
     with closing(Forge(__file__)) as forge:
 
         def run(file, url, at=0, page=0):

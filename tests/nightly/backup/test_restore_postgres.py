@@ -84,7 +84,7 @@ class Machine:
 
 @pytest.fixture
 def url():
-    """What BTCPAY_DATABASE_URL says of the database that has the documents' name."""
+    """The BTCPAY_DATABASE_URL of the database that has the documents' name."""
     url = postgres.server().url("btcpay")
     yield url
     for made in (url, f"{url}_before"):

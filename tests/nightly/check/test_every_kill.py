@@ -86,7 +86,7 @@ class Deaths:
     _over: threading.Event = field(default_factory=threading.Event)
 
     def all(self, forges, words, status=0):
-        """How many there were; `status` is what the one that survives ends with."""
+        """The number of deaths; `status` is the exit status of the process that survives."""
         with ThreadPoolExecutor(len(forges)) as pool:
             each = [pool.submit(self._go_on, forge, words, status) for forge in forges]
             return sum(future.result() for future in each)
@@ -135,7 +135,7 @@ class Trial:
         self.deaths = Deaths(scene, self.after_death, self.after_life)
 
     def after_death(self, forge, world):
-        """What died has left nothing half done, and its successor does the rest."""
+        """The dead process has left nothing half done, and its successor does the rest."""
         assert_sound(world.url)
         assert_nothing_else(state(world.url), self._before, self._end)
         # Many deaths leave the same: each state is taken to its end once.

@@ -1,4 +1,4 @@
-"""What `btcpay check` holds at most under hostile explorers: the peak of the real process."""
+"""The peak memory of a real `btcpay check` under hostile explorers."""
 
 import contextlib
 import re
@@ -78,7 +78,7 @@ def till(lied_to):
 
 
 def settled(till, folder, name, payers=PAYERS):
-    """Whether a check settles every payment, and within the bound.
+    """True if a check settles every payment, and within the bound.
 
     All are in the last blocks; some more have opened their pages, and are looked for.
     """

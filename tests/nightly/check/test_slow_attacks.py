@@ -1,4 +1,4 @@
-"""What an adversarial review tried, and takes ten seconds or more."""
+"""Attacks of an adversarial review that take ten seconds or more."""
 
 import signal
 import sqlite3

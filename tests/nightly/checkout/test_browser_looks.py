@@ -48,7 +48,7 @@ def dust(hosted):
 
 
 def paying(make, *payments, confirmed=True):
-    """What makes such an invoice and pays it these satoshis (None: all)."""
+    """A function that makes such an invoice and pays it these satoshis (None: all)."""
 
     def then(hosted):
         invoice = make(hosted)
@@ -103,7 +103,7 @@ def of_a_link(hosted):
 
 
 def ended(make, status="expired"):
-    """What makes such an invoice and ends it unpaid."""
+    """A function that makes such an invoice and ends it unpaid."""
 
     def then(hosted):
         finish(hosted.shop, invoice := make(hosted), status)

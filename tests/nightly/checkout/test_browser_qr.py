@@ -24,7 +24,7 @@ print(json.dumps([util.parse_URI(uri) for uri in uris]))
 
 
 def electrum(network, *uris):
-    """What Electrum understands of each: address, amount in satoshis, label, message."""
+    """Electrum's reading of each: address, amount in satoshis, label, message."""
     words = ["/usr/bin/python3", "-c", ELECTRUM]
     done = subprocess.run(words, input=json.dumps([network, *uris]), capture_output=True, text=True)
     if "ModuleNotFoundError: No module named 'electrum'" in done.stderr:

@@ -20,7 +20,7 @@ def show_code(tab, counter, amount):
 
 
 def assert_is_quiet(tab):
-    """Who is paid is asked for once a minute at most, a till without an invoice for nothing."""
+    """A paid invoice's page asks once a minute at most, a till without an invoice never."""
     polls = tab.polls
     tab.pass_time(40)
     assert tab.polls == polls > 0

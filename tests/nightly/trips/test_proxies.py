@@ -1,4 +1,4 @@
-"""What stands in deploy/ for a proxy, before a service that is served."""
+"""The proxies' configurations in deploy/, in front of a real service."""
 
 import contextlib
 import http.client
@@ -112,7 +112,7 @@ def statuses(proxy, source):
 
 
 def assert_logged(proxy, name):
-    """Of these paths the last alone."""
+    """Only the last of these paths is in the log."""
     log = proxy.folder / name
     until(lambda: "/merchant/sessions" in log.read_text(), "the request to be logged")
     assert "secret" not in log.read_text()

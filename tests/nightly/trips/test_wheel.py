@@ -26,7 +26,7 @@ from btcpay import __version__
 
 @dataclass(frozen=True)
 class Built:
-    """What was built, and the folder of its sources."""
+    """The built files, and the folder of their sources."""
 
     sdist: Path
     wheel: Path

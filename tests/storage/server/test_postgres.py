@@ -1,4 +1,4 @@
-"""What only a server does: it restarts, goes away, is too old; and its driver may be missing."""
+"""Troubles of a server alone: it restarts, goes away, is too old, or its driver is missing."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What `btcpay check --watch` holds at most while peers that agree with each other flood it."""
+"""The peak memory of `btcpay check --watch` while colluding peers flood it."""
 
 import re
 import subprocess
