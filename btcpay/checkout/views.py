@@ -100,7 +100,7 @@ class Checkout:
         shown = {"proofs": proofs_of(self.service, snapshot), "most": MAX_SHOWN}
         shown |= {"id": id, "address": snapshot.row.deposit_address}
         brand = self.pages.brand(snapshot.row.merchant_id)
-        return self.pages.page("proof.html", brand=brand, network=network, **shown)
+        return self.pages.page("proof.html", 200, brand, network=network, **shown)
 
     def show_proof_file(self, id: str) -> Response:
         """What `btcpay invoice show --proof` shows, for `btcpay verify-proof`."""
