@@ -1,18 +1,36 @@
 """The payer's browser proves what `btcpay verify-proof` proves, of the same documents."""
 
+import itertools
 import json
 from dataclasses import replace
 
 import pytest
 from blocks import REAL, real_block
 from test_document import ALONE, EDITS, FOLLOWING, GARBAGE, WRONG_KINDS
-from test_verify import FORGERIES, OTHER_SCRIPT, PAID, SATS, SCRIPT, TXS, VALID, evidence_of
+from test_verify import (
+    FIRST,
+    FORGERIES,
+    OTHER_SCRIPT,
+    PAID,
+    SATS,
+    SCRIPT,
+    TXS,
+    VALID,
+    branch,
+    evidence_of,
+    header,
+    leaves_of,
+    payment,
+    with_headers,
+    with_payment,
+)
 
 from btcpay.bitcoin.address import DUST_SATS, address_of, p2pkh, p2sh, witness_script
-from btcpay.bitcoin.header import parse_header
-from btcpay.bitcoin.tx import parse_tx
+from btcpay.bitcoin.header import merkle_root, parse_header, root_above
+from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, parse_tx
+from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
 from btcpay.proofs.block import prove_block
-from btcpay.proofs.verify import check_document, extended, load, to_document
+from btcpay.proofs.verify import Branch, Evidence, check_document, extended, load, to_document
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.networks import NETWORKS
 
@@ -99,6 +117,75 @@ def test_it_says_the_same_as_the_command_line_of_what_holds_and_of_each_forgery(
     assert by_browser == {name: command_says(text) for name, text in texts.items()}
     assert by_browser == dict.fromkeys(HELD, True) | dict.fromkeys(REFUSED, False)
     assert {*found} == {"proven", *FLAWS} - {"sum"}, dict(zip(texts, found, strict=True))
+
+
+def over(root, payment, coinbase):
+    return Evidence(payment, coinbase, [header(root)])
+
+
+def of_raw(raw):
+    """The evidence of bytes that are no transaction in its one form, in a block that has them."""
+    leaves = [*leaves_of(TXS[:1]), hash256(raw)]
+    return over(merkle_root(leaves), Branch(raw, 1, [TXS[0].txid]), branch(TXS[0], leaves, 0))
+
+
+def deep(levels):
+    """A payment beside the coinbase, so many levels below the root."""
+    above = [f"{level:064x}" for level in range(1, levels)]
+    payment = Branch(PAID.stripped, 1, [TXS[0].txid, *above])
+    siblings = [txid_bytes(node) for node in payment.merkle]
+    root = root_above(txid_bytes(PAID.txid), siblings, 1)
+    return over(root, payment, Branch(TXS[0].raw, 0, [PAID.txid, *above]))
+
+
+def backwards(raw):
+    """The header with a target below zero, whose hash is low enough for it without its sign."""
+    raws = (raw[:72] + u32(0x20FFFFFF) + u32(nonce) for nonce in itertools.count())
+    return next(raw for raw in raws if hash256(raw)[31] < 0x7F)
+
+
+PAIR = hash256(txid_bytes(TXS[0].txid) + txid_bytes(TXS[1].txid))
+SMALL = Tx(2, (TxIn(Outpoint(NO_TXID, NO_VOUT), b"\x51" * 3, 0),), (TxOut(1, b"\x51"),), 0)
+NOTHING = payment(sats=0)
+SWAPPED = leaves_of((PAID, TXS[0]))
+# All is well with each but for one thing.
+ONE_FLAW = {
+    "a coinbase of 64 bytes": (evidence_of((SMALL, PAID), 1), "coinbase"),
+    "25 levels": (deep(25), "branch"),
+    "the last position, below zero": (
+        replace(MIRRORED, payment=replace(MIRRORED.payment, position=-1)), "branch"),
+    "a first transaction that is no coinbase": (evidence_of((TXS[1], PAID), 1), "coinbase"),
+    "a coinbase that is second": (
+        over(merkle_root(SWAPPED), branch(PAID, SWAPPED, 0), branch(TXS[0], SWAPPED, 1)),
+        "coinbase"),
+    "a branch shorter than the coinbase's": (
+        over(hash256(PAIR + txid_bytes(PAID.txid)), Branch(PAID.raw, 1, [txid_hex(PAIR)]),
+            Branch(TXS[0].raw, 0, [TXS[1].txid, PAID.txid])), "branch"),
+    "a number of inputs that takes too many bytes": (
+        of_raw(PAID.stripped[:4] + b"\xfd\x01\x00" + PAID.stripped[5:]), "unreadable"),
+    "an empty witness": (
+        with_payment(raw_tx=PAID.stripped[:4] + b"\0\1" + PAID.stripped[4:-4] + b"\0" * 5),
+        "unreadable"),
+    "a target below zero": (with_headers(backwards(FIRST)), "work"),
+    "an output of nothing": (evidence_of((TXS[0], NOTHING), 1), "sum"),
+}  # fmt: skip
+PAYS = {"the last position, below zero": TXS[6].txid, "an output of nothing": NOTHING.txid}
+
+
+def test_each_rule_alone_refuses_what_every_other_lets_pass(tab):
+    assert browser_says(tab, (of(deep(24)), told(json.loads(of(deep(24))), SATS))) == ["proven"]
+    cases = {}
+    for name, (evidence, _) in ONE_FLAW.items():
+        raw = evidence.payment.raw_tx
+        txid = PAYS.get(name, PAID.txid)
+        txid = txid_hex(hash256(raw)) if raw[4:7] == b"\xfd\x01\x00" else txid
+        text = of(evidence, txid)
+        assert not command_says(text), name
+        cases[name] = text, told(json.loads(text), 0 if name == "an output of nothing" else SATS)
+    found = browser_says(tab, *cases.values())
+    assert dict(zip(cases, found, strict=True)) == {
+        name: flaw for name, (_, flaw) in ONE_FLAW.items()
+    }
 
 
 def test_the_last_of_an_odd_row_is_its_own_sibling_on_either_side_here_too(tab):
