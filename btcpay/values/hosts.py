@@ -17,6 +17,8 @@ def web_parts(url: str) -> SplitResult:
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
+    if "[" in parts.netloc and ":" not in host:  # urlsplit lets versions of IP pass that nobody has
+        raise ValueError
     is_plain = re.fullmatch(rf"https?://[!-[\]-~]{{1,{MAX_URL_CHARACTERS}}}", url)
     is_one = _NAME.fullmatch(host) or str(ipaddress.ip_address(host)) == host.partition("%")[0]
     if not is_plain or not is_one or parts.port == 0:

@@ -82,7 +82,7 @@ def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):
     till.shop.sql("UPDATE output SET inputs = '[3]'")
     both = waiting(till, till.pay_outputs((invoice, 6_000), (other, 7_000)))
     announce(till, both)
-    assert till.kinds(other) == ["seen"] and "is damaged" in caplog.text
+    assert till.kinds(other) == ["seen"] and "are damaged" in caplog.text
 
 
 class Told:

@@ -67,6 +67,7 @@ ODD = {
         ),
     ],
     "an address of IPv6 in another spelling": ["[0:0:0:0:0:0:0:1]", "[::01]", "[::1%25lo]", "::1"],
+    "an address of no version that exists": ["[v1.a]", "[v1.shop.example]"],
     "a name that only this network knows": ["intranet", "db"],
     "no name": ["", ".", "..", "a..example", ".example", "a_b.example", f"{'a' * 64}.example"],
 }
