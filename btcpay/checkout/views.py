@@ -9,6 +9,7 @@ from flask import Blueprint, Response, request
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import Visitor, pay, still_to_pay
 from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, link_values, rate_of
+from btcpay.checkout.proof_page import proofs_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
@@ -26,6 +27,7 @@ from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
 from storage.models import PaymentLink
 from storage.queries import links, merchants
+from storage.queries.payments import MAX_SHOWN
 
 
 def blueprint(service: Service) -> Blueprint:
@@ -34,11 +36,13 @@ def blueprint(service: Service) -> Blueprint:
     made = Blueprint("checkout", __name__, template_folder="templates")
 
     def add(path: str, view: Callable[..., Response], method: str = "GET") -> None:
-        add_path(made, path, view, f"{method} {path}", method)
+        add_path(made, path, view, f"{method} {path.replace('.', '_')}", method)
 
     add("/", checkout.show_root)
     add("/pay/<id>", checkout.show_invoice)
     add("/pay/<id>/status", checkout.show_status)
+    add("/pay/<id>/proof", checkout.show_proof)
+    add("/pay/<id>/proof.json", checkout.show_proof_file)
     add("/link/<id>", checkout.show_link)
     add("/link/<id>", checkout.pay_link, "POST")
     add("/link/<id>/price", checkout.show_price)
@@ -89,6 +93,19 @@ class Checkout:
 
     def show_status(self, id: str) -> Response:
         return answer(status_of(snapshot_of(self.service, id)))
+
+    def show_proof(self, id: str) -> Response:
+        """What is proven, and the documents with which the script proves it again."""
+        snapshot, network = snapshot_of(self.service, id), self.service.settings.network
+        shown = {"proofs": proofs_of(self.service, snapshot), "most": MAX_SHOWN}
+        shown |= {"id": id, "address": snapshot.row.deposit_address}
+        brand = self.pages.brand(snapshot.row.merchant_id)
+        return self.pages.page("proof.html", 200, brand, network=network, **shown)
+
+    def show_proof_file(self, id: str) -> Response:
+        """What `btcpay invoice show --proof` shows, for `btcpay verify-proof`."""
+        proofs = proofs_of(self.service, snapshot_of(self.service, id))
+        return answer([proof["document"] for proof in proofs])
 
     def show_link(self, id: str) -> Response:
         """A payment link's page; a GET writes nothing."""

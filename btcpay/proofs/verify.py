@@ -159,6 +159,7 @@ def check_document(document: Any) -> Proven:
         raise CommandError(f"this is not a payment proof: {error}") from error
     if confirmations < 1:
         raise ProofFailed("at least one confirmation must be proved")
+    _require(len(evidence.headers) <= confirmations, "more headers than confirmations")
     return prove(evidence, txid, script, network.max_target_bits, confirmations)
 
 

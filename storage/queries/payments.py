@@ -31,6 +31,7 @@ class OutputWith(Output):
     """An output with columns that joined queries add; a row has those that its query selects."""
 
     settled_invoice_id: str | None
+    document: str
     description: str | None
     reference: str | None
     amount_usd_quote: str
@@ -108,6 +109,17 @@ PROOFS_OF_ADDRESS = (
     )
     .where(Proof.invoice_id == slot("invoice_id"))
     .order_by(Payment.created_at, Payment.seq)
+)
+
+# As many as a public page shows: anybody may pay an address a hundred times.
+MAX_SHOWN = 20
+_FACTS = (Payment.amount_sats, Output.block_height, Output.block_hash)
+FIRST_PROOFS = shaped(
+    OutputWith,
+    PROOFS_OF_ADDRESS.select_extend(*_FACTS)
+    .join(Output, on=(Output.payment_id == Payment.id))
+    .group_by(Proof.invoice_id, Proof.txid, Payment.seq, *_FACTS)
+    .limit(MAX_SHOWN),
 )
 
 # Takes a payment back.

@@ -44,6 +44,7 @@ def test_extended_anew_it_has_the_new_headers_alone_and_stays_as_it_is():
         pytest.param([FOLLOWING[1], FOLLOWING[0]], 3, id="two are swapped"),
         pytest.param([FOLLOWING[0], FOLLOWING[0]], 3, id="one stands there twice"),
         pytest.param(FOLLOWING[:1], 3, id="one is missing at the end"),
+        pytest.param(FOLLOWING, 3, id="there are more than confirmations"),
     ],
 )
 def test_headers_that_do_not_follow_prove_nothing(headers, confirmations):

@@ -108,7 +108,7 @@ class Pages:
         """The error as JSON when the script asks, otherwise as a page."""
         error = as_api_error(error)
         response = error_response(error)
-        if request.path.endswith(("/status", "/price")):
+        if request.path.endswith(("/status", "/price", "/proof.json")):
             return response
         status, code = response.status_code, error.code
         page = self.page(self._message, status, brand, code=code, error=error)
