@@ -36,7 +36,7 @@ PINNED = re.compile(r"^([\w.-]+)==([^\s;\\]+)[^\n]*((?:\n    --hash=\S+(?: \\)?)
 
 
 def git(*words: str) -> str:
-    """What git says of the checkout."""
+    """The output of a git command in the checkout."""
     done = subprocess.run(["git", *words], cwd=PROJECT, check=True, stdout=subprocess.PIPE)
     return done.stdout.decode().strip()
 
@@ -145,7 +145,7 @@ def component(name: str, version: str, hashes: Sequence[str]) -> dict[str, Any]:
 
 
 def mistakes(wheel: Path, sources: Path) -> Iterator[str]:
-    """What keeps these files from being a release."""
+    """The reasons why these files are not a release."""
     if git("status", "--porcelain"):
         yield "the checkout has changes: what is built is the commit, without them"
     with zipfile.ZipFile(wheel) as archive:

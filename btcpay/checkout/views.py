@@ -95,7 +95,7 @@ class Checkout:
         return answer(status_of(snapshot_of(self.service, id)))
 
     def show_proof(self, id: str) -> Response:
-        """What is proven, and the documents with which the script proves it again."""
+        """The page of the proof, with the documents from which the script proves it again."""
         snapshot, network = snapshot_of(self.service, id), self.service.settings.network
         shown = {"proofs": proofs_of(self.service, snapshot), "most": MAX_SHOWN}
         shown |= {"id": id, "address": snapshot.row.deposit_address}
@@ -103,7 +103,7 @@ class Checkout:
         return self.pages.page("proof.html", 200, brand, network=network, **shown)
 
     def show_proof_file(self, id: str) -> Response:
-        """What `btcpay invoice show --proof` shows, for `btcpay verify-proof`."""
+        """The proof's documents, in the format that `btcpay verify-proof` reads."""
         proofs = proofs_of(self.service, snapshot_of(self.service, id))
         return answer([proof["document"] for proof in proofs])
 

@@ -1,4 +1,4 @@
-"""What of the package the program says itself: its man page, and its systemd units."""
+"""Makes what the program describes itself: the package's man page and systemd units."""
 
 import gzip
 import sys

@@ -154,7 +154,7 @@ def operations_of(document):
     return [described for methods in places for described in methods.values()]
 
 
-# What generators of clients need; tests/nightly/api/test_generated_clients.py runs three.
+# Things that generators of clients need; tests/nightly/api/test_generated_clients.py runs three.
 
 
 def test_there_is_one_root_for_all_paths(document):

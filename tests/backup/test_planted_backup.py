@@ -80,7 +80,7 @@ def test_nothing_of_it_gets_into_the_database(database, till, tmp_path):
             assert connection.execute("SELECT name FROM merchant").fetchall() == []
 
 
-# What no program can tell: whose addresses, and whose programs these are
+# Things that no program can tell: whose addresses, and whose programs these are
 
 
 def test_whom_it_pays_and_what_it_runs_are_shown_before_it_asks(till, tmp_path):
@@ -103,7 +103,7 @@ def test_whom_it_pays_and_what_it_runs_are_shown_before_it_asks(till, tmp_path):
     assert "A check will run this program: sh -c shop\\x1b[8m" in said
 
 
-# What would keep payments from being found, or stop the shop later
+# Things that would keep payments from being found, or stop the shop later
 
 
 # A text where a number belongs: each by a connection of its own, the rule is away for the second.

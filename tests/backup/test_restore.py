@@ -43,7 +43,7 @@ def url_of(path):
 
 
 def restored(till, file, place, skip=100, agree=lambda moves, lost, programs: None, **environ):
-    """What is below the command line."""
+    """Restoring, below the command line."""
     read = settings.read(till.shop.environ | url_of(place) | environ)
     return restore(place, read, file, skip, agree, till.clock)
 

@@ -1,4 +1,4 @@
-"""Which headers may follow ours, on mainnet and on a test network."""
+"""Headers that may follow ours, and those that may not, on mainnet and on a test network."""
 
 from contextlib import nullcontext
 from dataclasses import replace

@@ -130,7 +130,7 @@ def test_one_that_rests_is_not_said_to_know_more(till, open_liar):
 
 
 def test_one_that_was_ahead_and_breaks_off_is_told(till, open_liar):
-    """What it had shown by then is kept: it had the work."""
+    """Headers that it had shown by then are kept: it had the work."""
     second = open_liar(till)
     freeze(till)
     till.mine(40)

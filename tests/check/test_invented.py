@@ -65,7 +65,7 @@ def test_what_vanished_an_hour_ago_is_a_line_of_history_that_no_look_loads(till)
     known = db.rows(payments.KNOWN, invoice_id=invoice["id"], vanished_after=till.now * 1000)
     assert known == [] and {row.inputs for row in rows(shop, invoice)} == {None}
     assert len(rows(shop, invoice)) == MOST_KEPT and till.kinds(invoice)[-1] == "vanished"
-    # What is shown again was seen when it was seen.
+    # An output that is shown again keeps the time of its first sight.
     before = min(row.first_seen_at for row in rows(shop, invoice))
     look(shop, invoice, invented(1, 330)[0])
     again = [row for row in rows(shop, invoice) if row.vanished_at is None]

@@ -37,7 +37,7 @@ def paid(shop):
     return invoice
 
 
-# What happens to an invoice, and where its page then leads.
+# An event of an invoice, and where its page then leads.
 STATES = {
     "a paid one gives thanks": (pay, PAID, "Back to the shop"),
     "one that waits has no thanks": (lambda *_: None, UNPAID, "Back to the shop without paying"),

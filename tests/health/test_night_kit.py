@@ -55,7 +55,7 @@ def test_every_metric_and_label_that_is_named_exists(query, found):
     assert asked <= set().union(*(labels[metric] for metric, _ in named)) | PROMETHEUS_OWN
 
 
-# What each alert is for, when it rings and when it does not yet. A series is a value a minute,
+# Each alert's reason, when it rings and when it does not yet. A series is a value a minute,
 # `0+60x30` as Prometheus writes it; asked for at so many minutes. Every shop has BUILD and CHECKED.
 BUILD = {"btcpay_build_info": "1x240"}
 CHECKED = {"btcpay_last_check_timestamp_seconds": "0+60x240"}

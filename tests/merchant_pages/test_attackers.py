@@ -242,7 +242,7 @@ def assert_is_text(html, path):
 
 
 def test_another_site_logs_nobody_in_to_a_shop_of_its_own(shop):
-    """Whoever then works there would work for the attacker."""
+    """Anybody who then works there would work for the attacker."""
     secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
     for headers in FOREIGN:
         answer = shop.client.post(f"/merchant/login/{secret}", headers=headers)

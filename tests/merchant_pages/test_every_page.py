@@ -75,7 +75,7 @@ def test_a_page_is_there_in_every_language_and_has_one_heading(browser):
 
 @pytest.mark.both_databases
 def test_odd_texts_break_no_page_and_no_form(browser):
-    """Whatever stands in a parameter or a field is answered, and by no failure of ours."""
+    """Anything in a parameter or a field is answered, and never by a failure of ours."""
     shop, token, shown = browser.shop, browser.token(), paths(browser)
     names = [
         *("q", "status", "kind", "after", "older", "last", "from", "to"),

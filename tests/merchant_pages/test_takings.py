@@ -51,7 +51,7 @@ def test_the_comparison_with_the_thirty_days_before():
     for case, (before, now, percent) in COMPARED.items():
         rows = [day(TODAY - 2 * DAYS + 1, before), day(TODAY, now)]
         assert thirty_days(rows, "USD")[0].percent == percent, case
-        # What was counted otherwise meanwhile is in none of the two sums.
+        # A payment that was counted elsewhere meanwhile is in neither sum.
         assert thirty_days([*rows, day(TODAY - 31, 5, "EUR")], "USD")[0].percent is None
 
 

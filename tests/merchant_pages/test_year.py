@@ -125,7 +125,7 @@ def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, 
 
 
 def assert_month(month, model, btcpay, browser, clock):
-    """What was received in it by the CSV, and by the chart at its end; the next month."""
+    """The takings of the month by the CSV, and by the chart at its end; the next month."""
     first, next = date(2026, month, 1), date(2026 + month // 12, month % 12 + 1, 1)
     text = btcpay.run("export", "payments", "--from", f"{first}", "--to", f"{next}")[0]
     assert of_lines(text) == model.sums(first, next - timedelta(days=1))

@@ -48,7 +48,7 @@ def endless(handler):
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n"
 TIMEOUTS_S = {"hangs": HASTY_S, "drips a head": HASTY_S}
-# What it does, whether that takes the event, and what is kept of it.
+# The receiver's behaviour, whether it takes the event, and the words that are kept of it.
 REPLIES: dict[str, tuple[Callable[[threading.Event], Reply], bool, str]] = {
     "hangs": (silent, False, "took longer than 0.5 s"),
     "drips a head": (lambda e: dripping(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n", e), False, "took"),

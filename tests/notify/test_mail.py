@@ -110,7 +110,7 @@ def test_an_invoice_that_needs_a_human_is_told_with_the_reason(offices):
     assert 'lang="de"' in attention.html
 
 
-# What is wanted beside it, and who gets a mail.
+# The setting beside it, and who gets a mail.
 UNWANTED = {
     "a merchant who wants none": ({"address": None, "receipts": 0}, []),
     "a merchant who wants none, of customers who may have receipts": ({"address": None}, [ADA]),

@@ -37,7 +37,7 @@ def mail_text(**more):
     return MailText(**{"language": "en", "subject": "Paid", "sentences": ["It is."]} | more)
 
 
-# What customers and shops may write.
+# Texts that customers and shops may write.
 TEXTS = {
     "a header behind a line end": "Two mugs\nBcc: eve@example.com",
     "a header behind a carriage return": "Two mugs\r\nBcc: eve@example.com\r\n\r\nBuy",

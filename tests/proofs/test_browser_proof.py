@@ -38,7 +38,7 @@ EASY = NETWORKS["regtest"].max_target_bits
 
 
 def told(document, sats):
-    """What the page says of a document's payment."""
+    """The page's words about a document's payment."""
     block = parse_header(bytes.fromhex(document["headers"][0])).hash
     network = document["network"]
     address = address_of(bytes.fromhex(document["script"]), NETWORKS[network])

@@ -53,7 +53,7 @@ def page(tmp_path_factory):
         yield Page(root, sandbox)
 
 
-# What is typed, and what is paid.
+# The typed text, and the satoshis paid.
 PAID = {
     "pay": [(10_001, 10_001), (294, 294)],
     "pay-short": [(10_001, 5_000), (590, 295)],

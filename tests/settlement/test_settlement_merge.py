@@ -59,7 +59,7 @@ def row(sentence, known, scan, *expected):
         row("another output of the same transaction is another output", [WAITING],
             mempool(replace(SHOWN, vout=1)),
             GONE_NOW, replace(WAITING, vout=1, first_seen_at=NOW)),
-        # What is not shown.
+        # Outputs that are not shown.
         row("waited and is not shown: vanished", [WAITING], mempool(), GONE_NOW),
         row("not shown while a block is not read: it may be there", [WAITING],
             mempool(misses=False), WAITING),
@@ -71,7 +71,7 @@ def row(sentence, known, scan, *expected):
         row("vanished stays so, since when it vanished", [VANISHED], mempool(), VANISHED),
         row("in a block and not shown: stands", [CONFIRMED], mempool(), CONFIRMED),
         row("a payment and not shown: stands", [CREDITED], mempool(), CREDITED),
-        # What comes again.
+        # Outputs that come again.
         row("vanished and shown: seen again", [VANISHED], mempool(SHOWN), WAITING),
         row("vanished and shown by a list that is not whole: seen again", [VANISHED],
             mempool(SHOWN, misses=False), WAITING),

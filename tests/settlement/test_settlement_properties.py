@@ -217,7 +217,7 @@ def test_nothing_that_was_known_is_forgotten_and_nothing_is_seen_later(known, sc
 
 @given(invoices, rules, chains(), st.lists(looks(), max_size=4), st.randoms(use_true_random=False))
 def test_in_whatever_order_they_come_the_same_is_paid(invoice, asked, chain, seen, random):
-    """Which of two payments that are enough each completes the sum, the first one read says."""
+    """Of two payments that are each enough, the one that is read first completes the sum."""
     invoice = replace(invoice, status="open")
     mixed = [*chain, *seen]
     random.shuffle(mixed)

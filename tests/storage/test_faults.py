@@ -1,4 +1,4 @@
-"""Which failures of a database are its surroundings', by what the drivers say."""
+"""Failures of a database that come from its surroundings, told by the drivers' words."""
 
 import sqlite3
 

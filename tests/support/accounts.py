@@ -37,7 +37,7 @@ def descriptor_of(name: str) -> str:
     return FORMS[name].format(*(f"{wallet.at(path_of(name)).xpub()}/0/*" for wallet in WALLETS))
 
 
-# What is added, and the least that can be sent to its addresses.
+# The argument that is added, and the least that can be sent to its addresses.
 ACCOUNTS = {name: (descriptor_of(name), LEAST_SATS[name]) for name in FORMS}
 
 

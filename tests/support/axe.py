@@ -3,7 +3,7 @@
 import bitcoin_node
 from browser import Tab, lack
 
-# What stands out of the window, to either side; what readers alone hear is elsewhere.
+# Elements that stand out of the window, to either side, but for those that only readers hear.
 EDGES = """[...document.querySelectorAll('body *')]
     .filter((it) => it.checkVisibility() && !it.closest('.unseen, thead')
         && (it.getBoundingClientRect().right > innerWidth + 0.5

@@ -223,7 +223,7 @@ class BitcoinNode:
         return parse_tx(bytes.fromhex(self.rpc("getrawtransaction", txid)))
 
     def history(self, script: bytes) -> list[tuple[Tx, int]]:
-        """What touches a script, each with its height (-1: waiting), confirmed first, oldest first.
+        """A script's transactions and their heights (-1: waiting), confirmed first, oldest first.
 
         bcoin's index knows hashes, not scripts: P2PKH and P2WPKH of one key are found together.
         """

@@ -39,7 +39,7 @@ FLAGS = [
     "--disable-sync",
     "--disable-breakpad",
     "--remote-debugging-pipe",
-    # What it asks for of its own accord finds nobody; shop.test is a host that is not "secure".
+    # Its own background requests find nobody; shop.test is a host that is not "secure".
     "--host-resolver-rules=MAP shop.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
 # The pipe is file descriptors 3 and 4 of the browser.
@@ -74,7 +74,7 @@ class Moving(Exception):
 
 @dataclass
 class Context:
-    """What does not know of any other, with a window that an empty page keeps open.
+    """A browser context that knows of no other, with a window that an empty page keeps open.
 
     A window takes Chromium longer than all that a test does in it: it is cleaned and used again.
     """

@@ -1,4 +1,4 @@
-"""What tests are built from: a clock, a ticker, a shop. Only what matters to a test is named."""
+"""The parts of a test: a clock, a ticker, a shop. A test names only those that matter to it."""
 
 import contextlib
 import json
@@ -269,13 +269,13 @@ def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def is_summed(shop: Shop, merchant_id: str = "") -> bool:
-    """Whether the balance that is kept is the sum of the outputs; the shop's own merchant's."""
+    """True if the kept balance of the shop's own merchant is the sum of its outputs."""
     db, of = shop.service.db, {"merchant_id": merchant_id or shop.merchant_id}
     return db.only(balances.OF_MERCHANT, **of) == db.only(balances.RECOMPUTED, **of)
 
 
 def at_once(many: int, call: Callable[[int], Any]) -> list[Any]:
-    """What `call` answers to each of 0 to `many` - 1, from threads that begin together."""
+    """The answers of `call` to each of 0 to `many` - 1, from threads that begin together."""
     barrier = threading.Barrier(many)
 
     def begin(number: int) -> Any:

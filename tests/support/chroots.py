@@ -110,7 +110,7 @@ def _answers(url: str) -> bool:
 
 @dataclass
 class Outside:
-    """What a shop in such a system meets: its own address, a chain, and a price."""
+    """The surroundings of a shop in such a system: its own address, a chain, and a price."""
 
     url: str
     chain: str

@@ -85,7 +85,7 @@ def ago(locale: Locale) -> list[list[Any]]:
 
 
 def table() -> dict[str, dict[str, Any]]:
-    """What the file holds, by language."""
+    """The file's content, by language."""
     found = {}
     for language in LANGUAGES:
         locale = Locale.parse(language)

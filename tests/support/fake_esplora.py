@@ -329,7 +329,7 @@ class Till:
         clock: Clock | None = None,
         **changes: Any,
     ) -> Checker:
-        """What one `btcpay check` uses: its own connections and its own knowledge of the price.
+        """The parts of one `btcpay check`: its own connections, its own knowledge of the price.
 
         On a machine with a clock of its own, if one is named; `changes` are of the settings.
         """

@@ -35,7 +35,7 @@ def at(second: float) -> datetime:
 
 @dataclass(frozen=True)
 class Hours:
-    """What comes in an hour, evenly: `unpaid` orders of one hour that nobody looks at.
+    """The orders of an hour, evenly spread: `unpaid` orders of one hour that nobody looks at.
 
     `opened` are those whose pages are shown once, `payers` look and pay.
 

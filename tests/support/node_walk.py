@@ -360,7 +360,7 @@ class Walk:
             return {"open"}
         came = {one: w.amount_sats for one, w in found.confirmed.items()} | found.waiting
         came_sats = sum(sats for one, sats in came.items() if one in order.in_time)
-        # What vanished just now may hold it until the next look.
+        # A payment that vanished just now may hold it until the next look.
         return {"open"} if came_sats >= order.amount_sats else {"open", "expired"}
 
     def compare(self) -> None:

@@ -1,4 +1,4 @@
-"""What a payer does in this process: reads pages by their ids, and presses a link's button."""
+"""A payer in this process: reads pages by their ids, and presses a link's button."""
 
 import json
 import re
@@ -51,7 +51,7 @@ class Page(HTMLParser):
 
     @property
     def values(self) -> dict[str, str]:
-        """What the fields of its forms hold, by their names; of two the last."""
+        """The values of its forms' fields, by their names; of two the last."""
         fields = (attrs for tag, attrs in self.tags if tag == "input" and "name" in attrs)
         return {attrs["name"]: attrs.get("value") or "" for attrs in fields}
 

@@ -139,7 +139,7 @@ def live_through(hosted: Hosted) -> None:
 
 
 def shot(browser: Browser, hosted: Hosted, size: tuple[int, int], path: str) -> Image.Image:
-    """What the window shows of a page, scaled to one height."""
+    """The visible part of a page, scaled to one height."""
     tab = browser.open(hosted.root)
     if path.startswith("/merchant"):
         log_in(tab, hosted)

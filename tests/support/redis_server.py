@@ -13,7 +13,7 @@ from builders import until
 from ports import free_port
 
 BINARY = shutil.which("redis-server") or shutil.which("valkey-server")
-# What `.ci/run` has installed must be there: in it these tests never skip.
+# `.ci/run` has installed Redis: in it these tests never skip.
 needs_redis = pytest.mark.skipif(
     BINARY is None and "CI_RUN" not in os.environ, reason="no redis-server on this machine"
 )

@@ -29,7 +29,7 @@ from storage.queries import merchants
 from storage.queries.totals import balances
 
 Rows = dict[str, list[Any]]
-# What answers a world's call in place of the truth: its number from 1, its path, the true body.
+# Answers a world's call in place of the truth: its number from 1, its path, the true body.
 Fault = Callable[[int, str, bytes], Reply | None]
 
 # Counts and notes of looks, calls and requests: another number of them is no other outcome.
@@ -223,7 +223,7 @@ def reorganised(till: Till) -> None:
 
 
 _RICHEST = (over_the_deadline, reorganised)
-# What a server may do otherwise, locking and committing, these two do all of.
+# Servers may lock and commit otherwise; these two do all of it.
 SCENES = (
     _RICHEST
     if ON_POSTGRES

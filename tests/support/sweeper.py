@@ -15,7 +15,7 @@ class Sweeper(Owner):
 
     @property
     def total_sats(self) -> int:
-        """What the shop says that this merchant has, waiting money too."""
+        """The merchant's balance as the shop tells it, waiting money included."""
         return self.balance()[1]
 
     def sweep(self, invoice: Json, txid: str) -> None:

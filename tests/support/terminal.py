@@ -53,7 +53,7 @@ class Screen:
 
     @property
     def text(self) -> str:
-        """What is in sight, wrapped lines joined again."""
+        """The lines in sight, wrapped ones joined again."""
         return "".join(line + ("" if len(line) == self._columns else "\n") for line in self.shown)
 
 

@@ -14,7 +14,7 @@ from serving import Listening
 
 @dataclass
 class Proxy(Listening):
-    """What both have: the pipe to the target."""
+    """The pipe to the target, which both kinds have."""
 
     target: int
     login: bytes = b""

@@ -138,7 +138,7 @@ BRIEF = Bucket("brief", 3, period_s=10)
     )
 )
 def test_a_window_counts_as_one_that_remembers_everything(asked):
-    """Whatever is asked after however long: for a key, counting or only looking."""
+    """Any question after any time: for a key, counting or only looking."""
     seconds = Seconds()
     limiter = Limiter("memory://", seconds)
     counted: dict[str, list[float]] = {"a": [], "b": []}

@@ -160,7 +160,7 @@ def test_when_redis_is_back_the_shared_window_goes_on(redis, limiter, seconds):
     until(
         lambda: limiter.is_complete() or not setattr(seconds, "at_s", seconds.at_s + PAUSE_S), "it"
     )
-    # What the process counted for itself is not added; what Redis knew is still there.
+    # The process's own counts are not added; those in Redis are still there.
     assert limiter.hit(WRITES, "key").remaining in (18, 19)
 
 

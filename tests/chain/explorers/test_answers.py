@@ -395,7 +395,7 @@ def in_block(**changes):
     return damaged(status=tx_of(1, SCRIPT, height=999)["status"] | changes)
 
 
-# What is no list of transactions, whatever is asked of it.
+# Answers that are no list of transactions, whatever is asked of it.
 NO_TRANSACTIONS: dict[str, Any] = {
     "nothing": b"",
     "a web page": HTML,

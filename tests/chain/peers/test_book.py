@@ -1,4 +1,4 @@
-"""Which peers a run asks: of different networks, some of them strangers, liars not for a day."""
+"""The choice of peers for a run: of different networks, some strangers, liars not for a day."""
 
 import json
 import threading

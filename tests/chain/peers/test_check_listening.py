@@ -16,7 +16,7 @@ WITHIN_S = 30  # after one, on a machine that has time; 15 are promised
 
 
 def said_so(*peers):
-    """Whatever these have announced was read: a ping that came after it is answered."""
+    """Everything that these announced was read: a ping that came after it is answered."""
     before = [peer.asked.count("pong") for peer in peers]
     for peer in peers:
         peer.send(peer.listeners[0], "ping", bytes(8))

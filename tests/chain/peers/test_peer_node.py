@@ -59,7 +59,7 @@ def test_a_payment_is_seen_as_the_node_announces_it(till):
     settings = replace(till.settings, peers=(till.node.place,))
     ear = listening_of(settings, till.shop.service.db, till.clock)
     assert ear and not ear.has_news()
-    # What is sent before the node has greeted is announced to nobody.
+    # A transaction sent before the node has greeted is announced to nobody.
     until(lambda: till.pay(invoice, part_sats) and ear.has_news(), "a part", every_s=1)
     ear.apply(Report())
     deafen(ear.listener)

@@ -70,7 +70,7 @@ def pay(till, index):
 
 
 def planned(till, skip, *peers):
-    """What is below the command line: the place of the only merchant's counter."""
+    """Restoring, below the command line: the place of the only merchant's counter."""
     read = settings.read(till.shop.environ | over(*peers))
     (moved,) = address_counters.plan(till.shop.service.db, read, skip, till.clock, {})
     return moved.before, moved.used, moved.next_index

@@ -95,7 +95,7 @@ def damaged(path, till):
     path.write_bytes(raw)
 
 
-# What is in the database's place, and what is said of it.
+# A thing in the database's place, and the sentence about it.
 FILES: dict[str, tuple[Callable[[Path, Till], object], str, str]] = {
     "nothing": (lambda path, _: None, "there is no database at", "run `btcpay migrate`"),
     "an empty file": (lambda path, _: path.touch(), "is empty", "run `btcpay migrate`"),

@@ -1,4 +1,4 @@
-"""Whatever single call to the explorer fails in a check: later checks end as if it had not.
+"""Any single call to the explorer fails in a check: later checks end as if it had not.
 
 The calls are enumerated, not chosen. The explorer counts them as they arrive, so that it does not
 matter who asks in which order; and each world is compared with one that nothing disturbed.
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.both_databases
 TIP = "/blocks/tip/hash"
 # No check waits for long here: more than two at once would only contend for the interpreter.
 WORKERS = 2
-# What an explorer seemed to take back and to show again leaves these traces.
+# A payment that an explorer seemed to take back and to show again leaves these traces.
 SEEN = {"seen", "vanished", "seen again", "moved"}
 SEEN |= {"invoice.payment_seen", "invoice.payment_vanished"}
 
@@ -128,7 +128,7 @@ class Trial:
 
 
 def _told(rows, what):
-    """What has to be the same; after a lie not how often money was seen.
+    """The state that has to be the same; after a lie, without how often money was seen.
 
     Money that waits vanishes by an empty answer, and is seen again.
     """

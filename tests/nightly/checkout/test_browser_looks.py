@@ -316,7 +316,7 @@ def test_a_first_view_comes_at_once_and_nothing_moves_afterwards(open_tab, hoste
 
 def test_only_who_likes_motion_gets_it(open_tab, hosted):
     tab = open_tab(hosted.root)
-    # What is folded is not styled anew, and keeps its animation, until it is shown.
+    # A folded part is not styled anew, and keeps its animation, until it is shown.
     shown = "document.getAnimations().filter((it) => it.effect.target.checkVisibility())"
     moving = f"{shown}.map((it) => it.animationName)"
     for make, names in ((waiting, ["breathe"]), (paid, ["ripple", "sparks", "land", "draw"])):

@@ -1,4 +1,4 @@
-"""What a real browser says of a link's form: sent by our page, by ours in a frame, by another's."""
+"""A link's form in a real browser: sent by our page, by ours in a frame, by another's."""
 
 import pytest
 from builders import pay, until

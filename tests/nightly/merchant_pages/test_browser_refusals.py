@@ -4,7 +4,7 @@ import pytest
 from merchant_browser import log_in
 
 SMALL_PHONE = (390, 664)
-# Whether all of the element can be seen, above the bar of the sections.
+# True if all of the element can be seen, above the bar of the sections.
 IS_SEEN = """((it) => {
     const box = it.getBoundingClientRect(), bar = document.getElementById('sections');
     const end = Math.min(innerHeight, bar.getBoundingClientRect().top);

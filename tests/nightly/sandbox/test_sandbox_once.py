@@ -12,7 +12,7 @@ from builders import clean_environ, until
 from playground import children_of, is_alive
 
 ONCE = [sys.executable, "-P", "-m", "btcpay", "sandbox", "--once"]
-# What a shop's tests do, with nothing but Python; docs/developers/sandbox.md does it with curl.
+# The tests of a shop, with nothing but Python; docs/developers/sandbox.md does it with curl.
 A_SHOPS_TESTS = """
 import json, os, sys, time
 from urllib.parse import urlencode

@@ -16,7 +16,7 @@ from fake_esplora import serving_sandbox
 from going_live import RUN, commands
 from ports import free_port
 
-# What stands for systemd: the service as a process that leads a group of its own.
+# This stands for systemd: the service as a process that leads a group of its own.
 SYSTEMCTL = """#!/bin/bash
 set -eu
 [[ " $* " == *" btcpay.service "* ]] || exit 0
@@ -107,7 +107,7 @@ class Machine:
         self._remember(ended.stdout)
 
     def _remember(self, output):
-        """What the document writes with three points: the first of each, as a reader would."""
+        """The values that the document shortens to three points: the first of each."""
         patterns = {"inv_...": r"inv_\w{24}", "key_...": r"key_\w{24}"}
         patterns["sk_test_..."] = r"sk_test_\w{40,}"
         for written, pattern in patterns.items():

@@ -185,7 +185,7 @@ def instead(before, after):
     return lambda url: nullcontext(url.replace(before, after))
 
 
-# What is wrong with the server or its URL, what is said of it, and what helps.
+# A fault of the server or its URL, the sentence about it, and the remedy.
 FAULTS = {
     "the user": (instead("btcpay:", "nobody:"), 'role "nobody" does not', "BTCPAY_DATABASE_URL"),
     "the database": (instead("/test", "/none"), "does not exist", "BTCPAY_DATABASE_URL"),

@@ -265,7 +265,7 @@ def test_a_junk_invoice_id_in_the_filter_is_an_empty_list(shop, live, junk):
     assert (status, json.loads(body)) == (200, {"object": "list", "data": []})
 
 
-# What gunicorn itself refuses never reaches the service, so that it has none of our headers.
+# A request that gunicorn itself refuses never reaches the service: none of our headers.
 REFUSED_BEFORE = {
     "a length that is no number": b"Content-Length: five",
     "two lengths": b"Content-Length: 17\r\nContent-Length: 18",

@@ -149,7 +149,7 @@ BODIES = list(itertools.product((10, 65_535, 65_536, 200_000), (False, True)))
     ],
 )
 def test_an_answer_keeps_the_connection_or_says_that_it_ends(live, shop, target, lines, status):
-    """Whether a body was read or not; what says `keep-alive` answers the next request too."""
+    """Body read or not: an answer that says `keep-alive` is followed by the next one."""
     if lines in (b"read", b"write"):
         lines = b"Authorization: Bearer %s\r\n" % shop.issue(lines.decode()).encode()
     head = b"%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s" % (target, lines)
