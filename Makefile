@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-nightly test-postgres check format formats screenshots bench lock checkpoint wheel deb release image-test deb-test clean
+.PHONY: run install test test-nightly test-postgres check format formats screenshots bench lock checkpoint wheel deb site release image-test deb-test clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -51,7 +51,7 @@ bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratio
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for every Python and machine
 	$(LOCK) requirements.in -o requirements.txt
-	for name in build lint; do $(LOCK) requirements-$$name.in -o requirements-$$name.txt || exit 1; done
+	for name in build lint site; do $(LOCK) requirements-$$name.in -o requirements-$$name.txt || exit 1; done
 	for name in postgres redis socks dev; do \
 	  $(LOCK) -c requirements.txt requirements-$$name.in -o requirements-$$name.txt || exit 1; \
 	done
@@ -70,6 +70,12 @@ wheel: build/wheel/.installed  ## of the files as they are, into dist/; needs Py
 deb: wheel  ## package for the release of Debian or Ubuntu that this runs on, into dist/
 	@deploy/debian/package.sh
 
+site: build/home/.installed  ## README and docs/ as a searchable site, into build/site
+	@rm -rf build/documents build/site
+	@mkdir build/documents
+	@cp -rL *.md LICENSE docs deploy examples build/documents
+	@build/home/bin/zensical build --strict
+
 release: $(VENV)/.installed-dev  ## wheel and sdist of the commit into dist/, checked; prints what to upload
 	@$(BIN)/python .ci/release.py
 
@@ -83,12 +89,14 @@ deb-test: $(VENV)/.installed-dev  ## builds, installs, upgrades and removes the 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
-$(VENV)/bin/python build/wheel/bin/python:
+$(VENV)/bin/python build/wheel/bin/python build/home/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "btcpay needs Python 3.11 or newer: make PYTHON=python3.13 ...")'
 	@$(PYTHON) -m venv $(@:/bin/python=)
 
 build/wheel/.installed: requirements-build.txt | build/wheel/bin/python
-	@build/wheel/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r $<
+build/home/.installed: requirements-site.txt | build/home/bin/python
+build/%/.installed:
+	@$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r $<
 	@touch $@
 
 $(VENV)/.installed: requirements.txt requirements-build.txt setup.cfg pyproject.toml | $(VENV)/bin/python
