@@ -142,6 +142,7 @@ class MerchantLogin(Table):
     secret_sha256 = TextField(primary_key=True)
     merchant_id = BigIntegerField()
     expires_at = BigIntegerField()
+    till_only = BigIntegerField()
 
 
 class MerchantSession(Table):
@@ -151,6 +152,7 @@ class MerchantSession(Table):
     browser = TextField()
     created_at = BigIntegerField()
     last_used_at = BigIntegerField()
+    till_only = BigIntegerField()
 
 
 class PublicEvent(Table):

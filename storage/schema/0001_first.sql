@@ -106,11 +106,14 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_of_merchant ON api_key (merchant_id, created_at);
 
--- A login link is deleted when it is used, a session when it ends: neither can come back.
+-- A login link is deleted when it is used, a session when it ends: neither can come back. A session
+-- may open what its link says, for as long as it lives. `till_only` has no default: whoever makes a
+-- way in has to say what it opens.
 CREATE TABLE merchant_login (
     secret_sha256 TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
-    expires_at BIGINT NOT NULL
+    expires_at BIGINT NOT NULL,
+    till_only BIGINT NOT NULL CHECK (till_only IN (0, 1))
 );
 
 CREATE TABLE merchant_session (
@@ -119,7 +122,8 @@ CREATE TABLE merchant_session (
     secret_sha256 TEXT NOT NULL UNIQUE,
     browser TEXT NOT NULL,
     created_at BIGINT NOT NULL,
-    last_used_at BIGINT NOT NULL
+    last_used_at BIGINT NOT NULL,
+    till_only BIGINT NOT NULL CHECK (till_only IN (0, 1))
 );
 CREATE INDEX merchant_session_of_merchant ON merchant_session (merchant_id, created_at);
 
