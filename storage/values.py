@@ -44,7 +44,7 @@ Values = TypedDict("Values", {  # noqa: UP013
     "spent_height": int | None, "stake_minor": int, "state": str | None, "status": int | str | None,
     "store_id": str | None, "suggested": str | None, "texts": str | list[str],
     "through": str, "timezone": str,
-    "tip": str | None, "tip_percents": str | None, "title": str | None,
+    "till_only": int, "tip": str | None, "tip_percents": str | None, "title": str | None,
     "tolerance_percent": str | None, "total": int, "total_sats": int, "transport": str,
     "tx_hash": str | None, "txid": str, "unconfirmed_sats": int, "unpriced": int, "until": int,
     "url": str | None, "used_after": int, "value": str, "value_at_receipt": str | None,
