@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import Happening, reason_for, stake_sats
 from btcpay.values.errors import BadRow, Refused
 from btcpay.values.money import stored_amount, to_minor, value_of
+from btcpay.values.parts import brought
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Event, Invoice
@@ -82,12 +84,14 @@ def update_attention(
     row = db.only(invoices.WHOLE, id=invoice_id)
     verdict = verdict_of(db, settings, row, now)
     keep(db, row, verdict)
+    beyond_sats = sum(part.heard(db, row, now) for part in brought("money"))
     happenings = map(_happening, db.rows(events.OF_MONEY, invoice_id=invoice_id))
     history, least_sats = list(filter(None, happenings)), least_sats_of(row.script)
-    reason = reason_for(invoice_of(row), verdict, history, least_sats)
+    invoice = replace(invoice_of(row), beyond_sats=beyond_sats)
+    reason = reason_for(invoice, verdict, history, least_sats)
     if not reason:
         db.run(attentions.CLEAR, invoice_id=invoice_id)
-    elif _is_new(db, row, reason, stake_sats(reason, invoice_of(row), verdict, history), now):
+    elif _is_new(db, row, reason, stake_sats(reason, invoice, verdict, history), now):
         news = [*news, News(EventKind.INVOICE_ATTENTION)]
     state = {
         "status": row.status,

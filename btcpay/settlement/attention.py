@@ -55,6 +55,8 @@ def reason_for(
        difference below `least_sats`, the least that can be sent to the address, is ignored.
     4. So does an invoice that ended unpaid although the whole sum was once seen: somebody may
        have handed goods over. At a till they have, so there it does so at once, until dismissed.
+    5. Of a bill's invoice only what came late and what came beyond the bill needs one: the bill
+       itself asks for the rest.
     """
     since = _since(history)
     if _taken_back(since):
@@ -72,8 +74,12 @@ def reason_for(
         return None
     if not verdict.receipts:
         return "vanished" if invoice.status == "expired" and was_whole else None
+    if invoice.status == "expired" and _came_late(verdict):
+        return "paid_late"
+    if invoice.of_bill and invoice.beyond_sats < least_sats:
+        return None
     if invoice.status == "expired":
-        return "paid_late" if _came_late(verdict) else "short"
+        return "short"
     is_stuck = 0 < verdict.missing_sats < least_sats and not verdict.unconfirmed_sats
     return "dust_missing" if is_stuck else None
 
@@ -130,4 +136,4 @@ def _beyond_sats(invoice: Invoice, verdict: Verdict, since: Sequence[Happening])
     if not any(happening.kind == "paid" for happening in since):
         return beside_sats
     settled_sats = sum(receipt.amount_sats for receipt in verdict.receipts if receipt.settles)
-    return beside_sats + max(0, settled_sats - invoice.amount_sats)
+    return beside_sats + max(0, settled_sats - invoice.amount_sats) + invoice.beyond_sats

@@ -530,7 +530,8 @@ CREATE UNIQUE INDEX public_event_number ON public_event (number) WHERE number IS
 CREATE INDEX public_event_new ON public_event (seq) WHERE number IS NULL;
 
 -- Who is notified. `url` is sent a signed POST, by a shop's plug-in in the words of Greenfield;
--- `command` is a program; mail goes where `merchant_mail` says, a receipt to its invoice's address.
+-- `command` is a program; mail goes where `merchant_mail` says, a receipt to its invoice's address,
+-- and of a bill to that one's.
 -- The secret is kept as it is: it must be read to sign. After a rotation the old one signs too,
 -- until `old_until_at`. `kinds`: a JSON list, null for all. `store_id`: the shop's, which is sent
 -- its own orders alone. `failing_since` is the first failure after the last success, `failed_at`
@@ -539,7 +540,7 @@ CREATE TABLE receiver (
     id TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     transport TEXT NOT NULL
-        CHECK (transport IN ('webhook', 'greenfield', 'command', 'mail', 'receipt')),
+        CHECK (transport IN ('webhook', 'greenfield', 'command', 'mail', 'receipt', 'bill')),
     url TEXT,
     command TEXT,
     kinds TEXT,
