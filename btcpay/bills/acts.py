@@ -2,25 +2,25 @@
 
 from contextlib import suppress
 from datetime import date, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from btcpay.bills import queries
 from btcpay.bills.calendar import due_ms, recalls, renewal_ms
-from btcpay.bills.kinds import BillKind, tell
-from btcpay.bills.mail import send_later
+from btcpay.bills.kinds import BillKind
+from btcpay.bills.news import send_later, tell
 from btcpay.invoices import by_hand, create
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import PriceUnavailable, Refused
 from btcpay.values.ids import new_id
 from btcpay.values.times import date_of, number_of, to_ms, zone_of
-from storage.database import Database
+from storage.database import Database, Values
 from storage.models import Bill
 from storage.queries import merchants
 from storage.queries.totals import balances
 from storage.statement import as_dict, blank, changed
 
-DUE_DAYS = 14
+DUE_DAYS, MOST_DAYS = 14, 3650
 
 
 class Terms(NamedTuple):
@@ -53,7 +53,7 @@ def make(
         id=id or new_id("bil"),
         merchant_id=order.merchant_id,
         amount=str(order.amount),
-        currency=order.currency,
+        currency=order.currency or "USD",
         due_days=terms.due_days,
         every=terms.every,
         number=0,
@@ -63,8 +63,8 @@ def make(
         new = changed(
             new,
             series_id=new.id,
-            first_at=first.isoformat(),
-            until_day=until and number_of(until),
+            first_local=first.isoformat(),
+            until_day=None if until is None else number_of(until),
             renews=1,
             renews_at=renewal_ms(first, terms.every, 1, until, zone),
         )
@@ -90,16 +90,23 @@ def renew(db: Database, first: Bill, now: datetime) -> bool:
         zone = zone_of(db.only(merchants.LOCKED, id=first.merchant_id).timezone)
         number, until = first.renews or 0, first.until_day
         next_at = renewal_ms(
-            datetime.fromisoformat(first.first_at or ""),
+            datetime.fromisoformat(first.first_local or ""),
             first.every or "",
             number + 1,
             None if until is None else date_of(until),
             zone,
         )
-        of = {"id": first.id, "number": number, "at": first.renews_at or 0, "next_at": next_at}
+        of: Values = {
+            "id": first.id,
+            "number": number,
+            "at": first.renews_at or 0,
+            "next_at": next_at,
+        }
         if db.run(queries.RENEW, **of) != 1:
             return False
-        alone = dict.fromkeys(("first_at", "until_day", "renews", "renews_at", "stopped_at"))
+        alone: Any = dict.fromkeys(
+            ("first_local", "until_day", "renews", "renews_at", "stopped_at")
+        )
         _add(db, changed(first, **alone, id=new_id("bil"), number=number), now)
     return True
 

@@ -23,7 +23,6 @@ from btcpay.values.times import to_ms, zone_of
 from btcpay.web.admission import door, visits
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS
-from btcpay.web.pages import languages
 from btcpay.web.pages.forms import new_form, said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages

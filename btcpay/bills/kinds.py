@@ -1,6 +1,5 @@
 """The kinds of events that tell of bills, and what they show."""
 
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -8,7 +7,6 @@ import orjson
 
 from btcpay.bills import queries
 from btcpay.notify.kinds import Kind
-from btcpay.notify.publish import publish_own
 from btcpay.values.money import of_minor, stored_amount
 from btcpay.values.times import iso_ms
 from storage.database import Database
@@ -41,7 +39,7 @@ def _optional(description: str, example: str, **more: Any) -> dict[str, Any]:
     return _text(description, example, **more) | {"type": ["string", "null"]}
 
 
-def _number(description: str, example: float | int) -> dict[str, Any]:
+def _number(description: str, example: int) -> dict[str, Any]:
     return {"type": "number", "minimum": 0, "description": description, "examples": [example]}
 
 
@@ -65,27 +63,24 @@ PROPERTIES: dict[str, Any] = {
 }
 
 
+def sums_of(row: Bill) -> dict[str, Decimal]:
+    """Raises BadRow."""
+    amount, paid = stored_amount(row.amount), stored_amount(row.paid)
+    left = of_minor(0, row.currency) if row.status == "paid" else amount - paid
+    return {"amount": amount, "paid": paid, "missing": max(left, of_minor(0, row.currency))}
+
+
 def shown(base_url: str, row: Bill) -> dict[str, Any]:
     """The fields of a bill, as events and commands show them. Raises BadRow."""
-    amount, paid = stored_amount(row.amount), stored_amount(row.paid)
-    missing = Decimal(0) if row.status == "paid" else max(amount - paid, of_minor(0, row.currency))
-    sums = {"amount": amount, "paid": paid, "missing": missing}
     times = {name: getattr(row, name) for name in ("due_at", "created_at", "paid_at")}
-    values = {name: getattr(row, name, None) for name in PROPERTIES}
-    values |= {name: orjson.Fragment(f"{sum:f}") for name, sum in sums.items()}
+    values: dict[str, Any] = {name: getattr(row, name, None) for name in PROPERTIES}
+    values |= {name: orjson.Fragment(f"{sum:f}") for name, sum in sums_of(row).items()}
     values |= {name: None if ms is None else iso_ms(ms) for name, ms in times.items()}
     return values | {"object": RESOURCE, "bill_url": url_of(base_url, row.id)}
 
 
 def url_of(base_url: str, bill_id: str) -> str:
     return f"{base_url}/bill/{bill_id}"
-
-
-def tell(db: Database, bill_id: str, kind: BillKind, now: datetime) -> Bill:
-    """The row as it is now, of which an event tells. Call it in `db.write()`."""
-    row = db.only(queries.BY_ID, id=bill_id)
-    publish_own(db, row, kind, {name: getattr(row, name) for name in STATE}, now)
-    return row
 
 
 def data(db: Database, base_url: str, event: PublicEvent) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Mail to a bill's customer, by the one outbox, composed as things stand when it is sent."""
 
-from collections.abc import Mapping
 from datetime import datetime, tzinfo
 
 from btcpay.bills import queries
+from btcpay.bills.kinds import url_of
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.texts import MailText
@@ -11,22 +11,9 @@ from btcpay.values.money import Money, stored_amount
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import Bill
-from storage.queries import deliveries, merchants, receivers
+from storage.queries import merchants, receivers
 
 NAME = receivers.BILL
-
-
-def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
-    """Has the mails of these names sent at these times, if there is an address; each once."""
-    if not bill.customer_email:
-        return
-    id = receivers.mail_id(NAME, bill.merchant_id)
-    none = {"url": None, "command": None, "secret": None}
-    to = {"id": id, "merchant_id": bill.merchant_id, "transport": NAME, "kinds": "[]"}
-    db.run(receivers.ADD, **to, **none, created_at=bill.created_at)
-    for name, ms in at_ms.items():
-        row = {"receiver_id": id, "about": f"{bill.id} {name}", "event_seq": None, "line": None}
-        db.run(deliveries.ADD, **row, created_at=ms, next_at=ms)
 
 
 def is_news(name: str, bill: Bill, is_stopped: bool, now_ms: int) -> bool:
@@ -48,14 +35,14 @@ def compose(
     is_stopped = bool(first and first.stopped_at)
     if not bill.customer_email or not is_news(name, bill, is_stopped, to_ms(now)):
         return None
-    seller = db.only(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id).seller
-    return bill.customer_email, text_of(name, bill, seller, base_url, language, zone)
+    return bill.customer_email, text_of(db, base_url, name, bill, language, zone)
 
 
 def text_of(
-    name: str, bill: Bill, seller: str, base_url: str, language: str, zone: tzinfo
+    db: Database, base_url: str, name: str, bill: Bill, language: str, zone: tzinfo
 ) -> MailText:
-    gettext, page = catalog(language).gettext, f"{base_url}/bill/{bill.id}"
+    seller = db.only(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id).seller
+    gettext, page = catalog(language).gettext, url_of(base_url, bill.id)
     subjects = {
         "new": gettext("Bill from %(name)s"),
         "soon": gettext("Reminder: bill from %(name)s"),

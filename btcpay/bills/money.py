@@ -5,8 +5,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from btcpay.bills import queries
-from btcpay.bills.kinds import BillKind, tell
-from btcpay.bills.mail import send_later
+from btcpay.bills.kinds import BillKind
+from btcpay.bills.news import send_later, tell
 from btcpay.bills.sums import Part, Standing, counts, standing
 from btcpay.merchants.account import least_sats_of
 from btcpay.values.money import asked_of, of_minor, price_of, stored_amount

@@ -16,10 +16,17 @@ PLACE = keyset.place_of(Bill).where(_OWN)
 LIST = keyset.older(Bill.select().where(_OWN), Bill)
 LIST_BY_STATUS = LIST.where(Bill.status == slot("status"))
 OF_SERIES = keyset.older(Bill.select().where(_OWN & (Bill.series_id == slot("through"))), Bill)
-# The merchant's open bills that are due by a day's end, the longest overdue first.
+DUE = LIST.where((Bill.status == "open") & (Bill.due_at >= slot("now")))
+OVERDUE = LIST.where((Bill.status == "open") & (Bill.due_at < slot("now")))
+# The merchant's open bills that are due within a time, the longest overdue first.
 OPEN = (
     Bill.select()
-    .where(_OWN & (Bill.status == "open") & (Bill.due_at < slot("before")))
+    .where(
+        _OWN
+        & (Bill.status == "open")
+        & (Bill.due_at >= slot("since"))
+        & (Bill.due_at < slot("before"))
+    )
     .order_by(Bill.due_at, Bill.seq)
     .limit(slot("limit"))
 )

@@ -205,8 +205,8 @@ class Checker:
                 ("blocks", "", report.blocks_read),
             ):
                 self.db.run(tallies.ADD, name=name, label=label, total=total)
-        # Erasing and parts' work cannot be undone, so an explorer must confirm the time first: after a start
-        # without a network the clock may be years off.
+        # Neither erasing nor a bill can be taken back, so an explorer must confirm the time first:
+        # after a start without a network the clock may be years off.
         if report.answered and not report.clock_ahead_s:
             ttl = timedelta(hours=self.settings.idempotency_ttl_h)
             self.db.run(idempotency.FORGET, before=to_ms(now - ttl))

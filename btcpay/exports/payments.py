@@ -21,7 +21,7 @@ from storage.statement import blank
 COLUMNS = (
     "day received_at recorded_at merchant invoice_id invoice_status settled reference description"
     " address amount_sats amount_btc currency value_at_receipt usd_at_receipt usd_at_quote"
-    " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id"
+    " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id bill_id"
 )
 PAGE = 500  # payments in memory at a time
 MAX_LABEL_LENGTH = 255  # BIP329 advises wallets to keep this much
@@ -83,6 +83,7 @@ def _record(
         "block_height": block.block_height,
         "block_hash": block.block_hash,
         "payment_id": row.id,
+        "bill_id": row.bill_id,
     }
 
 

@@ -51,6 +51,7 @@ class PaymentWith(Payment):
     reference: str | None
     deposit_address: str
     tip: str | None
+    bill_id: str | None
     invoice_currency: str
     completed_by: str | None
 
