@@ -156,6 +156,7 @@ class Visit:
             merchant=self.session.merchant,
             seller=self.session.seller,
             in_inbox=self.session.wanting,
+            till_only=self.session.till_only,
             address=address,
             token=self._token,
             press=new_form(),

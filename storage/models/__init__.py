@@ -7,6 +7,7 @@ from storage.models.money import Attention, Balance, Event, MerchantDay, Output,
 from storage.models.service import Block, Explorer, ExplorerUse, Fact, IdempotencyKey, Peer, Tally
 from storage.models.shop import (
     ApiKey,
+    Bill,
     Brand,
     Delivery,
     Invoice,
