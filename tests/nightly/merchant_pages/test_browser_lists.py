@@ -1,4 +1,4 @@
-"""Lists on a phone, in a real browser: how much of them is seen at first sight, and in how many taps."""
+"""Lists on a phone, in a real browser: what is seen at first sight, and in how many taps."""
 
 import pytest
 from merchant_browser import log_in
