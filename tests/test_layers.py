@@ -30,6 +30,7 @@ ROOMS = {
             "storage values web"
         ),
         "refunds": ("bitcoin cli invoices merchants notify prices proofs settings storage values"),
+        "bills": "values",
         "api": "merchants notify schemas settings settlement storage values web",
         "checkout": "chain invoices merchants settings settlement storage values web",
         "cli": (

@@ -44,6 +44,7 @@ def blueprint(service: Service) -> Blueprint | None:
     area.get("/till/manifest", till.show_manifest)
     area.post("/tips", till.set_tips)
     area.get("/till/<id>", till.show_invoice)
+    area.post("/till/log-out", area.log_out)
     area.get("/links", links.show_links)
     area.post("/links", links.make)
     area.get("/links/new", links.show_form)

@@ -17,7 +17,7 @@ from btcpay.invoices import create
 from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants import branding
-from btcpay.values.errors import InvalidRequest, PriceUnavailable
+from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.money import asked_of, places_of, rounded
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import said
@@ -92,6 +92,8 @@ def show_manifest(visit: Visit) -> Response:
 def show_invoice(visit: Visit, id: str) -> Response:
     """The QR code, then whether it is paid; the script asks the checkout's status."""
     snapshot = snapshot_of(visit.service, id, visit.merchant_id)
+    if visit.session.till_only and snapshot.row.tip is None:
+        raise NotFound("this is no sale of the till")
     is_gone = is_taken_back(visit.service.settings, snapshot.row) or snapshot.has_vanished
     brand = visit.pages.brand(visit.merchant_id)
     page = page_of(snapshot, brand, Notices(has_vanished=is_gone))

@@ -17,6 +17,7 @@ from storage.models.money import (
 from storage.models.service import Block, Explorer, ExplorerUse, Fact, IdempotencyKey, Peer, Tally
 from storage.models.shop import (
     ApiKey,
+    Bill,
     Brand,
     Delivery,
     Invoice,

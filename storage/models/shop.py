@@ -74,6 +74,31 @@ class PaymentLink(Table):
     suggested = TextField(null=True)
 
 
+class Bill(Table):
+    seq = BigIntegerField(primary_key=True)
+    id = TextField()
+    merchant_id = BigIntegerField()
+    status = TextField()
+    amount = TextField()
+    currency = TextField()
+    paid = TextField()
+    description = TextField(null=True)
+    reference = TextField(null=True)
+    customer_email = TextField(null=True)
+    created_at = BigIntegerField()
+    due_days = BigIntegerField()
+    due_at = BigIntegerField()
+    paid_at = BigIntegerField(null=True)
+    every = TextField(null=True)
+    series_id = TextField(null=True)
+    number = BigIntegerField()
+    first_at = TextField(null=True)
+    until_day = BigIntegerField(null=True)
+    renews = BigIntegerField(null=True)
+    renews_at = BigIntegerField(null=True)
+    stopped_at = BigIntegerField(null=True)
+
+
 class Invoice(Table):
     seq = BigIntegerField(primary_key=True)
     id = TextField()
@@ -118,6 +143,7 @@ class Invoice(Table):
     shop_order = TextField(null=True)
     metadata = TextField(null=True)
     archived_at = BigIntegerField(null=True)
+    bill_id = TextField(null=True)
 
     ASKED = (amount_usd_quote, amount, currency)  # the amount asked for: values/money.asked_of
     RULED = (amount_usd_quote, confirmations, tolerance_percent)  # by invoices/status.rules_for
@@ -142,6 +168,7 @@ class MerchantLogin(Table):
     secret_sha256 = TextField(primary_key=True)
     merchant_id = BigIntegerField()
     expires_at = BigIntegerField()
+    till_only = BigIntegerField()
 
 
 class MerchantSession(Table):
@@ -151,6 +178,7 @@ class MerchantSession(Table):
     browser = TextField()
     created_at = BigIntegerField()
     last_used_at = BigIntegerField()
+    till_only = BigIntegerField()
 
 
 class PublicEvent(Table):

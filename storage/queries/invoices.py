@@ -1,10 +1,12 @@
 """Invoices: what was asked for, and where it stands."""
 
-from peewee import Case, fn
+from typing import NamedTuple
+
+from peewee import Case, ColumnBase, fn
 
 from storage.models import Block, Fact, Invoice, Output
 from storage.queries.meta import Key
-from storage.statement import as_dict, blank, every, shaped, slot, slots
+from storage.statement import Shaped, Typed, as_dict, blank, every, shaped, slot, slots
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = Invoice.merchant_id == slot("merchant_id")
@@ -88,25 +90,41 @@ _LAST_LOOK = Case(
 _UNPAID = (Invoice.status == "open") & ~fn.EXISTS(_CAME)
 
 
-# The number of invoices somebody may be about to pay; their earliest last look, and expiry.
-WAITED_FOR_OF_LINK = shaped(
-    tuple[int, int | None, int | None],
-    Invoice.select(fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at)).where(
-        (Invoice.payment_link_id == slot("payment_link_id"))
-        & _UNPAID
-        & (Invoice.expires_at > slot("now"))
-        & (slot("since") < _LAST_LOOK)
-    ),
-)
-_OF_LINK = (Invoice.id == slot("id")) & (Invoice.payment_link_id == slot("payment_link_id"))
-# An invoice to which a link or the till leads a browser back: it can be paid, and nothing has come
-# to it. After a payment, even a vanished one, the next visitor may be somebody else.
+# An invoice to which a link, a bill or the till leads a browser back: it can be paid, and nothing
+# has come to it. After a payment, even a vanished one, the next visitor may be somebody else.
 _UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED).where(
     (Invoice.status == "open") & (Invoice.expires_at > slot("now")) & ~fn.EXISTS(_EVER_CAME)
 )
-UNTOUCHED_OF_LINK = _UNTOUCHED.where(_OF_LINK)
 UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where((Invoice.id == slot("id")) & _OWN)
-PAID_TO = Invoice.select(Invoice.id).where(_OF_LINK & fn.EXISTS(_CAME))
+
+
+class Through(NamedTuple):
+    """The queries about the invoices that pages make for one thing, whose id is `through`.
+
+    `waited_for`: the number that somebody may be about to pay; their earliest last look, and
+    expiry. `untouched`: the one of this id, if nothing has come to it. `paid_to`: if money has.
+    """
+
+    waited_for: Shaped[tuple[int, int | None, int | None]]
+    untouched: Typed[Invoice]
+    paid_to: Typed[Invoice]
+
+
+def _through(column: ColumnBase) -> Through:
+    of_thing = column == slot("through")
+    this = of_thing & (Invoice.id == slot("id"))
+    is_waited_for = (Invoice.expires_at > slot("now")) & (slot("since") < _LAST_LOOK)
+    counted = Invoice.select(fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at))
+    return Through(
+        shaped(
+            tuple[int, int | None, int | None], counted.where(of_thing & _UNPAID & is_waited_for)
+        ),
+        _UNTOUCHED.where(this),
+        Invoice.select(Invoice.id).where(this & fn.EXISTS(_CAME)),
+    )
+
+
+THROUGH_LINK, THROUGH_BILL = map(_through, (Invoice.payment_link_id, Invoice.bill_id))
 
 # Changes the status only from the one that was read.
 _END = (Invoice.tx_hash, Invoice.paid_at, Invoice.settled_reason, Invoice.finished_at)

@@ -106,11 +106,14 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_of_merchant ON api_key (merchant_id, created_at);
 
--- A login link is deleted when it is used, a session when it ends: neither can come back.
+-- A login link is deleted when it is used, a session when it ends: neither can come back. A session
+-- may open what its link says, for as long as it lives. `till_only` has no default: whoever makes a
+-- way in has to say what it opens.
 CREATE TABLE merchant_login (
     secret_sha256 TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
-    expires_at BIGINT NOT NULL
+    expires_at BIGINT NOT NULL,
+    till_only BIGINT NOT NULL CHECK (till_only IN (0, 1))
 );
 
 CREATE TABLE merchant_session (
@@ -119,7 +122,8 @@ CREATE TABLE merchant_session (
     secret_sha256 TEXT NOT NULL UNIQUE,
     browser TEXT NOT NULL,
     created_at BIGINT NOT NULL,
-    last_used_at BIGINT NOT NULL
+    last_used_at BIGINT NOT NULL,
+    till_only BIGINT NOT NULL CHECK (till_only IN (0, 1))
 );
 CREATE INDEX merchant_session_of_merchant ON merchant_session (merchant_id, created_at);
 
@@ -172,6 +176,46 @@ CREATE TABLE payment_link (
     CHECK ((max_amount IS NULL) = (max_amount_usd IS NULL))
 );
 CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
+
+-- A bill asks one customer for `amount`, until that is paid: its invoices live for an hour, each at
+-- the price of its moment. `paid` is what they count, as long as the bill has not ended. `due_at` is
+-- the last millisecond of a day, `due_days` after the one on which it was made.
+-- With `every` it is of a series, which the first one is kept for: `series_id` is that one's id,
+-- `number` counts from its 0. Only the first has `first_at`, the local time that all follow,
+-- `until_day` (from 1970-01-01, as days of the merchant are counted), and when its next one is made,
+-- which is number `renews`. `stopped_at`: its customer has ended the series, and gets no mail of it.
+CREATE TABLE bill (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    status TEXT NOT NULL CHECK (status IN ('open', 'paid', 'ended')),
+    amount TEXT NOT NULL,
+    currency TEXT NOT NULL CHECK (length(currency) = 3),
+    paid TEXT NOT NULL,
+    description TEXT,
+    reference TEXT CHECK (length(reference) BETWEEN 1 AND 200),
+    customer_email TEXT,
+    created_at BIGINT NOT NULL,
+    due_days BIGINT NOT NULL CHECK (due_days BETWEEN 0 AND 3650),
+    due_at BIGINT NOT NULL,
+    paid_at BIGINT,
+    every TEXT CHECK (every IN ('week', 'month', 'year')),
+    series_id TEXT REFERENCES bill (id),
+    number BIGINT NOT NULL CHECK (number >= 0),
+    first_at TEXT,
+    until_day BIGINT,
+    renews BIGINT CHECK (renews > 0),
+    renews_at BIGINT,
+    stopped_at BIGINT,
+    UNIQUE (series_id, number),
+    CHECK ((every IS NULL) = (series_id IS NULL)),
+    CHECK (series_id = id OR (first_at IS NULL AND renews_at IS NULL AND stopped_at IS NULL)),
+    CHECK ((status = 'paid') = (paid_at IS NOT NULL))
+);
+CREATE INDEX bill_newest ON bill (merchant_id, created_at, seq);
+CREATE INDEX bill_open ON bill (merchant_id, due_at) WHERE status = 'open';
+CREATE INDEX bill_renewed ON bill (renews_at) WHERE renews_at IS NOT NULL;
+CREATE INDEX bill_personal ON bill (created_at) WHERE customer_email IS NOT NULL;
 
 -- `deposit_address`, its `script` (hex, as blocks have it) and `address_index` are UNIQUE: two
 -- invoices on one address could both be settled by one payment.
@@ -240,12 +284,14 @@ CREATE TABLE invoice (
     shop_order TEXT,
     metadata TEXT,
     archived_at BIGINT,
+    bill_id TEXT REFERENCES bill (id),
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_at IS NULL)),
     CHECK ((status = 'paid') = (paid_at IS NOT NULL)),
     CHECK ((status = 'paid') = (tx_hash IS NOT NULL)),
     CHECK (status = 'paid' OR settled_reason IS NULL),
-    CHECK ((store_id IS NULL) = (shop_order IS NULL))
+    CHECK ((store_id IS NULL) = (shop_order IS NULL)),
+    CHECK (bill_id IS NULL OR payment_link_id IS NULL)
 );
 CREATE INDEX invoice_newest ON invoice (merchant_id, created_at, seq);
 CREATE INDEX invoice_newest_by_status ON invoice (merchant_id, status, created_at, seq);
@@ -255,6 +301,7 @@ CREATE INDEX invoice_of_link ON invoice (payment_link_id, status)
     WHERE payment_link_id IS NOT NULL;
 CREATE INDEX invoice_of_link_newest ON invoice (payment_link_id, created_at, seq)
     WHERE payment_link_id IS NOT NULL;
+CREATE INDEX invoice_of_bill ON invoice (bill_id, status) WHERE bill_id IS NOT NULL;
 -- The last sales of the till.
 CREATE INDEX invoice_of_till ON invoice (merchant_id, created_at, seq) WHERE tip IS NOT NULL;
 -- A search for an order's number: the newest of that number.

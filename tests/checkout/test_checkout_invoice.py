@@ -362,6 +362,24 @@ def test_a_description_is_text_and_never_markup(shop):
     assert re.search(isolated, shop.client.get(style[2:]).text)
 
 
+FOLDED = {
+    "a short one": ("x" * 160, False),
+    "a long one": ("x" * 161, True),
+    "a few lines": ("a\n" * 3 + "b", False),
+    "many lines": ("a\n" * 4 + "b", True),
+}
+
+
+def test_a_long_description_is_folded_so_that_the_wallets_button_is_in_sight(shop):
+    for case, (text, is_folded) in FOLDED.items():
+        pages = [show(shop, shop.invoice(description=text))]
+        link = shop.link(description=text)
+        pages.append(Page(shop.client.get(f"/link/{link['id']}").text))
+        for page in pages:
+            assert (("details", page.attributes["description"]) in page.tags) == is_folded, case
+            assert text in page.texts["description"]
+
+
 def test_the_uri_has_the_amount_as_bip21_writes_it():
     for sats, amount in (
         (1, "0.00000001"),

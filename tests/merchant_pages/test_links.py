@@ -43,6 +43,7 @@ def test_a_press_makes_a_link_and_shows_it(browser):
         assert link.items() >= stored.items(), case
         page = browser.page(f"/links/{id}?done=made")
         assert page.texts["url"] == page.attributes["copy"]["data-copy"] == link["link_url"]
+        assert page.attributes["share"]["data-share"] == link["link_url"]
         assert browser.shop.client.get(f"/link/{id}").status_code == 200
 
 

@@ -1,16 +1,11 @@
 """A refund from its making to the block that sends it, and back: on a chain, by the commands."""
 
-import json
-
 import pytest
 from fake_esplora import Terminal, open_till
-from other_database import backed_up
 from shop_events import kinds
 from shop_refunds import address, made, send
 
-from btcpay.proofs.verify import check_document
 from btcpay.refunds import acts
-from btcpay.values.errors import Refused
 
 pytestmark = pytest.mark.both_databases
 

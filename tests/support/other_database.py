@@ -101,6 +101,10 @@ def lived_in(till: Till, folder: Path) -> None:
     of_shop = "store_id = (SELECT id FROM store), order_id = '27', shop_order = '{}'"
     newest = "seq = (SELECT MAX(seq) FROM invoice)"
     till.shop.sql(f"UPDATE invoice SET {of_shop} WHERE {newest}")  # noqa: S608
+    till.shop.sql(
+        "INSERT INTO bill (id, merchant_id, status, amount, currency, paid, created_at, due_days,"
+        " due_at, number) VALUES ('bil_1', 1, 'open', '5', 'USD', '0', 1, 0, 1, 0)"
+    )
     assert log_in(db, new_login(db, 1, now), "", "Firefox", now)
     new_login(db, 1, now)
 

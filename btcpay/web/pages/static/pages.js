@@ -202,13 +202,15 @@
       document.body.dataset.unit = isInSats() ? "btc" : "sats";
       return showUnit();
     }
-    const { copy: text, copySats, copyHref } = it.dataset;
+    const { copy: text, copySats, copyHref, share: url } = it.dataset;
+    if (url) return navigator.share({ url, title: document.title });
     if (!text && !copyHref) return;
     await copy((isInSats() && copySats) || text || find(copyHref).getAttribute("href"));
     say(it);
   };
 
   document.documentElement.classList.add("js");
+  if (navigator.share) every("[data-share]", (it) => { it.hidden = false; });
   addEventListener("click", (event) => {
     if (event.target.closest("#open-wallet")) missWallet();
     if (event.target.closest("#unfold")) unfolded = !find("other-device").open;
