@@ -9,5 +9,6 @@ PARTS: tuple[str, ...] = (
     "btcpay.bills",
     "btcpay.greenfield",
     "btcpay.merchant_pages",
+    "btcpay.refunds",
 )
 # fmt: on

@@ -29,7 +29,11 @@ ROOMS = {
             "chain checkout exports health invoices languages merchants notify schemas settings "
             "storage values web"
         ),
-        "bills": "checkout invoices languages merchants notify prices settings storage values web",
+        "refunds": ("bitcoin cli invoices merchants notify prices proofs settings storage values"),
+        "bills": (
+            "checkout cli invoices languages merchants notify prices schemas settings storage "
+            "values web"
+        ),
         "api": "merchants notify schemas settings settlement storage values web",
         "checkout": "chain invoices merchants settings settlement storage values web",
         "cli": (

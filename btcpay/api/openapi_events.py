@@ -66,11 +66,16 @@ def webhooks() -> dict[str, Any]:
 
 def event_schemas() -> dict[str, Schema]:
     """The components that are of events alone; they refer to the resources."""
-    return {"Sighting": _SIGHTING} | {
-        name: schema
-        for kind in KINDS.values()
-        for name, schema in ((_name(kind), _schema(kind)), (_data_name(kind), _data(kind)))
-    }
+    own = {resource.title(): whole(one.PROPERTIES) for resource, one in OF_PARTS.items()}
+    return (
+        {"Sighting": _SIGHTING}
+        | own
+        | {
+            name: schema
+            for kind in KINDS.values()
+            for name, schema in ((_name(kind), _schema(kind)), (_data_name(kind), _data(kind)))
+        }
+    )
 
 
 def _name(kind: Kind) -> str:
@@ -119,8 +124,8 @@ def _schema(kind: Kind) -> Schema:
 
 
 def _data(kind: Kind) -> Schema:
-    if own := OF_PARTS.get(kind.resource):
-        return whole({kind.resource: whole(own.PROPERTIES)})
+    if kind.resource in OF_PARTS:
+        return whole({kind.resource: part(kind.resource.title(), "The resource, whole.")})
     if kind.resource == "payment_link":
         return whole({"payment_link": part("PaymentLink", _RESOURCE)})
     fields = {"invoice": part("Invoice", _RESOURCE)} | _BESIDE
