@@ -7,7 +7,7 @@ import orjson
 
 from btcpay.bills import queries
 from btcpay.notify.kinds import Kind
-from btcpay.values.money import of_minor, stored_amount
+from btcpay.values.money import rounded, stored_amount
 from btcpay.values.times import iso_ms
 from storage.database import Database
 from storage.models import Bill, PublicEvent
@@ -64,10 +64,11 @@ PROPERTIES: dict[str, Any] = {
 
 
 def sums_of(row: Bill) -> dict[str, Decimal]:
-    """Raises BadRow."""
+    """Amount, paid and missing, with all decimals of the currency. Raises BadRow."""
     amount, paid = stored_amount(row.amount), stored_amount(row.paid)
-    left = of_minor(0, row.currency) if row.status == "paid" else amount - paid
-    return {"amount": amount, "paid": paid, "missing": max(left, of_minor(0, row.currency))}
+    missing = Decimal(0) if row.status == "paid" else max(amount - paid, Decimal(0))
+    sums = {"amount": amount, "paid": paid, "missing": missing}
+    return {name: rounded(sum, row.currency) for name, sum in sums.items()}
 
 
 def shown(base_url: str, row: Bill) -> dict[str, Any]:
