@@ -27,7 +27,11 @@ class Texts(NamedTuple):
     reference: str | None
     customer_email: str | None
     amount_sats: int
-    value: str | None
+    value: str | None  # of a payment at its receipt, in the currency beside it
+    value_in: str
+    amount_usd_quote: str
+    amount: str | None
+    currency: str
     created_at: int
 
 
@@ -40,6 +44,7 @@ _INVOICES = shaped(
         *Invoice.ASKED,
         Invoice.description,
         Invoice.reference,
+        Invoice.tip,
         Invoice.customer_email,
         Invoice.created_at,
         Invoice.covered_at,
@@ -61,7 +66,12 @@ _PAYMENTS = shaped(
         Payment.invoice_id,
         Invoice.description,
         Invoice.reference,
+        Invoice.tip,
         Invoice.status,
+        Invoice.expires_at,
+        Output.select(fn.MIN(Output.first_seen_at))
+        .where(Output.payment_id == Payment.id)
+        .alias("first_seen_at"),
     ).join(Invoice, on=_OF_ADDRESS),
 )
 
@@ -123,7 +133,9 @@ INVOICE_TEXTS = _older(
             Invoice.reference,
             Invoice.customer_email,
             Invoice.amount_sats,
-            fn.COALESCE(Invoice.amount, Invoice.amount_usd_quote).alias("value"),
+            Invoice.amount.alias("value"),
+            Invoice.currency.alias("value_in"),
+            *Invoice.ASKED,
             Invoice.created_at,
         ),
     ),
@@ -140,6 +152,8 @@ PAYMENT_TEXTS = _older(
             Invoice.customer_email,
             Payment.amount_sats,
             Payment.value_at_receipt.alias("value"),
+            Payment.currency.alias("value_in"),
+            *Invoice.ASKED,
             Payment.created_at,
         ).join(Invoice, on=_OF_ADDRESS),
     ),

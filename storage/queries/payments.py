@@ -34,6 +34,7 @@ class OutputWith(Output):
     document: str
     description: str | None
     reference: str | None
+    tip: str | None
     amount_usd_quote: str
     confirmations: int | None
     tolerance_percent: str | None
@@ -51,6 +52,8 @@ class PaymentWith(Payment):
     reference: str | None
     deposit_address: str
     tip: str | None
+    expires_at: int | None
+    first_seen_at: int | None
     invoice_currency: str
     completed_by: str | None
 
