@@ -26,6 +26,8 @@ class Texts(NamedTuple):
     description: str | None
     reference: str | None
     customer_email: str | None
+    customer_name: str | None
+    customer_note: str | None
     amount_sats: int
     value: str | None
     created_at: int
@@ -40,7 +42,7 @@ _INVOICES = shaped(
         *Invoice.ASKED,
         Invoice.description,
         Invoice.reference,
-        Invoice.customer_email,
+        *Invoice.PERSONAL,
         Invoice.created_at,
         Invoice.covered_at,
         Attention.reason.alias("attention"),
@@ -121,7 +123,7 @@ INVOICE_TEXTS = _older(
             Invoice.id,
             Invoice.description,
             Invoice.reference,
-            Invoice.customer_email,
+            *Invoice.PERSONAL,
             Invoice.amount_sats,
             fn.COALESCE(Invoice.amount, Invoice.amount_usd_quote).alias("value"),
             Invoice.created_at,
@@ -137,7 +139,7 @@ PAYMENT_TEXTS = _older(
             Payment.id,
             Invoice.description,
             Invoice.reference,
-            Invoice.customer_email,
+            *Invoice.PERSONAL,
             Payment.amount_sats,
             Payment.value_at_receipt.alias("value"),
             Payment.created_at,
