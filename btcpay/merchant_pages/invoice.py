@@ -11,6 +11,7 @@ from flask import Response
 from btcpay.invoices import by_hand
 from btcpay.invoices.status import story_of
 from btcpay.merchant_pages import queries
+from btcpay.merchant_pages.lists.search import loose_kind
 from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.texts import mailto
 from btcpay.values.errors import Refused
@@ -69,6 +70,7 @@ def show(visit: Visit, id: str) -> Response:
         outputs_seen=len(story.outputs),
         events_seen=len(story.events),
         most_shown=MOST_SHOWN,
+        loose_kind=loose_kind,
     )
 
 

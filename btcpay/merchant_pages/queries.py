@@ -29,7 +29,11 @@ class Texts(NamedTuple):
     customer_name: str | None
     customer_note: str | None
     amount_sats: int
-    value: str | None
+    value: str | None  # of a payment at its receipt, in the currency beside it
+    value_in: str
+    amount_usd_quote: str
+    amount: str | None
+    currency: str
     created_at: int
 
 
@@ -42,6 +46,7 @@ _INVOICES = shaped(
         *Invoice.ASKED,
         Invoice.description,
         Invoice.reference,
+        Invoice.tip,
         *Invoice.PERSONAL,
         Invoice.created_at,
         Invoice.covered_at,
@@ -63,7 +68,12 @@ _PAYMENTS = shaped(
         Payment.invoice_id,
         Invoice.description,
         Invoice.reference,
+        Invoice.tip,
         Invoice.status,
+        Invoice.expires_at,
+        Output.select(fn.MIN(Output.first_seen_at))
+        .where(Output.payment_id == Payment.id)
+        .alias("first_seen_at"),
     ).join(Invoice, on=_OF_ADDRESS),
 )
 
@@ -125,7 +135,9 @@ INVOICE_TEXTS = _older(
             Invoice.reference,
             *Invoice.PERSONAL,
             Invoice.amount_sats,
-            fn.COALESCE(Invoice.amount, Invoice.amount_usd_quote).alias("value"),
+            Invoice.amount.alias("value"),
+            Invoice.currency.alias("value_in"),
+            *Invoice.ASKED,
             Invoice.created_at,
         ),
     ),
@@ -142,6 +154,8 @@ PAYMENT_TEXTS = _older(
             *Invoice.PERSONAL,
             Payment.amount_sats,
             Payment.value_at_receipt.alias("value"),
+            Payment.currency.alias("value_in"),
+            *Invoice.ASKED,
             Payment.created_at,
         ).join(Invoice, on=_OF_ADDRESS),
     ),

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -103,6 +103,14 @@ class Visit:
     def query(self) -> dict[str, str]:
         """The first value of each parameter."""
         return request.args.to_dict()
+
+    def day(self, name: str) -> date | None:
+        """The parameter's day; None where it is no date, and for `date.max`, which none follows."""
+        try:
+            day = date.fromisoformat(self.query.get(name, ""))
+        except ValueError:
+            return None
+        return None if day == date.max else day
 
     def own(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
         """The merchant's row of this id. Raises NotFound."""

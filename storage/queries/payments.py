@@ -34,6 +34,7 @@ class OutputWith(Output):
     document: str
     description: str | None
     reference: str | None
+    tip: str | None
     amount_usd_quote: str
     confirmations: int | None
     tolerance_percent: str | None
@@ -54,6 +55,8 @@ class PaymentWith(Payment):
     customer_note: str | None
     deposit_address: str
     tip: str | None
+    expires_at: int | None
+    first_seen_at: int | None
     invoice_currency: str
     completed_by: str | None
 

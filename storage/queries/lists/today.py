@@ -64,6 +64,7 @@ ON_ITS_WAY = shaped(
         Output.block_height,
         Invoice.description,
         Invoice.reference,
+        Invoice.tip,
         *Invoice.RULED,
         Invoice.currency,
         Invoice.price,
