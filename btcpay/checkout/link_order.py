@@ -176,9 +176,7 @@ def _is_made(service: Service, invoice_id: str | None) -> bool:
     return invoice_id is not None and service.db.row(invoices.WHOLE, id=invoice_id) is not None
 
 
-def _made_before(
-    service: Service, page: Page, order: create.Order, visitor: Visitor
-) -> str | None:
+def _made_before(service: Service, page: Page, order: create.Order, visitor: Visitor) -> str | None:
     """The id of an invoice that this press has made, of that order and still to be paid."""
     for invoice_id in filter(None, (visitor.form_id, visitor.next_id)):
         row = still_to_pay(service, page, invoice_id)

@@ -43,10 +43,7 @@ class LinkRefused(Exception):
 
 
 def link_values(
-    link: PaymentLink,
-    refused: LinkRefused | None,
-    typed: Mapping[str, str],
-    unpaid: Invoice | None,
+    link: PaymentLink, refused: LinkRefused | None, typed: Mapping[str, str], unpaid: Invoice | None
 ) -> dict[str, Any]:
     """`typed`: the refused form. `unpaid`: an invoice of this browser that waits for money."""
     low, high = link.min_amount, link.max_amount
