@@ -191,7 +191,7 @@ def _has_answers(row: Invoice, details: Mapping[str, object]) -> bool:
 
 
 def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | None:
-    """The id, the amount and the payer of an invoice of this page, if nothing has come to it yet."""
+    """The id, amount and payer of an invoice of this page, if nothing has come to it yet."""
     of: Values = {"id": invoice_id, "through": page.id, "now": to_ms(service.now())}
     return service.db.row(page.through.untouched, **of)
 

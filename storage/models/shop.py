@@ -195,6 +195,7 @@ class PublicEvent(Table):
     merchant_id = BigIntegerField()
     invoice_id = TextField(null=True)
     payment_link_id = TextField(null=True)
+    resource_id = TextField(null=True)
     kind = TextField()
     state = TextField(null=True)
     happened_at = BigIntegerField()

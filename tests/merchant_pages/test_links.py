@@ -59,7 +59,8 @@ WRONG = {
         "less than the smallest"),
     "dust": ({"amount": "0.17"}, "amount", "at least $0.18"),
     "dust at most": ({"max_amount": "0.17"}, "max_amount", "at least $0.18"),
-    "a price and a suggestion": ({"amount": "6", "suggested-1": "5"}, "suggested-1", "price is fixed"),
+    "a price and a suggestion": ({"amount": "6", "suggested-1": "5"}, "suggested-1",
+        "price is fixed"),
     "a price and a bound": ({"amount": "6", "min_amount": "5"}, "min_amount", "price is fixed"),
 }  # fmt: skip
 

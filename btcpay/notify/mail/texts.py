@@ -123,6 +123,7 @@ def attention(about: About, language: str) -> MailText:
         "after_cancellation": gettext("It was paid after it was canceled."),
         "dust_missing": gettext("The missing amount is too small for wallets to send."),
         "vanished": gettext("The whole amount was on its way, but it never arrived."),
+        "refunded_twice": gettext("A refund was sent, and then the same amount once more."),
     }
     show = gettext("For details, run %(command)s on the server.")
     needs = gettext("An invoice needs your attention: %(amount)s")
