@@ -19,7 +19,10 @@ COUNTDOWN_MS = 5 * 60_000
 RETURNS = {"paid": "return_paid"} | dict.fromkeys(
     ("waiting", "overdue", "expired", "canceled"), "return_unpaid"
 )
-FROM_ROW = "id amount_sats received_sats reference tx_hash paid_at expires_at checked_at"
+FROM_ROW = (
+    "id amount_sats received_sats reference tx_hash paid_at expires_at checked_at"
+    " customer_name customer_note"
+)
 
 
 def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dict[str, Any]:
