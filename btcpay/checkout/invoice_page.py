@@ -20,7 +20,10 @@ PATIENCE_MS = 2 * 60_000  # by then a check that runs every minute has looked at
 RETURNS = {"paid": "return_paid"} | dict.fromkeys(
     ("waiting", "overdue", "expired", "canceled"), "return_unpaid"
 )
-FROM_ROW = "id amount_sats received_sats reference tx_hash paid_at expires_at checked_at"
+FROM_ROW = (
+    "id amount_sats received_sats reference tx_hash paid_at expires_at checked_at"
+    " customer_name customer_note"
+)
 
 
 def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dict[str, Any]:

@@ -50,6 +50,8 @@ def blueprint(service: Service) -> Blueprint | None:
     area.post("/links", links.make)
     area.get("/links/new", links.show_form)
     area.get("/links/<id>", links.show_link)
+    area.post("/links/<id>", links.make)
+    area.get("/links/<id>/edit", links.show_edit)
     area.get("/links/<id>/card", links.show_card)
     area.post("/links/<id>/activate", partial(links.switch, active=True))
     area.post("/links/<id>/deactivate", partial(links.switch, active=False))

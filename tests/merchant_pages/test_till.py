@@ -12,6 +12,7 @@ from builders import at_once, finish, pay, until, vanish
 from merchant_browser import FROM_THIS_SITE, MerchantBrowser
 from payer import Page, count
 
+from btcpay.check.undo import undo_above
 from btcpay.invoices.events import update_attention
 from btcpay.values.times import to_ms
 
@@ -245,6 +246,16 @@ def test_an_alarm_stays_whatever_is_sold_after_it_until_it_is_set_aside(browser)
     update_attention(shop.service.db, shop.service.settings, lost_id, shop.clock())
     page = browser.page("/till")
     assert page.texts["alarms"].strip() == "" and "inbox" not in page.texts
+
+
+def test_a_sale_whose_block_is_gone_is_an_alarm_until_it_is_paid_again(browser):
+    shop, found = browser.shop, invoice(browser)
+    pay(shop, found)
+    with shop.service.db.write():
+        undo_above(shop.service.db, shop.service.settings, 99, shop.clock())
+    assert "taken back: $25.00" in browser.page("/till").texts["alarms"]
+    pay(shop, found)
+    assert browser.page("/till").texts["alarms"].strip() == ""
 
 
 def test_an_alarm_of_another_merchants_till_is_none_here(browser):

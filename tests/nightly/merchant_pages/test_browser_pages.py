@@ -111,7 +111,7 @@ NEW_SECRETS = {"keys": "#issue", "sessions": "#add-device"}
 @pytest.mark.parametrize("section", NEW_SECRETS)
 def test_every_secret_is_copied_by_one_press(open_tab, counter, section):
     tab, editor = log_in(open_tab(counter.root), counter), open_tab("data:")
-    editor.go("data:text/html,<!doctype html><textarea autofocus></textarea>")
+    editor.go("data:text/html,<!doctype html><textarea name=to autofocus></textarea>")
     tab.go(f"{counter.root}/merchant/{section}")
     tab.click(NEW_SECRETS[section])
     tab.until("document.querySelector('#secret, #login-link')")
