@@ -173,3 +173,5 @@ def test_who_waits_at_the_turned_screen_sees_nothing_brown_and_no_doubt(new_coun
     ink = "getComputedStyle(document.getElementById('state')).color"
     assert tab.is_shown("time-left") and tab.ask(quiet) == tab.ask(ink)
     assert not tab.is_shown("checked")
+    tab.pass_time(125)  # in which no check has run
+    tab.until("!document.getElementById('checked').hidden")
