@@ -47,7 +47,7 @@ class Start:
             if "same" not in typed:
                 first = [derive(str(account), index, network) for index in range(3)]
                 return self._page(typed, account=account, addresses=first)
-            chosen = (typed[name] for name in ("currency", "timezone", "language"))
+            chosen = typed["currency"], typed["timezone"], typed["language"]
             wanted = typed["name"].strip(), account, *chosen
             browser = request.headers.get("User-Agent", "")
             opened = make_first(service.db, token, *wanted, browser, service.now())
