@@ -1,8 +1,8 @@
 """A year of two hundred series in three zones: exactly the bills that a calendar says.
 
 The check runs when it likes: late, several times at once, after outages of a week; its
-clock steps back, and it is killed in the middle of a transaction. The test's own calendar walks over
-the year's days one by one, and knows no arithmetic of months.
+clock steps back, and it is killed in the middle of a transaction. The test's own calendar walks
+over the year's days one by one, and knows no arithmetic of months.
 """
 
 import random
