@@ -13,6 +13,7 @@ Values = TypedDict("Values", {  # noqa: UP013
     "attempts": int, "before": int, "begin": int | str,
     "below_minor": int, "beside_sats": int, "block_hash": str | None, "block_height": int | None,
     "block_time_at": int | None, "body_sha256": str, "browser": str, "calls": int,
+    "cashier_tips": int,
     "checked_at": int | None, "coinbase": int, "command": str | None, "confirmations": int | None,
     "confirmed_sats": int, "contact": str | None, "covered_at": int | None, "created_at": int,
     "currency": str, "customer_email": str | None, "customer_name": str | None,

@@ -43,6 +43,7 @@ def blueprint(service: Service) -> Blueprint | None:
     area.post("/till", till.press)
     area.get("/till/manifest", till.show_manifest)
     area.post("/tips", till.set_tips)
+    area.get("/till/tip", till.ask_tip)
     area.get("/till/<id>", till.show_invoice)
     area.post("/till/log-out", area.log_out)
     area.get("/links", links.show_links)

@@ -19,6 +19,7 @@ class Merchant(Table):
     currency = TextField()
     timezone = TextField()
     tip_percents = TextField(null=True)
+    cashier_tips = BigIntegerField()
 
 
 class Brand(Table):

@@ -38,7 +38,8 @@ CREATE TABLE tally (
 -- `next_index` only grows: an address is handed out once. 20 addresses (BIP44) is the gap that
 -- wallets come with, until the operator says otherwise. The days of `merchant_day` are those of
 -- `timezone`, a name of the IANA time zone database. `tip_percents`: what the till offers as a tip,
--- whole numbers with a space between; null while it asks for none.
+-- whole numbers with a space between; null while it asks for none. `cashier_tips`: the cashier
+-- chooses one, on the keypad's page; else the customer does, before the code is shown.
 CREATE TABLE merchant (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -50,7 +51,8 @@ CREATE TABLE merchant (
     wallet_gap_limit BIGINT NOT NULL DEFAULT 20 CHECK (wallet_gap_limit BETWEEN 1 AND 1000000),
     currency TEXT NOT NULL DEFAULT 'USD' CHECK (length(currency) = 3),
     timezone TEXT NOT NULL DEFAULT 'UTC',
-    tip_percents TEXT
+    tip_percents TEXT,
+    cashier_tips BIGINT NOT NULL DEFAULT 0 CHECK (cashier_tips IN (0, 1))
 );
 
 -- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served

@@ -104,6 +104,19 @@ def test_somebody_who_has_no_shell_accepts_what_came_late(open_tab, counter, scr
     assert counter.shop.get(f"/invoices/{late_id}").json["status"] == "paid"
 
 
+def test_the_browsers_time_zone_is_offered_and_chosen_by_a_press_alone(open_tab, counter):
+    tab = log_in(open_tab(counter.root), counter)
+    tab.call("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
+    tab.go(f"{counter.root}/merchant/settings")
+    tab.until("document.querySelector('#own-zone button').textContent === 'Asia/Tokyo'")
+    assert (
+        tab.is_shown("own-zone") and tab.ask("document.getElementById('timezone').value") == "UTC"
+    )
+    tab.click("#own-zone button")
+    assert tab.ask("document.getElementById('timezone').value") == "Asia/Tokyo"
+    assert not tab.is_shown("own-zone")
+
+
 SHEET = "navigator.share = async (it) => { window.shared = it.url; }; true"
 NEW_SECRETS = {"keys": "#issue", "sessions": "#add-device"}
 
