@@ -109,7 +109,7 @@ def came(db, invoice, vanished):
             columns |= {"merchant_id": invoice.merchant_id, "amount_sats": 1, "coinbase": 0}
             columns |= {"first_seen_at": 1, "seen_waiting": 1, "spent_height": None}
             db.run(payments.PUT_OUTPUT, **columns)
-        gaps.note(db, db.only(invoices.WHOLE, id=invoice.id))
+        gaps.note(db, [db.only(invoices.WHOLE, id=invoice.id)])
 
 
 @pytest.mark.parametrize("seed", range(4))
