@@ -10,7 +10,13 @@ from dataclasses import replace
 
 from btcpay.bitcoin.address import DUST_SATS, address_of, b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor import Descriptor, checksum, parse
-from btcpay.bitcoin.keys import HARDENED, SERIALIZED_SIZE, DescriptorRefused, ExtendedKey, is_private
+from btcpay.bitcoin.keys import (
+    HARDENED,
+    SERIALIZED_SIZE,
+    DescriptorRefused,
+    ExtendedKey,
+    is_private,
+)
 from btcpay.bitcoin.wire import Malformed
 from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.networks import Network

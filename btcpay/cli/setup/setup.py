@@ -196,7 +196,9 @@ class _Run:
                 merchant = self.talk.merchant(network)
             owner = _with_account(db, *merchant) if merchant else next(iter(there.values()))
             if not self.given["here"] and not keys.has_write_key(db, owner.id):
-                say(f"A key for the program of {owner.name}: it may create invoices, and is shown once:")
+                say(
+                    f"A key for the program of {owner.name}: it may create invoices, and is shown once:"
+                )
                 issued = keys.issue(db, network, owner.id, "write", "setup", utc_now())
                 click.echo(issued.secret)
             if settings.merchant_pages and not sessions_of(db, owner.id, utc_now()):
@@ -237,7 +239,11 @@ class _Run:
     def _show_what_is_next(self, has_units: bool, user: pwd.struct_passwd) -> None:
         command = f"{' '.join(machine.program())} --env-file {self.file}"
         # Not in the current folder: a user who may not enter root's home can serve nothing in it.
-        as_user = command if user.pw_uid == self.uid else f"cd / && runuser -u {user.pw_name} -- {command}"
+        as_user = (
+            command
+            if user.pw_uid == self.uid
+            else f"cd / && runuser -u {user.pw_name} -- {command}"
+        )
         if not has_units:
             say(f"Start it: {as_user} run")
         say(f"Examine it again: {as_user} doctor")
