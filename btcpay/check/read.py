@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from btcpay.chain.pool import Pool
 from btcpay.chain.progress import KEPT_PART, hours_to_read
 from btcpay.chain.sources import BlockSource
-from btcpay.check.apply import is_late, receipt_prices, try_apply
+from btcpay.check.apply import try_apply
 from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
+from btcpay.check.receive import is_late, receipt_prices
 from btcpay.check.report import Report
 from btcpay.http.deadline import in_thread
 from btcpay.prices.price import Prices
@@ -19,6 +20,7 @@ from btcpay.proofs.block import ProvenBlock, prove_block
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import ExplorerError, OutOfQuota
+from btcpay.values.parts import brought
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Block
@@ -120,7 +122,13 @@ class Reader:
         """False if it has to be read again. Without `fetched` the block is asked for now."""
         block, host = (fetched or self._fetch(row)).result()
         now = self.now()
-        is_priced = not is_late(from_ms(row.mined_at), now) and paid_by(self.db, block)
+        heard = [
+            (part, found)
+            for part in brought("blocks")
+            if (found := part.concerns(self.db, row.height, block))
+        ]
+        is_new = not is_late(from_ms(row.mined_at), now)
+        is_priced = is_new and (heard or paid_by(self.db, block))
         prices = receipt_prices(self.db, self.prices) if is_priced else {}
         with self.db.write():
             # Blocks fetched together are read in turn, so each sees the results of the one before.
@@ -129,23 +137,25 @@ class Reader:
             if not self._mark_read(row, block, first, now):
                 return True
             found = facts_of(self.db, self.settings.network.name, row.height, block)
-            failed = []
-            for invoice_id, facts in sorted(found.items(), key=lambda item: item[1].merchant_id):
-                scan = Scan(
+            tip_height = blocks.tip_height(self.db) or row.height
+            scans = {
+                id: Scan(
                     asked_at=now,
-                    tip_height=blocks.tip_height(self.db) or row.height,
+                    tip_height=tip_height,
                     confirmed=facts.confirmed,
                     spent=facts.spent,
                     replaced=facts.replaced,
                     prices=prices,
                     explorer=host,
                 )
-                if not try_apply(
-                    self.db, self.settings, invoice_id, scan, now, report, facts.proofs
-                ):
-                    failed.append(invoice_id)
-                else:
-                    read_spends_again(self.db, scan.confirmed)
+                for id, facts in found.items()
+            }
+            proofs = {id: facts.proofs for id, facts in found.items()}
+            failed = try_apply(self.db, self.settings, scans, now, report, proofs)
+            applied = (scan for id, scan in scans.items() if id not in failed)
+            read_spends_again(self.db, [coin for scan in applied for coin in scan.confirmed])
+            for part, concern in heard:
+                part.apply(self.db, self.settings, row.height, block, concern, prices, now)
             if failed:
                 self.db.run(blocks.READ_AGAIN, height=row.height)
             if first == row.height:

@@ -8,6 +8,7 @@ from btcpay.check.news import undone
 from btcpay.invoices.events import record, try_update
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
+from btcpay.values.parts import brought
 from storage.database import Database, Row, grouped
 from storage.models import Output, Payment
 from storage.queries import blocks, invoices, meta, payments
@@ -29,6 +30,8 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
         meta.lock(db)
         db.run(blocks.KEEP_PROVEN, height=PROVEN)
         db.run(invoices.KEEP_PROVEN, height=PROVEN)
+        for part in brought("blocks"):
+            part.keep(db, PROVEN)
         undo_above(db, settings, PROVEN, now)
         db.run(blocks.CUT, height=-1)
         meta.put(db, meta.Key.READ_AT, "0")
@@ -47,8 +50,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     spent = grouped(db.rows(blocks.SPENT_ABOVE, height=height), lambda one: one.invoice_id)
     taken: list[Payment] = []
     for invoice_id in paid | spent:
-        merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0].merchant_id
-        with balances.kept(db, invoice_id, merchant_id, bounded=False):
+        with balances.kept(db, [invoice_id], bounded=False):
             for coin in spent.get(invoice_id, ()):
                 detail = {"txid": coin.txid, "vout": coin.vout}
                 record(db, invoice_id, Kind.UNSPENT, detail, now)
@@ -58,6 +60,8 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
         if invoice_id in paid:
             try_update(db, settings, invoice_id, now, news)
     days.take(db, taken)
+    for part in brought("blocks"):
+        part.undo(db, settings, height, now)
 
 
 def _undo_outputs(

@@ -1,19 +1,26 @@
-"""Pressing a payment link's button: the amount, the limits, then the invoice or the reason."""
+"""Pressing the button of a page that makes invoices: the limits, then the invoice or the reason.
+
+Such a page is a payment link's, or one that a part has, such as a bill's.
+"""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
+from typing import Protocol
 
-from btcpay.checkout.link_page import GONE, LinkRefused
+from flask import Response, request
+
+from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused
 from btcpay.invoices import create
 from btcpay.invoices.links import bounds
 from btcpay.values.money import asked_of
 from btcpay.values.times import to_ms
+from btcpay.web.admission import is_from_another_site, visitor
 from btcpay.web.pages.forms import read_amount
-from btcpay.web.pages.languages import gettext
+from btcpay.web.pages.languages import carried, gettext
 from btcpay.web.rate_limits import link_invoices
 from btcpay.web.rate_limits_memory import Window
 from btcpay.web.service import Service
@@ -27,12 +34,47 @@ LOOKED_AT = timedelta(minutes=10)
 MS = timedelta(milliseconds=1)
 
 
+class Page(Protocol):
+    """What makes invoices on its page; `order` and `lock` raise LinkRefused once it does not."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def through(self) -> invoices.Through: ...
+    def order(self, service: Service, text: str) -> create.Order:
+        """An invoice of the page's amount, or of the typed one. Raises AmountRefused."""
+
+    def lock(self, service: Service, order: create.Order) -> None:
+        """Locks the page's row, under which its invoices are counted, in the transaction."""
+
+
+@dataclass(frozen=True)
+class OfLink:
+    """A payment link's page; `answers` has what it asked of the payer, as columns."""
+
+    link: PaymentLink
+    answers: Mapping[str, str | None] = field(default_factory=dict)
+    through = invoices.THROUGH_LINK
+
+    @property
+    def id(self) -> str:
+        return self.link.id
+
+    def order(self, service: Service, text: str) -> create.Order:
+        _refuse_inactive(self.link)
+        order = _asked_for(service, self.link, text)
+        return order._replace(details={**order.details, **self.answers})
+
+    def lock(self, service: Service, order: create.Order) -> None:
+        _refuse_inactive(service.db.only(links.LOCKED, id=self.link.id))
+
+
 @dataclass(frozen=True)
 class Visitor:
     """The person who presses: the address to count (None: none), the text of the amount field.
 
     `form_id`: the invoice that this form makes, None without a form of ours. `last_id`: the last
-    invoice that this browser made at the link; `next_id`: the one that may follow once it is paid.
+    invoice that this browser made at the page; `next_id`: the one that may follow once it is paid.
     """
 
     address: str | None
@@ -42,31 +84,47 @@ class Visitor:
     next_id: str | None = None
 
 
-def pay(service: Service, link: PaymentLink, visitor: Visitor) -> str:
+def pressed(
+    service: Service, cookie: LinkCookie, page: Page, fields: Mapping[str, Sequence[str]]
+) -> Response:
+    """Leads the browser that sent these fields to the invoice to pay. Raises what `pay` raises."""
+    form_id = cookie.made_by(page.id, fields.get("press", [""])[0])
+    last_id = cookie.last(page.id)
+    next_id = last_id and cookie.made_after(last_id)
+    text = fields.get("amount", [""])[0]
+    _refuse_other_sites(service)
+    invoice_id = pay(service, page, Visitor(visitor(service), text, form_id, last_id, next_id))
+    # Relative, so that it stays in the origin that the form's policy allows.
+    to_pay = f"../pay/{invoice_id}{carried()}"
+    response = Response(status=303, headers={"Location": to_pay})
+    cookie.remember(response, page.id, invoice_id)
+    return response
+
+
+def pay(service: Service, page: Page, visitor: Visitor) -> str:
     """The id of the invoice to pay: a new one, or the one that the same press has made already.
 
-    The price is asked for outside the transaction. Under the link's lock it looks for the invoice
+    The price is asked for outside the transaction. Under the page's lock it looks for the invoice
     again, since the same form may have been sent twice. Raises LinkRefused, InvalidRequest,
     PriceUnavailable.
     """
-    _refuse_inactive(link)
-    order = _asked_for(service, link, visitor.amount_text)
-    if found := _made_before(service, link, order.amount, visitor):
+    order = page.order(service, visitor.amount_text)
+    if found := _made_before(service, page, order, visitor):
         return found
-    with _admitted(service, link, visitor) as promised_id:
+    with _admitted(service, page, visitor) as promised_id:
         quote = create.quote(service.db, service.prices, service.now(), order)
     with service.db.write():
-        _refuse_inactive(service.db.only(links.LOCKED, id=link.id))
-        if found := _made_before(service, link, order.amount, visitor):
+        page.lock(service, order)
+        if found := _made_before(service, page, order, visitor):
             return found
-        _refuse_crowded(service, link)
+        _refuse_crowded(service, page)
         # The one already made has been paid, or its form came with another amount.
         is_made = _is_made(service, promised_id)
         if not is_made or promised_id != visitor.next_id:
             network, new_id = service.settings.network, None if is_made else promised_id
             return create.new_invoice(service.db, network, service.now(), quote, new_id).id
     # Another press used up the place that the payment freed, so this one is counted.
-    return pay(service, link, visitor)
+    return pay(service, page, visitor)
 
 
 def _asked_for(service: Service, link: PaymentLink, text: str) -> create.Order:
@@ -88,13 +146,13 @@ def _asked_for(service: Service, link: PaymentLink, text: str) -> create.Order:
 
 
 @contextmanager
-def _admitted(service: Service, link: PaymentLink, visitor: Visitor) -> Iterator[str | None]:
+def _admitted(service: Service, page: Page, visitor: Visitor) -> Iterator[str | None]:
     """Counts a visitor unless the body fails; yields the id for the invoice.
 
     Whoever has paid makes one more without being counted, so that a tablet on a counter serves one
     customer after another; its id follows from the paid invoice, so that there is only one.
     """
-    if _has_paid(service, link, visitor):
+    if _has_paid(service, page, visitor):
         yield visitor.next_id
         return
     if visitor.address is None:
@@ -106,33 +164,36 @@ def _admitted(service: Service, link: PaymentLink, visitor: Visitor) -> Iterator
     _refuse_full(service, service.limiter.hit(item, visitor.address))
 
 
-def _has_paid(service: Service, link: PaymentLink, visitor: Visitor) -> bool:
+def _has_paid(service: Service, page: Page, visitor: Visitor) -> bool:
     """True where this browser's last invoice got money, and no invoice was made after it."""
     if visitor.last_id is None or _is_made(service, visitor.next_id):
         return False
-    last: Values = {"id": visitor.last_id, "payment_link_id": link.id}
-    return service.db.row(invoices.PAID_TO, **last) is not None
+    last: Values = {"id": visitor.last_id, "through": page.id}
+    return service.db.row(page.through.paid_to, **last) is not None
 
 
 def _is_made(service: Service, invoice_id: str | None) -> bool:
     return invoice_id is not None and service.db.row(invoices.WHOLE, id=invoice_id) is not None
 
 
-def _made_before(
-    service: Service, link: PaymentLink, amount: Decimal, visitor: Visitor
-) -> str | None:
-    """The id of an invoice that this press has made, of that amount and still to be paid."""
+def _made_before(service: Service, page: Page, order: create.Order, visitor: Visitor) -> str | None:
+    """The id of an invoice that this press has made, of that order and still to be paid."""
     for invoice_id in filter(None, (visitor.form_id, visitor.next_id)):
-        row = still_to_pay(service, link, invoice_id)
-        if row and asked_of(row).amount == amount:
+        row = still_to_pay(service, page, invoice_id)
+        if row and asked_of(row).amount == order.amount and _has_answers(row, order.details):
             return invoice_id
     return None
 
 
-def still_to_pay(service: Service, link: PaymentLink, invoice_id: str) -> Invoice | None:
-    """The id and the amount of an invoice of this link, if nothing has come to it yet."""
-    of: Values = {"id": invoice_id, "payment_link_id": link.id, "now": to_ms(service.now())}
-    return service.db.row(invoices.UNTOUCHED_OF_LINK, **of)
+def _has_answers(row: Invoice, details: Mapping[str, object]) -> bool:
+    names = (column.name for column in Invoice.PERSONAL)
+    return all(getattr(row, name) == details.get(name) for name in names)
+
+
+def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | None:
+    """The id, amount and payer of an invoice of this page, if nothing has come to it yet."""
+    of: Values = {"id": invoice_id, "through": page.id, "now": to_ms(service.now())}
+    return service.db.row(page.through.untouched, **of)
 
 
 def _refuse_full(service: Service, window: Window) -> None:
@@ -150,15 +211,18 @@ def _refuse_inactive(link: PaymentLink) -> None:
         raise LinkRefused(GONE, gettext("This payment link is no longer active."))
 
 
-def _refuse_crowded(service: Service, link: PaymentLink) -> None:
+def _refuse_other_sites(service: Service) -> None:
+    """Raises LinkRefused: another site's visitors would fill the link without knowing it."""
+    message = gettext("Another site asked for this payment. If you want to pay, please press here.")
+    if is_from_another_site(request.headers, service.settings.base_url):
+        raise LinkRefused(403, message)
+
+
+def _refuse_crowded(service: Service, page: Page) -> None:
     """Keeps many visitors from it, strictly: it is called in the invoice's transaction."""
     now = service.now()
-    of_link: Values = {
-        "payment_link_id": link.id,
-        "now": to_ms(now),
-        "since": to_ms(now - LOOKED_AT),
-    }
-    count, first_look, first_expiry = service.db.only(invoices.WAITED_FOR_OF_LINK, **of_link)
+    of: Values = {"through": page.id, "now": to_ms(now), "since": to_ms(now - LOOKED_AT)}
+    count, first_look, first_expiry = service.db.only(page.through.waited_for, **of)
     if count >= service.settings.link_open_invoices:
         leaves_ms = min(first_expiry or 0, (first_look or 0) + LOOKED_AT // MS)
         raise LinkRefused(

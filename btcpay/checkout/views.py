@@ -1,13 +1,14 @@
 """The hosted pages: an invoice's checkout and its status, a payment link's page, their files."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
 
+from btcpay.checkout.asked import answers
 from btcpay.checkout.invoice_page import page_of
-from btcpay.checkout.link_order import Visitor, pay, still_to_pay
+from btcpay.checkout.link_order import OfLink, pressed, still_to_pay
 from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, link_values, rate_of
 from btcpay.checkout.proof_page import proofs_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
@@ -15,12 +16,11 @@ from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.parts import brought
-from btcpay.web.admission import Counted, door, is_from_another_site, visitor, visits
+from btcpay.web.admission import Counted, door, visitor, visits
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
 from btcpay.web.pages.forms import new_form, said
-from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, kept
 from btcpay.web.paths import add_path, answer
 from btcpay.web.rate_limits import LOOKS
@@ -114,25 +114,20 @@ class Checkout:
     def pay_link(self, id: str) -> Response:
         """Leads to the invoice to pay (303), or shows the form again with what is wrong."""
         link, fields = self._link(id), parse_qs(read_body().decode("utf-8", "replace"))
-        text = fields.get("amount", [""])[0]
-        form_id = self._cookie.made_by(id, fields.get("press", [""])[0])
-        last_id = self._cookie.last(id)
-        next_id = last_id and self._cookie.made_after(last_id)
-        presses = Visitor(visitor(self.service), text, form_id, last_id, next_id)
+        typed, wrong = answers(link, fields)
+        columns = {f"customer_{name}": text or None for name, text in typed.items()}
+        typed["amount"] = fields.get("amount", [""])[0]
         try:
-            self._refuse_other_sites()
-            invoice_id = pay(self.service, link, presses)
+            if wrong:
+                raise LinkRefused(400, wrong=wrong)
+            return pressed(self.service, self._cookie, OfLink(link, columns), fields)
         except (InvalidRequest, PriceUnavailable) as error:
             is_typed = link.amount_mode == "flexible" and isinstance(error, InvalidRequest)
-            why = LinkRefused(STATUS[error.code], said(error), is_typed)
-            return self._link_page(link, why, text)
+            wrong = {"amount": said(error)} if is_typed else {}
+            why = LinkRefused(STATUS[error.code], said(error), wrong)
+            return self._link_page(link, why, typed)
         except LinkRefused as refused:
-            return self._link_page(link, refused, text)
-        # Relative, so that it stays in the origin that the form's policy allows.
-        to_pay = f"../pay/{invoice_id}{languages.carried()}"
-        response = Response(status=303, headers={"Location": to_pay})
-        self._cookie.remember(response, id, invoice_id)
-        return response
+            return self._link_page(link, refused, typed)
 
     def show_price(self, id: str) -> Response:
         """The price for the link's page to convert the typed amount; it never waits."""
@@ -168,14 +163,6 @@ class Checkout:
             response.headers["Content-Encoding"] = "gzip"
         return response
 
-    def _refuse_other_sites(self) -> None:
-        """Raises LinkRefused: another site's visitors would fill the link without knowing it."""
-        message = gettext(
-            "Another site asked for this payment. If you want to pay, please press here."
-        )
-        if is_from_another_site(request.headers, self.service.settings.base_url):
-            raise LinkRefused(403, message)
-
     def _link(self, id: str) -> PaymentLink:
         row = self.service.db.row(links.ANY_BY_ID, id=id) if is_id("lnk", id) else None
         if row is None:
@@ -183,12 +170,15 @@ class Checkout:
         return row
 
     def _link_page(
-        self, link: PaymentLink, refused: LinkRefused | None = None, typed: str = ""
+        self,
+        link: PaymentLink,
+        refused: LinkRefused | None = None,
+        typed: Mapping[str, str] | None = None,
     ) -> Response:
         brand = self.pages.brand(link.merchant_id)
         last_id = self._cookie.last(link.id)
-        unpaid = still_to_pay(self.service, link, last_id) if last_id else None
-        values = link_values(link, refused, typed, unpaid)
+        unpaid = still_to_pay(self.service, OfLink(link), last_id) if last_id else None
+        values = link_values(link, refused, typed or {}, unpaid)
         status = refused.status if refused else 200 if values["active"] else GONE
         values |= {"press": new_form(), "root": self.service.settings.base_url}
         page = self.pages.page("link.html", status, brand, **values)

@@ -20,6 +20,7 @@ from storage.queries import sessions as stored
 from storage.queries.deliveries import ASK_LOGIN
 
 GONE = 410
+TILL = f"{ROOT}/till"  # what is served at this path, and below it, a till-only session may use
 View = Callable[..., Response]
 
 
@@ -28,6 +29,13 @@ def _kept_apart(response: Response) -> Response:
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return response
+
+
+def _keep_to_till() -> None:
+    """Raises Forbidden when a till-only session asks for anything but the till and its sales."""
+    rule = str(request.url_rule)
+    if g.caller.till_only and rule != TILL and not rule.startswith(f"{TILL}/"):
+        raise Forbidden("this device opens the till alone")
 
 
 class Area:
@@ -45,6 +53,7 @@ class Area:
         self._inside = Blueprint("inside", __name__)
         windows = of_caller(READS, WRITES)
         self._inside.before_request(door(service, windows, self._session, MAX_UPLOAD_BYTES))
+        self._inside.before_request(_keep_to_till)
         self._paths = {self._open: set[str](), self._inside: {f"{ROOT}/<rest:rest>"}}
         self.blueprint.register_blueprint(self._open)
         self.blueprint.register_blueprint(self._inside)
@@ -131,14 +140,15 @@ class Area:
     def log_in(self, secret: str) -> Response:
         """Uses up the link; a browser that was logged in before gets a new session."""
         self.refuse_other_sites()
-        if self._whose(secret) is None:  # before the database is asked to write
+        if (login := self._whose(secret)) is None:  # before the database is asked to write
             return self._login_page(None)
         service, former = self.service, self.presented()
         browser = request.headers.get("User-Agent", "")
         opened = sessions.log_in(self.service.db, secret, former, browser, service.now())
         if opened is None:  # another browser was faster
             return self._login_page(None)
-        response = Response(status=303, headers={"Location": address()})
+        leads_to = address("/till" if login.till_only else "")
+        response = Response(status=303, headers={"Location": leads_to})
         self.keep(response, opened)
         return response
 
@@ -153,28 +163,30 @@ class Area:
             self.service.notes.note(ASK_LOGIN, address, self.service.now())
         return self.pages.page("merchant/link_mailed.html")
 
-    def _whose(self, secret: str) -> str | None:
-        """The merchant whose pages the link opens; counts a wrong one. Raises RateLimited."""
-        merchant = sessions.login_of(self.service.db, secret, self.service.now())
-        if merchant is None:
+    def _whose(self, secret: str) -> stored.Login | None:
+        """What the link opens; counts a wrong one. Raises RateLimited."""
+        login = sessions.login_of(self.service.db, secret, self.service.now())
+        if login is None:
             count(self.service, wrong())
-        return merchant
+        return login
 
-    def _login_page(self, merchant: str | None) -> Response:
-        status = GONE if merchant is None else 200
-        page = self.pages.page("merchant/login.html", status, merchant=merchant)
+    def _login_page(self, login: stored.Login | None) -> Response:
+        status = GONE if login is None else 200
+        page = self.pages.page("merchant/login.html", status, login=login)
         # The address holds the secret: the page's requests must not leave it in a proxy's log.
         page.headers["Referrer-Policy"] = "strict-origin"
         return page
 
     def add_device(self, visit: Visit) -> Response:
-        """A link that logs in another browser, once, and its QR code."""
-        root = self.service.settings.base_url
-        return self.show_devices(
-            visit, sessions.login_url(self.service.db, root, visit.merchant_id, visit.now)
-        )
+        """A link that logs in another browser, once, and its QR code; to the till unless said."""
+        db, root = self.service.db, self.service.settings.base_url
+        till_only = visit.form.get("opens") != "everything"
+        link = sessions.login_url(db, root, visit.merchant_id, visit.now, till_only)
+        return self.show_devices(visit, link, till_only)
 
-    def show_devices(self, visit: Visit, link: str | None = None) -> Response:
+    def show_devices(
+        self, visit: Visit, link: str | None = None, till_only: bool = False
+    ) -> Response:
         """This browser first, then the others, the newest first."""
         devices = [
             {
@@ -183,20 +195,33 @@ class Area:
                 "last_used_at": row.last_used_at,
                 "unused_ms": to_ms(visit.now) - row.last_used_at,
                 "is_own": row.id == visit.session.id,
+                "till_only": row.till_only,
             }
             for row in sessions.sessions_of(self.service.db, visit.merchant_id, visit.now)
         ]
         devices.sort(key=lambda device: not device["is_own"])
-        return visit.page("sessions.html", sessions=devices, link=link, qr=link and qr_svg(link))
+        return visit.page(
+            "sessions.html",
+            sessions=devices,
+            link=link,
+            qr=link and qr_svg(link),
+            link_is_of_till=till_only,
+        )
 
     def end_one(self, visit: Visit, id: str) -> Response:
         """Ends one of the merchant's sessions; this browser's own is logged out."""
+        if id == visit.session.id:
+            return self.log_out(visit)
         try:
             sessions.end(self.service.db, visit.merchant_id, id)
         except CommandError as error:
             raise NotFound(str(error)) from None
-        if id != visit.session.id:
-            return visit.to("/sessions", done="ended")
+        return visit.to("/sessions", done="ended")
+
+    def log_out(self, visit: Visit) -> Response:
+        """Ends this browser's own session."""
+        with suppress(CommandError):  # somebody else has just ended it
+            sessions.end(self.service.db, visit.merchant_id, visit.session.id)
         response = self.pages.page("merchant/logged_out.html")
         self.forget(response)
         return response

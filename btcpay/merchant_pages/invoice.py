@@ -11,6 +11,7 @@ from flask import Response
 from btcpay.invoices import by_hand
 from btcpay.invoices.status import story_of
 from btcpay.merchant_pages import queries
+from btcpay.merchant_pages.lists.search import loose_kind
 from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.texts import mailto
 from btcpay.values.errors import Refused
@@ -33,11 +34,13 @@ SHOWN = [
     "settled_reason",
     "reference",
     "tip",
+    "customer_name",
+    "customer_note",
 ]
 NEEDING = 25  # invoices on a page
 AT_ONCE = 100  # set aside by one press: a second of work
 # Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
-ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished")
+ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice")
 FIRST = (2**62, "")  # a stake and an id
 
 
@@ -67,6 +70,7 @@ def show(visit: Visit, id: str) -> Response:
         outputs_seen=len(story.outputs),
         events_seen=len(story.events),
         most_shown=MOST_SHOWN,
+        loose_kind=loose_kind,
     )
 
 

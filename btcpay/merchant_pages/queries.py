@@ -26,8 +26,14 @@ class Texts(NamedTuple):
     description: str | None
     reference: str | None
     customer_email: str | None
+    customer_name: str | None
+    customer_note: str | None
     amount_sats: int
-    value: str | None
+    value: str | None  # of a payment at its receipt, in the currency beside it
+    value_in: str
+    amount_usd_quote: str
+    amount: str | None
+    currency: str
     created_at: int
 
 
@@ -40,7 +46,8 @@ _INVOICES = shaped(
         *Invoice.ASKED,
         Invoice.description,
         Invoice.reference,
-        Invoice.customer_email,
+        Invoice.tip,
+        *Invoice.PERSONAL,
         Invoice.created_at,
         Invoice.covered_at,
         Attention.reason.alias("attention"),
@@ -61,7 +68,12 @@ _PAYMENTS = shaped(
         Payment.invoice_id,
         Invoice.description,
         Invoice.reference,
+        Invoice.tip,
         Invoice.status,
+        Invoice.expires_at,
+        Output.select(fn.MIN(Output.first_seen_at))
+        .where(Output.payment_id == Payment.id)
+        .alias("first_seen_at"),
     ).join(Invoice, on=_OF_ADDRESS),
 )
 
@@ -121,9 +133,11 @@ INVOICE_TEXTS = _older(
             Invoice.id,
             Invoice.description,
             Invoice.reference,
-            Invoice.customer_email,
+            *Invoice.PERSONAL,
             Invoice.amount_sats,
-            fn.COALESCE(Invoice.amount, Invoice.amount_usd_quote).alias("value"),
+            Invoice.amount.alias("value"),
+            Invoice.currency.alias("value_in"),
+            *Invoice.ASKED,
             Invoice.created_at,
         ),
     ),
@@ -137,9 +151,11 @@ PAYMENT_TEXTS = _older(
             Payment.id,
             Invoice.description,
             Invoice.reference,
-            Invoice.customer_email,
+            *Invoice.PERSONAL,
             Payment.amount_sats,
             Payment.value_at_receipt.alias("value"),
+            Payment.currency.alias("value_in"),
+            *Invoice.ASKED,
             Payment.created_at,
         ).join(Invoice, on=_OF_ADDRESS),
     ),

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -104,6 +104,14 @@ class Visit:
         """The first value of each parameter."""
         return request.args.to_dict()
 
+    def day(self, name: str) -> date | None:
+        """The parameter's day; None where it is no date, and for `date.max`, which none follows."""
+        try:
+            day = date.fromisoformat(self.query.get(name, ""))
+        except ValueError:
+            return None
+        return None if day == date.max else day
+
     def own(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
         """The merchant's row of this id. Raises NotFound."""
         asked: Values = {"id": id, "merchant_id": self.merchant_id}
@@ -148,6 +156,7 @@ class Visit:
             merchant=self.session.merchant,
             seller=self.session.seller,
             in_inbox=self.session.wanting,
+            till_only=self.session.till_only,
             address=address,
             token=self._token,
             press=new_form(),

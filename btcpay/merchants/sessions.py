@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.keys import sha256_of
-from btcpay.merchants.merchants import add_merchant, set_currency, set_timezone
+from btcpay.merchants.merchants import add_merchant, set_currency, set_mail, set_timezone
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, is_id, new_id, random_base62
 from btcpay.values.times import to_ms
@@ -45,15 +45,16 @@ class BrowserName(NamedTuple):
     system: str
 
 
-def login_url(db: Database, base_url: str, merchant_id: int, now: datetime) -> str:
-    """A new link into the pages that are served at `base_url`."""
-    return f"{base_url}/merchant/login/{new_login(db, merchant_id, now)}"
+def login_url(
+    db: Database, base_url: str, merchant_id: int, now: datetime, till_only: bool = False
+) -> str:
+    """A new link into the pages that are served at `base_url`, or into their till alone."""
+    return f"{base_url}/merchant/login/{new_login(db, merchant_id, now, till_only)}"
 
 
-def login_of(db: Database, secret: str, now: datetime) -> str | None:
-    """The merchant whose pages the link opens; None for a bad one. Uses up nothing."""
-    row = db.row(sessions.LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))
-    return row[0] if row else None
+def login_of(db: Database, secret: str, now: datetime) -> sessions.Login | None:
+    """What the link opens; None for a bad one. Uses up nothing."""
+    return db.row(sessions.LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))
 
 
 def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) -> str | None:
@@ -68,10 +69,12 @@ def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) 
             return None
         db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))
         db.run(sessions.END_OLD, used_after=to_ms(now - LIFE))
-        return open_session(db, login.merchant_id, browser, now)
+        return open_session(db, login.merchant_id, browser, now, login.till_only)
 
 
-def open_session(db: Database, merchant_id: int, browser: str, now: datetime) -> str:
+def open_session(
+    db: Database, merchant_id: int, browser: str, now: datetime, till_only: int
+) -> str:
     """Opens a session, whose secret it returns."""
     secret = random_base62(SECRET_CHARACTERS)
     db.run(
@@ -82,6 +85,7 @@ def open_session(db: Database, merchant_id: int, browser: str, now: datetime) ->
         browser=browser[:BROWSER_CHARACTERS],
         created_at=to_ms(now),
         last_used_at=to_ms(now),
+        till_only=till_only,
     )
     return secret
 
@@ -92,7 +96,7 @@ def session_of(db: Database, secret: str, now: datetime) -> sessions.Session | N
 
 
 def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantSession]:
-    """The merchant's sessions, the newest first: id, browser, created_at, last_used_at."""
+    """The merchant's sessions, the newest first, without their secrets."""
     return db.rows(sessions.OF_MERCHANT, merchant_id=merchant_id, used_after=to_ms(now - LIFE))
 
 
@@ -153,6 +157,7 @@ def make_first(
     account: Descriptor,
     currency: str,
     timezone: str,
+    language: str,
     browser: str,
     now: datetime,
 ) -> str | None:
@@ -167,4 +172,5 @@ def make_first(
         merchant = add_merchant(db, name, account, now)
         set_currency(db, merchant.id, currency)
         set_timezone(db, merchant.id, timezone)
-        return open_session(db, merchant.id, browser, now)
+        set_mail(db, merchant.id, {"language": language}, now)
+        return open_session(db, merchant.id, browser, now, till_only=0)

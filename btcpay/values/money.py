@@ -120,9 +120,12 @@ class Money(NamedTuple):
 class Asked(Protocol):
     """Any row with the columns of `Invoice.ASKED`."""
 
-    amount_usd_quote: str
-    amount: str | None
-    currency: str
+    @property
+    def amount_usd_quote(self) -> str: ...
+    @property
+    def amount(self) -> str | None: ...
+    @property
+    def currency(self) -> str: ...
 
 
 class Priced(Asked, Protocol):

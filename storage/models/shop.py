@@ -19,6 +19,7 @@ class Merchant(Table):
     currency = TextField()
     timezone = TextField()
     tip_percents = TextField(null=True)
+    cashier_tips = BigIntegerField()
 
 
 class Brand(Table):
@@ -72,6 +73,34 @@ class PaymentLink(Table):
     max_amount_usd = TextField(null=True)
     created_at = BigIntegerField()
     suggested = TextField(null=True)
+    ask_email = TextField()
+    ask_name = TextField()
+    ask_note = TextField()
+
+
+class Bill(Table):
+    seq = BigIntegerField(primary_key=True)
+    id = TextField()
+    merchant_id = BigIntegerField()
+    status = TextField()
+    amount = TextField()
+    currency = TextField()
+    paid = TextField()
+    description = TextField(null=True)
+    reference = TextField(null=True)
+    customer_email = TextField(null=True)
+    created_at = BigIntegerField()
+    due_days = BigIntegerField()
+    due_at = BigIntegerField()
+    paid_at = BigIntegerField(null=True)
+    every = TextField(null=True)
+    series_id = TextField(null=True)
+    number = BigIntegerField()
+    first_at = TextField(null=True)
+    until_day = BigIntegerField(null=True)
+    renews = BigIntegerField(null=True)
+    renews_at = BigIntegerField(null=True)
+    stopped_at = BigIntegerField(null=True)
 
 
 class Invoice(Table):
@@ -118,7 +147,12 @@ class Invoice(Table):
     shop_order = TextField(null=True)
     metadata = TextField(null=True)
     archived_at = BigIntegerField(null=True)
+    customer_name = TextField(null=True)
+    customer_note = TextField(null=True)
+    bill_id = TextField(null=True)
 
+    # What a payer says of themselves, which is erased after a time.
+    PERSONAL = (customer_email, customer_name, customer_note)
     ASKED = (amount_usd_quote, amount, currency)  # the amount asked for: values/money.asked_of
     RULED = (amount_usd_quote, confirmations, tolerance_percent)  # by invoices/status.rules_for
     # The columns that clients see: no others are read for them. schemas/resources.py shapes them.
@@ -142,6 +176,7 @@ class MerchantLogin(Table):
     secret_sha256 = TextField(primary_key=True)
     merchant_id = BigIntegerField()
     expires_at = BigIntegerField()
+    till_only = BigIntegerField()
 
 
 class MerchantSession(Table):
@@ -151,6 +186,7 @@ class MerchantSession(Table):
     browser = TextField()
     created_at = BigIntegerField()
     last_used_at = BigIntegerField()
+    till_only = BigIntegerField()
 
 
 class PublicEvent(Table):
@@ -160,6 +196,7 @@ class PublicEvent(Table):
     merchant_id = BigIntegerField()
     invoice_id = TextField(null=True)
     payment_link_id = TextField(null=True)
+    resource_id = TextField(null=True)
     kind = TextField()
     state = TextField(null=True)
     happened_at = BigIntegerField()

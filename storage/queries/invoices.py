@@ -1,17 +1,22 @@
 """Invoices: what was asked for, and where it stands."""
 
-from peewee import Case, fn
+from typing import NamedTuple
+
+from peewee import Case, ColumnBase, fn
 
 from storage.models import Block, Fact, Invoice, Output
 from storage.queries.meta import Key
-from storage.statement import as_dict, blank, every, shaped, slot, slots
+from storage.statement import Shaped, Typed, as_dict, blank, every, shaped, slot, slots
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = Invoice.merchant_id == slot("merchant_id")
 
 BY_ID = Invoice.select(*Invoice.PUBLIC).where((Invoice.id == slot("id")) & _OWN)
-# For events and mails, which have the reference beside the documented fields.
-ANY_BY_ID = Invoice.select(*Invoice.PUBLIC, Invoice.reference).where(Invoice.id == slot("id"))
+# For events and mails, which have the reference and what a link's page has asked for beside the
+# documented fields.
+ANY_BY_ID = Invoice.select(
+    *Invoice.PUBLIC, Invoice.reference, Invoice.customer_name, Invoice.customer_note
+).where(Invoice.id == slot("id"))
 LIST = Invoice.select(*Invoice.PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
 LIST_BY_STATUS = LIST.where(Invoice.status == slot("status"))
 
@@ -88,25 +93,41 @@ _LAST_LOOK = Case(
 _UNPAID = (Invoice.status == "open") & ~fn.EXISTS(_CAME)
 
 
-# The number of invoices somebody may be about to pay; their earliest last look, and expiry.
-WAITED_FOR_OF_LINK = shaped(
-    tuple[int, int | None, int | None],
-    Invoice.select(fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at)).where(
-        (Invoice.payment_link_id == slot("payment_link_id"))
-        & _UNPAID
-        & (Invoice.expires_at > slot("now"))
-        & (slot("since") < _LAST_LOOK)
-    ),
-)
-_OF_LINK = (Invoice.id == slot("id")) & (Invoice.payment_link_id == slot("payment_link_id"))
-# An invoice to which a link or the till leads a browser back: it can be paid, and nothing has come
-# to it. After a payment, even a vanished one, the next visitor may be somebody else.
-_UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED).where(
+# An invoice to which a link, a bill or the till leads a browser back: it can be paid, and nothing
+# has come to it. After a payment, even a vanished one, the next visitor may be somebody else.
+_UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED, *Invoice.PERSONAL).where(
     (Invoice.status == "open") & (Invoice.expires_at > slot("now")) & ~fn.EXISTS(_EVER_CAME)
 )
-UNTOUCHED_OF_LINK = _UNTOUCHED.where(_OF_LINK)
 UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where((Invoice.id == slot("id")) & _OWN)
-PAID_TO = Invoice.select(Invoice.id).where(_OF_LINK & fn.EXISTS(_CAME))
+
+
+class Through(NamedTuple):
+    """The queries about the invoices that pages make for one thing, whose id is `through`.
+
+    `waited_for`: the number that somebody may be about to pay; their earliest last look, and
+    expiry. `untouched`: the one of this id, if nothing has come to it. `paid_to`: if money has.
+    """
+
+    waited_for: Shaped[tuple[int, int | None, int | None]]
+    untouched: Typed[Invoice]
+    paid_to: Typed[Invoice]
+
+
+def _through(column: ColumnBase) -> Through:
+    of_thing = column == slot("through")
+    this = of_thing & (Invoice.id == slot("id"))
+    is_waited_for = (Invoice.expires_at > slot("now")) & (slot("since") < _LAST_LOOK)
+    counted = Invoice.select(fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at))
+    return Through(
+        shaped(
+            tuple[int, int | None, int | None], counted.where(of_thing & _UNPAID & is_waited_for)
+        ),
+        _UNTOUCHED.where(this),
+        Invoice.select(Invoice.id).where(this & fn.EXISTS(_CAME)),
+    )
+
+
+THROUGH_LINK, THROUGH_BILL = map(_through, (Invoice.payment_link_id, Invoice.bill_id))
 
 # Changes the status only from the one that was read.
 _END = (Invoice.tx_hash, Invoice.paid_at, Invoice.settled_reason, Invoice.finished_at)
@@ -148,16 +169,19 @@ ASKED = Invoice.update(
     }
 ).where(Invoice.id == slot("id"))
 
-# Addresses of customers that were kept long enough; the index holds only rows with one.
-_PERSONAL = (Invoice.customer_email.is_null(False) | Invoice.metadata.is_null(False)) & (
-    Invoice.finished_at < slot("before")
-)
+# What customers said of themselves, kept long enough; the index holds only rows with some of it.
+_PERSONAL = (
+    Invoice.customer_email.is_null(False)
+    | Invoice.metadata.is_null(False)
+    | Invoice.customer_name.is_null(False)
+    | Invoice.customer_note.is_null(False)
+) & (Invoice.finished_at < slot("before"))
 WITH_PERSONAL = (
     Invoice.select(Invoice.id)
     .where(_PERSONAL & Invoice.finished_at.is_null(False))
     .order_by(Invoice.finished_at)
     .limit(slot("limit"))
 )
-ERASE_PERSONAL = Invoice.update({Invoice.customer_email: None, Invoice.metadata: None}).where(
+ERASE_PERSONAL = Invoice.update(dict.fromkeys((*Invoice.PERSONAL, Invoice.metadata))).where(
     (Invoice.id == slot("id")) & _PERSONAL
 )

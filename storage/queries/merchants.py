@@ -40,8 +40,13 @@ FORWARD = Merchant.update(slots(Merchant.next_index)).where(
 
 SET_CURRENCY = Merchant.update(slots(Merchant.currency)).where(Merchant.id == slot("id"))
 SET_TIMEZONE = Merchant.update(slots(Merchant.timezone)).where(Merchant.id == slot("id"))
-SET_TIPS = Merchant.update(slots(Merchant.tip_percents)).where(Merchant.id == slot("id"))
+SET_TIPS = Merchant.update(slots(Merchant.tip_percents, Merchant.cashier_tips)).where(
+    Merchant.id == slot("id")
+)
 CURRENCY = Merchant.select(Merchant.currency).where(Merchant.id == slot("id"))
+COUNTING = Merchant.select(Merchant.id, Merchant.currency, Merchant.timezone).where(
+    Merchant.id == slot("merchant_id")
+)
 CURRENCIES = Merchant.select(Merchant.currency).distinct()
 
 SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(Merchant.id == slot("id"))

@@ -34,6 +34,7 @@ class OutputWith(Output):
     document: str
     description: str | None
     reference: str | None
+    tip: str | None
     amount_usd_quote: str
     confirmations: int | None
     tolerance_percent: str | None
@@ -49,8 +50,13 @@ class PaymentWith(Payment):
     price_usd: str
     description: str | None
     reference: str | None
+    customer_email: str | None
+    customer_name: str | None
+    customer_note: str | None
     deposit_address: str
     tip: str | None
+    expires_at: int | None
+    first_seen_at: int | None
     invoice_currency: str
     completed_by: str | None
 
@@ -98,7 +104,7 @@ CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
 ADD_PROOF = Proof.insert(every(Proof)).on_conflict("NOTHING")
 _THIS_PROOF = (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
 EXTEND_PROOF = Proof.update(slots(Proof.document)).where(_THIS_PROOF)
-PROOF = Proof.select(Proof.document).where(_THIS_PROOF)
+PROOF = Proof.select().where(_THIS_PROOF)
 DELETE_PROOF = Proof.delete().where(_THIS_PROOF)
 EVERY_PROOF = Proof.select(Proof.document).where(Proof.invoice_id == slot("invoice_id"))
 PROOFS_OF_ADDRESS = (

@@ -2,6 +2,7 @@
 
 import hashlib
 from datetime import datetime
+from typing import NamedTuple
 
 from peewee import JOIN, Select, fn
 
@@ -17,16 +18,28 @@ ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
 _IS_LOGIN = (MerchantLogin.secret_sha256 == slot("secret_sha256")) & (
     MerchantLogin.expires_at > slot("now")
 )
+
+
+class Login(NamedTuple):
+    """The merchant whose pages a link opens; `till_only`: 1 if it opens the till alone."""
+
+    merchant: str
+    till_only: int
+
+
 # A link that still works; looking at its page does not use it up.
 LOGIN = shaped(
-    tuple[str],
-    MerchantLogin.select(Merchant.name)
+    Login,
+    MerchantLogin.select(Merchant.name.alias("merchant"), MerchantLogin.till_only)
     .join(Merchant, on=(MerchantLogin.merchant_id == Merchant.id))
     .where(_IS_LOGIN),
 )
 # If two press at once, one of them gets a row.
 USE_LOGIN = shaped(
-    MerchantLogin, MerchantLogin.delete().where(_IS_LOGIN).returning(MerchantLogin.merchant_id)
+    MerchantLogin,
+    MerchantLogin.delete()
+    .where(_IS_LOGIN)
+    .returning(MerchantLogin.merchant_id, MerchantLogin.till_only),
 )
 OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_at <= slot("now"))
 LOGINS_OF_MERCHANT = MerchantLogin.delete().where(MerchantLogin.merchant_id == slot("merchant_id"))
@@ -53,6 +66,7 @@ class Session(MerchantSession):
     currency: str
     timezone: str
     tip_percents: str | None
+    cashier_tips: int
     wanting: int
 
 
@@ -63,11 +77,13 @@ BY_SECRET = shaped(
         MerchantSession.id.alias("key_id"),
         MerchantSession.merchant_id,
         MerchantSession.last_used_at,
+        MerchantSession.till_only,
         Merchant.name.alias("merchant"),
         fn.COALESCE(Brand.name, Merchant.name).alias("seller"),
         Merchant.currency,
         Merchant.timezone,
         Merchant.tip_percents,
+        Merchant.cashier_tips,
         _wanting(),
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
@@ -83,6 +99,7 @@ OF_MERCHANT = (
         MerchantSession.browser,
         MerchantSession.created_at,
         MerchantSession.last_used_at,
+        MerchantSession.till_only,
     )
     .where(
         (MerchantSession.merchant_id == slot("merchant_id"))
@@ -110,11 +127,17 @@ EVERY_LOGIN = MerchantLogin.delete()
 END_OLD = MerchantSession.delete().where(MerchantSession.last_used_at <= slot("used_after"))
 
 
-def new_login(db: Database, merchant_id: int, now: datetime) -> str:
+def new_login(db: Database, merchant_id: int, now: datetime, till_only: bool = False) -> str:
     """The secret of a link that opens one session of this merchant within ten minutes."""
     secret, ends_at = random_base62(ID_CHARACTERS), to_ms(now) + LINK_LIFE_MS
     sha256 = hashlib.sha256(secret.encode()).hexdigest()
     with db.write():
         db.run(OLD_LOGINS, now=to_ms(now))
-        db.run(ADD_LOGIN, secret_sha256=sha256, merchant_id=merchant_id, expires_at=ends_at)
+        db.run(
+            ADD_LOGIN,
+            secret_sha256=sha256,
+            merchant_id=merchant_id,
+            expires_at=ends_at,
+            till_only=int(till_only),
+        )
     return secret

@@ -48,6 +48,7 @@ def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop):
     assert page.attributes["copy-link"]["data-copy-href"] == "open-wallet"
     assert "pay-by" not in page.texts and "countdown" not in page.texts  # without expiry
     assert "not been checked" in page.texts["checked"] and "hidden" in page.attributes["long-ago"]
+    assert "hidden" in page.attributes["checked"]  # who has waited seconds is not told so
     (refresh,) = re.findall(r'<noscript><p><a class="button second" href="(.*?)">', page.source)
     assert refresh == "?lang=en"
 
@@ -68,6 +69,28 @@ def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop):
     assert page.texts["amount-total"] == "of $25.00 (0.00041667 BTC) in total"
     assert page.source.count('data-sats="21,667 satoshis">') == 3  # amount, words, what is copied
     assert page.attributes["copy-amount"]["data-copy-sats"] == "21667"
+
+
+@pytest.mark.parametrize(
+    ("came_sats", "current"),
+    [(0, []), (20_000, ["Payment sent"]), (41_667, ["Confirmed"])],
+    ids=["nothing is sent", "a part is sent", "all is sent"],
+)
+def test_no_step_of_a_payment_is_lit_before_it_is_reached(shop, came_sats, current):
+    invoice = shop.invoice()
+    if came_sats:
+        pay(shop, invoice, came_sats, confirmed=False)
+    page = show(shop, invoice)
+    assert re.findall(r'<li aria-current="step">(.*?)</li>', page.source) == current
+    assert ("its fee comes on top" in page.texts.get("fee", "")) is (came_sats < 41_667)
+
+
+def test_nobody_is_told_at_once_that_the_chain_was_not_looked_at_yet(shop):
+    invoice = shop.invoice()
+    for minutes, is_said in ((0, False), (2, True)):
+        shop.clock.move(minutes=minutes)
+        checked = show(shop, invoice).attributes["checked"]
+        assert ("hidden" not in checked) is is_said
 
 
 def test_what_is_seen_in_full_waits_for_confirmations_and_asks_for_nothing(open_shops):
@@ -360,6 +383,24 @@ def test_a_description_is_text_and_never_markup(shop):
     (style,) = (named["href"] for _, named in page.tags if named.get("rel") == "stylesheet")
     isolated = r"#description \{[^}]*unicode-bidi: isolate"
     assert re.search(isolated, shop.client.get(style[2:]).text)
+
+
+FOLDED = {
+    "a short one": ("x" * 160, False),
+    "a long one": ("x" * 161, True),
+    "a few lines": ("a\n" * 3 + "b", False),
+    "many lines": ("a\n" * 4 + "b", True),
+}
+
+
+def test_a_long_description_is_folded_so_that_the_wallets_button_is_in_sight(shop):
+    for case, (text, is_folded) in FOLDED.items():
+        pages = [show(shop, shop.invoice(description=text))]
+        link = shop.link(description=text)
+        pages.append(Page(shop.client.get(f"/link/{link['id']}").text))
+        for page in pages:
+            assert (("details", page.attributes["description"]) in page.tags) == is_folded, case
+            assert text in page.texts["description"]
 
 
 def test_the_uri_has_the_amount_as_bip21_writes_it():

@@ -1,7 +1,7 @@
 """A merchant's lists: their pages, what a search finds, whose rows they are, what they cost."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
 import pytest
@@ -11,7 +11,7 @@ from statements import statements
 
 from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.lists import listing, search
-from btcpay.merchant_pages.lists.search import is_found
+from btcpay.merchant_pages.lists.search import is_found, loose_kind
 from btcpay.merchant_pages.queries import Texts
 
 pytestmark = pytest.mark.both_databases
@@ -83,6 +83,22 @@ def test_payments_without_invoice_have_a_list_of_their_own(browser):
     assert set(listed(browser.page("/payments").source)) == {whole["id"], part["id"]}
     assert listed(browser.page("/payments?kind=loose").source) == [part["id"]]
     assert listed(browser.page("/payments?kind=loose&q=part").source) == [part["id"]]
+    pay(shop, whole, 2_000)
+    pay(shop, canceled := shop.invoice(), 1_500, confirmed=False)
+    browser.post(f"/invoices/{canceled['id']}/cancel", force="yes")
+    pay(shop, canceled, 3_000)
+    source = browser.page("/payments?kind=loose").source
+    for invoice, badge in ((part, "part"), (whole, "on_top"), (canceled, "after_cancellation")):
+        led = rf'invoices/{invoice["id"]}"><span class="badge" data-status="{badge}">'
+        assert re.search(led, source), badge
+        assert f'data-status="{badge}"' in browser.page(f"/invoices/{invoice['id']}").source
+
+
+def test_a_sale_of_the_till_is_called_so_until_it_says_more(browser):
+    browser.post("/till", amount="4")
+    browser.post("/till", amount="5", note="Two teas")
+    titles = re.findall(r'class="what"><a [^>]*>(.*?)</a>', browser.page("/invoices").source, re.S)
+    assert [re.sub(r"<.*?>|\s*\n", "", title) for title in titles] == ["Two teas", "Till"]
 
 
 def found(browser, path, typed):
@@ -142,7 +158,7 @@ def test_nothing_of_another_merchant_is_found_or_listed(browser, path):
     assert listed(browser.page(f"{path}?older={invoice['id']}").source) == []
 
 
-# A row of tea at 1234.50 dollars, and whether it is found by this.
+# A row of tea at 1234.50 euros, and whether it is found by this.
 SEARCHES = {
     "tea": True,
     "POUNDS tea": True,  # all words, in any order and case
@@ -151,14 +167,23 @@ SEARCHES = {
     "ord-104": True,  # a part of the order's number, too
     "1234.50": True,
     "1234,5": True,
-    "$ 1234.5": True,
-    "1234,50 eur": True,  # whatever it was counted in
+    "١٢٣٤٫٥": True,
+    "$ 1234.5": False,
+    "1234,50 eur": True,
+    "EUR 1234.50": True,
+    "1234.50 usd": False,
     "€1234.50": True,
     "1234.50€": True,
+    "€1200": True,  # its value when it was received
+    "$1300": False,
+    "₿0.00041667": True,
+    "€41667": False,
+    "41667 sat": True,
     "1234.51": False,
     "41667": True,
     "0.00041667 BTC": True,
     "0.00041668": False,
+    "lee table": True,
     "1234.5 tea": False,  # no amount among words
     "%": False,
     "9" * 200: False,
@@ -166,9 +191,28 @@ SEARCHES = {
 
 
 def test_what_a_search_in_texts_finds():
-    texts = "inv_1", "Two Pounds of Tea", "ORD-10442", "Ann@example.com"
-    row = Texts(*texts, amount_sats=41_667, value="1234.50", created_at=0)
+    texts = "inv_1", "Two Pounds of Tea", "ORD-10442", "Ann@example.com", "Ann Lee", "Table 7"
+    quoted = {"amount_usd_quote": "1300", "amount": "1234.50", "currency": "EUR", "created_at": 0}
+    row = Texts(*texts, amount_sats=41_667, value="1200.00", value_in="EUR", **quoted)
     assert {typed: is_found(row, typed) for typed in SEARCHES} == SEARCHES
+    of_interface = row._replace(amount=None, value=None)
+    assert is_found(of_interface, "$1300") and is_found(of_interface, "US$ 1300") is False
+    assert not is_found(of_interface, "€1300")
+
+
+LOOSE = {
+    "what came to an open invoice is a part": ("open", 1_000, 500, "part"),
+    "so it is of one without a deadline": ("open", None, 500, "part"),
+    "and of one that expired with too little": ("expired", 1_000, 999, "part"),
+    "at the deadline it is late": ("expired", 1_000, 1_000, "late"),
+    "after a cancellation": ("canceled", 1_000, 500, "after_cancellation"),
+    "more than a paid one asked for": ("paid", 1_000, 5_000, "on_top"),
+}
+
+
+def test_why_a_payment_has_settled_nothing():
+    for case, (status, expires_at, came_at, kind) in LOOSE.items():
+        assert loose_kind(status, expires_at, came_at) == kind, case
 
 
 def test_a_search_in_texts_says_how_far_it_went_and_goes_on_from_there(browser, clock, monkeypatch):
@@ -236,3 +280,36 @@ def test_a_day_of_the_merchants_zone_stands_once_above_what_was_made_on_it(brows
         assert page.index("Tue, Nov 24") < page.index("12:10") < page.index("Mon, Nov 23"), path
         assert page.count("Mon, Nov 23") == page.count("Tue, Nov 24") == 1, path
         assert page.count("Asia/Tokyo") == 1 and "UTC" not in page, path
+
+
+@pytest.mark.parametrize("path", ["/invoices", "/payments"])
+def test_a_list_begins_at_a_day_of_the_shops_zone(browser, path):
+    shop = browser.shop
+    shop.sql("UPDATE merchant SET timezone = 'Asia/Tokyo'")
+    begin, made = datetime(2026, 11, 23, 14, 30, tzinfo=UTC), []
+    browser.log_in()
+    for minutes in (0, 29, 30):  # 23:30, 23:59 and 0:00 in Tokyo
+        shop.clock.at = begin + timedelta(minutes=minutes)
+        pay(shop, invoice := shop.invoice())
+        made.insert(0, invoice["id"])
+    for day, rows in {"2026-11-24": made, "2026-11-23": made[1:], "2026-11-22": []}.items():
+        assert listed(browser.page(f"{path}?day={day}").source) == rows, day
+    for odd in ("x", "9999-12-31", "2026-02-30"):
+        assert listed(browser.page(f"{path}?day={odd}").source) == made, odd
+    assert listed(browser.page("/payments?day=0001-01-01").source) == []
+    month = browser.page("/month?month=2026-11").source
+    assert re.findall(r"payments\?day=([\d-]+)", month) == ["2026-11-24", "2026-11-23"]
+
+
+def test_what_needs_attention_says_when_it_was_and_whose_it_is(browser, clock):
+    shop = browser.shop
+    clock.at = datetime(2026, 11, 23, 14, 30, tzinfo=UTC)
+    pay(shop, ann := shop.invoice(description="Tea", customer_email="ann@example.com"))
+    pay(shop, ann, 50_000)
+    pay(shop, sale := shop.invoice(description="Cake"))
+    pay(shop, sale, 50_000)
+    for path in ("", "/attention"):
+        source = browser.page(path).source
+        assert source.count("Mon, Nov 23, 2026 · 2:30\u202fPM") == 2, path
+        assert "ann@example.com" in source and sale["id"][:12] in source, path
+        assert f">{ann['id'][:12]}" not in source, path

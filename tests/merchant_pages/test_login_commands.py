@@ -26,7 +26,7 @@ def test_login_prints_a_link_that_works_once(till, btcpay):
     assert press(till, printed.strip()).status_code == 303
     assert press(till, printed.strip()).status_code == 410
     link = btcpay.json("merchant", "login", "shop")
-    assert link.keys() == {"merchant", "url", "expires_at"} and link["merchant"] == "shop"
+    assert link.keys() == {"merchant", "opens", "url", "expires_at"} and link["merchant"] == "shop"
     assert utc_now().isoformat()[:13] <= link["expires_at"] and link["expires_at"].endswith("Z")
     assert press(till, link["url"]).status_code == 303
 
@@ -36,6 +36,7 @@ def test_sessions_are_listed_and_ended_one_by_one_or_all_at_once(till, btcpay):
     rows = btcpay.json("merchant", "sessions", "shop")
     assert len(rows) == 3 and rows[0].keys() >= {"id", "browser", "created_at", "last_used_at"}
     assert btcpay.run("merchant", "sessions", "shop")[0].splitlines()[1].startswith("ses_")
+    assert {row["opens"] for row in rows} == {"everything"}
     ended = btcpay.run("merchant", "logout", "shop", "--session", rows[0]["id"])
     assert "logged out ses_" in ended[1]
     states = [it.get().status_code for it in (first, second, third)]

@@ -84,11 +84,13 @@ def test_late_previews_are_a_number_and_no_alarm(shop, browser):
     assert "7 open pages" in words(page.texts["service"])
 
 
-def test_the_page_knows_when_a_backup_was_made(shop, browser, tmp_path):
+def test_the_page_names_the_last_backup_where_it_is_late(shop, browser, clock, tmp_path):
     assert browser.page().texts["service"].count("Never") == 1
     ended = forge().run(shop.environ, ["backup", "--quiet", str(tmp_path / "copy.db")])
     assert (ended.status, ended.output, ended.errors) == (0, "", "")
-    assert browser.page().texts["service"].count("Never") == 0
+    assert "Backup" not in browser.page().texts["service"]
+    clock.move(days=4)
+    assert "Backup" in (service := browser.page().texts["service"]) and "4 days ago" in service
 
 
 def test_a_database_that_takes_no_note_is_backed_up_all_the_same(tmp_path):
@@ -136,6 +138,9 @@ def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
         return Page(browser.get().text).texts.get("to-do", "")
 
     tasks = {
+        "currency and time zone": lambda: browser.post(
+            "/settings/counting", currency="USD", timezone="America/New_York"
+        ),
         "Say where your mails go": lambda: browser.post(
             "/settings/mail", address="me@example.com", language="en"
         ),

@@ -26,10 +26,10 @@ class MerchantBrowser:
     def __post_init__(self) -> None:
         self.client = self.shop.client
 
-    def log_in(self, merchant_id: int | None = None) -> "MerchantBrowser":
+    def log_in(self, merchant_id: int | None = None, till_only: bool = False) -> "MerchantBrowser":
         """By a fresh link, of the first merchant unless another is named."""
         owner_id = merchant_id or self.shop.merchant_id
-        secret = new_login(self.shop.service.db, owner_id, self.shop.clock())
+        secret = new_login(self.shop.service.db, owner_id, self.shop.clock(), till_only)
         answer = self.client.post(f"/merchant/login/{secret}", headers=FROM_THIS_SITE)
         assert answer.status_code == 303
         return self
@@ -54,7 +54,7 @@ class MerchantBrowser:
 
     def token(self) -> str:
         """The token in the forms of this session."""
-        return self.page("/sessions").values["token"]
+        return self.page("/till").values["token"]
 
 
 def log_in(tab: Tab, hosted: Hosted) -> Tab:

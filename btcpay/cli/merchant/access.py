@@ -100,24 +100,27 @@ def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
     say(f"the old key {key_id} works for {grace} more hours")
 
 
-COLUMNS = "id browser created_at last_used_at"
+COLUMNS = "id opens browser created_at last_used_at"
+OPENS = ("everything", "till")
 OFF = "the merchant's pages are off: set BTCPAY_MERCHANT_PAGES=on and restart the service"
 MAYBE_OFF = "the sandbox serves this page; for a service of your own set BTCPAY_MERCHANT_PAGES=on"
 
 
 @click.command("login")
 @click.argument("merchant")
+@click.option("--till", is_flag=True, help="It opens the till, its sales and receipts alone.")
 @answering
-def login(shell: Shell, merchant: str) -> None:
+def login(shell: Shell, merchant: str, till: bool) -> None:
     """Print a link that opens the merchant's pages once, within ten minutes."""
     if not shell.settings.merchant_pages:
         if shell.settings.network.name != "regtest":
             raise CommandError(OFF)
         say(MAYBE_OFF)  # the sandbox's pages are always on, whatever this terminal has set
     owner, now = find_merchant(shell.db, merchant), utc_now()
-    url = merchant_sessions.login_url(shell.db, shell.settings.base_url, owner.id, now)
+    url = merchant_sessions.login_url(shell.db, shell.settings.base_url, owner.id, now, till)
     expires_at = iso_ms(to_ms(now + merchant_sessions.LINK_LIFE))
-    shell.answer({"merchant": merchant, "url": url, "expires_at": expires_at}, url)
+    answer = {"merchant": merchant, "opens": OPENS[till], "url": url, "expires_at": expires_at}
+    shell.answer(answer, url)
     if sys.stderr.isatty() and not shell.as_json:
         say("works once, within ten minutes: open it in the browser that is to be logged in")
 
@@ -131,7 +134,9 @@ def sessions(shell: Shell, merchant: str) -> None:
     rows = []
     for row in merchant_sessions.sessions_of(shell.db, owner.id, utc_now()):
         name = " on ".join(part for part in merchant_sessions.named(row.browser) if part)
-        rows.append(as_dict(row) | {"browser": name, "user_agent": row.browser})
+        known = as_dict(row)
+        opens = OPENS[known.pop("till_only")]
+        rows.append(known | {"opens": opens, "browser": name, "user_agent": row.browser})
     shell.show(rows, f"{COLUMNS} user_agent" if shell.as_json else COLUMNS)
 
 

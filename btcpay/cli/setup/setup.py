@@ -196,9 +196,7 @@ class _Run:
                 merchant = self.talk.merchant(network)
             owner = _with_account(db, *merchant) if merchant else next(iter(there.values()))
             if not self.given["here"] and not keys.has_write_key(db, owner.id):
-                say(
-                    f"A key for the program of {owner.name}: it may create invoices, and is shown once:"
-                )
+                say(f"A key for a program of {owner.name}, which may create invoices, shown once:")
                 issued = keys.issue(db, network, owner.id, "write", "setup", utc_now())
                 click.echo(issued.secret)
             if settings.merchant_pages and not sessions_of(db, owner.id, utc_now()):

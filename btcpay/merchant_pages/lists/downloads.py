@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterable, Iterator
-from datetime import date
 from itertools import islice
 
 from flask import Response
@@ -27,7 +26,7 @@ def show(visit: Visit) -> Response:
 
 def send_payments(visit: Visit) -> Response:
     """The payments of `?from=` to `?to=`, both days whole, as `btcpay export`."""
-    first, last = (_day(visit.query.get(name, "")) for name in ("from", "to"))
+    first, last = visit.day("from"), visit.day("to")
     records = payments.received(
         visit.service.db,
         visit.service.db.only(merchants.BY_ID, id=visit.merchant_id),
@@ -59,12 +58,3 @@ def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
     left = iter(lines)
     while chunk := "".join(islice(left, CHUNK_LINES)):
         yield chunk.encode()
-
-
-def _day(text: str) -> date | None:
-    """The typed day; None where it is no date, and for `date.max`, which no day follows."""
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return None if day == date.max else day

@@ -31,9 +31,16 @@ class Listing:
     place: Typed[keyset.Place]
     values: Values
 
-    def page(self, db: Database, query: Mapping[str, str]) -> "ListPage":
-        """The rows behind `?older=ID`, else the newest. At most two statements."""
+    def page(
+        self, db: Database, query: Mapping[str, str], before_ms: int | None = None
+    ) -> "ListPage":
+        """The rows behind `?older=ID`, else those before that time, else the newest.
+
+        At most two statements.
+        """
         behind = self.place_of(db, query.get("older", ""))
+        if behind is None and before_ms is not None:
+            behind = keyset.Place(before_ms, keyset.OLDEST)
         rows = db.rows(self.older, **self.behind(behind or FIRST))
         older = rows[SIZE - 1].id if len(rows) > SIZE else None
         return ListPage(rows[:SIZE], behind is None, older)

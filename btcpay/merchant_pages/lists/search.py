@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 from flask import Response
 
+from btcpay.languages.formats import symbol
 from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing, Named
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.ids import is_id
-from btcpay.values.money import CODES, SATS_PER_BTC
+from btcpay.values.money import SATS_PER_BTC, Money, asked_of
+from btcpay.values.times import number_of, start_of
 from schemas.requests import STATUSES
 from storage.database import Database
 from storage.queries.blocks import given
@@ -31,9 +33,9 @@ _ID = re.compile(r"inv_[0-9A-Za-z]{4,24}")
 _TXID = re.compile(r"\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])", re.I)
 _SEGWIT = re.compile(r"(?:bitcoin:)?((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)
 _BASE58 = re.compile(r"(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")
-_AMOUNT = re.compile(r"[^\w.,]*(\d{1,16})(?:[.,](\d{1,8}))?\s*(sats?|[a-z]{3}|[$€£¥])?", re.I)
-
-_UNITS = CODES | {"", "BTC", "SAT", "SATS", *"$€£¥"}
+_UNIT = r"(sats?|[a-z]{3}|[^\w\s.,])?"
+_AMOUNT = re.compile(rf"{_UNIT}\s*(\d{{1,16}})(?:[.,٫](\d{{1,8}}))?\s*{_UNIT}", re.I)
+_BITCOIN = {"", "BTC", "₿", "SAT", "SATS"}
 Names = Mapping[str, Typed[Named]]  # the queries that find a row by its name
 LOOSE = "loose"
 
@@ -129,19 +131,40 @@ def _in_texts(
 
 def is_found(row: queries.Texts, typed: str) -> bool:
     """True where the row has all the typed words, or the typed amount."""
-    texts = (row.description, row.reference, row.customer_email)
+    payer = (row.customer_email, row.customer_name, row.customer_note)
+    texts = (row.description, row.reference, *payer)
     text = "\n".join(filter(None, texts)).casefold()
     return all(word in text for word in typed.casefold().split()) or _is_of(typed, row)
 
 
 def _is_of(typed: str, row: queries.Texts) -> bool:
-    """A number can mean the value of a row, its satoshis, or its bitcoin."""
+    """A number can mean a row's value, what its invoice asked for, its satoshis, or its bitcoin.
+
+    With a unit it means that one: `€25` no other currency.
+    """
     found = _AMOUNT.fullmatch(typed)
-    if not found or (found[3] or "").upper() not in _UNITS:
+    if not found:
         return False
-    number = Decimal(f"{found[1]}.{found[2] or 0}")
-    is_value = row.value is not None and Decimal(row.value) == number
-    return is_value or row.amount_sats in (number, number * SATS_PER_BTC)
+    number, unit = Decimal(f"{found[2]}.{found[3] or 0}"), (found[1] or found[4] or "").upper()
+    values = [asked_of(row)] + ([Money(Decimal(row.value), row.value_in)] if row.value else [])
+    if any(number == worth.amount and _is_unit(unit, worth.currency) for worth in values):
+        return True
+    return unit in _BITCOIN and row.amount_sats in (number, number * SATS_PER_BTC)
+
+
+def _is_unit(typed: str, currency: str) -> bool:
+    """True for the currency's code, for a sign of it ($ is that of many), and for none."""
+    return typed in ("", currency) or (len(typed) == 1 and typed in symbol(currency, "en"))
+
+
+def loose_kind(status: str, expires_at: int | None, came_at: int) -> str:
+    """The reason why a payment of an invoice with that status has settled nothing.
+
+    `came_at`: when it was first seen, or the time of its block if that is earlier.
+    """
+    if status == "expired":
+        return "late" if expires_at is not None and came_at >= expires_at else "part"
+    return {"open": "part", "canceled": "after_cancellation", "paid": "on_top"}[status]
 
 
 def show_invoices(visit: Visit) -> Response:
@@ -169,7 +192,7 @@ def show_payments(visit: Visit) -> Response:
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
     page = _page(visit, listing, queries.FOUND_PAYMENTS, texts)
-    return visit.page("payments.html", kind=kind, **page)
+    return visit.page("payments.html", kind=kind, loose_kind=loose_kind, **page)
 
 
 def _page(
@@ -178,7 +201,9 @@ def _page(
     """The typed text with the rows that it finds, or a page of the list without one."""
     db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
     if not typed:
-        return {"q": typed, "found": None, "shown": listing.page(db, visit.query)}
+        day = visit.day("day")
+        before_ms = start_of(number_of(day) + 1, visit.zone) if day else None
+        return {"q": typed, "found": None, "shown": listing.page(db, visit.query, before_ms)}
     behind = visit.query.get("older", "")
     found = search(db, listing, names[db.is_server], texts, typed, behind)
     return {"q": typed, "found": found, "shown": None}

@@ -32,6 +32,7 @@ class Shop(NamedTuple):
     behind: int
     invoice_at_stake: str | None
     money_at_stake: int | None
+    refund_at_stake: str | None
 
 
 SHOP = shaped(
@@ -64,6 +65,7 @@ ON_ITS_WAY = shaped(
         Output.block_height,
         Invoice.description,
         Invoice.reference,
+        Invoice.tip,
         *Invoice.RULED,
         Invoice.currency,
         Invoice.price,

@@ -8,6 +8,8 @@ from fake_esplora import FakeEsplora, say
 from merchant_browser import MerchantBrowser, log_in
 from merchant_paths import filled, rules
 
+from btcpay.languages.catalogs import LANGUAGES
+
 # The focused element, whether an outline shows it, and whether nothing lies over its middle.
 FOCUSED = """(() => {
     const it = document.activeElement, box = it.getBoundingClientRect();
@@ -102,6 +104,59 @@ def test_somebody_who_has_no_shell_accepts_what_came_late(open_tab, counter, scr
     tab.click("#attention form[action*='accept'] button")
     tab.until("!document.getElementById('attention') && document.querySelector('.notice')")
     assert counter.shop.get(f"/invoices/{late_id}").json["status"] == "paid"
+
+
+def test_the_browsers_time_zone_is_offered_and_chosen_by_a_press_alone(open_tab, counter):
+    tab = log_in(open_tab(counter.root), counter)
+    tab.call("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
+    tab.go(f"{counter.root}/merchant/settings")
+    tab.until("document.querySelector('#own-zone button').textContent === 'Asia/Tokyo'")
+    assert (
+        tab.is_shown("own-zone") and tab.ask("document.getElementById('timezone').value") == "UTC"
+    )
+    tab.click("#own-zone button")
+    assert tab.ask("document.getElementById('timezone').value") == "Asia/Tokyo"
+    assert not tab.is_shown("own-zone")
+
+
+def test_the_menu_of_a_desk_is_one_line_in_every_language(open_tab, counter):
+    tab = log_in(open_tab(counter.root, size=(1024, 700)), counter)
+    for language in LANGUAGES:
+        tab.go(f"{counter.root}/merchant?lang={language}")
+        tab.until("document.getElementById('sections')")
+        one_line = "document.querySelector('#sections a').offsetHeight"
+        assert tab.ask(f"document.getElementById('sections').offsetHeight === {one_line}"), language
+
+
+SHEET = "navigator.share = async (it) => { window.shared = it.url; }; true"
+NEW_SECRETS = {"keys": "#issue", "sessions": "#add-device"}
+
+
+@pytest.mark.parametrize("section", NEW_SECRETS)
+def test_every_secret_is_copied_by_one_press(open_tab, counter, section):
+    tab, editor = log_in(open_tab(counter.root), counter), open_tab("data:")
+    editor.go("data:text/html,<!doctype html><textarea name=to autofocus></textarea>")
+    tab.go(f"{counter.root}/merchant/{section}")
+    tab.click(NEW_SECRETS[section])
+    tab.until("document.querySelector('#secret, #login-link')")
+    secret = tab.ask("document.querySelector('#secret, #login-link').textContent")
+    tab.click("[data-copy]")
+    tab.until("document.querySelector('[data-copy]').textContent === document.body.dataset.copied")
+    assert len(secret) > 20 and editor.paste() == secret
+
+
+def test_a_link_is_shared_where_the_browser_has_a_sheet_and_else_copied(open_tab, counter):
+    page = f"{counter.root}/merchant/links/{counter.shop.link()['id']}"
+    for has_sheet in (True, False):
+        tab = log_in(open_tab(counter.root), counter)
+        sheet = SHEET if has_sheet else "delete Navigator.prototype.share"
+        tab.call("Page.addScriptToEvaluateOnNewDocument", source=sheet)
+        tab.go(page)
+        tab.until("document.documentElement.classList.contains('js')")
+        assert tab.is_shown("copy") and tab.is_shown("share") == has_sheet
+        if has_sheet:
+            tab.click("#share")
+            tab.until("window.shared === document.getElementById('url').textContent")
 
 
 def test_who_logged_out_sees_nothing_by_the_button_back(open_tab, counter):

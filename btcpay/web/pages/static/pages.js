@@ -63,6 +63,7 @@
       checked.textContent = relative(-elapsed, 1);
       find("long-ago").hidden = elapsed <= longAgoMs;
     }
+    if (find("checked") && performance.now() > 2 * MINUTE) find("checked").hidden = false;
     if (find("countdown")) {
       const left = Math.max(0, Date.parse(status.expires_at) - now());
       const seconds = Math.ceil(left / SECOND), isUrgent = left < countdownMs;
@@ -202,13 +203,15 @@
       document.body.dataset.unit = isInSats() ? "btc" : "sats";
       return showUnit();
     }
-    const { copy: text, copySats, copyHref } = it.dataset;
+    const { copy: text, copySats, copyHref, share: url } = it.dataset;
+    if (url) return navigator.share({ url, title: document.title });
     if (!text && !copyHref) return;
     await copy((isInSats() && copySats) || text || find(copyHref).getAttribute("href"));
     say(it);
   };
 
   document.documentElement.classList.add("js");
+  if (navigator.share) every("[data-share]", (it) => { it.hidden = false; });
   addEventListener("click", (event) => {
     if (event.target.closest("#open-wallet")) missWallet();
     if (event.target.closest("#unfold")) unfolded = !find("other-device").open;

@@ -1,0 +1,1 @@
+"""Bills: an amount that one customer owes, priced each time that something is paid toward it."""
