@@ -29,7 +29,10 @@ ROOMS = {
             "chain checkout exports health invoices languages merchants notify schemas settings "
             "storage values web"
         ),
-        "refunds": ("bitcoin cli invoices merchants notify prices proofs settings storage values"),
+        "refunds": (
+            "bitcoin cli invoices languages merchants notify prices proofs settings storage values "
+            "web"
+        ),
         "bills": "values",
         "api": "merchants notify schemas settings settlement storage values web",
         "checkout": "chain invoices merchants settings settlement storage values web",

@@ -149,6 +149,7 @@ class Visit:
             merchant=self.session.merchant,
             seller=self.session.seller,
             in_inbox=self.session.wanting,
+            refunds=self.session.refunds,
             till_only=self.session.till_only,
             address=address,
             token=self._token,
