@@ -41,6 +41,16 @@ _BESIDE: dict[str, Any] = {
         "description": "The shop's order number, if the invoice was made with one.",
         "examples": ["10442"],
     },
+    "customer_name": {
+        "type": ["string", "null"],
+        "description": "What the payer of a payment link gave as their name.",
+        "examples": ["Ada Lovelace"],
+    },
+    "customer_note": {
+        "type": ["string", "null"],
+        "description": "What the payer of a payment link wrote to the seller.",
+        "examples": ["For table 7"],
+    },
     "received_sats": _sats("What counts towards the invoice, confirmed or not."),
     "unconfirmed_sats": _sats("The part of it that is not deep enough in the chain yet."),
     "missing_sats": _sats("What is still to be sent."),

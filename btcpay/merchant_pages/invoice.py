@@ -35,6 +35,8 @@ SHOWN = [
     "settled_reason",
     "reference",
     "tip",
+    "customer_name",
+    "customer_note",
 ]
 NEEDING = 25  # invoices on a page
 AT_ONCE = 100  # set aside by one press: a second of work

@@ -109,7 +109,7 @@ def of_link(resources: Resources, kind: Kind, link: PaymentLink) -> dict[str, An
 def of_invoice(
     resources: Resources, invoice: Invoice, state: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """An invoice's data as of the event, but without an e-mail address erased since.
+    """An invoice's data as of the event, but without what was erased since.
 
     `state` is None for an invoice that was just made.
     """
@@ -121,7 +121,8 @@ def of_invoice(
     if "payment" in state:
         data["payment"] = resources.payment.shown(state["payment"])
     data["invoice"] = resources.invoice.dump(changed(invoice, **then))
-    data["reference"] = invoice.reference
+    for name in ("reference", "customer_name", "customer_note"):
+        data[name] = getattr(invoice, name)
     return data | {name: state[name] for name in _BESIDE if name in state}
 
 

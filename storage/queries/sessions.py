@@ -81,6 +81,7 @@ class Session(MerchantSession):
     currency: str
     timezone: str
     tip_percents: str | None
+    cashier_tips: int
     wanting: int
     refunds: int
 
@@ -98,6 +99,7 @@ BY_SECRET = shaped(
         Merchant.currency,
         Merchant.timezone,
         Merchant.tip_percents,
+        Merchant.cashier_tips,
         _wanting(),
         _refunds(),
     )

@@ -38,7 +38,8 @@ CREATE TABLE tally (
 -- `next_index` only grows: an address is handed out once. 20 addresses (BIP44) is the gap that
 -- wallets come with, until the operator says otherwise. The days of `merchant_day` are those of
 -- `timezone`, a name of the IANA time zone database. `tip_percents`: what the till offers as a tip,
--- whole numbers with a space between; null while it asks for none.
+-- whole numbers with a space between; null while it asks for none. `cashier_tips`: the cashier
+-- chooses one, on the keypad's page; else the customer does, before the code is shown.
 CREATE TABLE merchant (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -50,7 +51,8 @@ CREATE TABLE merchant (
     wallet_gap_limit BIGINT NOT NULL DEFAULT 20 CHECK (wallet_gap_limit BETWEEN 1 AND 1000000),
     currency TEXT NOT NULL DEFAULT 'USD' CHECK (length(currency) = 3),
     timezone TEXT NOT NULL DEFAULT 'UTC',
-    tip_percents TEXT
+    tip_percents TEXT,
+    cashier_tips BIGINT NOT NULL DEFAULT 0 CHECK (cashier_tips IN (0, 1))
 );
 
 -- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served
@@ -151,7 +153,8 @@ CREATE INDEX idempotency_key_resource ON idempotency_key (resource_id)
 
 -- Amounts are in `currency`; `..._usd` is what each was worth in dollars when the link was made,
 -- which the interface shows. `suggested`: decimal texts in `currency` with a space between, in the
--- order in which they are shown.
+-- order in which they are shown. `ask_...`: what its page asks of a payer, who may leave it out or
+-- must give it.
 CREATE TABLE payment_link (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -169,6 +172,9 @@ CREATE TABLE payment_link (
     max_amount_usd TEXT,
     created_at BIGINT NOT NULL,
     suggested TEXT CHECK (suggested IS NULL OR amount_mode = 'flexible'),
+    ask_email TEXT NOT NULL DEFAULT 'no' CHECK (ask_email IN ('no', 'may', 'must')),
+    ask_name TEXT NOT NULL DEFAULT 'no' CHECK (ask_name IN ('no', 'may', 'must')),
+    ask_note TEXT NOT NULL DEFAULT 'no' CHECK (ask_note IN ('no', 'may', 'must')),
     CHECK ((amount_mode = 'fixed') = (amount IS NOT NULL)),
     CHECK (amount_mode = 'flexible' OR (min_amount IS NULL AND max_amount IS NULL)),
     CHECK ((amount IS NULL) = (amount_usd IS NULL)),
@@ -239,6 +245,7 @@ CREATE INDEX bill_personal ON bill (created_at) WHERE customer_email IS NOT NULL
 -- `shop_order`: the JSON of its amount and currency as they were sent, BTC and SATS too, and of
 -- what was asked of its page. `metadata`: the JSON that came with it, which may hold names and
 -- addresses.
+-- `customer_name`, `customer_note`: what a payment link's page has asked for.
 CREATE TABLE invoice (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -284,6 +291,8 @@ CREATE TABLE invoice (
     shop_order TEXT,
     metadata TEXT,
     archived_at BIGINT,
+    customer_name TEXT,
+    customer_note TEXT,
     bill_id TEXT REFERENCES bill (id),
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_at IS NULL)),
@@ -311,7 +320,8 @@ CREATE INDEX invoice_of_store ON invoice (store_id, created_at, seq) WHERE store
 CREATE INDEX invoice_order ON invoice (store_id, order_id) WHERE order_id IS NOT NULL;
 -- Who said what is to be erased: empty where nothing is given, or all is erased.
 CREATE INDEX invoice_personal ON invoice (finished_at)
-    WHERE (customer_email IS NOT NULL OR metadata IS NOT NULL) AND finished_at IS NOT NULL;
+    WHERE (customer_email IS NOT NULL OR metadata IS NOT NULL
+           OR customer_name IS NOT NULL OR customer_note IS NOT NULL) AND finished_at IS NOT NULL;
 CREATE INDEX invoice_paid_index ON invoice (merchant_id, address_index)
     WHERE gap_before IS NOT NULL;
 CREATE INDEX invoice_gap ON invoice (merchant_id, gap_before) WHERE gap_before IS NOT NULL;

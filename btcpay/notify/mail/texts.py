@@ -229,6 +229,10 @@ def _facts(about: About, language: str) -> list[tuple[str, str]]:
         facts.append((gettext("Reference"), invoice.reference))
     if invoice.description:
         facts.append((gettext("For"), invoice.description))
+    if invoice.customer_name:
+        facts.append((gettext("Name"), invoice.customer_name))
+    if invoice.customer_note:
+        facts.append((gettext("Note"), invoice.customer_note))
     if state["paid_at"] is not None:
         facts.append((gettext("Time"), formats.moment(state["paid_at"], language, about.zone)))
     if state["tx_hash"]:
