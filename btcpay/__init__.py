@@ -8,5 +8,6 @@ PARTS: tuple[str, ...] = (
     "btcpay.chain.peers",
     "btcpay.greenfield",
     "btcpay.merchant_pages",
+    "btcpay.refunds",
 )
 # fmt: on

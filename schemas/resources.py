@@ -213,6 +213,7 @@ class Resources:
     """One schema for each resource, with the root of this service's hosted pages."""
 
     def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
         self.invoice = Invoice(base_url)
         self.payment_link = PaymentLink(base_url)
         self.payment = Payment(base_url)

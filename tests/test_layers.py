@@ -29,6 +29,7 @@ ROOMS = {
             "chain checkout exports health invoices languages merchants notify schemas settings "
             "storage values web"
         ),
+        "refunds": ("bitcoin cli invoices merchants notify prices proofs settings storage values"),
         "bills": "values",
         "api": "merchants notify schemas settings settlement storage values web",
         "checkout": "chain invoices merchants settings settlement storage values web",

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from btcpay.notify.kinds import EventKind
+from btcpay.notify.every_kind import KINDS, OF_PARTS
+from btcpay.notify.kinds import EventKind, Kind
 from btcpay.settlement.attention import REASONS
 
 Schema = dict[str, Any]
@@ -40,6 +41,16 @@ _BESIDE: dict[str, Any] = {
         "description": "The shop's order number, if the invoice was made with one.",
         "examples": ["10442"],
     },
+    "customer_name": {
+        "type": ["string", "null"],
+        "description": "What the payer of a payment link gave as their name.",
+        "examples": ["Ada Lovelace"],
+    },
+    "customer_note": {
+        "type": ["string", "null"],
+        "description": "What the payer of a payment link wrote to the seller.",
+        "examples": ["For table 7"],
+    },
     "received_sats": _sats("What counts towards the invoice, confirmed or not."),
     "unconfirmed_sats": _sats("The part of it that is not deep enough in the chain yet."),
     "missing_sats": _sats("What is still to be sent."),
@@ -60,30 +71,35 @@ _SEEN = (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED)
 
 
 def webhooks() -> dict[str, Any]:
-    return {kind.value: {"post": _operation(kind)} for kind in EventKind}
+    return {kind.value: {"post": _operation(kind)} for kind in KINDS.values()}
 
 
 def event_schemas() -> dict[str, Schema]:
     """The components that are of events alone; they refer to the resources."""
-    return {"Sighting": _SIGHTING} | {
-        name: schema
-        for kind in EventKind
-        for name, schema in ((_name(kind), _schema(kind)), (_data_name(kind), _data(kind)))
-    }
+    own = {resource.title(): whole(one.PROPERTIES) for resource, one in OF_PARTS.items()}
+    return (
+        {"Sighting": _SIGHTING}
+        | own
+        | {
+            name: schema
+            for kind in KINDS.values()
+            for name, schema in ((_name(kind), _schema(kind)), (_data_name(kind), _data(kind)))
+        }
+    )
 
 
-def _name(kind: EventKind) -> str:
-    return kind.name.title().replace("_", "") + "Event"
+def _name(kind: Kind) -> str:
+    return kind.value.title().replace("_", "").replace(".", "") + "Event"
 
 
-def _data_name(kind: EventKind) -> str:
-    """The name of the schema of `data`: four forms, for twelve kinds."""
+def _data_name(kind: Kind) -> str:
+    """The name of the schema of `data`: one for each resource, and one more for sightings."""
     if kind in _SEEN:
         return "SightingEventData"
     return kind.resource.title().replace("_", "") + "EventData"
 
 
-def _operation(kind: EventKind) -> dict[str, Any]:
+def _operation(kind: Kind) -> dict[str, Any]:
     return {
         "operationId": f"on-{kind.value.replace('.', '-').replace('_', '-')}",
         "tags": ["events"],
@@ -111,13 +127,15 @@ def _operation(kind: EventKind) -> dict[str, Any]:
     }
 
 
-def _schema(kind: EventKind) -> Schema:
+def _schema(kind: Kind) -> Schema:
     named = text("The kind of the event.", const=kind.value)
     data = part(_data_name(kind), "What it happened to, as it was then.")
     return whole({"type": named, "timestamp": _TIME, "data": data})
 
 
-def _data(kind: EventKind) -> Schema:
+def _data(kind: Kind) -> Schema:
+    if kind.resource in OF_PARTS:
+        return whole({kind.resource: part(kind.resource.title(), "The resource, whole.")})
     if kind.resource == "payment_link":
         return whole({"payment_link": part("PaymentLink", _RESOURCE)})
     fields = {"invoice": part("Invoice", _RESOURCE)} | _BESIDE

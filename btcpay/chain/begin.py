@@ -57,7 +57,7 @@ def begin(
     """
     if db.row(blocks.TOP):
         return True
-    first_ms = db.only(blocks.FIRST_INVOICE)[0] or made_ms
+    first_ms = db.only(blocks.FIRST_MADE)[0] or made_ms
     if first_ms is None:
         return False
     made_at = from_ms(first_ms)

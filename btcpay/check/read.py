@@ -19,6 +19,7 @@ from btcpay.proofs.block import ProvenBlock, prove_block
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import ExplorerError, OutOfQuota
+from btcpay.values.parts import brought
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Block
@@ -120,7 +121,13 @@ class Reader:
         """False if it has to be read again. Without `fetched` the block is asked for now."""
         block, host = (fetched or self._fetch(row)).result()
         now = self.now()
-        is_priced = not is_late(from_ms(row.mined_at), now) and paid_by(self.db, block)
+        heard = [
+            (part, found)
+            for part in brought("blocks")
+            if (found := part.concerns(self.db, row.height, block))
+        ]
+        is_new = not is_late(from_ms(row.mined_at), now)
+        is_priced = is_new and (heard or paid_by(self.db, block))
         prices = receipt_prices(self.db, self.prices) if is_priced else {}
         with self.db.write():
             # Blocks fetched together are read in turn, so each sees the results of the one before.
@@ -146,6 +153,8 @@ class Reader:
                     failed.append(invoice_id)
                 else:
                     read_spends_again(self.db, scan.confirmed)
+            for part, concern in heard:
+                part.apply(self.db, self.settings, row.height, block, concern, prices, now)
             if failed:
                 self.db.run(blocks.READ_AGAIN, height=row.height)
             if first == row.height:

@@ -8,6 +8,7 @@ from btcpay.check.news import undone
 from btcpay.invoices.events import record, try_update
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
+from btcpay.values.parts import brought
 from storage.database import Database, Row, grouped
 from storage.models import Output, Payment
 from storage.queries import blocks, invoices, meta, payments
@@ -29,6 +30,8 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
         meta.lock(db)
         db.run(blocks.KEEP_PROVEN, height=PROVEN)
         db.run(invoices.KEEP_PROVEN, height=PROVEN)
+        for part in brought("blocks"):
+            part.keep(db, PROVEN)
         undo_above(db, settings, PROVEN, now)
         db.run(blocks.CUT, height=-1)
         meta.put(db, meta.Key.READ_AT, "0")
@@ -58,6 +61,8 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
         if invoice_id in paid:
             try_update(db, settings, invoice_id, now, news)
     days.take(db, taken)
+    for part in brought("blocks"):
+        part.undo(db, settings, height, now)
 
 
 def _undo_outputs(

@@ -14,12 +14,16 @@ from storage.queries import merchants
 BLOCK_MINUTES = 10  # on average, on every public network
 LONG_AGO_MS = 10 * 60_000  # by then a check that runs every minute has missed many runs
 COUNTDOWN_MS = 5 * 60_000
+PATIENCE_MS = 2 * 60_000  # by then a check that runs every minute has looked; pages.js too
 # The column that leads back to the shop in each state, unless the invoice has its own. There is
 # none while money is on its way: it is too early for thanks.
 RETURNS = {"paid": "return_paid"} | dict.fromkeys(
     ("waiting", "overdue", "expired", "canceled"), "return_unpaid"
 )
-FROM_ROW = "id amount_sats received_sats reference tx_hash paid_at expires_at checked_at"
+FROM_ROW = (
+    "id amount_sats received_sats reference tx_hash paid_at expires_at checked_at"
+    " customer_name customer_note"
+)
 
 
 def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dict[str, Any]:
@@ -90,6 +94,7 @@ def _times(snapshot: Snapshot, payable: bool) -> dict[str, Any]:
         "checked_ms": checked_ms,
         "is_unwatched": checked_ms is not None and checked_ms > LONG_AGO_MS,
         "long_ago_ms": LONG_AGO_MS,
+        "is_new": to_ms(snapshot.now) - row.created_at < PATIENCE_MS,
     }
 
 

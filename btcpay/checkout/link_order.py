@@ -6,7 +6,7 @@ Such a page is a payment link's, or one that a part has, such as a bill's.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from typing import Protocol
@@ -50,9 +50,10 @@ class Page(Protocol):
 
 @dataclass(frozen=True)
 class OfLink:
-    """A payment link's page."""
+    """A payment link's page; `answers` has what it asked of the payer, as columns."""
 
     link: PaymentLink
+    answers: Mapping[str, str | None] = field(default_factory=dict)
     through = invoices.THROUGH_LINK
 
     @property
@@ -61,7 +62,8 @@ class OfLink:
 
     def order(self, service: Service, text: str) -> create.Order:
         _refuse_inactive(self.link)
-        return _asked_for(service, self.link, text)
+        order = _asked_for(service, self.link, text)
+        return order._replace(details={**order.details, **self.answers})
 
     def lock(self, service: Service, order: create.Order) -> None:
         _refuse_inactive(service.db.only(links.LOCKED, id=self.link.id))
@@ -107,13 +109,13 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
     PriceUnavailable.
     """
     order = page.order(service, visitor.amount_text)
-    if found := _made_before(service, page, order.amount, visitor):
+    if found := _made_before(service, page, order, visitor):
         return found
     with _admitted(service, page, visitor) as promised_id:
         quote = create.quote(service.db, service.prices, service.now(), order)
     with service.db.write():
         page.lock(service, order)
-        if found := _made_before(service, page, order.amount, visitor):
+        if found := _made_before(service, page, order, visitor):
             return found
         _refuse_crowded(service, page)
         # The one already made has been paid, or its form came with another amount.
@@ -174,17 +176,22 @@ def _is_made(service: Service, invoice_id: str | None) -> bool:
     return invoice_id is not None and service.db.row(invoices.WHOLE, id=invoice_id) is not None
 
 
-def _made_before(service: Service, page: Page, amount: Decimal, visitor: Visitor) -> str | None:
-    """The id of an invoice that this press has made, of that amount and still to be paid."""
+def _made_before(service: Service, page: Page, order: create.Order, visitor: Visitor) -> str | None:
+    """The id of an invoice that this press has made, of that order and still to be paid."""
     for invoice_id in filter(None, (visitor.form_id, visitor.next_id)):
         row = still_to_pay(service, page, invoice_id)
-        if row and asked_of(row).amount == amount:
+        if row and asked_of(row).amount == order.amount and _has_answers(row, order.details):
             return invoice_id
     return None
 
 
+def _has_answers(row: Invoice, details: Mapping[str, object]) -> bool:
+    names = (column.name for column in Invoice.PERSONAL)
+    return all(getattr(row, name) == details.get(name) for name in names)
+
+
 def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | None:
-    """The id and the amount of an invoice of this page, if nothing has come to it yet."""
+    """The id, amount and payer of an invoice of this page, if nothing has come to it yet."""
     of: Values = {"id": invoice_id, "through": page.id, "now": to_ms(service.now())}
     return service.db.row(page.through.untouched, **of)
 

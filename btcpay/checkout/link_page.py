@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from flask import Response, request
 from itsdangerous import BadData, URLSafeSerializer
 
+from btcpay.checkout.asked import MOST, asks_of
 from btcpay.settings.settings import Settings
 from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, derived_id, is_id, random_base62
 from btcpay.values.money import asked_of
@@ -25,21 +27,25 @@ _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 
 
 class LinkRefused(Exception):
-    """The page's status and its sentence; `field`: the amount is wrong."""
+    """The page's status and its sentence, or a sentence for each field that is `wrong`."""
 
     def __init__(
-        self, status: int, message: str, field: bool = False, retry_after_s: int | None = None
+        self,
+        status: int,
+        message: str = "",
+        wrong: Mapping[str, str] | None = None,
+        retry_after_s: int | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.field = field
+        self.wrong = wrong or {}
         self.retry_after_s = retry_after_s
 
 
 def link_values(
-    link: PaymentLink, refused: LinkRefused | None, typed: str, unpaid: Invoice | None
+    link: PaymentLink, refused: LinkRefused | None, typed: Mapping[str, str], unpaid: Invoice | None
 ) -> dict[str, Any]:
-    """`typed`: the refused amount. `unpaid`: an invoice of this browser that waits for money."""
+    """`typed`: the refused form. `unpaid`: an invoice of this browser that waits for money."""
     low, high = link.min_amount, link.max_amount
     return {
         "title": link.title,
@@ -52,7 +58,9 @@ def link_values(
         "low": low and Decimal(low),
         "high": high and Decimal(high),
         "refused": refused,
-        "typed": typed[:TYPED_CHARACTERS],
+        "asks": asks_of(link),
+        "most": MOST,
+        "typed": {**typed, "amount": typed.get("amount", "")[:TYPED_CHARACTERS]},
     }
 
 

@@ -1,11 +1,12 @@
 """The hosted pages: an invoice's checkout and its status, a payment link's page, their files."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
 
+from btcpay.checkout.asked import answers
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.link_order import OfLink, pressed, still_to_pay
 from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, link_values, rate_of
@@ -113,15 +114,20 @@ class Checkout:
     def pay_link(self, id: str) -> Response:
         """Leads to the invoice to pay (303), or shows the form again with what is wrong."""
         link, fields = self._link(id), parse_qs(read_body().decode("utf-8", "replace"))
-        text = fields.get("amount", [""])[0]
+        typed, wrong = answers(link, fields)
+        columns = {f"customer_{name}": text or None for name, text in typed.items()}
+        typed["amount"] = fields.get("amount", [""])[0]
         try:
-            return pressed(self.service, self._cookie, OfLink(link), fields)
+            if wrong:
+                raise LinkRefused(400, wrong=wrong)
+            return pressed(self.service, self._cookie, OfLink(link, columns), fields)
         except (InvalidRequest, PriceUnavailable) as error:
             is_typed = link.amount_mode == "flexible" and isinstance(error, InvalidRequest)
-            why = LinkRefused(STATUS[error.code], said(error), is_typed)
-            return self._link_page(link, why, text)
+            wrong = {"amount": said(error)} if is_typed else {}
+            why = LinkRefused(STATUS[error.code], said(error), wrong)
+            return self._link_page(link, why, typed)
         except LinkRefused as refused:
-            return self._link_page(link, refused, text)
+            return self._link_page(link, refused, typed)
 
     def show_price(self, id: str) -> Response:
         """The price for the link's page to convert the typed amount; it never waits."""
@@ -164,12 +170,15 @@ class Checkout:
         return row
 
     def _link_page(
-        self, link: PaymentLink, refused: LinkRefused | None = None, typed: str = ""
+        self,
+        link: PaymentLink,
+        refused: LinkRefused | None = None,
+        typed: Mapping[str, str] | None = None,
     ) -> Response:
         brand = self.pages.brand(link.merchant_id)
         last_id = self._cookie.last(link.id)
         unpaid = still_to_pay(self.service, OfLink(link), last_id) if last_id else None
-        values = link_values(link, refused, typed, unpaid)
+        values = link_values(link, refused, typed or {}, unpaid)
         status = refused.status if refused else 200 if values["active"] else GONE
         values |= {"press": new_form(), "root": self.service.settings.base_url}
         page = self.pages.page("link.html", status, brand, **values)

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property, update_wrapper
 from typing import Any
 
@@ -16,7 +17,7 @@ import orjson
 
 from btcpay.settings.logs import is_json
 from btcpay.settings.settings import Settings, is_said, read_or_exit
-from btcpay.values.times import iso_ms
+from btcpay.values.times import iso_ms, utc_now
 from storage.database import Database, place_of
 from storage.versions import open_ready
 
@@ -39,6 +40,11 @@ class Shell:
         db = open_ready(self.settings.database_url, self.settings.network.name)
         click.get_current_context().call_on_close(db.close)
         return db
+
+    @property
+    def now(self) -> datetime:
+        """The time, for commands of parts: only entry points read the clock."""
+        return utc_now()
 
     def answer(self, value: Any, text: str | None) -> None:
         """Answers with a JSON value, or with this text unless it is None."""

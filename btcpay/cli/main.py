@@ -24,6 +24,7 @@ from btcpay.merchants.sessions import start_url
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
 from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, SettingsError
+from btcpay.values.parts import brought
 from storage.database import in_one_line
 
 # The module of each command. It is imported when the command is used: a check every minute should
@@ -56,12 +57,14 @@ BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 
 
 class Commands(click.Group):
+    """Our commands, and those that parts bring in a module `commands`."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return sorted([*COMMANDS, *_of_parts()])
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
-            return None
+            return _of_parts().get(name)
         command: click.Command = getattr(import_module(COMMANDS[name]), name.replace("-", "_"))
         return command
 
@@ -81,6 +84,10 @@ class Commands(click.Group):
                 message = f"{error.option_name} goes before the command: btcpay {shown} COMMAND"
                 raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from None
             raise
+
+
+def _of_parts() -> dict[str, click.Command]:
+    return {name: one for part in brought("commands") for name, one in part.COMMANDS.items()}
 
 
 def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

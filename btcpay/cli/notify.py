@@ -11,7 +11,7 @@ import click
 from btcpay.cli.context import Shell, Stop, answering, limited, printable, say, with_shell
 from btcpay.merchants.merchants import find_merchant
 from btcpay.notify import read, receivers
-from btcpay.notify.kinds import EventKind
+from btcpay.notify.every_kind import KINDS
 from btcpay.notify.outbox import new_send
 from btcpay.notify.publish import wants
 from btcpay.notify.read import Event, sample
@@ -30,7 +30,7 @@ LIST_COLUMNS = (
 )
 DELIVERY_COLUMNS = "number event_id kind state attempts status tried_at next_at answer"
 TEST_COLUMNS = "kind event_id is_taken status answer"
-KINDS = click.Choice([kind.value for kind in EventKind])  # docs/developers/events.md
+KIND = click.Choice([*KINDS])  # docs/developers/events.md
 
 
 @click.group()
@@ -42,7 +42,7 @@ def webhook() -> None:
 @click.argument("merchant")
 @click.argument("url", required=False)
 @click.option("--exec", "command", metavar="COMMAND", help="A program that reads the event's body.")
-@click.option("--kinds", multiple=True, type=KINDS, metavar="KIND", help="Only this, or these.")
+@click.option("--kinds", multiple=True, type=KIND, metavar="KIND", help="Only this, or these.")
 @answering
 def webhook_add(
     shell: Shell, merchant: str, url: str | None, command: str | None, kinds: tuple[str, ...]
@@ -55,7 +55,7 @@ def webhook_add(
         receivers.refuse_url(url, shell.settings.network)
     else:
         receivers.refuse_command(command or "")
-    wanted = [EventKind(kind) for kind in kinds]
+    wanted = [KINDS[kind] for kind in kinds]
     added = receivers.add(shell.db, owner.id, url, command, wanted, utc_now())
     shell.answer({"id": added.id, "secret": added.secret}, added.secret)
     say(f"added {added.id}; `btcpay webhook test {added.id}` tries it, `btcpay check` delivers")
@@ -102,7 +102,7 @@ def webhook_test(shell: Shell, webhook_id: str) -> None:
     send = new_send(shell.settings)
     resources = Resources(shell.settings.base_url)
     rows = []
-    for kind in (kind for kind in EventKind if wants(endpoint, kind)):
+    for kind in (kind for kind in KINDS.values() if wants(endpoint, kind)):
         event = sample(resources, endpoint.merchant_id, kind, utc_now())
         answer = send(endpoint, event, utc_now())
         row = {"kind": kind.value, "event_id": event.id, "answer": answer.text}

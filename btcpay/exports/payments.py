@@ -20,7 +20,8 @@ from storage.statement import blank
 
 COLUMNS = (
     "day received_at recorded_at merchant invoice_id invoice_status settled reference description"
-    " address amount_sats amount_btc currency value_at_receipt usd_at_receipt usd_at_quote"
+    " customer_email customer_name customer_note address amount_sats amount_btc currency"
+    " value_at_receipt usd_at_receipt usd_at_quote"
     " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id"
 )
 PAGE = 500  # payments in memory at a time
@@ -69,6 +70,9 @@ def _record(
         "settled": row.invoice_id is not None,
         "reference": row.reference,
         "description": row.description,
+        "customer_email": row.customer_email,
+        "customer_name": row.customer_name,
+        "customer_note": row.customer_note,
         "address": row.deposit_address,
         "amount_sats": row.amount_sats,
         "amount_btc": f"{Decimal(row.amount_sats) / SATS_PER_BTC:.8f}",

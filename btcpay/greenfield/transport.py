@@ -14,12 +14,12 @@ import orjson
 
 from btcpay.greenfield import queries
 from btcpay.http.http_client import Session
-from btcpay.notify.kinds import EventKind
+from btcpay.notify.kinds import EventKind, Kind
 from btcpay.notify.outcome import Answer
 from btcpay.notify.read import Event, state_of
-from btcpay.notify.transport import Named, Transport, post
+from btcpay.notify.transport import About, Named, Transport, post
 from storage.database import Database, Row
-from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
+from storage.models import Invoice, PublicEvent, Receiver
 from storage.queries.deliveries import Due
 
 NAME = "greenfield"
@@ -34,7 +34,7 @@ class Greenfield(Transport):
     """A receiver hears of its own store's orders alone."""
 
     def names(
-        self, receiver: Receiver, event: PublicEvent, about: Invoice | PaymentLink, state: Row
+        self, receiver: Receiver, event: PublicEvent, about: About, state: Row
     ) -> Iterator[Named]:
         if getattr(about, "store_id", None) == receiver.store_id:
             webhooks = webhooks_of(EventKind(event.kind), state, None)
@@ -71,7 +71,7 @@ class Greenfield(Transport):
         return post(session, receiver.url or "", timeout_s, body, headers)
 
 
-def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: Invoice | None) -> Said:
+def webhooks_of(kind: Kind, state: Mapping[str, Any], invoice: Invoice | None) -> Said:
     """The webhooks of an event in order, each with its own fields.
 
     The choice follows only from `state`, as publish() stores it; `invoice` is the current row.
@@ -88,7 +88,7 @@ def webhooks_of(kind: EventKind, state: Mapping[str, Any], invoice: Invoice | No
     is_whole = status == "open" and state.get("missing_sats") == 0
     seen: Said = [("InvoiceReceivedPayment", payment), *([("InvoiceProcessing", over)] * is_whole)]
     first: Said = seen if state.get("is_first_seen") else []
-    said: dict[EventKind, Said] = {
+    said: dict[Kind, Said] = {
         EventKind.INVOICE_CREATED: [("InvoiceCreated", {})],
         EventKind.INVOICE_PAYMENT_SEEN: seen,
         EventKind.PAYMENT_RECEIVED: [*first, ("InvoicePaymentSettled", payment)],

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 BATCH = 400
 # Erased in the text itself, so that its numbers stay as first written. A description cannot match,
 # since within a JSON string a backslash stands before every quote.
+_REFUNDED = (Kind.REFUND_SENT, Kind.REFUND_AGAIN, Kind.REFUND_UNDONE)
 _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
 
 
@@ -139,6 +140,8 @@ def _happening(event: Event) -> Happening | None:
         return Happening("undone", detail["txid"]) if "id" in detail else None
     if kind == Kind.PAID and "settled_reason" in detail:
         return Happening("settled")
+    if kind in _REFUNDED:
+        return Happening(kind, f"{detail['txid']}:{detail['vout']}", detail["amount_sats"])
     return Happening(kind, detail.get("txid", ""))
 
 

@@ -21,6 +21,8 @@ from storage.statement import as_dict, blank, changed
 
 MOST_SUGGESTED = 6  # buttons, of which a phone shows two rows
 AMOUNTS = ("amount", "min_amount", "max_amount")
+TEXTS, ASKS = ("title", "description"), ("ask_email", "ask_name", "ask_note")
+HOW = ("no", "may", "must")  # a link asks its payer, who may leave it out or must give it
 
 
 def new_link(
@@ -32,25 +34,17 @@ def new_link(
 ) -> PaymentLink:
     """Stores an active link, publishes its event, and returns its row. Call it in `db.write()`.
 
-    `wanted` is the loaded body of create-payment-link, perhaps with `suggested` amounts. All are in
-    the currency of the price, in dollars without one. Raises CommandError for suggested amounts
-    that do not fit the link, TooMuch for more than MAX_USD, and with a price, which a person's link
-    has, TooLittle for less than a wallet can send.
+    `wanted` is the loaded body of create-payment-link, perhaps with `suggested` amounts and ASKS.
+    Amounts are in the currency of the price, in dollars without one. Raises CommandError for
+    suggested amounts that do not fit the link, TooMuch for more than MAX_USD, and with a price,
+    which a person's link has, TooLittle for less than a wallet can send.
     """
-    if price:
-        least = least_of(least_sats_of(db, merchant_id), price.in_currency, price.currency)
-        typed = [wanted.get(f"{name}_usd") for name in AMOUNTS]
-        if any(amount and amount < least for amount in [*typed, *wanted.get("suggested", ())]):
-            raise TooLittle(least, price.currency)
-    fields = {name: wanted.get(name) for name in ("title", "description", "amount_mode")}
-    fields["currency"] = price.currency if price else "USD"
-    for name in AMOUNTS:
-        amount = fields[name] = wanted.get(f"{name}_usd")
-        fields[f"{name}_usd"] = None if amount is None else worth_usd(amount, price)
-    texts: Any = {name: None if value is None else str(value) for name, value in fields.items()}
     new = blank(
         PaymentLink,
-        **texts,
+        **_texts(wanted),
+        **_amounts(db, merchant_id, wanted, price),
+        currency=price.currency if price else "USD",
+        amount_mode=wanted["amount_mode"],
         id=wanted.get("id") or new_id("lnk"),  # a form determines one
         merchant_id=merchant_id,
         status="active",
@@ -60,6 +54,37 @@ def new_link(
     row = db.only(links.ADD, **as_dict(new))
     publish_link(db, row, EventKind.PAYMENT_LINK_CREATED, now)
     return row
+
+
+def edit(db: Database, link: PaymentLink, wanted: Mapping[str, Any], price: Price | None) -> None:
+    """Changes a link's texts and ASKS, and at a price its limits and suggested amounts too.
+
+    Raises what `new_link` raises. A fixed price and the currency stay; so do invoices made before.
+    """
+    new = changed(link, **_texts(wanted))
+    if price:
+        new = changed(new, **_amounts(db, link.merchant_id, wanted, price))
+        new = changed(new, suggested=_checked(wanted.get("suggested", ()), new))
+    with db.write():
+        db.run(links.EDIT, **as_dict(new))
+
+
+def _texts(wanted: Mapping[str, Any]) -> Any:
+    asks = {name: wanted.get(name, HOW[0]) for name in ASKS}
+    return {name: wanted.get(name) for name in TEXTS} | asks
+
+
+def _amounts(db: Database, merchant_id: int, wanted: Mapping[str, Any], price: Price | None) -> Any:
+    """The wanted amounts as columns, each with its worth in dollars. Raises TooLittle, TooMuch."""
+    typed = {name: wanted.get(f"{name}_usd") for name in AMOUNTS}
+    if price:
+        least = least_of(least_sats_of(db, merchant_id), price.in_currency, price.currency)
+        said = [*typed.values(), *wanted.get("suggested", ())]
+        if any(amount and amount < least for amount in said):
+            raise TooLittle(least, price.currency)
+    worth = {name: amount and worth_usd(amount, price) for name, amount in typed.items()}
+    columns = typed | {f"{name}_usd": usd for name, usd in worth.items()}
+    return {name: None if amount is None else str(amount) for name, amount in columns.items()}
 
 
 def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:

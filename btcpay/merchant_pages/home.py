@@ -21,6 +21,7 @@ from btcpay.values.times import date_of, day_of, from_ms, from_ms_or_none, to_ms
 from storage.database import grouped
 from storage.queries import payments
 from storage.queries.lists import today
+from storage.queries.sessions import Session
 from storage.queries.totals import days
 
 DAYS = 30  # in the chart; they are compared with as many before
@@ -69,7 +70,7 @@ def show(visit: Visit) -> Response:
     has_mail = bool(settings.smtp_url and settings.mail_from)
     return visit.page(
         "home.html",
-        to_do=to_do(shop, has_mail, not db.is_server, now),
+        to_do=to_do(shop, visit.session, has_mail, not db.is_server, now),
         today_took=amounts(took, lambda one: one.by_day[today_number]),
         yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),
         thirty_days_took=amounts(took, lambda one: one.whole),
@@ -101,11 +102,14 @@ def show(visit: Visit) -> Response:
     )
 
 
-def to_do(shop: today.Shop, has_mail: bool, has_own_backup: bool, now: datetime) -> list[str]:
+def to_do(
+    shop: today.Shop, session: Session, has_mail: bool, has_own_backup: bool, now: datetime
+) -> list[str]:
     """The tasks still open for the owner of a new shop, in the best order."""
     if now - from_ms(shop.created_at) > NEW:
         return []
     is_left = {
+        "counting": (session.currency, session.timezone) == ("USD", "UTC"),
         "mail": has_mail and shop.mail_address is None,
         "payment": shop.last_paid is None,
         "gap": shop.wallet_gap_limit <= USUAL_GAP_LIMIT,

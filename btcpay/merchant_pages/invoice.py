@@ -34,11 +34,13 @@ SHOWN = [
     "settled_reason",
     "reference",
     "tip",
+    "customer_name",
+    "customer_note",
 ]
 NEEDING = 25  # invoices on a page
 AT_ONCE = 100  # set aside by one press: a second of work
 # Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
-ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished")
+ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice")
 FIRST = (2**62, "")  # a stake and an id
 
 

@@ -26,6 +26,8 @@ class Texts(NamedTuple):
     description: str | None
     reference: str | None
     customer_email: str | None
+    customer_name: str | None
+    customer_note: str | None
     amount_sats: int
     value: str | None  # of a payment at its receipt, in the currency beside it
     value_in: str
@@ -45,7 +47,7 @@ _INVOICES = shaped(
         Invoice.description,
         Invoice.reference,
         Invoice.tip,
-        Invoice.customer_email,
+        *Invoice.PERSONAL,
         Invoice.created_at,
         Invoice.covered_at,
         Attention.reason.alias("attention"),
@@ -131,7 +133,7 @@ INVOICE_TEXTS = _older(
             Invoice.id,
             Invoice.description,
             Invoice.reference,
-            Invoice.customer_email,
+            *Invoice.PERSONAL,
             Invoice.amount_sats,
             Invoice.amount.alias("value"),
             Invoice.currency.alias("value_in"),
@@ -149,7 +151,7 @@ PAYMENT_TEXTS = _older(
             Payment.id,
             Invoice.description,
             Invoice.reference,
-            Invoice.customer_email,
+            *Invoice.PERSONAL,
             Payment.amount_sats,
             Payment.value_at_receipt.alias("value"),
             Payment.currency.alias("value_in"),

@@ -4,6 +4,8 @@ from typing import Any
 
 from flask import Response, request
 
+from btcpay.languages import formats
+from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.visit import address, fields_of_form
 from btcpay.merchants.account import SCRIPT_TYPES, derive, parse_account
@@ -13,9 +15,10 @@ from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.money import CODES, checked_currency
 from btcpay.values.times import checked_zone, places
 from btcpay.web.admission import count, wrong
+from btcpay.web.pages import languages
 
 NEUTRAL = ("xpub", "tpub")  # they do not say the kind of their addresses
-PROPOSED = {"name": "", "currency": "USD", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}
+EMPTY = {"name": "", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}
 Typed = dict[str, str]
 
 
@@ -27,13 +30,13 @@ class Start:
 
     def show(self, token: str) -> Response:
         self._require(token)
-        return self._form(PROPOSED)
+        return self._form(_proposed())
 
     def make(self, token: str) -> Response:
         """Shows the mistakes, or the addresses; once these are confirmed, makes the merchant."""
         self._area.refuse_other_sites()
         self._require(token)
-        service, typed = self._service, PROPOSED | fields_of_form()
+        service, typed = self._service, _proposed() | fields_of_form()
         if "differ" in typed:
             return self._form(typed)
         try:
@@ -44,7 +47,8 @@ class Start:
             if "same" not in typed:
                 first = [derive(str(account), index, network) for index in range(3)]
                 return self._page(typed, account=account, addresses=first)
-            wanted = typed["name"].strip(), account, typed["currency"], typed["timezone"]
+            chosen = typed["currency"], typed["timezone"], typed["language"]
+            wanted = typed["name"].strip(), account, *chosen
             browser = request.headers.get("User-Agent", "")
             opened = make_first(service.db, token, *wanted, browser, service.now())
         except (CommandError, ValueError) as error:
@@ -78,10 +82,19 @@ class Start:
         return page
 
 
+def _proposed() -> Typed:
+    """The empty form, with the browser's language and the currency where that is spoken."""
+    tag = request.accept_languages.best or ""
+    currency = formats.currency_of(tag) or "USD"
+    return EMPTY | {"currency": currency, "language": languages.current()}
+
+
 def _refuse_wrong(typed: Typed) -> None:
     """Raises CommandError, ValueError."""
     checked_name(typed["name"])
     checked_currency(typed["currency"])
     checked_zone(typed["timezone"])
+    if typed["language"] not in LANGUAGES:
+        raise CommandError("there is no such language")
     if typed["script"] not in SCRIPT_TYPES:
         raise CommandError("there is no such kind of addresses")

@@ -20,7 +20,7 @@ from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.money import asked_of, places_of, rounded
 from btcpay.values.times import to_ms
-from btcpay.web.pages.forms import said
+from btcpay.web.pages.forms import AmountRefused, said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import invoices, merchants
@@ -37,36 +37,66 @@ MOST_SUGGESTED = 4
 
 
 def press(visit: Visit) -> Response:
-    """Leads to the invoice of this press (303), or shows the mistake."""
+    """Leads to the invoice of this press (303), or to its tip first, or shows the mistake."""
+    service, form = visit.service, visit.form
     try:
-        id = _made(visit, _asked_for(visit))
+        amount, note = _typed(visit)
+        quote = create.quote(service.db, service.prices, visit.now, _order(visit, amount, note))
+    except AmountRefused as refused:
+        return show_form(visit, 400, wrong=said(refused), readings=refused.readings)
     except InvalidRequest as refused:
         return show_form(visit, 400, wrong=said(refused))
     except PriceUnavailable as error:
         return show_form(visit, 503, problem=said(error))
-    return visit.to(f"/till/{id}")
+    if _percents(visit) and not visit.session.cashier_tips and "tip" not in form:
+        return visit.to("/till/tip", amount=amount, note=note, press=form.get("press"))
+    return visit.to(f"/till/{_made(visit, quote)}")
 
 
-def _asked_for(visit: Visit) -> create.Order:
-    """The amount with its tip. Raises InvalidRequest."""
-    form = visit.form
-    amount = visit.amount(form.get("suggested") or form.get("amount", ""))
-    offered = visit.session.tip_percents or ""
-    percent = int(form["tip"]) if form.get("tip") in offered.split() else 0
-    tip = rounded(amount * percent / 100, visit.currency)
-    wanted = {"amount": amount + tip, "description": form.get("note")}
-    return visit.order(wanted | {"expires_in_hours": LIFE_HOURS}, tip=str(tip))
+def _typed(visit: Visit) -> tuple[Decimal, str]:
+    """The amount, and what it is for; an earlier sale's button has both. Raises AmountRefused."""
+    amount, _, note = visit.form.get("suggested", "").partition(" ")
+    return visit.amount(amount or visit.form.get("amount", "")), note or visit.form.get("note", "")
+
+
+def _order(visit: Visit, amount: Decimal, note: str) -> create.Order:
+    """An order of the amount and its tip. Raises InvalidRequest."""
+    tip = _tip(visit, amount, visit.form.get("tip", ""))
+    wanted = {"amount": amount + tip, "description": note, "expires_in_hours": LIFE_HOURS}
+    return visit.order(wanted, tip=str(tip))
+
+
+def _percents(visit: Visit) -> list[str]:
+    return (visit.session.tip_percents or "").split()
+
+
+def _tip(visit: Visit, amount: Decimal, percent: str) -> Decimal:
+    """0 for a percentage that is not offered."""
+    number = int(percent) if percent in _percents(visit) else 0
+    return rounded(amount * number / 100, visit.currency)
+
+
+def ask_tip(visit: Visit) -> Response:
+    """The customer's question, on the turned screen: its buttons make the invoice."""
+    amount = visit.amount(visit.query.get("amount", ""))
+    tips = [(int(percent), _tip(visit, amount, percent)) for percent in _percents(visit)]
+    brand, query = visit.pages.brand(visit.merchant_id), visit.query
+    return visit.page("till_tip.html", amount=amount, tips=tips, brand=brand, asked_with=query)
 
 
 def set_tips(visit: Visit) -> Response:
-    """Stores the tips that the form offers: whole percentages, from `5 10` or `5 %, 10 %`."""
+    """Stores who chooses the tip, and from what: whole percentages, as in `5 10` or `5 %, 10 %`."""
     words = visit.form.get("tips", "").replace(",", " ").replace("%", " ").split()
     percents = [int(word) for word in words if word.isdecimal() and len(word) <= 2]
     are_right = all(1 <= percent <= MOST_TIP_PERCENT for percent in percents)
     if len(percents) < len(words) or len(words) > MOST_TIPS or not are_right:
         return show_form(visit, 400, wrong_tips=True)
-    text = " ".join(map(str, percents)) or None
-    visit.service.db.run(merchants.SET_TIPS, id=visit.merchant_id, tip_percents=text)
+    chosen: Values = {
+        "id": visit.merchant_id,
+        "tip_percents": " ".join(map(str, percents)) or None,
+        "cashier_tips": int("cashier" in visit.form),
+    }
+    visit.service.db.run(merchants.SET_TIPS, **chosen)
     return visit.to("/till", done="saved")
 
 
@@ -110,7 +140,12 @@ def show_invoice(visit: Visit, id: str) -> Response:
 
 
 def show_form(
-    visit: Visit, status: int = 200, wrong: str = "", problem: str = "", wrong_tips: bool = False
+    visit: Visit,
+    status: int = 200,
+    wrong: str = "",
+    problem: str = "",
+    wrong_tips: bool = False,
+    readings: Sequence[Decimal] = (),
 ) -> Response:
     """The form for an amount, and the last sales; the asking page shows the sale `shown` itself."""
     return visit.page(
@@ -120,21 +155,22 @@ def show_form(
         wrong=wrong,
         problem=problem,
         wrong_tips=wrong_tips,
-        tips=[int(percent) for percent in (visit.session.tip_percents or "").split()],
+        readings=readings,
+        tips=[int(percent) for percent in _percents(visit)],
+        by_cashier=visit.session.cashier_tips,
         places=places_of(visit.currency),
         sales=last_sales(visit, visit.query.get("shown", "")),
         now_ms=to_ms(visit.now),
     )
 
 
-def _made(visit: Visit, order: create.Order) -> str:
+def _made(visit: Visit, quote: create.Quote) -> str:
     """The id of the invoice of this press: one that it made before, or a new one.
 
     An invoice is not shown again once money has come to it: a page reopened by going back is for
-    the next guest. Raises PriceUnavailable, InvalidRequest.
+    the next guest.
     """
     service = visit.service
-    quote = create.quote(service.db, service.prices, visit.now, order)
     with visit.once("inv", invoices.WHOLE) as (id, is_made):
         own: Values = {"id": id, "merchant_id": visit.merchant_id, "now": to_ms(visit.now)}
         if service.db.row(invoices.UNTOUCHED_OF_MERCHANT, **own):
@@ -147,7 +183,7 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     """`listed`: the last ones. `taken_back`: their ids; `alarms`: all that need a human.
 
     `is_waiting`: one is paid but not confirmed, so it may still be taken back. `shown_id`: the sale
-    that the page itself shows to a customer, which needs no alarm.
+    that the page itself shows to a customer, which needs no alarm. `notes`: what was sold.
     """
     db, asked = visit.service.db, Values(merchant_id=visit.merchant_id, limit=REMEMBERED)
     rows, alarms = db.rows(queries.SALES, **asked), db.rows(queries.ALARMS, **asked)
@@ -163,15 +199,16 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
         "shown_id": shown_id,
         "is_waiting": any(row.status == "open" and row.covered_at for row in listed),
         "suggested": often_sold(rows, visit.currency),
+        "notes": sorted({row.description for row in rows if row.description}),
     }
 
 
-def often_sold(rows: Sequence[invoices.InvoiceWith], currency: str) -> list[Decimal]:
-    """Amounts without tips that were sold at least twice, the smallest first."""
+def often_sold(rows: Sequence[invoices.InvoiceWith], currency: str) -> list[tuple[Decimal, str]]:
+    """Amounts without tips, each with what it was for, sold at least twice; the smallest first."""
     sold = Counter(
-        rounded(asked.amount - Decimal(row.tip or 0), currency)
+        (rounded(asked.amount - Decimal(row.tip or 0), currency), row.description or "")
         for row in rows
         if (asked := asked_of(row)).currency == currency
     )
-    often = [amount for amount, times in sold.most_common(MOST_SUGGESTED) if times > 1]
+    often = [sale for sale, times in sold.most_common(MOST_SUGGESTED) if times > 1]
     return sorted(often)

@@ -16,7 +16,7 @@ LIGHT_PAGE, DARK_PAGE = "#ffffff", "#15181d"  # the backgrounds in static/pages.
 BUTTON_TEXTS = ("#ffffff", "#000000")
 
 # Texts of one line: the seller's name, an order's number, the contact for customers.
-MAX_CHARACTERS = {"name": 60, "reference": 200, "contact": 200}
+MAX_CHARACTERS = {"name": 60, "reference": 200, "contact": 200, "reason": 200}
 MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
 INVOICE = "{invoice}"  # in an address, the place of the invoice's id
 # No SVG: it can carry scripts.

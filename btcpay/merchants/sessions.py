@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.keys import sha256_of
-from btcpay.merchants.merchants import add_merchant, set_currency, set_timezone
+from btcpay.merchants.merchants import add_merchant, set_currency, set_mail, set_timezone
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, is_id, new_id, random_base62
 from btcpay.values.times import to_ms
@@ -158,6 +158,7 @@ def make_first(
     account: Descriptor,
     currency: str,
     timezone: str,
+    language: str,
     browser: str,
     now: datetime,
 ) -> str | None:
@@ -172,4 +173,5 @@ def make_first(
         merchant = add_merchant(db, name, account, now)
         set_currency(db, merchant.id, currency)
         set_timezone(db, merchant.id, timezone)
+        set_mail(db, merchant.id, {"language": language}, now)
         return open_session(db, merchant.id, browser, now, till_only=0)

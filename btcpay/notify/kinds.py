@@ -1,18 +1,28 @@
 """Every kind of event, with its meaning; docs/developers/events.md has an example of each."""
 
 from enum import StrEnum
+from typing import Self
 
 
-class EventKind(StrEnum):
-    """The kinds; each name begins with the resource of the event."""
+class Kind(StrEnum):
+    """A kind of event with its meaning; its name begins with the resource of the event."""
 
     meaning: str
 
-    def __new__(cls, name: str, meaning: str = "") -> "EventKind":
+    def __new__(cls, name: str, meaning: str = "") -> Self:
         kind = str.__new__(cls, name)
         kind._value_ = name
         kind.meaning = meaning
         return kind
+
+    @property
+    def resource(self) -> str:
+        """`invoice`, `payment`, `payment_link`, or a part's own, such as `refund`."""
+        return self.partition(".")[0]
+
+
+class EventKind(Kind):
+    """The core's kinds; parts bring others."""
 
     INVOICE_CREATED = (
         "invoice.created",
@@ -56,8 +66,3 @@ class EventKind(StrEnum):
         "payment_link.deactivated",
         "A payment link makes no more invoices.",
     )
-
-    @property
-    def resource(self) -> str:
-        """`invoice`, `payment` or `payment_link`."""
-        return self.partition(".")[0]

@@ -8,14 +8,16 @@ from typing import Any
 
 import orjson
 
-from btcpay.notify.kinds import EventKind
-from btcpay.notify.transport import Named
+from btcpay.notify.kinds import EventKind, Kind
+from btcpay.notify.transport import About, Named
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
 from storage.queries import deliveries, events, receivers
+
+_ABOUT = ("invoice_id", "payment_link_id", "resource_id", "state")
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,21 @@ def publish_link(db: Database, link: PaymentLink, kind: EventKind, now: datetime
     _add(db, link, kind, now, {}, payment_link_id=link.id)
 
 
-def _add(
-    db: Database,
-    row: Invoice | PaymentLink,
-    kind: EventKind,
-    now: datetime,
-    known: dict[str, Any],
-    **about: str | None,
+def publish_own(
+    db: Database, row: About, kind: Kind, state: Mapping[str, Any], now: datetime
 ) -> None:
-    new: dict[str, Any] = dict.fromkeys(("invoice_id", "payment_link_id", "state")) | about
+    """An event of a part's own resource, with the values that may change. Call it within a write.
+
+    The part's module `kinds` makes the data of it when it is sent.
+    """
+    known = dict(state)
+    _add(db, row, kind, now, known, state=orjson.dumps(known).decode(), resource_id=row.id)
+
+
+def _add(
+    db: Database, row: About, kind: Kind, now: datetime, known: dict[str, Any], **about: str | None
+) -> None:
+    new: dict[str, Any] = dict.fromkeys(_ABOUT) | about
     new |= {"id": new_id("evt"), "merchant_id": row.merchant_id, "kind": kind.value}
     event = db.only(events.ADD, **new, happened_at=to_ms(now))
     for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=row.merchant_id):

@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-from btcpay.notify.kinds import EventKind
+from btcpay.notify.every_kind import KINDS, OF_PARTS
+from btcpay.notify.kinds import EventKind, Kind
 from btcpay.values.errors import BadRow
 from btcpay.values.ids import new_id
 from btcpay.values.times import iso_ms, to_ms
@@ -27,7 +28,10 @@ _BESIDE = ("received_sats", "unconfirmed_sats", "missing_sats", "attention", "tr
 SATS = 41_667
 INVOICE_ID, PAYMENT_ID, LINK_ID = (f"{prefix}_{'0' * 24}" for prefix in ("inv", "pay", "lnk"))
 TX_HASH = "00" * 32
-_STATUSES = {EventKind.INVOICE_EXPIRED: "expired", EventKind.INVOICE_CANCELED: "canceled"}
+_STATUSES: dict[Kind, str] = {
+    EventKind.INVOICE_EXPIRED: "expired",
+    EventKind.INVOICE_CANCELED: "canceled",
+}
 # Without an address, so that nobody can pay to it.
 _INVOICE = blank(
     Invoice, id=INVOICE_ID, amount_sats=SATS, amount_usd_quote="25", description="A test"
@@ -49,7 +53,7 @@ class Event:
     number: int
     id: str
     merchant_id: int
-    kind: EventKind
+    kind: Kind
     happened_at: str
     data: dict[str, Any]
 
@@ -83,11 +87,12 @@ def last_number(db: Database) -> int:
 
 def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     """The event of a row, in the words of the interface. Raises BadRow."""
-    try:
-        kind = EventKind(row.kind)
-    except ValueError as error:
-        raise BadRow(str(error)) from None
-    if kind.resource == "payment_link":
+    kind = KINDS.get(row.kind)
+    if kind is None:
+        raise BadRow(f"{row.kind!r} is no kind of event")
+    if part := OF_PARTS.get(kind.resource):
+        data = {kind.resource: part.data(db, resources.base_url, row)}
+    elif kind.resource == "payment_link":
         data = of_link(resources, kind, db.only(links.ANY_BY_ID, id=row.payment_link_id or ""))
     else:
         state = None if row.state is None else state_of(row)
@@ -96,7 +101,7 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     return Event(row.number or 0, row.id, row.merchant_id, kind, at, data)
 
 
-def of_link(resources: Resources, kind: EventKind, link: PaymentLink) -> dict[str, Any]:
+def of_link(resources: Resources, kind: Kind, link: PaymentLink) -> dict[str, Any]:
     status = "active" if kind == EventKind.PAYMENT_LINK_CREATED else "inactive"
     return {"payment_link": resources.payment_link.dump(changed(link, status=status))}
 
@@ -104,7 +109,7 @@ def of_link(resources: Resources, kind: EventKind, link: PaymentLink) -> dict[st
 def of_invoice(
     resources: Resources, invoice: Invoice, state: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """An invoice's data as of the event, but without an e-mail address erased since.
+    """An invoice's data as of the event, but without what was erased since.
 
     `state` is None for an invoice that was just made.
     """
@@ -116,7 +121,8 @@ def of_invoice(
     if "payment" in state:
         data["payment"] = resources.payment.shown(state["payment"])
     data["invoice"] = resources.invoice.dump(changed(invoice, **then))
-    data["reference"] = invoice.reference
+    for name in ("reference", "customer_name", "customer_note"):
+        data[name] = getattr(invoice, name)
     return data | {name: state[name] for name in _BESIDE if name in state}
 
 
@@ -149,17 +155,19 @@ def forget_old(db: Database, now: datetime) -> int:
         return db.run(events.FORGET, number=numbers[-1]) if numbers else 0
 
 
-def sample(resources: Resources, merchant_id: int, kind: EventKind, now: datetime) -> Event:
+def sample(resources: Resources, merchant_id: int, kind: Kind, now: datetime) -> Event:
     """A made-up event as it would be sent now, for trying a receiver."""
     at_ms = to_ms(now)
-    if kind.resource == "payment_link":
+    if part := OF_PARTS.get(kind.resource):
+        data = {kind.resource: part.sample(resources.base_url, kind, at_ms)}
+    elif kind.resource == "payment_link":
         data = of_link(resources, kind, changed(_LINK, created_at=at_ms))
     else:
         data = of_invoice(resources, changed(_INVOICE, created_at=at_ms), _made_up(kind, at_ms))
     return Event(0, new_id("evt"), merchant_id, kind, iso_ms(at_ms), data)
 
 
-def _made_up(kind: EventKind, at_ms: int) -> dict[str, Any]:
+def _made_up(kind: Kind, at_ms: int) -> dict[str, Any]:
     is_paid = kind in (EventKind.INVOICE_PAID, EventKind.PAYMENT_RECEIVED)
     came_sats = SATS if is_paid or kind == EventKind.INVOICE_PAYMENT_SEEN else 0
     state: dict[str, Any] = {

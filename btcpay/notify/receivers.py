@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from btcpay.notify.kinds import EventKind
+from btcpay.notify.kinds import Kind
 from btcpay.notify.publish import delivery, wants
 from btcpay.notify.read import PAGE
 from btcpay.notify.transport import Named
@@ -60,7 +60,7 @@ def add(
     merchant_id: int,
     url: str | None,
     command: str | None,
-    kinds: Sequence[EventKind],
+    kinds: Sequence[Kind],
     now: datetime,
     id: str | None = None,
 ) -> Receiver:

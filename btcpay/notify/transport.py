@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from btcpay.http.http_client import Session
 from btcpay.notify.outcome import Answer
 from btcpay.notify.read import Event
 from btcpay.values.errors import FetchError, TimedOut
 from storage.database import Database, Row
-from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
+from storage.models import PublicEvent, Receiver
 from storage.queries.deliveries import Due
 
 KEPT_BYTES = 200  # of an answer: enough to see what is wrong, too little to be worth stealing
@@ -26,15 +26,24 @@ class Named(NamedTuple):
     line: str | None = None
 
 
+class About(Protocol):
+    """The row that an event is about: an invoice, a link, or a part's own resource."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def merchant_id(self) -> int: ...
+
+
 class Transport:
     """One way to notify. Only `send` runs in a thread of its own, without the database."""
 
     def names(
-        self, receiver: Receiver, event: PublicEvent, about: Invoice | PaymentLink, state: Row
+        self, receiver: Receiver, event: PublicEvent, about: About, state: Row
     ) -> Iterable[Named]:
         """The deliveries of an event to this receiver, in order; none where it is not concerned.
 
-        `about` is the row of the invoice or link; `state` has its values that may change later.
+        `about` is the row that it is about; `state` has its values that may change later.
         """
         return [Named(event.kind, event.id)]
 

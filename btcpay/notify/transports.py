@@ -18,11 +18,11 @@ from datetime import datetime
 from btcpay.http.http_client import Session
 from btcpay.notify.outcome import Answer
 from btcpay.notify.read import Event
-from btcpay.notify.transport import Named, Transport, post
+from btcpay.notify.transport import About, Named, Transport, post
 from btcpay.values.parts import brought
 from btcpay.values.times import to_ms
 from storage.database import Row
-from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
+from storage.models import PublicEvent, Receiver
 from storage.queries import receivers
 
 PREFIX = "whsec_"
@@ -102,7 +102,7 @@ class Receipt(Transport):
     """One receipt for each invoice, even if a reorganisation has it paid twice."""
 
     def names(
-        self, receiver: Receiver, event: PublicEvent, about: Invoice | PaymentLink, state: Row
+        self, receiver: Receiver, event: PublicEvent, about: About, state: Row
     ) -> list[Named]:
         return [Named(event.kind, about.id)]
 

@@ -5,7 +5,7 @@ docs/developers/settlement.md has the reasons in full.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from btcpay.settlement.values import Invoice, Verdict
 
@@ -18,6 +18,7 @@ REASONS = {
     "after_cancellation": "paid after cancellation",
     "dust_missing": "short by less than can be sent",
     "vanished": "seen in full and taken back",
+    "refunded_twice": "sent back twice",
 }
 _SETTLE = "`btcpay invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
@@ -26,20 +27,24 @@ WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
     "too_much": f"the invoice is paid; {_DISMISS}",
     "vanished": f"nothing came that could be accepted: ask the payer; {_DISMISS}",
+    "refunded_twice": f"ask the payer for what was sent a second time; {_DISMISS}",
 }
 # A human's decisions; each deals with everything that happened before it.
 LAST_WORDS = ("settled", "dismissed", "canceled")
+SENT_BACK, SENT_AGAIN, TAKEN_BACK = "refund sent", "refund sent again", "refund undone"
 
 
 @dataclass(frozen=True)
 class Happening:
-    """An event that may call for a human; `txid` is a payment's.
+    """An event that may call for a human; `txid` is a payment's, or txid and vout of a refund's.
 
-    `kind`: payment, undone (a payment, by a reorganisation), paid, expired, or one of LAST_WORDS.
+    `kind`: payment, undone (a payment, by a reorganisation), paid, expired, one of LAST_WORDS, or
+    SENT_BACK, SENT_AGAIN, and TAKEN_BACK for either, of `amount_sats`.
     """
 
     kind: str
     txid: str = ""
+    amount_sats: int = 0
 
 
 def reason_for(
@@ -53,12 +58,18 @@ def reason_for(
        invoice is paid.
     3. Otherwise confirmed money needs attention when it is not the sum that the invoice asks for. A
        difference below `least_sats`, the least that can be sent to the address, is ignored.
-    4. So does an invoice that ended unpaid although the whole sum was once seen: somebody may
+    4. Money that came before a refund was sent needs none: of too much, the part that was sent
+       back; of an unpaid invoice, all. What was sent back twice needs attention.
+    5. So does an invoice that ended unpaid although the whole sum was once seen: somebody may
        have handed goods over. At a till they have, so there it does so at once, until dismissed.
     """
     since = _since(history)
     if _taken_back(since):
         return "reorganised"
+    if any(one.kind == SENT_AGAIN for one in since):
+        return "refunded_twice"
+    if invoice.status != "paid":
+        since = _since(since, SENT_BACK)
     happened = {happening.kind for happening in since}
     if invoice.status == "paid":
         return "too_much" if _beyond_sats(invoice, verdict, since) >= least_sats else None
@@ -86,13 +97,29 @@ def stake_sats(
         return _beyond_sats(invoice, verdict, _since(history))
     if reason in ("vanished", "reorganised"):
         return invoice.amount_sats
-    return sum(receipt.amount_sats for receipt in verdict.receipts)
+    if reason == "refunded_twice":
+        return sum(one.amount_sats for one in _since(history) if one.kind == SENT_AGAIN)
+    came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
+    sent_sats = sum(one.amount_sats for one in _standing(history) if one.kind == SENT_BACK)
+    return max(0, came_sats - sent_sats)
 
 
-def _since(history: Sequence[Happening]) -> list[Happening]:
-    """The history since a human's last word, the oldest first."""
-    latest_first = takewhile(lambda each: each.kind not in LAST_WORDS, reversed(history))
+def _since(history: Sequence[Happening], *words: str) -> list[Happening]:
+    """What still stands since a human's last word, or one of these, the oldest first."""
+    standing = reversed(_standing(history))
+    latest_first = takewhile(lambda each: each.kind not in (words or LAST_WORDS), standing)
     return list(latest_first)[::-1]
+
+
+def _standing(history: Sequence[Happening]) -> list[Happening]:
+    """The history without refunds that a reorganisation took back."""
+    found: list[Happening] = []
+    for one in history:
+        if one.kind == TAKEN_BACK:
+            found = [each for each in found if each.txid != one.txid]
+        else:
+            found.append(one)
+    return found
 
 
 def _came_late(verdict: Verdict) -> bool:
@@ -127,7 +154,13 @@ def _beyond_sats(invoice: Invoice, verdict: Verdict, since: Sequence[Happening])
         for receipt in verdict.receipts
         if receipt.txid in came and not receipt.settles
     )
-    if not any(happening.kind == "paid" for happening in since):
-        return beside_sats
-    settled_sats = sum(receipt.amount_sats for receipt in verdict.receipts if receipt.settles)
-    return beside_sats + max(0, settled_sats - invoice.amount_sats)
+    if any(happening.kind == "paid" for happening in since):
+        settled_sats = sum(receipt.amount_sats for receipt in verdict.receipts if receipt.settles)
+        beside_sats += max(0, settled_sats - invoice.amount_sats)
+    return max(0, beside_sats - _sent_back_sats(since))
+
+
+def _sent_back_sats(since: Sequence[Happening]) -> int:
+    """Of money that came since; a refund before any of it sent back what had come earlier."""
+    after = dropwhile(lambda one: one.kind != "payment", since)
+    return sum(one.amount_sats for one in after if one.kind == SENT_BACK)

@@ -1,5 +1,6 @@
 """The modules that optional parts bring: `btcpay.PARTS` is the one place that names them."""
 
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -7,6 +8,8 @@ from types import ModuleType
 from btcpay import PARTS
 
 
-def brought(seam: str) -> list[ModuleType]:
+@cache
+def brought(seam: str) -> tuple[ModuleType, ...]:
     """Each part's module of this name, such as `blueprint` or `transport`, in the table's order."""
-    return [import_module(f"{part}.{seam}") for part in PARTS if find_spec(f"{part}.{seam}")]
+    found = (f"{part}.{seam}" for part in PARTS if find_spec(f"{part}.{seam}"))
+    return tuple(import_module(name) for name in found)

@@ -3,7 +3,17 @@
 Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact decimal text.
 """
 
-from storage.models.money import Attention, Balance, Event, MerchantDay, Output, Payment, Proof
+from storage.models.money import (
+    Attention,
+    Balance,
+    Event,
+    MerchantDay,
+    Output,
+    Payment,
+    Proof,
+    Refund,
+    RefundOutput,
+)
 from storage.models.service import Block, Explorer, ExplorerUse, Fact, IdempotencyKey, Peer, Tally
 from storage.models.shop import (
     ApiKey,

@@ -82,6 +82,42 @@ class Event(Table):
     detail = TextField()
 
 
+class Refund(Table):
+    seq = BigIntegerField(primary_key=True)
+    id = TextField()
+    merchant_id = BigIntegerField()
+    invoice_id = TextField(null=True)
+    status = TextField()
+    amount_sats = BigIntegerField()
+    reason = TextField(null=True)
+    address = TextField(null=True)
+    script = TextField(null=True)
+    above_height = BigIntegerField(null=True)
+    tx_hash = TextField(null=True)
+    vout = BigIntegerField(null=True)
+    sent_height = BigIntegerField(null=True)
+    sent_at = BigIntegerField(null=True)
+    currency = TextField(null=True)
+    value_at_sending = TextField(null=True)
+    usd_at_sending = TextField(null=True)
+    created_at = BigIntegerField()
+
+
+class RefundOutput(Table):
+    txid = TextField()
+    vout = BigIntegerField()
+    script = TextField()
+    amount_sats = BigIntegerField()
+    block_height = BigIntegerField()
+    block_time_at = BigIntegerField()
+    position = BigIntegerField()
+    document = TextField()
+    again_of = TextField(null=True)
+
+    class Meta:
+        primary_key = CompositeKey("txid", "vout")
+
+
 class Attention(Table):
     invoice_id = TextField(primary_key=True)
     merchant_id = BigIntegerField()

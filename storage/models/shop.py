@@ -19,6 +19,7 @@ class Merchant(Table):
     currency = TextField()
     timezone = TextField()
     tip_percents = TextField(null=True)
+    cashier_tips = BigIntegerField()
 
 
 class Brand(Table):
@@ -72,6 +73,9 @@ class PaymentLink(Table):
     max_amount_usd = TextField(null=True)
     created_at = BigIntegerField()
     suggested = TextField(null=True)
+    ask_email = TextField()
+    ask_name = TextField()
+    ask_note = TextField()
 
 
 class Bill(Table):
@@ -143,8 +147,12 @@ class Invoice(Table):
     shop_order = TextField(null=True)
     metadata = TextField(null=True)
     archived_at = BigIntegerField(null=True)
+    customer_name = TextField(null=True)
+    customer_note = TextField(null=True)
     bill_id = TextField(null=True)
 
+    # What a payer says of themselves, which is erased after a time.
+    PERSONAL = (customer_email, customer_name, customer_note)
     ASKED = (amount_usd_quote, amount, currency)  # the amount asked for: values/money.asked_of
     RULED = (amount_usd_quote, confirmations, tolerance_percent)  # by invoices/status.rules_for
     # The columns that clients see: no others are read for them. schemas/resources.py shapes them.
@@ -197,6 +205,7 @@ class PublicEvent(Table):
     merchant_id = BigIntegerField()
     invoice_id = TextField(null=True)
     payment_link_id = TextField(null=True)
+    resource_id = TextField(null=True)
     kind = TextField()
     state = TextField(null=True)
     happened_at = BigIntegerField()

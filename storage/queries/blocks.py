@@ -7,7 +7,7 @@ import orjson
 from peewee import JOIN, SQL, Case, ColumnBase, Join, Select, fn
 
 from storage.database import Database
-from storage.models import Balance, Block, Invoice, Output, Payment
+from storage.models import Balance, Block, Invoice, Output, Payment, Refund
 from storage.queries.invoices import MAY_BE_PAID
 from storage.statement import Shaped, every, shaped, slot
 
@@ -196,7 +196,10 @@ KEEP_PROVEN = Output.update(
 # A row while anything is at stake: an invoice open or lately finished, money on its way, a coin.
 AT_STAKE = Invoice.select(Invoice.id).where(MAY_BE_PAID).limit(1)
 MONEY_AT_STAKE = Balance.select(Balance.merchant_id).where(Balance.total_sats > 0).limit(1)
-# The best block that we know, with the answers of UNREAD, AT_STAKE and MONEY_AT_STAKE.
+REFUND_AT_STAKE = (
+    Refund.select(Refund.id).where(Refund.script.is_null(False) & Refund.sent_height.is_null())
+).limit(1)
+# The best block that we know, with the answers of UNREAD and of those at stake.
 BEST = Block.alias()
 IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
 
@@ -207,6 +210,7 @@ class Known(NamedTuple):
     behind: int
     invoice_at_stake: str | None
     money_at_stake: int | None
+    refund_at_stake: str | None
 
 
 KNOWN = (
@@ -215,7 +219,14 @@ KNOWN = (
     Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("behind"),
     AT_STAKE.alias("invoice_at_stake"),
     MONEY_AT_STAKE.alias("money_at_stake"),
+    REFUND_AT_STAKE.alias("refund_at_stake"),
 )
 PROGRESS = shaped(Known, BEST.select(*KNOWN).where(IS_BEST))
-FIRST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MIN(Invoice.created_at)))
+# A shop that has no invoice may have a refund.
+FIRST_MADE = shaped(
+    tuple[int | None],
+    Invoice.select(
+        fn.COALESCE(fn.MIN(Invoice.created_at), Refund.select(fn.MIN(Refund.created_at)))
+    ),
+)
 LAST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_at)))

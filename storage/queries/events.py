@@ -25,12 +25,20 @@ class Kind(StrEnum):
     EXPIRED = "expired"  # as above
     CANCELED = "canceled"  # as above
     DISMISSED = "dismissed"  # a human set its attention aside, for that reason
+    REFUND_MADE = "refund made"  # the refund of that id is to go back
+    REFUND_READY = "refund ready"  # its address is known
+    REFUND_CLEARED = "refund cleared"  # its address is forgotten
+    REFUND_CANCELED = "refund canceled"  # it will not be sent
+    REFUND_SENT = "refund sent"  # a block has the output that sent it
+    REFUND_AGAIN = "refund sent again"  # a block has another one that pays the same
+    REFUND_UNDONE = "refund undone"  # such an output's block left the chain
 
 
 RECORD = Event.insert(every(Event))
 # Kinds that may start or end attention. A mere sighting may not: anybody can cause one.
 _MERELY_SEEN = (Kind.SEEN, Kind.MOVED, Kind.VANISHED, Kind.SEEN_AGAIN, Kind.SPENT, Kind.UNSPENT)
-_OF_MONEY = [kind.value for kind in Kind if kind not in _MERELY_SEEN]
+_PROMISED = (Kind.REFUND_MADE, Kind.REFUND_READY, Kind.REFUND_CLEARED, Kind.REFUND_CANCELED)
+_OF_MONEY = [kind.value for kind in Kind if kind not in (*_MERELY_SEEN, *_PROMISED)]
 OF_MONEY = (
     Event.select(Event.kind, Event.detail)
     .where((Event.invoice_id == slot("invoice_id")) & Event.kind.in_(_OF_MONEY))
@@ -48,7 +56,12 @@ ADD = shaped(
     PublicEvent,
     PublicEvent.insert(
         needed(PublicEvent)
-        | slots(PublicEvent.invoice_id, PublicEvent.payment_link_id, PublicEvent.state)
+        | slots(
+            PublicEvent.invoice_id,
+            PublicEvent.payment_link_id,
+            PublicEvent.resource_id,
+            PublicEvent.state,
+        )
     ).returning(PublicEvent),
 )
 OF_ID = PublicEvent.select().where(

@@ -12,8 +12,11 @@ _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = Invoice.merchant_id == slot("merchant_id")
 
 BY_ID = Invoice.select(*Invoice.PUBLIC).where((Invoice.id == slot("id")) & _OWN)
-# For events and mails, which have the reference beside the documented fields.
-ANY_BY_ID = Invoice.select(*Invoice.PUBLIC, Invoice.reference).where(Invoice.id == slot("id"))
+# For events and mails, which have the reference and what a link's page has asked for beside the
+# documented fields.
+ANY_BY_ID = Invoice.select(
+    *Invoice.PUBLIC, Invoice.reference, Invoice.customer_name, Invoice.customer_note
+).where(Invoice.id == slot("id"))
 LIST = Invoice.select(*Invoice.PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
 LIST_BY_STATUS = LIST.where(Invoice.status == slot("status"))
 
@@ -92,7 +95,7 @@ _UNPAID = (Invoice.status == "open") & ~fn.EXISTS(_CAME)
 
 # An invoice to which a link, a bill or the till leads a browser back: it can be paid, and nothing
 # has come to it. After a payment, even a vanished one, the next visitor may be somebody else.
-_UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED).where(
+_UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED, *Invoice.PERSONAL).where(
     (Invoice.status == "open") & (Invoice.expires_at > slot("now")) & ~fn.EXISTS(_EVER_CAME)
 )
 UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where((Invoice.id == slot("id")) & _OWN)
@@ -166,16 +169,19 @@ ASKED = Invoice.update(
     }
 ).where(Invoice.id == slot("id"))
 
-# Addresses of customers that were kept long enough; the index holds only rows with one.
-_PERSONAL = (Invoice.customer_email.is_null(False) | Invoice.metadata.is_null(False)) & (
-    Invoice.finished_at < slot("before")
-)
+# What customers said of themselves, kept long enough; the index holds only rows with some of it.
+_PERSONAL = (
+    Invoice.customer_email.is_null(False)
+    | Invoice.metadata.is_null(False)
+    | Invoice.customer_name.is_null(False)
+    | Invoice.customer_note.is_null(False)
+) & (Invoice.finished_at < slot("before"))
 WITH_PERSONAL = (
     Invoice.select(Invoice.id)
     .where(_PERSONAL & Invoice.finished_at.is_null(False))
     .order_by(Invoice.finished_at)
     .limit(slot("limit"))
 )
-ERASE_PERSONAL = Invoice.update({Invoice.customer_email: None, Invoice.metadata: None}).where(
+ERASE_PERSONAL = Invoice.update(dict.fromkeys((*Invoice.PERSONAL, Invoice.metadata))).where(
     (Invoice.id == slot("id")) & _PERSONAL
 )

@@ -26,4 +26,18 @@ ADD = shaped(
 )
 
 SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(PaymentLink.id == slot("id"))
+EDIT = PaymentLink.update(
+    slots(
+        PaymentLink.title,
+        PaymentLink.description,
+        PaymentLink.min_amount,
+        PaymentLink.max_amount,
+        PaymentLink.min_amount_usd,
+        PaymentLink.max_amount_usd,
+        PaymentLink.suggested,
+        PaymentLink.ask_email,
+        PaymentLink.ask_name,
+        PaymentLink.ask_note,
+    )
+).where(PaymentLink.id == slot("id"))
 SUGGEST = PaymentLink.update(slots(PaymentLink.suggested)).where(PaymentLink.id == slot("id"))

@@ -40,7 +40,9 @@ FORWARD = Merchant.update(slots(Merchant.next_index)).where(
 
 SET_CURRENCY = Merchant.update(slots(Merchant.currency)).where(Merchant.id == slot("id"))
 SET_TIMEZONE = Merchant.update(slots(Merchant.timezone)).where(Merchant.id == slot("id"))
-SET_TIPS = Merchant.update(slots(Merchant.tip_percents)).where(Merchant.id == slot("id"))
+SET_TIPS = Merchant.update(slots(Merchant.tip_percents, Merchant.cashier_tips)).where(
+    Merchant.id == slot("id")
+)
 CURRENCY = Merchant.select(Merchant.currency).where(Merchant.id == slot("id"))
 CURRENCIES = Merchant.select(Merchant.currency).distinct()
 

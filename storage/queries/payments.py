@@ -50,6 +50,9 @@ class PaymentWith(Payment):
     price_usd: str
     description: str | None
     reference: str | None
+    customer_email: str | None
+    customer_name: str | None
+    customer_note: str | None
     deposit_address: str
     tip: str | None
     expires_at: int | None

@@ -66,6 +66,7 @@ class Session(MerchantSession):
     currency: str
     timezone: str
     tip_percents: str | None
+    cashier_tips: int
     wanting: int
 
 
@@ -82,6 +83,7 @@ BY_SECRET = shaped(
         Merchant.currency,
         Merchant.timezone,
         Merchant.tip_percents,
+        Merchant.cashier_tips,
         _wanting(),
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))

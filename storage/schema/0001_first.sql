@@ -38,7 +38,8 @@ CREATE TABLE tally (
 -- `next_index` only grows: an address is handed out once. 20 addresses (BIP44) is the gap that
 -- wallets come with, until the operator says otherwise. The days of `merchant_day` are those of
 -- `timezone`, a name of the IANA time zone database. `tip_percents`: what the till offers as a tip,
--- whole numbers with a space between; null while it asks for none.
+-- whole numbers with a space between; null while it asks for none. `cashier_tips`: the cashier
+-- chooses one, on the keypad's page; else the customer does, before the code is shown.
 CREATE TABLE merchant (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -50,7 +51,8 @@ CREATE TABLE merchant (
     wallet_gap_limit BIGINT NOT NULL DEFAULT 20 CHECK (wallet_gap_limit BETWEEN 1 AND 1000000),
     currency TEXT NOT NULL DEFAULT 'USD' CHECK (length(currency) = 3),
     timezone TEXT NOT NULL DEFAULT 'UTC',
-    tip_percents TEXT
+    tip_percents TEXT,
+    cashier_tips BIGINT NOT NULL DEFAULT 0 CHECK (cashier_tips IN (0, 1))
 );
 
 -- What a merchant's pages show. A logo is stored with what its bytes said that it is, and served
@@ -164,7 +166,8 @@ CREATE INDEX idempotency_key_resource ON idempotency_key (resource_id)
 
 -- Amounts are in `currency`; `..._usd` is what each was worth in dollars when the link was made,
 -- which the interface shows. `suggested`: decimal texts in `currency` with a space between, in the
--- order in which they are shown.
+-- order in which they are shown. `ask_...`: what its page asks of a payer, who may leave it out or
+-- must give it.
 CREATE TABLE payment_link (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -182,6 +185,9 @@ CREATE TABLE payment_link (
     max_amount_usd TEXT,
     created_at BIGINT NOT NULL,
     suggested TEXT CHECK (suggested IS NULL OR amount_mode = 'flexible'),
+    ask_email TEXT NOT NULL DEFAULT 'no' CHECK (ask_email IN ('no', 'may', 'must')),
+    ask_name TEXT NOT NULL DEFAULT 'no' CHECK (ask_name IN ('no', 'may', 'must')),
+    ask_note TEXT NOT NULL DEFAULT 'no' CHECK (ask_note IN ('no', 'may', 'must')),
     CHECK ((amount_mode = 'fixed') = (amount IS NOT NULL)),
     CHECK (amount_mode = 'flexible' OR (min_amount IS NULL AND max_amount IS NULL)),
     CHECK ((amount IS NULL) = (amount_usd IS NULL)),
@@ -252,6 +258,7 @@ CREATE INDEX bill_personal ON bill (created_at) WHERE customer_email IS NOT NULL
 -- `shop_order`: the JSON of its amount and currency as they were sent, BTC and SATS too, and of
 -- what was asked of its page. `metadata`: the JSON that came with it, which may hold names and
 -- addresses.
+-- `customer_name`, `customer_note`: what a payment link's page has asked for.
 CREATE TABLE invoice (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -297,6 +304,8 @@ CREATE TABLE invoice (
     shop_order TEXT,
     metadata TEXT,
     archived_at BIGINT,
+    customer_name TEXT,
+    customer_note TEXT,
     bill_id TEXT REFERENCES bill (id),
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_at IS NULL)),
@@ -324,7 +333,8 @@ CREATE INDEX invoice_of_store ON invoice (store_id, created_at, seq) WHERE store
 CREATE INDEX invoice_order ON invoice (store_id, order_id) WHERE order_id IS NOT NULL;
 -- Who said what is to be erased: empty where nothing is given, or all is erased.
 CREATE INDEX invoice_personal ON invoice (finished_at)
-    WHERE (customer_email IS NOT NULL OR metadata IS NOT NULL) AND finished_at IS NOT NULL;
+    WHERE (customer_email IS NOT NULL OR metadata IS NOT NULL
+           OR customer_name IS NOT NULL OR customer_note IS NOT NULL) AND finished_at IS NOT NULL;
 CREATE INDEX invoice_paid_index ON invoice (merchant_id, address_index)
     WHERE gap_before IS NOT NULL;
 CREATE INDEX invoice_gap ON invoice (merchant_id, gap_before) WHERE gap_before IS NOT NULL;
@@ -351,7 +361,8 @@ CREATE TABLE attention (
     invoice_id TEXT PRIMARY KEY REFERENCES invoice (id),
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     reason TEXT NOT NULL CHECK (reason IN ('reorganised', 'paid_late', 'short', 'too_much',
-                                           'after_cancellation', 'dust_missing', 'vanished')),
+                                           'after_cancellation', 'dust_missing', 'vanished',
+                                           'refunded_twice')),
     since_at BIGINT NOT NULL,
     stake_minor BIGINT NOT NULL CHECK (stake_minor >= 0)
 );
@@ -521,12 +532,79 @@ CREATE TABLE peer (
 );
 
 
+-- Money that goes back
+
+-- The merchant's own wallet sends a refund, and a block proves it. Without `invoice_id` only a
+-- shop's plug-in has asked for it. `address` is the payer's word; `script` (hex) is what blocks are
+-- searched for, null where nothing is expected. `above_height`: our tip when the address was given,
+-- so that no earlier payment sends it; a reorganisation lowers it, since all above is new then.
+-- `tx_hash` and `vout` name the output that sent it: one output sends one refund. `currency` is
+-- what the merchant counted in then, `value_at_sending` its worth in it, `usd_at_sending` in
+-- dollars; null when no price was known.
+CREATE TABLE refund (
+    seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    invoice_id TEXT REFERENCES invoice (id),
+    status TEXT NOT NULL CHECK (status IN ('requested', 'ready', 'sent', 'canceled')),
+    amount_sats BIGINT NOT NULL CHECK (amount_sats BETWEEN 1 AND 2100000000000000),
+    reason TEXT,
+    address TEXT,
+    script TEXT,
+    above_height BIGINT,
+    tx_hash TEXT,
+    vout BIGINT,
+    sent_height BIGINT,
+    sent_at BIGINT,
+    currency TEXT CHECK (length(currency) = 3),
+    value_at_sending TEXT,
+    usd_at_sending TEXT,
+    created_at BIGINT NOT NULL,
+    UNIQUE (tx_hash, vout),
+    CHECK (status <> 'requested' OR address IS NULL),
+    CHECK (script IS NULL OR address IS NOT NULL),
+    CHECK ((status IN ('ready', 'sent')) = (script IS NOT NULL)),
+    CHECK ((script IS NULL) = (above_height IS NULL)),
+    CHECK ((status = 'sent') = (sent_height IS NOT NULL)),
+    CHECK ((sent_height IS NULL) = (tx_hash IS NULL)),
+    CHECK ((sent_height IS NULL) = (vout IS NULL)),
+    CHECK ((sent_height IS NULL) = (sent_at IS NULL)),
+    CHECK ((sent_height IS NULL) = (currency IS NULL)),
+    CHECK (sent_height IS NOT NULL OR (value_at_sending IS NULL AND usd_at_sending IS NULL))
+);
+CREATE INDEX refund_newest ON refund (merchant_id, seq);
+CREATE INDEX refund_of_invoice ON refund (invoice_id) WHERE invoice_id IS NOT NULL;
+CREATE INDEX refund_of_script ON refund (script) WHERE script IS NOT NULL;
+-- Those to be sent, for which blocks are read.
+CREATE INDEX refund_ready ON refund (merchant_id, seq, script, amount_sats)
+    WHERE script IS NOT NULL AND sent_height IS NULL;
+CREATE INDEX refund_sent ON refund (sent_height, script, amount_sats) WHERE sent_height IS NOT NULL;
+CREATE INDEX refund_sent_at ON refund (merchant_id, sent_at, seq) WHERE sent_at IS NOT NULL;
+
+-- What blocks paid to the script of a refund, enough for one: with the proof of it, as JSON.
+-- `again_of`: the refund that this one seems to have sent a second time.
+CREATE TABLE refund_output (
+    txid TEXT NOT NULL,
+    vout BIGINT NOT NULL CHECK (vout >= 0),
+    script TEXT NOT NULL,
+    amount_sats BIGINT NOT NULL CHECK (amount_sats > 0),
+    block_height BIGINT NOT NULL,
+    block_time_at BIGINT NOT NULL,
+    position BIGINT NOT NULL,
+    document TEXT NOT NULL,
+    again_of TEXT REFERENCES refund (id),
+    PRIMARY KEY (txid, vout)
+);
+CREATE INDEX refund_output_script ON refund_output (script, block_height, position, vout);
+CREATE INDEX refund_output_height ON refund_output (block_height);
+
+
 -- Who is notified
 
 -- A server gives `seq` with gaps, and commits in another order. So `number` is given when an event
 -- is first read, one after another, and a reader misses none. `id` is what receivers know it by.
 -- `state` is JSON, what was true when it happened and may have changed since; null where the kind
--- alone says it.
+-- alone says it. `resource_id`: a part's own resource, such as a refund, which has its own table.
 CREATE TABLE public_event (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     number BIGINT,
@@ -534,10 +612,11 @@ CREATE TABLE public_event (
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     invoice_id TEXT REFERENCES invoice (id),
     payment_link_id TEXT REFERENCES payment_link (id),
+    resource_id TEXT,
     kind TEXT NOT NULL,
     state TEXT,
     happened_at BIGINT NOT NULL,
-    CHECK ((invoice_id IS NULL) <> (payment_link_id IS NULL))
+    CHECK (((invoice_id IS NULL) <> (payment_link_id IS NULL)) = (resource_id IS NULL))
 );
 CREATE UNIQUE INDEX public_event_number ON public_event (number) WHERE number IS NOT NULL;
 CREATE INDEX public_event_new ON public_event (seq) WHERE number IS NULL;

@@ -48,6 +48,7 @@ def test_a_waiting_invoice_shows_amount_address_qr_and_link(shop):
     assert page.attributes["copy-link"]["data-copy-href"] == "open-wallet"
     assert "pay-by" not in page.texts and "countdown" not in page.texts  # without expiry
     assert "not been checked" in page.texts["checked"] and "hidden" in page.attributes["long-ago"]
+    assert "hidden" in page.attributes["checked"]  # who has waited seconds is not told so
     (refresh,) = re.findall(r'<noscript><p><a class="button second" href="(.*?)">', page.source)
     assert refresh == "?lang=en"
 
@@ -68,6 +69,28 @@ def test_a_part_asks_for_exactly_the_rest_at_the_same_address(shop):
     assert page.texts["amount-total"] == "of $25.00 (0.00041667 BTC) in total"
     assert page.source.count('data-sats="21,667 satoshis">') == 3  # amount, words, what is copied
     assert page.attributes["copy-amount"]["data-copy-sats"] == "21667"
+
+
+@pytest.mark.parametrize(
+    ("came_sats", "current"),
+    [(0, []), (20_000, ["Payment sent"]), (41_667, ["Confirmed"])],
+    ids=["nothing is sent", "a part is sent", "all is sent"],
+)
+def test_no_step_of_a_payment_is_lit_before_it_is_reached(shop, came_sats, current):
+    invoice = shop.invoice()
+    if came_sats:
+        pay(shop, invoice, came_sats, confirmed=False)
+    page = show(shop, invoice)
+    assert re.findall(r'<li aria-current="step">(.*?)</li>', page.source) == current
+    assert ("its fee comes on top" in page.texts.get("fee", "")) is (came_sats < 41_667)
+
+
+def test_nobody_is_told_at_once_that_the_chain_was_not_looked_at_yet(shop):
+    invoice = shop.invoice()
+    for minutes, is_said in ((0, False), (2, True)):
+        shop.clock.move(minutes=minutes)
+        checked = show(shop, invoice).attributes["checked"]
+        assert ("hidden" not in checked) is is_said
 
 
 def test_what_is_seen_in_full_waits_for_confirmations_and_asks_for_nothing(open_shops):

@@ -93,6 +93,7 @@ def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock
         "received_at": iso(mined_at + timedelta(minutes=7)), "recorded_at": iso(clock()),
         "merchant": "shop", "invoice_id": invoice["id"], "invoice_status": "paid", "settled": "yes",
         "reference": "", "description": "Coffee, \u201ctwo\u201d\nbags",
+        "customer_email": "", "customer_name": "", "customer_note": "",
         "address": invoice["deposit_address"], "amount_sats": "41667", "amount_btc": "0.00041667",
         "currency": "USD", "value_at_receipt": "25.00", "usd_at_receipt": "25.00",
         "usd_at_quote": "25.00", "invoice_usd_quote": "25", "tip": "", "tip_currency": "",

@@ -24,7 +24,7 @@ def lines(text):
 
 
 def test_the_files_are_those_of_the_command_line(shop, browser):
-    """With a formula defused, and without a customer's address."""
+    """With a formula defused; the customer's address is for the merchant, not for the accountant."""
     for text in ("=1+1", "Kaffee; =2", None):
         pay(shop, shop.invoice(description=text, customer_email="ann@example.com"))
     theirs = shop.issue("write", shop.add_merchant("rival"))
@@ -34,7 +34,9 @@ def test_the_files_are_those_of_the_command_line(shop, browser):
     printed, _ = btcpay.run("export", "payments", "--merchant", "shop")
     assert sent.text.replace("\r\n", "\n") == printed and [*lines(sent.text)[0]] == COLUMNS.split()
     assert {line["description"] for line in lines(sent.text)} == {"'=1+1", "Kaffee;' =2", ""}
-    assert "secret" not in sent.text and "ann@" not in sent.text
+    assert "secret" not in sent.text and "ann@" in sent.text
+    sheet = browser.get("/downloads/payments?format=spreadsheet", buffered=True)
+    assert "Kaffee" in sheet.text and "ann@" not in sheet.text
     assert sent.headers["Content-Type"] == "text/csv; charset=utf-8"
     assert sent.headers["Content-Disposition"] == 'attachment; filename="payments.csv"'
     assert sent.headers["Cache-Control"] == "no-store"

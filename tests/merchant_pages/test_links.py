@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from builders import pay
 from payer import Page
 from payer import made as invoice_of
@@ -9,6 +10,8 @@ from payer import press as press_link
 
 from btcpay.merchant_pages.lists.listing import SIZE
 from btcpay.merchant_pages.queries import MOST_COUNTED
+from storage.queries import links
+from storage.statement import as_dict
 
 
 def press(browser, **typed):
@@ -56,6 +59,8 @@ WRONG = {
         "less than the smallest"),
     "dust": ({"amount": "0.17"}, "amount", "at least $0.18"),
     "dust at most": ({"max_amount": "0.17"}, "max_amount", "at least $0.18"),
+    "a price and a suggestion": ({"amount": "6", "suggested-1": "5"}, "suggested-1",
+        "price is fixed"),
     "a price and a bound": ({"amount": "6", "min_amount": "5"}, "min_amount", "price is fixed"),
 }  # fmt: skip
 
@@ -70,6 +75,76 @@ def test_what_does_not_fit_makes_nothing_and_says_why(browser):
     assert press(browser, title="x" * 201).status_code == 400
     assert press(browser, description="a\0b").status_code == 400
     assert browser.shop.get("/payment-links").json["data"] == []
+
+
+SUGGESTED = {"suggested-1": "5", "suggested-3": "19,90"}
+ASKED = {"ask_email": "must", "ask_name": "may", "ask_note": "no"}
+
+
+def change(browser, id, **typed):
+    page = browser.page(f"/links/{id}/edit")
+    return browser.post(f"/links/{id}", **page.values | ASKED | typed)
+
+
+@pytest.mark.both_databases
+def test_texts_limits_suggestions_and_questions_are_set_and_changed(browser, ticker):
+    shop = browser.shop
+    ticker.price("60000.00", eur="54000.00")
+    browser.post("/settings/counting", currency="EUR", timezone="UTC")
+    id = made(press(browser, title="Tips", max_amount="1.000,00", **SUGGESTED, **ASKED))
+    page = browser.page(f"/links/{id}/edit?lang=de")
+    shown = {"max_amount": "1.000,00", "suggested-1": "5,00", "suggested-2": "19,90"}
+    assert page.values.items() >= (shown | {"suggested-3": ""}).items()
+    before = row_of(shop, id)
+    answer = change(browser, id, title="Tea", description="a\r\nb", ask_note="may")
+    assert answer.status_code == 303 and answer.headers["Location"].endswith("?done=changed")
+    after = row_of(shop, id)
+    texts = {"title": "Tea", "description": "a\nb", "ask_note": "may"}
+    assert as_dict(after) == as_dict(before) | texts
+    assert (after.suggested, after.ask_email, after.max_amount) == ("5 19.90", "must", "1000.00")
+    limits = {"min_amount": "10", "suggested-1": "", "suggested-2": "20"}
+    assert change(browser, id, **limits).status_code == 303
+    after = row_of(shop, id)
+    assert (after.min_amount, after.suggested, after.currency) == ("10", "20", "EUR")
+    assert public(shop, id)["min_amount_usd"] == pytest.approx(10 * 60000 / 54000, abs=0.01)
+
+
+def row_of(shop, id):
+    return shop.service.db.only(links.ANY_BY_ID, id=id)
+
+
+def test_a_fixed_price_stays_and_a_text_is_changed_without_a_price(browser, ticker):
+    shop = browser.shop
+    fixed, flexible = shop.link(amount_usd=5, title="Tea"), shop.link(max_amount_usd=50)
+    ticker.status = 503
+    shop.clock.move(minutes=10)
+    more = {"amount": "6", "min_amount": "1", "suggested-1": "7"}
+    assert change(browser, fixed["id"], title="", **more).status_code == 303
+    assert public(shop, fixed["id"]) == fixed | {"title": None}
+    assert change(browser, flexible["id"], title="Tips").status_code == 303
+    assert change(browser, flexible["id"], title="Tips", max_amount="60").status_code == 503
+    assert public(shop, flexible["id"]) == flexible | {"title": "Tips"}
+
+
+NOT_CHANGED = {
+    "a suggestion beyond the limits": ({"suggested-1": "51"}, "suggested-1", "within the limits"),
+    "the same twice": ({"suggested-1": "5", "suggested-2": "5.00"}, "suggested-1", "only once"),
+    "dust": ({"suggested-2": "0.17"}, "suggested-2", "at least $0.18"),
+    "no amount": ({"suggested-6": "x"}, "suggested-6", "such as 25"),
+    "bounds the wrong way round": ({"min_amount": "60"}, "max_amount", "less than the smallest"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_CHANGED)
+def test_what_does_not_fit_changes_nothing_and_says_why(browser, case):
+    typed, field, reason = NOT_CHANGED[case]
+    link = browser.shop.link(title="Tips", max_amount_usd=50)
+    answer = change(browser, link["id"], **typed)
+    page = Page(answer.text)
+    assert answer.status_code == 400 and reason in page.texts[f"{field}-problem"]
+    assert page.values.items() >= typed.items()
+    assert page.attributes["new-link"]["action"].endswith(f"/links/{link['id']}")
+    assert public(browser.shop, link["id"]) == link
 
 
 def test_a_press_that_comes_twice_makes_one_link(browser):

@@ -183,6 +183,7 @@ SEARCHES = {
     "41667": True,
     "0.00041667 BTC": True,
     "0.00041668": False,
+    "lee table": True,
     "1234.5 tea": False,  # no amount among words
     "%": False,
     "9" * 200: False,
@@ -190,7 +191,7 @@ SEARCHES = {
 
 
 def test_what_a_search_in_texts_finds():
-    texts = "inv_1", "Two Pounds of Tea", "ORD-10442", "Ann@example.com"
+    texts = "inv_1", "Two Pounds of Tea", "ORD-10442", "Ann@example.com", "Ann Lee", "Table 7"
     quoted = {"amount_usd_quote": "1300", "amount": "1234.50", "currency": "EUR", "created_at": 0}
     row = Texts(*texts, amount_sats=41_667, value="1200.00", value_in="EUR", **quoted)
     assert {typed: is_found(row, typed) for typed in SEARCHES} == SEARCHES

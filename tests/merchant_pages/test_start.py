@@ -13,12 +13,13 @@ from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants.sessions import start_url
 from btcpay.values.networks import NETWORKS
 from btcpay.web import rate_limits
-from storage.queries import merchants
+from storage.queries import merchants, receivers
 
 pytestmark = pytest.mark.both_databases
 KEY = new_xpub()
 SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
-TYPED = {"name": "Harbour Roasters", "currency": "EUR", "timezone": "Europe/Berlin", "key": KEY}
+TYPED = {"name": "Harbour Roasters", "currency": "EUR", "timezone": "Europe/Berlin",
+    "language": "de", "key": KEY}  # fmt: skip
 
 
 @pytest.fixture
@@ -53,11 +54,23 @@ def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_
     assert (made.status_code, made.headers["Location"]) == (303, f"../../merchant?lang={language}")
     (row,) = shop.service.db.rows(merchants.ALL)
     assert (row.name, row.currency, row.timezone) == tuple(TYPED.values())[:3]
+    assert shop.service.db.only(receivers.MAIL_OF, merchant_id=row.id).language == "de"
     shop.merchant_id = row.id
     assert shop.invoice()["deposit_address"] == addresses[0]
     today = Page(client.get("/merchant").text)
     assert "to-do" in today.texts
     assert client.get(path).status_code == press(shop, path).status_code == 404
+
+
+PROPOSED = {"de-AT,de;q=0.9": ("EUR", "de"), "en-GB": ("GBP", "en"), "tlh": ("USD", "en")}
+
+
+@pytest.mark.parametrize("accepted", PROPOSED)
+def test_the_browsers_currency_and_language_are_proposed(shop, accepted):
+    page = shop.client.get(path_of(shop), headers={"Accept-Language": accepted})
+    chosen = re.findall(r"<option(?: value=\"(\w+)\")?[^>]* selected>([^<]+)", page.text)
+    currency, language = PROPOSED[accepted]
+    assert [value or text for value, text in chosen] == ["p2wpkh", currency, "UTC", language]
 
 
 REFUSED = {
@@ -68,6 +81,7 @@ REFUSED = {
     "a key of another network": ({"key": new_xpub(NETWORKS["mainnet"])}, "is for mainnet"),
     "a currency that is none": ({"currency": "XXX"}, ""),
     "a zone that is none": ({"timezone": "Europe/Atlantis"}, ""),
+    "a language that is none": ({"language": "tlh"}, "no such language"),
     "a kind that is none": ({"script": "p2x"}, ""),
 }  # fmt: skip
 

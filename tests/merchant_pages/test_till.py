@@ -12,6 +12,7 @@ from builders import at_once, finish, pay, until, vanish
 from merchant_browser import FROM_THIS_SITE, MerchantBrowser
 from payer import Page, count
 
+from btcpay.check.undo import undo_above
 from btcpay.invoices.events import update_attention
 from btcpay.values.times import to_ms
 
@@ -48,7 +49,7 @@ def test_a_press_makes_an_invoice_that_lives_for_a_quarter_of_an_hour(browser):
 
 NO_AMOUNTS = {
     **dict.fromkeys(("", "five", "-5"), "such as 25"),
-    "1,500": "“1,500” can be read as two amounts. Enter 1,500.00 or 1.50.",
+    "1,500": "“1,500” can be read as two amounts: 1,500.00 or 1.50.",
     "0.10": "at least $0.18",
     "0": "above 0",
     "1000000.01": "up to $1,000,000.00",
@@ -62,6 +63,30 @@ def test_what_is_no_amount_makes_nothing_and_says_what_to_type(browser):
         assert answer.status_code == 400 and advice in page.texts["amount-problem"], amount
         assert page.values["amount"] == amount and page.values["note"] == "Table 4"
     assert count(browser.shop) == 0
+
+
+@pytest.mark.parametrize(
+    ("currency", "typed", "readings"),
+    [
+        ("USD", "1,500", {"1500.00", "1.50"}),
+        ("EUR", "2.750", {"2750.00", "2.75"}),
+        ("USD", "12.345", {"12345.00", "12.34"}),
+    ],
+)
+def test_an_amount_that_has_two_readings_is_answered_by_a_button_for_each(
+    browser, ticker, currency, typed, readings
+):
+    ticker.price("60000.00", eur="50000.00")
+    browser.post("/settings/counting", currency=currency, timezone="UTC")
+    page = Page(press(browser, typed, note="Table 4").text)
+    buttons = [named for tag, named in page.tags if tag == "button" and "name" in named]
+    assert {named["value"] for named in buttons} == readings
+    assert page.source.index('id="show"') < page.source.index('id="readings"')  # for Enter
+    for reading in readings:
+        made(press(browser, typed, note="Table 4", suggested=reading))
+    rows = browser.shop.sql("SELECT amount, amount_usd_quote, description FROM invoice").fetchall()
+    assert {Decimal(row[0] or row[1]) for row in rows} == {Decimal(it) for it in readings}
+    assert {row[2] for row in rows} == {"Table 4"}
 
 
 def test_without_a_price_nothing_is_made_and_what_was_typed_stays(browser, ticker):
@@ -223,6 +248,16 @@ def test_an_alarm_stays_whatever_is_sold_after_it_until_it_is_set_aside(browser)
     assert page.texts["alarms"].strip() == "" and "inbox" not in page.texts
 
 
+def test_a_sale_whose_block_is_gone_is_an_alarm_until_it_is_paid_again(browser):
+    shop, found = browser.shop, invoice(browser)
+    pay(shop, found)
+    with shop.service.db.write():
+        undo_above(shop.service.db, shop.service.settings, 99, shop.clock())
+    assert "taken back: $25.00" in browser.page("/till").texts["alarms"]
+    pay(shop, found)
+    assert browser.page("/till").texts["alarms"].strip() == ""
+
+
 def test_an_alarm_of_another_merchants_till_is_none_here(browser):
     lost(browser)
     other = MerchantBrowser(browser.shop).log_in(browser.shop.add_merchant("other"))
@@ -286,10 +321,50 @@ def test_the_last_ten_sales_stand_beneath_each_as_it_is_now(browser):
     assert "25.00" not in sales and sales.index("40.00") < sales.index("31.00")
 
 
+def test_the_customer_chooses_the_tip_on_the_turned_screen_before_the_code(browser):
+    browser.post("/tips", tips="5 10")
+    form = fields(browser)
+    assert "tips" not in browser.page("/till").attributes
+    led = browser.post("/till", **form | {"amount": "25", "note": "Cake & tea"}).headers["Location"]
+    page = browser.page(urljoin("/till", led.removeprefix("../merchant")), headers={})
+    assert count(browser.shop) == 0 and not page.asks_for_money and "shop" not in page.attributes
+    assert page.texts["amount"] == "$25.00" and page.texts["description"] == "Cake & tea"
+    buttons = re.findall(r'name="tip" value="(\d+)">(.+)</button>', page.source)
+    shown = [(value, re.sub("<[^>]+>", "", text)) for value, text in buttons]
+    assert shown == [("5", "5% $1.25"), ("10", "10% $2.50"), ("0", "No tip")]
+    ids = [made(browser.post("/till", **page.values | {"tip": it})) for it in ("10", "10", "0")]
+    assert ids[0] == ids[1] != ids[2]
+    rows = browser.shop.sql("SELECT tip, amount_usd_quote, description FROM invoice").fetchall()
+    assert sorted(map(tuple, rows)) == [
+        ("0.00", "25.00", "Cake & tea"),
+        ("2.50", "27.50", "Cake & tea"),
+    ]
+    for wrong in ("", "amount=x", "amount=-1", "amount=1,500"):
+        assert browser.get(f"/till/tip?{wrong}").status_code == 400
+
+
+def test_nobody_is_asked_for_a_tip_on_what_cannot_be_sold(browser):
+    browser.post("/tips", tips="5 10")
+    for amount in ("0.10", "five", "1,500"):
+        assert "problem" in press(browser, amount).text, amount
+
+
+def test_what_a_sale_was_for_is_remembered_with_its_amount(browser):
+    for note in ("Coffee", "Coffee", "Tea"):
+        made(press(browser, "4.50", note=note))
+        browser.shop.clock.move(seconds=10)
+    page = browser.page("/till")
+    assert page.texts["suggested"].split() == ["Coffee", "$4.50"]
+    known = [named["value"] for tag, named in page.tags if tag == "option"]
+    assert known == ["Coffee", "Tea"] and page.attributes["note"]["list"] == "notes"
+    found = made(press(browser, "", suggested="4.50 Coffee", note="not this"))
+    assert browser.page(f"/till/{found}").texts["description"] == "Coffee"
+
+
 def test_what_is_sold_often_is_one_press_and_a_tip_is_taken_by_its_percentage(browser):
     shop = browser.shop
     assert "tips" not in browser.page("/till").attributes  # off until set
-    assert browser.post("/tips", tips="5 %, 10").status_code == 303
+    assert browser.post("/tips", tips="5 %, 10", cashier="1").status_code == 303
     form = fields(browser) | {"suggested": "19.90", "tip": "10"}
     found = shop.get(f"/invoices/{made(browser.post('/till', **form))}").json
     assert found["amount_usd_quote"] == 21.89
@@ -308,7 +383,7 @@ def test_what_is_sold_often_is_one_press_and_a_tip_is_taken_by_its_percentage(br
     for wrong in ("51", "0", "5 10 15 20 25", "1.5", "x"):
         assert "tips-problem" in Page(browser.post("/tips", tips=wrong).text).texts, wrong
     assert "tips" in browser.page("/till").attributes
-    assert browser.post("/tips", tips="").status_code == 303
+    assert browser.post("/tips", tips="", cashier="1").status_code == 303
     assert "tips" not in browser.page("/till").attributes
 
 

@@ -17,6 +17,7 @@ from btcpay.values.parts import brought
 OPEN = {
     ("GET", "/merchant/till"),
     ("GET", "/merchant/till/manifest"),
+    ("GET", "/merchant/till/tip"),
     ("GET", "/merchant/till/<id>"),
     ("POST", "/merchant/till"),
     ("POST", "/merchant/till/log-out"),

@@ -138,6 +138,9 @@ def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
         return Page(browser.get().text).texts.get("to-do", "")
 
     tasks = {
+        "currency and time zone": lambda: browser.post(
+            "/settings/counting", currency="USD", timezone="America/New_York"
+        ),
         "Say where your mails go": lambda: browser.post(
             "/settings/mail", address="me@example.com", language="en"
         ),

@@ -145,6 +145,9 @@ def test_a_receipt_says_what_the_page_says():
         f"Transaction: {'ab' * 32}\nInvoice: inv_1",
         "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",
     ]
+    named = changed(INVOICE, customer_name="Ada", customer_note="For\ntable 7")
+    receipt = texts.receipt(About(named, STATE, PAGE, BERLIN), "en", BRAND)
+    assert "For: Two mugs\nName: Ada\nNote: For table 7\nTime: " in receipt.text
     about = About(changed(INVOICE, reference=None), STATE, PAGE, BERLIN)
     assert texts.receipt(about, "en", BRAND).subject == "Receipt from My shop"
     reachable = texts.receipt(

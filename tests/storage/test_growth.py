@@ -22,7 +22,7 @@ pytestmark = pytest.mark.both_databases
 
 GROWING = (
     "invoice|output|payment|event|payment_link|proof|idempotency_key|api_key|attention|block"
-    "|public_event|delivery|merchant_session|merchant_day"
+    "|public_event|delivery|merchant_session|merchant_day|refund|refund_output"
 )
 # A whole table, or a whole index of it, is read by these, and may be.
 WHOLE = {
@@ -34,6 +34,9 @@ WHOLE = {
     "invoices.KEEP_PROVEN": "likewise",
     "blocks.READ_SINCE_AGAIN": "is run by a restore, once",
     "blocks.LAST_BEFORE": "likewise",
+    "refunds.NEWEST": "ends at the last row that is shown, in the order of its index",
+    "refunds.LOWER": "is run by a reorganisation, once",
+    "refunds.KEEP_OUTPUTS": "is run by `chain begin-anew`, once",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
     "links.CURRENCIES": "is asked by the doctor alone",
     "idempotency.FREE": "is run by a restore, once",

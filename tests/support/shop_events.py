@@ -1,8 +1,9 @@
 """The events of a shop, and a life in which each kind happens."""
 
 from fake_esplora import Terminal, Till
+from paths import GONE
 
-from btcpay.notify.kinds import EventKind
+from btcpay.notify.kinds import Kind
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.notify.read import Event, after
 from btcpay.sandbox.payer.wallet import double_spends, replace
@@ -25,8 +26,10 @@ def deliver(till: Till, timeout_s: float = 5) -> tuple[int, int]:
     return result.delivered, result.failed
 
 
-def live_through_all(till: Till) -> dict[EventKind, Event]:
+def live_through_all(till: Till) -> dict[Kind, Event]:
     """The last event of each kind, after a life in which all of them happen."""
+    if "refunds" not in GONE:
+        _live_through_refunds(till)
     order = {"description": "Two bags of coffee", "customer_email": "ada@example.com"}
     paid = till.shop.invoice(40, expires_in_hours=24)
     till.confirm(paid)
@@ -44,3 +47,17 @@ def live_through_all(till: Till) -> dict[EventKind, Event]:
     till.mine()
     till.check(), till.check()
     return {event.kind: event for event in events(till)}
+
+
+def _live_through_refunds(till: Till) -> None:
+    terminal, to = Terminal(till), "bcrt1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqdku202"  # nobody's
+    invoice = till.shop.invoice()
+    till.confirm(invoice)
+    create = ("refund", "create", invoice["id"], "--reason", "a coat that came back")
+    canceled = terminal.json(*create, "--sats", "600")
+    terminal.run("refund", "cancel", canceled["id"])
+    till.sandbox.wallet.pay(to, terminal.json(*create, "--address", to)["amount_sats"], till.now)
+    till.mine()
+    till.check()
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()

@@ -131,7 +131,8 @@ def _in_texts(
 
 def is_found(row: queries.Texts, typed: str) -> bool:
     """True where the row has all the typed words, or the typed amount."""
-    texts = (row.description, row.reference, row.customer_email)
+    payer = (row.customer_email, row.customer_name, row.customer_note)
+    texts = (row.description, row.reference, *payer)
     text = "\n".join(filter(None, texts)).casefold()
     return all(word in text for word in typed.casefold().split()) or _is_of(typed, row)
 

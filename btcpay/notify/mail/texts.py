@@ -123,6 +123,7 @@ def attention(about: About, language: str) -> MailText:
         "after_cancellation": gettext("It was paid after it was canceled."),
         "dust_missing": gettext("The missing amount is too small for wallets to send."),
         "vanished": gettext("The whole amount was on its way, but it never arrived."),
+        "refunded_twice": gettext("A refund was sent, and then the same amount once more."),
     }
     show = gettext("For details, run %(command)s on the server.")
     needs = gettext("An invoice needs your attention: %(amount)s")
@@ -228,6 +229,10 @@ def _facts(about: About, language: str) -> list[tuple[str, str]]:
         facts.append((gettext("Reference"), invoice.reference))
     if invoice.description:
         facts.append((gettext("For"), invoice.description))
+    if invoice.customer_name:
+        facts.append((gettext("Name"), invoice.customer_name))
+    if invoice.customer_note:
+        facts.append((gettext("Note"), invoice.customer_note))
     if state["paid_at"] is not None:
         facts.append((gettext("Time"), formats.moment(state["paid_at"], language, about.zone)))
     if state["tx_hash"]:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from decimal import Decimal
 
 from btcpay.languages import formats
@@ -31,7 +32,14 @@ _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
 class AmountRefused(InvalidRequest):
-    """An amount that cannot be taken; its text is in the language of the request."""
+    """An amount that cannot be taken; its text is in the language of the request.
+
+    `readings`: the two amounts that an ambiguous text can mean.
+    """
+
+    def __init__(self, message: str, readings: Sequence[Decimal] = ()) -> None:
+        super().__init__(message)
+        self.readings = readings
 
 
 def new_form() -> str:
@@ -61,7 +69,7 @@ def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decima
     """The typed amount, from `low` to `high` and above 0. Raises AmountRefused."""
     language, amount = languages.current(), parse_amount(text, currency)
     if amount is None:
-        raise AmountRefused(_what_to_type(text, currency, language))
+        raise _not_understood(text, currency, language)
     if not (amount > 0 and low <= amount <= high):
         least, most = (formats.money(bound, currency, language) for bound in (low, high))
         if low:
@@ -72,19 +80,23 @@ def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decima
     return amount
 
 
-def _what_to_type(text: str, currency: str, language: str) -> str:
+def _not_understood(text: str, currency: str, language: str) -> AmountRefused:
     typed = _plain(text)
     if _is_ambiguous(typed, currency):
-        digits = re.sub("[.,]", "", typed)
-        one, other = (formats.plain(Decimal(digits) / n, currency, language) for n in (1, 1000))
-        return gettext(
-            "“%(typed)s” can be read as two amounts. Enter %(one)s or %(other)s.",
+        whole = Decimal(re.sub("[.,]", "", typed))
+        readings = [rounded(amount, currency) for amount in (whole, whole / 1000)]
+        one, other = (formats.plain(amount, currency, language) for amount in readings)
+        message = gettext(
+            "“%(typed)s” can be read as two amounts: %(one)s or %(other)s.",
             typed=text.strip(),
             one=one,
             other=other,
         )
+        return AmountRefused(message, readings)
     other = formats.plain(_EXAMPLES[places_of(currency)], currency, language)
-    return gettext("Enter an amount such as %(one)s or %(other)s.", one="25", other=other)
+    return AmountRefused(
+        gettext("Enter an amount such as %(one)s or %(other)s.", one="25", other=other)
+    )
 
 
 def parse_amount(text: str, currency: str) -> Decimal | None:

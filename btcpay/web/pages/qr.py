@@ -11,7 +11,7 @@ from btcpay.values.money import btc_text
 # or within 5 % of the best, for the addresses and amounts sampled. Every mask can be read.
 MASK = 2
 KEPT_CODES = 1024  # 4 kB each; a code takes longer than all the rest of its page
-MESSAGE_CHARACTERS = 140  # a wallet shows a line of it
+MESSAGE_CHARACTERS = 100  # a wallet shows a line of it
 
 
 @lru_cache(KEPT_CODES)

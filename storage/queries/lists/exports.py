@@ -28,6 +28,7 @@ PAYMENTS = keyset.newer(
             Invoice.price_usd,
             Invoice.description,
             Invoice.reference,
+            *Invoice.PERSONAL,
             Invoice.deposit_address,
             Invoice.tip,
             Invoice.currency.alias("invoice_currency"),

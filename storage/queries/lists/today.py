@@ -32,6 +32,7 @@ class Shop(NamedTuple):
     behind: int
     invoice_at_stake: str | None
     money_at_stake: int | None
+    refund_at_stake: str | None
 
 
 SHOP = shaped(

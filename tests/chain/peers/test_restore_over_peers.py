@@ -146,10 +146,28 @@ def test_in_place_a_check_that_ran_before_hides_no_payment(till, open_peer, tmp_
 
 
 def test_one_peer_of_two_cannot_hide_a_payment(till, open_peer):
-    old = chain_of(till)()
+    """Though it is the first to answer."""
+    old, answered = chain_of(till)(), threading.Event()
     pay(till, 5)
     till.mine(2)
-    assert planned(till, 0, open_peer(blocks=lambda: old), open_peer()) == (0, (5,), 6)
+
+    def answers(peer, sock, command, body):
+        peer._answer(sock, command, body)
+        answered.set()
+        return True
+
+    first = open_peer(blocks=lambda: old, bad=of("getheaders", answers))
+    second = open_peer(bad=of("getheaders", lambda *_: not answered.wait(60)))
+    assert planned(till, 0, first, second) == (0, (5,), 6)
+
+
+def test_a_source_whose_time_for_a_run_is_used_up_is_asked_anew(till, open_peer, monkeypatch):
+    pay(till, 5)
+    till.mine(30)
+    slow = open_peer(bad=of("getdata", lambda peer, *_: peer.released.wait(0.1)))
+    monkeypatch.setattr("btcpay.chain.peers.peer.MOST_CHAIN_S", 1.0)
+    assert planned(till, 0, slow) == (0, (5,), 6)
+    assert slow.asked.count("version") > 2
 
 
 def test_a_peer_that_is_behind_what_was_known_is_not_believed(till, open_peer):

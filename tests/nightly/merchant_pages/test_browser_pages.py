@@ -104,6 +104,19 @@ def test_somebody_who_has_no_shell_accepts_what_came_late(open_tab, counter, scr
     assert counter.shop.get(f"/invoices/{late_id}").json["status"] == "paid"
 
 
+def test_the_browsers_time_zone_is_offered_and_chosen_by_a_press_alone(open_tab, counter):
+    tab = log_in(open_tab(counter.root), counter)
+    tab.call("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
+    tab.go(f"{counter.root}/merchant/settings")
+    tab.until("document.querySelector('#own-zone button').textContent === 'Asia/Tokyo'")
+    assert (
+        tab.is_shown("own-zone") and tab.ask("document.getElementById('timezone').value") == "UTC"
+    )
+    tab.click("#own-zone button")
+    assert tab.ask("document.getElementById('timezone').value") == "Asia/Tokyo"
+    assert not tab.is_shown("own-zone")
+
+
 SHEET = "navigator.share = async (it) => { window.shared = it.url; }; true"
 NEW_SECRETS = {"keys": "#issue", "sessions": "#add-device"}
 
@@ -111,7 +124,7 @@ NEW_SECRETS = {"keys": "#issue", "sessions": "#add-device"}
 @pytest.mark.parametrize("section", NEW_SECRETS)
 def test_every_secret_is_copied_by_one_press(open_tab, counter, section):
     tab, editor = log_in(open_tab(counter.root), counter), open_tab("data:")
-    editor.go("data:text/html,<!doctype html><textarea autofocus></textarea>")
+    editor.go("data:text/html,<!doctype html><textarea name=to autofocus></textarea>")
     tab.go(f"{counter.root}/merchant/{section}")
     tab.click(NEW_SECRETS[section])
     tab.until("document.querySelector('#secret, #login-link')")

@@ -2,7 +2,11 @@
 
 import re
 
-from merchant_browser import log_in
+import pytest
+from axe import axe_script, faults, misfits
+from browser import SMALL
+from builders import pay, vanish
+from merchant_browser import MerchantBrowser, log_in
 
 from btcpay.sandbox.payer.wallet import replace
 from btcpay.values.money import btc_text
@@ -90,3 +94,84 @@ def test_the_keys_type_and_the_next_sale_tells_the_cashier_alone_of_the_one_befo
     tab.until("document.getElementById('alarms').textContent.includes('For the cashier')")
     assert tab.ask("window.stayed") and tab.is_shown("qr")
     assert not tab.ask("document.querySelector('.alarm') || document.querySelector('#alarms a')")
+
+
+PHONES = ((375, 553), (360, 616), (390, 664), SMALL)
+# Bottoms of what a sale needs and of the free window, the header's lines, the height of a key.
+FIT = """(() => {
+    const box = (selector) => document.querySelector(selector)?.getBoundingClientRect();
+    const free = Math.min(innerHeight, innerWidth < 768 ? box('#sections').top : innerHeight);
+    const tops = [...document.querySelectorAll('#shop > *:not(#sections)')].map((it) => {
+        const { top, height } = it.getBoundingClientRect();
+        return top + height / 2;
+    });
+    return [box('.alarm').top >= 0 && box('#amount').top >= 0, free - box('#show').bottom,
+        Math.max(...tops) - Math.min(...tops), box('#keypad button').height, scrollY];
+})()"""
+SHOWN = {"tip": "#tips", "number": "#inbox strong", "alarm": ".alarm"}
+
+
+@pytest.fixture
+def busy(new_counter):
+    """The cashier chooses the tip, one sale was taken back, and the seller has a long name."""
+    browser = MerchantBrowser(new_counter.shop).log_in()
+    browser.post("/settings/look", name="Harbour Roasters and Sons, Bakers")
+    browser.post("/tips", tips="5 10 15 20", cashier="1")
+    answer = browser.post("/till", **browser.page("/till").values | {"amount": "999.99"})
+    invoice = new_counter.shop.get(f"/invoices/{answer.headers['Location'][-28:]}").json
+    pay(new_counter.shop, invoice, confirmed=False)
+    vanish(new_counter.shop, invoice)
+    return new_counter
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ar", "fa"])
+def test_amount_keys_and_button_are_in_sight_whatever_else_the_till_shows(busy, open_tab, language):
+    tab = log_in(open_tab(busy.root), busy)
+    for size in (*PHONES, (1024, 700), (1280, 800)):
+        tab.emulate(size)
+        tab.go(f"{busy.root}/merchant/till?lang={language}")
+        tab.until("document.documentElement.classList.contains('js')")
+        assert all(tab.ask(f"!!document.querySelector({it!r})") for it in SHOWN.values())
+        is_whole, below, lines, key, scrolled = tab.ask(FIT)
+        assert is_whole and scrolled == 0 and lines < 8, (size, lines)
+        assert 0 <= below <= 40 and key >= 32, (size, below, key)
+        assert misfits(tab, size[0]) == [], size
+
+
+def test_a_phone_sells_by_four_taps_tip_included_and_axe_finds_nothing(new_counter, open_tab):
+    """Two digits, the button, the customer's tip; what was sold often takes two."""
+    MerchantBrowser(new_counter.shop).log_in().post("/tips", tips="5 10 15")
+    tab = log_in(open_tab(new_counter.root, size=PHONES[0]), new_counter)
+    taps = []
+
+    def tap(selector, then):
+        taps.append(selector)
+        tab.click(selector)
+        tab.until(then)
+
+    for _ in range(2):
+        tab.go(f"{new_counter.root}/merchant/till")
+        tab.until("document.documentElement.classList.contains('js')")
+        taps.clear()
+        tap("#keypad > :nth-child(2)", "document.getElementById('amount').value === '2'")
+        tap("#keypad > :nth-child(5)", "document.getElementById('amount').value === '25'")
+        tap("#show", "document.getElementById('tip-choice')")
+        assert faults(tab, axe_script()) == [] and misfits(tab, PHONES[0][0]) == []
+        tap("#tip-choice [value='10']", "document.getElementById('qr')")
+        assert len(taps) == 4 and "2.50" in tab.text("tip")
+    tab.go(f"{new_counter.root}/merchant/till")
+    taps.clear()
+    tap("#suggested button", "document.getElementById('tip-choice')")
+    tap("#tip-choice [value='0']", "document.getElementById('qr')")
+    assert len(taps) == 2
+
+
+def test_who_waits_at_the_turned_screen_sees_nothing_brown_and_no_doubt(new_counter, open_tab):
+    tab = log_in(open_tab(new_counter.root), new_counter)
+    show_code(tab, new_counter, "25")
+    quiet = "getComputedStyle(document.getElementById('time-left')).color"
+    ink = "getComputedStyle(document.getElementById('state')).color"
+    assert tab.is_shown("time-left") and tab.ask(quiet) == tab.ask(ink)
+    assert not tab.is_shown("checked")
+    tab.pass_time(125)  # in which no check has run
+    tab.until("!document.getElementById('checked').hidden")

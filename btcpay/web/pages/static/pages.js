@@ -63,6 +63,7 @@
       checked.textContent = relative(-elapsed, 1);
       find("long-ago").hidden = elapsed <= longAgoMs;
     }
+    if (find("checked") && performance.now() > 2 * MINUTE) find("checked").hidden = false;
     if (find("countdown")) {
       const left = Math.max(0, Date.parse(status.expires_at) - now());
       const seconds = Math.ceil(left / SECOND), isUrgent = left < countdownMs;

@@ -1,0 +1,76 @@
+"""Refunds as they wait and as they were sent, and what blocks paid to their addresses."""
+
+from peewee import fn
+
+from storage.models import Invoice, Payment, Refund, RefundOutput
+from storage.statement import every, needed, shaped, slot, slots
+
+_OLDEST = Refund.seq
+_READY = Refund.script.is_null(False) & Refund.sent_height.is_null()
+_THIS = Refund.id == slot("id")
+_OWN = Refund.merchant_id == slot("merchant_id")
+
+BY_ID = Refund.select().where(_THIS)
+OF_INVOICE = Refund.select().where(Refund.invoice_id == slot("invoice_id")).order_by(_OLDEST)
+NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(slot("limit"))
+_GIVEN = (Refund.invoice_id, Refund.reason)
+ADD = shaped(Refund, Refund.insert(needed(Refund) | slots(*_GIVEN)).returning(Refund))
+CAME = shaped(
+    tuple[int],
+    Payment.select(fn.COALESCE(fn.SUM(Payment.amount_sats).cast("BIGINT"), 0)).where(
+        Payment.address_invoice_id == slot("invoice_id")
+    ),
+)
+IS_OURS = Invoice.select(Invoice.id).where(Invoice.script == slot("script"))
+
+# Each step repeats the state that it expects.
+_ADDRESS = (Refund.address, Refund.script, Refund.above_height)
+GIVE = Refund.update({**slots(*_ADDRESS), Refund.status: "ready"}).where(
+    _THIS & (Refund.status == "requested")
+)
+CLEAR = Refund.update({**dict.fromkeys(_ADDRESS), Refund.status: "requested"}).where(
+    _THIS & (Refund.status == "ready")
+)
+CANCEL = Refund.update(
+    {Refund.script: None, Refund.above_height: None, Refund.status: "canceled"}
+).where(_THIS & Refund.status.in_(("requested", "ready")))
+_SENT = (Refund.tx_hash, Refund.vout, Refund.sent_height, Refund.sent_at)
+_WORTH = (Refund.currency, Refund.value_at_sending, Refund.usd_at_sending)
+SEND = Refund.update({**slots(*_SENT, *_WORTH), Refund.status: "sent"}).where(
+    _THIS & (Refund.status == "ready")
+)
+UNDO = Refund.update({**dict.fromkeys((*_SENT, *_WORTH)), Refund.status: "ready"}).where(
+    _THIS & (Refund.status == "sent")
+)
+
+# The scripts for which a block is searched.
+READY = Refund.select(Refund.script, Refund.amount_sats).where(_READY)
+LATELY_SENT = Refund.select(Refund.script, Refund.amount_sats).where(
+    Refund.sent_height >= slot("height")
+)
+OF_SCRIPT = Refund.select().where(Refund.script == slot("script")).order_by(_OLDEST)
+OUTPUTS = RefundOutput.select().where(RefundOutput.script == slot("script"))
+# A block that is read again has the same; a reorganisation may bring it in another one.
+ADD_OUTPUT = RefundOutput.insert(every(RefundOutput)).on_conflict(
+    conflict_target=[RefundOutput.txid, RefundOutput.vout],
+    preserve=[RefundOutput.block_height, RefundOutput.block_time_at, RefundOutput.position]
+    + [RefundOutput.document],
+)
+SET_AGAIN = RefundOutput.update(slots(RefundOutput.again_of)).where(
+    (RefundOutput.txid == slot("txid")) & (RefundOutput.vout == slot("vout"))
+)
+PROOF = RefundOutput.select(RefundOutput.document).where(
+    (RefundOutput.txid == slot("tx_hash")) & (RefundOutput.vout == slot("vout"))
+)
+
+# What a reorganisation takes back, above the last block that both chains have.
+LOST = RefundOutput.select().where(RefundOutput.block_height > slot("height"))
+DROP = RefundOutput.delete().where(RefundOutput.block_height > slot("height"))
+LOWER = Refund.update({Refund.above_height: slot("height")}).where(
+    Refund.above_height > slot("height")
+)
+# A chain that is given up keeps what was sent, at a height that no reorganisation takes back.
+KEEP_OUTPUTS = RefundOutput.update({RefundOutput.block_height: slot("height")})
+KEEP_SENT = Refund.update(
+    {Refund.sent_height: slot("height"), Refund.above_height: slot("height") - 1}
+).where(Refund.sent_height.is_null(False))

@@ -1,0 +1,84 @@
+"""Which output sends which refund: a table of cases, each a sentence."""
+
+import random
+
+import pytest
+
+from btcpay.refunds.decide import WATCHED_BLOCKS, Paid, Wanted, decide
+
+# Refunds of 5,000 and 9,000 satoshis to one address, which was given when block 100 was our tip.
+FIRST, SECOND = Wanted("first", 5_000, 100), Wanted("second", 9_000, 100)
+TWIN = FIRST._replace(id="twin")
+
+
+def paid(sats, height=101, position=1, vout=0):
+    """An output; its transaction is named after its place."""
+    return Paid(height, position, sats, vout, f"{height}/{position}")
+
+
+def row(sentence, refunds, outputs, sent, again=()):
+    """`sent`: by a refund's id the index of its output; `again`: the indexes of those beside."""
+    return pytest.param(refunds, outputs, sent, set(again), id=sentence)
+
+
+CASES = [
+    row("nothing was paid: it waits", [FIRST], [], {}),
+    row("short by one satoshi: it waits", [FIRST], [paid(4_999)], {}),
+    row("paid to the satoshi: sent", [FIRST], [paid(5_000)], {"first": 0}),
+    row("paid more than asked, as by a wallet that rounds: sent", [FIRST], [paid(5_001)],
+        {"first": 0}),
+    row("in the block that we had when the address was given: another's money", [FIRST],
+        [paid(5_000, 100)], {}),
+    row("in the next block: sent", [FIRST], [paid(5_000, 101)], {"first": 0}),
+    row("the first of two transactions sends it, whichever is read first", [FIRST],
+        [paid(5_500, 103), paid(5_000, 102)], {"first": 1}),
+    row("the first in the block's order", [FIRST], [paid(7_000, 101, 9), paid(6_000, 101, 2)],
+        {"first": 1}),
+    row("two refunds, one output: the oldest is sent", [FIRST, TWIN], [paid(5_000)], {"first": 0}),
+    row("two refunds, one output of the sum of both: the oldest is sent", [FIRST, SECOND],
+        [paid(14_000)], {"first": 0}),
+    row("two refunds, two outputs: both are sent", [FIRST, TWIN], [paid(5_000), paid(5_000, 102)],
+        {"first": 0, "twin": 1}),
+    row("a batch pays both, in the other order", [FIRST, SECOND],
+        [paid(9_000, vout=0), paid(5_000, vout=1)], {"first": 1, "second": 0}),
+    row("one transaction with two fitting outputs: the second was sent again", [FIRST],
+        [paid(5_000, vout=0), paid(5_000, vout=1)], {"first": 0}, [1]),
+    row("sent twice, a day apart: the second was sent again", [FIRST],
+        [paid(5_000), paid(5_000, 245)], {"first": 0}, [1]),
+    row("sent twice, the last block of a week", [FIRST],
+        [paid(5_000), paid(5_000, 101 + WATCHED_BLOCKS)], {"first": 0}, [1]),
+    row("the same sum after more than a week is no business of ours", [FIRST],
+        [paid(5_000), paid(5_000, 102 + WATCHED_BLOCKS)], {"first": 0}),
+    row("another sum to the same address is no business of ours", [FIRST],
+        [paid(5_000), paid(5_001, 102)], {"first": 0}),
+    row("the address was given again for a later refund: the earlier payment does not send it",
+        [FIRST, Wanted("later", 5_000, 110)], [paid(5_000, 105)], {"first": 0}),
+    row("the later refund is sent by the next payment", [FIRST, Wanted("later", 5_000, 110)],
+        [paid(5_000, 105), paid(5_000, 111)], {"first": 0, "later": 1}),
+    row("the address of the older refund was given later: the younger one is sent",
+        [Wanted("older", 5_000, 110), FIRST], [paid(5_000, 105)], {"first": 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("refunds", "outputs", "sent", "again"), CASES)
+def test_what_is_sent(refunds, outputs, sent, again):
+    decision = decide(refunds, outputs)
+    assert decision.sent == {id: outputs[index] for id, index in sent.items()}
+    assert set(decision.again) == {outputs[index] for index in again}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_in_which_blocks_are_read_changes_nothing(seed):
+    chance = random.Random(seed)
+    refunds = [Wanted(str(n), chance.randrange(1, 6), 100 + chance.randrange(4)) for n in range(6)]
+    outputs = [
+        paid(chance.randrange(1, 6), 100 + chance.randrange(6), chance.randrange(3), vout)
+        for vout in range(8)
+    ]
+    shuffled = chance.sample(outputs, len(outputs))
+    assert decide(refunds, outputs) == decide(refunds, shuffled)
+    sent = decide(refunds, outputs).sent
+    assert len(set(sent.values())) == len(sent)
+    for refund in refunds:
+        by = sent.get(refund.id)
+        assert by is None or (by.amount_sats >= refund.amount_sats and by.height > refund[2])

@@ -1,0 +1,31 @@
+"""Refunds of a shop: made, paid by the sandbox's wallet, and the story that they leave."""
+
+from typing import Any
+
+from fake_esplora import Till
+
+from btcpay.bitcoin.address import address_of, witness_script
+from btcpay.refunds import acts
+from btcpay.values.networks import NETWORKS
+from storage.models import Refund
+from storage.queries import invoices
+
+
+def address(number: int, version: int = 0) -> str:
+    """A payer's address of regtest: P2WPKH, or P2TR for version 1."""
+    program = number.to_bytes(32 if version else 20, "big")
+    return address_of(witness_script(version, program), NETWORKS["regtest"])
+
+
+def made(till: Till, invoice: dict[str, Any], sats: int | None = None, to: str = "") -> Refund:
+    """A refund of this invoice, with the payer's address if there is one."""
+    db, now = till.shop.service.db, till.clock()
+    row = db.only(invoices.WHOLE, id=invoice["id"])
+    order = acts.Order(row.merchant_id, row, sats, "returned", to or None)
+    return acts.make(db, till.settings, order, now)
+
+
+def send(till: Till, refund: Refund, sats: int | None = None) -> str:
+    """The merchant's wallet sends it; the txid."""
+    assert refund.address
+    return till.sandbox.wallet.pay(refund.address, sats or refund.amount_sats, till.now)
