@@ -41,7 +41,7 @@ ROOMS = {
             "bitcoin chain http invoices notify prices proofs settings settlement storage values"
         ),
         "web": "health languages prices schemas settings storage values",
-        "backup": "bitcoin chain merchants settings settlement storage values",
+        "backup": "bitcoin chain merchants settings storage values",
         "health": (
             "bitcoin chain http merchants notify prices proofs settings settlement storage values"
         ),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from btcpay.invoices.events import finish, record, update_attention
+from btcpay.invoices.events import End, finish, record, update_attention
 from btcpay.invoices.status import find_invoice, verdict_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
@@ -41,7 +41,7 @@ def cancel(
                 "on_its_way",
                 f"{received_sats} satoshis are on their way to this invoice; --force cancels it",
             )
-        finish(db, row, now, status="canceled", reason=f"canceled {where}")
+        finish(db, [End(row, "canceled", f"canceled {where}")], now)
 
 
 def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> None:
@@ -65,7 +65,7 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
         for payment in received:
             db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment.tx_hash)
         last = received[-1].tx_hash, received[-1].created_at, reason
-        finish(db, row, now, "paid", f"settled by hand: {reason}", None, *last)
+        finish(db, [End(row, "paid", f"settled by hand: {reason}", None, *last)], now)
 
 
 def dismiss(
