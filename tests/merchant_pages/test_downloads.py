@@ -24,7 +24,7 @@ def lines(text):
 
 
 def test_the_files_are_those_of_the_command_line(shop, browser):
-    """With a formula defused; the customer's address is for the merchant, not for the accountant."""
+    """With a formula defused; a customer's address is not for the accountant."""
     for text in ("=1+1", "Kaffee; =2", None):
         pay(shop, shop.invoice(description=text, customer_email="ann@example.com"))
     theirs = shop.issue("write", shop.add_merchant("rival"))
