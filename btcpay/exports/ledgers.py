@@ -41,9 +41,10 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
         texts = [defused(record[name] or "") for name in ("reference", "description")]
         sums = [record[name] or "" for name in ("value_at_receipt", "tip", "amount_btc")]
         value, tip, btc = (text.replace(".", mark) for text in sums)
-        began, status = [record["day"], f"{at:%H:%M}"], record["invoice_status"].capitalize()
-        said = [record["invoice_id"], *texts, gettext(status), record["currency"]]
-        return [*began, *said, value, tip, btc, _txid(record)]
+        status = record["invoice_status"]  # none of a refund without an invoice
+        texts += [status and gettext(status.capitalize()), record["currency"]]
+        began = [record["day"], f"{at:%H:%M}", record["invoice_id"]]
+        return [*began, *texts, value, tip, btc, _txid(record)]
 
     # The separator that Excel expects there.
     lines = table(chain([heads], map(cells, records)), "," if language in ("en", "ja") else ";")
@@ -74,12 +75,10 @@ def _transaction(record: Row) -> str:
     btc, value, currency = record["amount_btc"], record["value_at_receipt"], record["currency"]
     worth = f" @@ {abs(Decimal(value))} {currency}" if value else ""
     income = f"{-Decimal(value)} {currency}" if value else f"{-Decimal(btc)} BTC"
-    flag, said = (
-        "*" if record["settled"] else "!",
-        map(_quoted, (record["merchant"], _words(record))),
-    )
+    flag = "*" if record["settled"] or record["amount_sats"] < 0 else "!"
+    said = f"{_quoted(record['merchant'])} {_quoted(_words(record))}"
     return (
-        f"{record['day']} {flag} {' '.join(said)} ^{record['invoice_id']}\n"
+        f"{record['day']} {flag} {said} ^{record['invoice_id'] or record['payment_id']}\n"
         f"  transaction: {_quoted(_txid(record))}\n"
         f"  Assets:Bitcoin  {btc} BTC{worth}\n  Income:Sales  {income}\n\n"
     )

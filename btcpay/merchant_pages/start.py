@@ -7,7 +7,7 @@ from flask import Response, request
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchant_pages.area import Area
-from btcpay.merchant_pages.visit import address, fields_of_form
+from btcpay.merchant_pages.visit import address
 from btcpay.merchants.account import SCRIPT_TYPES, derive, parse_account
 from btcpay.merchants.merchants import checked_name
 from btcpay.merchants.sessions import is_open, make_first
@@ -16,6 +16,7 @@ from btcpay.values.money import CODES, checked_currency
 from btcpay.values.times import checked_zone, places
 from btcpay.web.admission import count, wrong
 from btcpay.web.pages import languages
+from btcpay.web.pages.forms import fields_of_form
 
 NEUTRAL = ("xpub", "tpub")  # they do not say the kind of their addresses
 EMPTY = {"name": "", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}

@@ -18,7 +18,13 @@ COFFEE = {
 }  # fmt: skip
 BLANKS = dict.fromkeys(("reference", "description", "tip", "value_at_receipt"))
 UNPRICED = COFFEE | BLANKS | {"outputs": [], "settled": False, "invoice_status": "expired"}
-REFUND = COFFEE | {"amount_sats": -1_000, "amount_btc": "-0.00001000", "value_at_receipt": "-0.50"}
+REFUND = COFFEE | {
+    "settled": False,
+    "payment_id": "rfd_1",
+    "amount_sats": -1_000,
+    "amount_btc": "-0.00001000",
+    "value_at_receipt": "-0.50",
+}
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
@@ -70,3 +76,9 @@ def test_beancount_gets_a_transaction_that_balances():
         f'  transaction: "{TXID}"\n'
         "  Assets:Bitcoin  -0.00001000 BTC @@ 0.50 EUR\n  Income:Sales  0.50 EUR\n\n"
     )
+
+
+def test_a_refund_without_an_invoice_is_known_by_its_own_number():
+    refund = REFUND | dict.fromkeys(("invoice_id", "invoice_status", "reference", "description"))
+    assert lines("spreadsheet", refund).splitlines()[1].startswith("2026-11-28,00:30,,,,,EUR,-0.50")
+    assert ' * "Café \\"N\\\\1\\"" "" ^rfd_1\n' in lines("beancount", refund)
