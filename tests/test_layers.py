@@ -52,7 +52,7 @@ ROOMS = {
             "bitcoin http merchants notify prices schemas settings settlement storage values"
         ),
         "chain": "bitcoin http proofs schemas settings settlement storage values",
-        "exports": "bitcoin storage values",
+        "exports": "bitcoin languages storage values",
         "merchants": "bitcoin storage values",
         "notify": "http languages schemas settings storage values",
         "prices": "http settings values",

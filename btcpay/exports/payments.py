@@ -143,9 +143,13 @@ def _record(
 
 def csv_lines(records: Iterable[Row]) -> Iterator[str]:
     """The file, line by line (RFC 4180): the names of COLUMNS, then a record each."""
-    for line in chain([COLUMNS.split()], map(cells, records)):
+    return table(chain([COLUMNS.split()], map(cells, records)))
+
+
+def table(lines: Iterable[list[str]], separator: str = ",") -> Iterator[str]:
+    for line in lines:
         file = io.StringIO(newline="")
-        csv.writer(file).writerow(line)
+        csv.writer(file, delimiter=separator).writerow(line)
         yield file.getvalue()
 
 

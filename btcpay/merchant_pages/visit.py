@@ -98,9 +98,10 @@ class Visit:
         return request.args.to_dict()
 
     def day(self, name: str) -> date | None:
-        """The parameter's day; None where it is no date, and for `date.max`, which none follows."""
+        """The day of a parameter, or of a form's field; None for no date, and for `date.max`."""
         try:
-            day = date.fromisoformat(self.query.get(name, ""))
+            fields = self.form if request.method == "POST" else self.query
+            day = date.fromisoformat(fields.get(name, ""))
         except ValueError:
             return None
         return None if day == date.max else day
