@@ -11,6 +11,7 @@ from payer import Page
 from statements import statements
 
 from btcpay.languages.catalogs import LANGUAGES
+from btcpay.values.times import from_ms
 
 WHOLE = {
     "amount": "19,90",
@@ -109,10 +110,13 @@ def test_the_list_shows_what_is_due_overdue_and_over(browser, three):
 
 
 def test_today_and_the_month_say_what_is_overdue_and_due(browser, three):
-    assert "Overdue bills: 1 ($10.00)" in browser.get().text
-    assert "Bills due: 1 ($20.00)" in browser.get().text
-    month = f"{browser.shop.clock.at:%Y-%m}"
-    assert "bills" in browser.get("/month", query_string={"month": month}).text.casefold()
+    late, due, _ = three
+    assert "Overdue bills: 1<" in browser.get().text and "Bills due: 1<" in browser.get().text
+    months = [f"{from_ms(bill.due_at):%Y-%m}" for bill in (late, due)]
+    texts = [browser.get("/month", query_string={"month": month}).text for month in months]
+    if months[1] <= f"{browser.shop.clock.at:%Y-%m}":  # of a month to come there is no page
+        assert "Bills due: 1 ($20.00)" in texts[1]
+    assert "Overdue bills: 1 ($10.00)" in texts[0]
 
 
 def test_a_long_list_goes_page_by_page(browser):
