@@ -9,7 +9,7 @@ import unicodedata
 
 from btcpay.bitcoin.address import DUST_SATS, address_of, b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor import Descriptor, checksum, parse
-from btcpay.bitcoin.keys import SERIALIZED_SIZE, DescriptorRefused, ExtendedKey
+from btcpay.bitcoin.keys import SERIALIZED_SIZE, DescriptorRefused, ExtendedKey, is_private
 from btcpay.bitcoin.wire import Malformed
 from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.networks import Network
@@ -101,6 +101,11 @@ def are_seed_words(text: str) -> bool:
     words = [word for word in words if not re.fullmatch(r"[0-9]{1,2}[.):]?", word)]
     letters = (re.fullmatch(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}", word) for word in words)
     return 12 <= len(words) <= 24 and all(letters)
+
+
+def holds_secret(text: str) -> bool:
+    """True for what looks like seed words, and where any word is a private key."""
+    return are_seed_words(text) or any(map(is_private, re.findall(r"\b\w{51,112}\b", text)))
 
 
 @functools.lru_cache(maxsize=1024)
