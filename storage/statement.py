@@ -70,8 +70,15 @@ class Slot:
         self.name = name
 
 
+class _InQuery(Value):
+    def __sql__(self, ctx: Any) -> Any:
+        if ctx.state.each:  # storage/at_once.py
+            return ctx.literal(f'given."{self.value.name}"')
+        return ctx.value(self.value, self.converter)
+
+
 def slot(name: str) -> Value:
-    return Value(Slot(name), converter=False)
+    return _InQuery(Slot(name), converter=False)
 
 
 def slots(*fields: Field) -> dict[Field, Value]:

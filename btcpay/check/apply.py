@@ -1,133 +1,133 @@
-"""Writes the consequences of a scan of an address in one transaction."""
+"""Writes the consequences of scans of addresses, of many in one transaction."""
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from decimal import Decimal
+from datetime import datetime
 from typing import Any
 
 from btcpay.check.news import news_of
+from btcpay.check.receive import add_payments
 from btcpay.check.report import Report
-from btcpay.invoices.events import finish, record, update_attention
-from btcpay.invoices.status import invoice_of, known_outputs, rules_for
-from btcpay.prices.price import Prices
-from btcpay.proofs.verify import extended
+from btcpay.check.settled import Settled, settled
+from btcpay.invoices.events import finish, recorded, update_attentions
 from btcpay.settings.settings import Settings
-from btcpay.settlement.settle import Change, Outcome, settle
-from btcpay.settlement.values import Output, Receipt, Scan
+from btcpay.settlement.settle import Change
+from btcpay.settlement.values import Output, Scan
 from btcpay.values.errors import BeyondMoney
-from btcpay.values.ids import new_id
-from btcpay.values.money import value_of
 from btcpay.values.times import to_ms
-from storage.database import Database, Values
+from storage import at_once
+from storage.database import Database, Values, grouped
 from storage.models import Invoice, Payment
-from storage.queries import blocks, events, invoices, merchants, payments
+from storage.queries import events, invoices, payments
 from storage.queries.events import Kind
-from storage.queries.totals import balances, days, gaps
+from storage.queries.totals import balances, gaps
 
 Proofs = Mapping[str, str]
-LONG_HISTORY = 1000  # of one invoice; receivers may be sent each of them
 log = logging.getLogger(__name__)
 
 
 def try_apply(
     db: Database,
     settings: Settings,
-    invoice_id: str,
-    scan: Scan,
+    scans: Mapping[str, Scan],
     now: datetime,
     report: Report,
-    proofs: Proofs | None = None,
-) -> bool:
-    """Applies a scan and reports the new status; returns False if that failed.
+    proofs: Mapping[str, Proofs] | None = None,
+) -> set[str]:
+    """Applies the scans of these invoices and reports each new status; returns the ids that failed.
 
-    An error of one invoice must not stop the others: the next is somebody's money too.
+    An error of one invoice must not stop the others: the next is somebody's money too. So where all
+    together fail, each half is tried by itself.
     """
+    if not scans:
+        return set()
     try:
-        before, after = apply(db, settings, invoice_id, scan, now, proofs)
-    except BeyondMoney as error:
+        found = apply(db, settings, scans, now, proofs)
+    except Exception as error:  # noqa: BLE001 - the edge of the loops over invoices
+        if len(scans) == 1:
+            return _failed(next(iter(scans)), error, report)
+        log.warning("%d invoices are settled by halves: %s", len(scans), error)
+        ids, half = list(scans), len(scans) // 2
+        parts = ({id: scans[id] for id in some} for some in (ids[:half], ids[half:]))
+        return {id for part in parts for id in try_apply(db, settings, part, now, report, proofs)}
+    report.changed |= {id: after for id, (before, after) in found.items() if before != after}
+    return set()
+
+
+def _failed(invoice_id: str, error: Exception, report: Report) -> set[str]:
+    if isinstance(error, BeyondMoney):
         log.warning("invoice %s could not be looked for: %s", invoice_id, error)
-    except Exception:  # noqa: BLE001 - the edge of the loops over invoices
-        log.exception("invoice %s could not be settled", invoice_id)
     else:
-        if before != after:
-            report.changed[invoice_id] = after
-        return True
+        log.error("invoice %s could not be settled", invoice_id, exc_info=error)
     report.failed.append(invoice_id)
-    return False
+    return {invoice_id}
 
 
 def apply(
     db: Database,
     settings: Settings,
-    invoice_id: str,
-    scan: Scan,
+    scans: Mapping[str, Scan],
     now: datetime,
-    proofs: Proofs | None = None,
-) -> tuple[str, str]:
-    """Writes all consequences of a scan, or none; returns the status before and after.
+    proofs: Mapping[str, Proofs] | None = None,
+) -> dict[str, tuple[str, str]]:
+    """Writes all consequences of the scans, or none; each invoice's status before and after.
 
-    `proofs`: by txid, the documents that prove a block's payments. Raises BeyondMoney for sightings
-    of more money than can exist, never for proven outputs.
+    `proofs`: of each invoice, by txid, the documents that prove a block's payments. Raises
+    BeyondMoney for sightings of more money than can exist, never for proven outputs.
     """
+    ids: list[Values] = [{"id": id} for id in scans]
     with db.write():
-        balances.lock(db, db.only(invoices.WHOLE, id=invoice_id).merchant_id)
-        row = db.only(invoices.WHOLE, id=invoice_id)
-        rules = rules_for(settings, row)
-        known = known_outputs(db, invoice_id, scan)
-        outcome = settle(invoice_of(row), known, scan, rules, now)
-        with balances.kept(db, invoice_id, row.merchant_id, bounded=scan.waiting is not None):
-            for change in outcome.changes:
-                db.run(payments.PUT_OUTPUT, **_columns(change.after, row))
-            for output in outcome.forgotten:
-                db.run(payments.FORGET_OUTPUT, **_key(output, row))
-            noted = _noted(db, row.id, outcome.changes)
-            for change in noted:
-                if change.kind:
-                    record(db, row.id, Kind(change.kind), _detail(change, scan), now)
-            for txid, document in (proofs or {}).items():
-                proof: Values = {"invoice_id": invoice_id, "txid": txid, "document": document}
-                db.run(payments.ADD_PROOF, **proof)
-            made = [
-                _add_payment(db, row, receipt, scan, rules.confirmations, now)
-                for receipt in outcome.payments
-            ]
-            for txid in outcome.settling:
-                db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=txid)
-        if outcome.changes:
-            gaps.note(db, row)
-        _end(db, settings, row, outcome, noted, made, scan, now)
-        return row.status, outcome.verdict.status
+        balances.lock(db, *(row.merchant_id for row in at_once.rows(db, invoices.WHOLE, ids)))
+        cases = settled(db, settings, scans, now)
+        bounded = any(scan.waiting is not None for scan in scans.values())
+        with balances.kept(db, scans, bounded):
+            _put_outputs(db, cases)
+            changes = [(case, change) for case in cases for change in case.noted if change.kind]
+            at_once.run(db, events.RECORD, [_of_change(*one, now) for one in changes])
+            at_once.run(db, payments.ADD_PROOF, _proofs(scans, proofs or {}))
+            made = grouped(add_payments(db, cases, now), lambda one: one.address_invoice_id)
+            settling = [(case.row.id, tx) for case in cases for tx in case.outcome.settling]
+            at_once.run(
+                db, payments.SETTLE, [{"invoice_id": id, "tx_hash": tx} for id, tx in settling]
+            )
+        gaps.note(db, [case.row for case in cases if case.outcome.changes])
+        _end(db, settings, cases, made, now)
+    return {case.row.id: (case.row.status, case.outcome.verdict.status) for case in cases}
+
+
+def _put_outputs(db: Database, cases: Sequence[Settled]) -> None:
+    put = [_columns(one.after, case.row) for case in cases for one in case.outcome.changes]
+    at_once.run(db, payments.PUT_OUTPUT, put)
+    forgotten = [_key(output, case.row) for case in cases for output in case.outcome.forgotten]
+    at_once.run(db, payments.FORGET_OUTPUT, forgotten)
+
+
+def _proofs(scans: Iterable[str], proofs: Mapping[str, Proofs]) -> list[Values]:
+    return [
+        {"invoice_id": id, "txid": txid, "document": document}
+        for id in scans
+        for txid, document in proofs.get(id, {}).items()
+    ]
 
 
 def _end(
     db: Database,
     settings: Settings,
-    row: Invoice,
-    outcome: Outcome,
-    noted: Sequence[Change],
-    made: Sequence[Payment],
-    scan: Scan,
+    cases: Sequence[Settled],
+    made: Mapping[str, Sequence[Payment]],
     now: datetime,
 ) -> None:
-    verdict = outcome.verdict
-    has_ended = verdict.status != row.status
-    if row.status == "open" and row.covered_at is None and not verdict.missing_sats:
-        db.run(invoices.COVER, id=row.id, at=to_ms(now))
-    if has_ended:
-        paid = verdict.tx_hash, to_ms(verdict.paid_at) if verdict.paid_at else None
-        finish(db, row, now, verdict.status, verdict.reason, scan.explorer, *paid)
-    if has_ended or outcome.changes or outcome.forgotten or made or outcome.settling:
-        news = news_of(replace(outcome, changes=noted), made, row.status)
-        update_attention(db, settings, row.id, now, news)
-
-
-def _noted(db: Database, invoice_id: str, changes: Sequence[Change]) -> list[Change]:
-    """The changes for history and receivers; of a long history, only those in a block."""
-    is_long = db.only(events.COUNT, invoice_id=invoice_id)[0] >= LONG_HISTORY
-    return [one for one in changes if one.after.block or not is_long]
+    """Ends what has ended, and tells of all that has changed."""
+    covered = [case.row.id for case in cases if case.is_covered]
+    at_once.run(db, invoices.COVER, [{"id": id, "at": to_ms(now)} for id in covered])
+    finish(db, [case.end for case in cases if case.has_ended], now)
+    news = {
+        row.id: news_of(replace(outcome, changes=noted), made[row.id], row.status)
+        for row, _, _, outcome, noted in (case for case in cases if case.has_changed)
+    }
+    update_attentions(db, settings, news, now)
 
 
 def _key(output: Output, row: Invoice) -> Values:
@@ -169,73 +169,5 @@ def _detail(change: Change, scan: Scan) -> dict[str, Any]:
     return detail
 
 
-def _add_payment(
-    db: Database, row: Invoice, receipt: Receipt, scan: Scan, confirmations: int, now: datetime
-) -> Payment:
-    payment_id, block = new_id("pay"), receipt.block
-    new: Values = {
-        "id": payment_id,
-        "merchant_id": row.merchant_id,
-        "address_invoice_id": row.id,
-        "invoice_id": row.id if receipt.settles else None,
-        "amount_sats": receipt.amount_sats,
-        **worth(db, row.merchant_id, receipt, scan, now),
-        "tx_hash": receipt.txid,
-        "created_at": to_ms(receipt.received_at),
-    }
-    payment = db.only(payments.ADD, **new)
-    days.add(db, payment)
-    key: Values = {"txid": receipt.txid, "invoice_id": row.id}
-    _extend_proof(db, key, block.height, confirmations)
-    db.run(payments.CREDIT_OUTPUTS, **key | {"payment_id": payment_id})
-    detail = {
-        "id": payment_id,
-        "txid": receipt.txid,
-        "amount_sats": receipt.amount_sats,
-        "block": {"height": block.height, "hash": block.hash},
-        "explorer": scan.explorer,
-    }
-    record(db, row.id, Kind.PAYMENT, detail, now)
-    return payment
-
-
-def _extend_proof(db: Database, key: Values, height: int, confirmations: int) -> None:
-    """Adds the headers of later confirmations to a proof that has the block's alone."""
-    if confirmations > 1:
-        following = db.rows(blocks.FOLLOWING, height=height, limit=confirmations - 1)
-        document = json.loads(db.only(payments.PROOF, **key).document)
-        whole = extended(document, [bytes(row.header) for row in following])
-        db.run(payments.EXTEND_PROOF, **key | {"document": json.dumps(whole)})
-
-
-# A receipt found later than this gets no price rather than that of another hour.
-RECEIPT_PRICE_AGE = timedelta(hours=1)
-
-
-def is_late(mined_at: datetime, now: datetime) -> bool:
-    return now - mined_at > RECEIPT_PRICE_AGE
-
-
-def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
-    """The current prices of one bitcoin by currency, as far as they are known."""
-    currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
-    for currency in currencies:
-        prices.of(currency).ask()  # all at once, so that waiting for all takes as long as for one
-    known = {currency: prices.of(currency).current_or_none() for currency in currencies}
-    return {currency: price for currency, price in known.items() if price is not None}
-
-
-def worth(db: Database, merchant_id: int, receipt: Receipt, scan: Scan, now: datetime) -> Values:
-    """The columns with a payment's worth, rounded to the nearest smallest unit."""
-    prices = {} if is_late(receipt.block.mined_at, now) else scan.prices
-    currency = db.only(merchants.CURRENCY, id=merchant_id).currency
-    return {
-        "amount_usd_at_receipt": _value(receipt.amount_sats, prices, "USD"),
-        "currency": currency,
-        "value_at_receipt": _value(receipt.amount_sats, prices, currency),
-    }
-
-
-def _value(amount_sats: int, prices: Mapping[str, Decimal], currency: str) -> str | None:
-    price = prices.get(currency)
-    return None if price is None else f"{value_of(amount_sats, price, currency):f}"
+def _of_change(case: Settled, change: Change, now: datetime) -> Values:
+    return recorded(case.row.id, Kind(change.kind or ""), _detail(change, case.scan), now)

@@ -14,8 +14,9 @@ from btcpay.chain.follow import Follower
 from btcpay.chain.pool import Pool
 from btcpay.chain.progress import is_at_stake
 from btcpay.chain.sources import BlockSource
-from btcpay.check.apply import receipt_prices, try_apply
+from btcpay.check.apply import try_apply
 from btcpay.check.read import Reader
+from btcpay.check.receive import receipt_prices
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
 from btcpay.invoices.status import output_of, rules_for
@@ -121,9 +122,8 @@ def settle_deep(
         if _is_ready(row, settings, tip_height, report)
     }
     at_receipt = receipt_prices(db, prices) if ready else {}
-    for invoice_id in sorted(ready):
-        scan = Scan(now, tip_height, prices=at_receipt)
-        try_apply(db, settings, invoice_id, scan, now, report)
+    scan = Scan(now, tip_height, prices=at_receipt)
+    try_apply(db, settings, dict.fromkeys(sorted(ready), scan), now, report)
 
 
 def _is_ready(
@@ -152,4 +152,4 @@ def end_by_blocks(
         ends_at -= HELD_AT_MOST
     for row in db.rows(mempool_watch.ENDING, before=to_ms(ends_at)):
         scan = Scan(asked_at=now, tip_height=top.height, ends_at=ends_at)
-        try_apply(db, settings, row.id, scan, now, report)
+        try_apply(db, settings, {row.id: scan}, now, report)

@@ -124,7 +124,7 @@ def hear(
                 misses=bool(lost),
                 explorer=one.host,
             )
-            if try_apply(db, settings, invoice_id, scan, now, report):
+            if not try_apply(db, settings, {invoice_id: scan}, now, report):
                 waiting = [*left, *new]
                 # So an explorer is asked about it no sooner than if it had shown it itself.
                 db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(one.at))

@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from btcpay.chain.pool import Pool
 from btcpay.chain.progress import KEPT_PART, hours_to_read
 from btcpay.chain.sources import BlockSource
-from btcpay.check.apply import is_late, receipt_prices, try_apply
+from btcpay.check.apply import try_apply
 from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
+from btcpay.check.receive import is_late, receipt_prices
 from btcpay.check.report import Report
 from btcpay.http.deadline import in_thread
 from btcpay.prices.price import Prices
@@ -136,23 +137,23 @@ class Reader:
             if not self._mark_read(row, block, first, now):
                 return True
             found = facts_of(self.db, self.settings.network.name, row.height, block)
-            failed = []
-            for invoice_id, facts in sorted(found.items(), key=lambda item: item[1].merchant_id):
-                scan = Scan(
+            tip_height = blocks.tip_height(self.db) or row.height
+            scans = {
+                id: Scan(
                     asked_at=now,
-                    tip_height=blocks.tip_height(self.db) or row.height,
+                    tip_height=tip_height,
                     confirmed=facts.confirmed,
                     spent=facts.spent,
                     replaced=facts.replaced,
                     prices=prices,
                     explorer=host,
                 )
-                if not try_apply(
-                    self.db, self.settings, invoice_id, scan, now, report, facts.proofs
-                ):
-                    failed.append(invoice_id)
-                else:
-                    read_spends_again(self.db, scan.confirmed)
+                for id, facts in found.items()
+            }
+            proofs = {id: facts.proofs for id, facts in found.items()}
+            failed = try_apply(self.db, self.settings, scans, now, report, proofs)
+            applied = (scan for id, scan in scans.items() if id not in failed)
+            read_spends_again(self.db, [coin for scan in applied for coin in scan.confirmed])
             for part, concern in heard:
                 part.apply(self.db, self.settings, row.height, block, concern, prices, now)
             if failed:

@@ -15,7 +15,7 @@ from btcpay.check.mempool import Look, asked_lately, gather, misses, watched_of
 from btcpay.check.plan import NEVER, is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.http.clock_skew import REMEDY
-from btcpay.invoices.events import erase_emails
+from btcpay.invoices.erase import erase_emails
 from btcpay.notify.read import forget_old
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
@@ -165,10 +165,10 @@ class Checker:
         )
         report.looked_at += 1
         id, now = look.invoice_id, self.now()
-        if try_apply(self.db, self.settings, id, scan, now, report):
-            self.db.run(mempool_watch.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
-        else:
+        if try_apply(self.db, self.settings, {id: scan}, now, report):
             self.db.run(mempool_watch.FAILED, id=id, at=to_ms(now))
+        else:
+            self.db.run(mempool_watch.LOOKED, id=id, at=to_ms(scan.asked_at - look.ahead))
 
     def _lags(self, look: Look) -> bool:
         """True if it lacks money announced so lately that its explorer may not know of it yet."""

@@ -50,8 +50,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     spent = grouped(db.rows(blocks.SPENT_ABOVE, height=height), lambda one: one.invoice_id)
     taken: list[Payment] = []
     for invoice_id in paid | spent:
-        merchant_id = (paid.get(invoice_id) or spent[invoice_id])[0].merchant_id
-        with balances.kept(db, invoice_id, merchant_id, bounded=False):
+        with balances.kept(db, [invoice_id], bounded=False):
             for coin in spent.get(invoice_id, ()):
                 detail = {"txid": coin.txid, "vout": coin.vout}
                 record(db, invoice_id, Kind.UNSPENT, detail, now)

@@ -3,12 +3,11 @@
 Each is one transaction behind the lock of the merchant's balance.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from btcpay.invoices.events import finish, record, update_attention
+from btcpay.invoices.events import End, finish, record, update_attention
 from btcpay.invoices.status import find_invoice, verdict_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
@@ -41,7 +40,7 @@ def cancel(
                 "on_its_way",
                 f"{received_sats} satoshis are on their way to this invoice; --force cancels it",
             )
-        finish(db, row, now, status="canceled", reason=f"canceled {where}")
+        finish(db, [End(row, "canceled", f"canceled {where}")], now)
 
 
 def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> None:
@@ -65,7 +64,7 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
         for payment in received:
             db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment.tx_hash)
         last = received[-1].tx_hash, received[-1].created_at, reason
-        finish(db, row, now, "paid", f"settled by hand: {reason}", None, *last)
+        finish(db, [End(row, "paid", f"settled by hand: {reason}", None, *last)], now)
 
 
 def dismiss(
@@ -74,27 +73,22 @@ def dismiss(
     invoice_id: str,
     reason: str,
     now: datetime,
-    refund_txid: str = "",
     below_minor: int | None = None,
 ) -> str:
     """Sets attention aside until something new happens to the invoice; returns its former reason.
 
-    `refund_txid`, the transaction that sent the money back, is noted as it was typed. `below_minor`
-    refuses unless less is at stake, in smallest units of the currency. Raises Refused: `no_reason`,
-    `bad_refund`, `nothing_wanted`, `at_stake`.
+    `below_minor` refuses unless less is at stake, in smallest units of the currency. Raises
+    Refused: `no_reason`, `nothing_wanted`, `at_stake`.
     """
     if not reason.strip():
         raise Refused("no_reason", "a dismissal needs a reason: --reason TEXT")
-    if refund_txid and not re.fullmatch("[0-9a-f]{64}", refund_txid):
-        raise Refused("bad_refund", "a refund's transaction id has 64 hexadecimal digits")
     with _locked(db, settings, invoice_id, now):
         attention = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
         if attention is None:
             raise Refused("nothing_wanted", "nothing about this invoice needs attention")
         if below_minor is not None and attention.stake_minor >= below_minor:
             raise Refused("at_stake", "more is at stake by now")
-        refund = {"refund_txid": refund_txid} if refund_txid else {}
-        detail = {"attention": attention.reason, "reason": reason} | refund
+        detail = {"attention": attention.reason, "reason": reason}
         record(db, invoice_id, Kind.DISMISSED, detail, now)
     return attention.reason
 

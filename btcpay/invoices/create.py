@@ -15,7 +15,7 @@ from btcpay.http.clock_skew import REMEDY
 from btcpay.merchants.account import stored_account
 from btcpay.merchants.branding import checked_line, checked_url
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.publish import News, publish
+from btcpay.notify.publish import News, Told, publish
 from btcpay.prices.price import Prices
 from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.ids import new_id
@@ -195,5 +195,5 @@ def new_invoice(
         "created_at": to_ms(now),
     }
     row = db.only(invoices.ADD, **invoices.BLANK | given)
-    publish(db, row, News(EventKind.INVOICE_CREATED), now)
+    publish(db, [Told(row, News(EventKind.INVOICE_CREATED))], now)
     return row

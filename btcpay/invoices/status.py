@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,8 +13,8 @@ from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, Verdic
 from btcpay.values.errors import BadRow
 from btcpay.values.money import stored_amount
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
-from storage import models
-from storage.database import Database
+from storage import at_once, models
+from storage.database import Database, Values
 from storage.queries import attentions, blocks, events, invoices, payments
 
 _OUTPOINT = re.compile("[0-9a-f]{64}:[0-9]{1,10}")
@@ -88,16 +88,30 @@ def inputs_of(row: models.Output) -> tuple[str, ...]:
     return tuple(inputs)
 
 
-def known_outputs(db: Database, invoice_id: str, scan: Scan) -> list[Output]:
-    """The outputs that a scan may concern; vanished ones only if recent, or shown again."""
-    since_ms = to_ms(scan.asked_at - HISTORY_AFTER)
-    rows = db.rows(payments.KNOWN, invoice_id=invoice_id, vanished_after=since_ms - 1)
-    found = {(row.txid, row.vout): row for row in rows}
-    shown = {seen.txid for seen in (*(scan.waiting or ()), *scan.confirmed)} | set(scan.replaced)
-    for txid in sorted(shown - {txid for txid, _ in found}):
-        for row in db.rows(payments.VANISHED, invoice_id=invoice_id, txid=txid):
-            found[row.txid, row.vout] = row
-    return [output_of(row) for row in found.values()]
+def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Output]]:
+    """The outputs that each scan may concern; vanished ones only if recent, or shown again.
+
+    Raises BadRow.
+    """
+    since_ms = {id: to_ms(scan.asked_at - HISTORY_AFTER) - 1 for id, scan in scans.items()}
+    asked: list[Values] = [{"invoice_id": id, "vanished_after": ms} for id, ms in since_ms.items()]
+    rows = at_once.rows(db, payments.KNOWN, asked)
+    found = {(row.invoice_id, row.txid) for row in rows}
+    again: list[Values] = [
+        {"invoice_id": id, "txid": txid}
+        for id, scan in scans.items()
+        for txid in sorted(_shown(scan))
+        if (id, txid) not in found
+    ]
+    known: dict[str, list[Output]] = {id: [] for id in scans}
+    for row in rows + at_once.rows(db, payments.VANISHED, again):
+        known[row.invoice_id].append(output_of(row))
+    return known
+
+
+def _shown(scan: Scan) -> set[str]:
+    shown = {seen.txid for seen in (*(scan.waiting or ()), *scan.confirmed)}
+    return shown | set(scan.replaced)
 
 
 def checked_ms(row: invoices.InvoiceWith) -> int | None:
@@ -129,17 +143,15 @@ def beside_sats(verdict: Verdict) -> int:
     return sum(one.amount_sats for one in verdict.receipts if not one.settles)
 
 
-def keep(db: Database, row: models.Invoice, verdict: Verdict) -> None:
-    """Stores the figures that pages show, in the transaction of the change."""
-    tip_height = blocks.tip_height(db) or 0
-    db.run(
-        invoices.KEEP,
-        id=row.id,
-        received_sats=verdict.received_sats,
-        unconfirmed_sats=verdict.unconfirmed_sats,
-        beside_sats=beside_sats(verdict),
-        newest_height=tip_height + 1 - verdict.confirmations if verdict.confirmations else None,
-    )
+def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:
+    """The figures that pages show, for `invoices.KEEP` in the transaction of the change."""
+    return {
+        "id": row.id,
+        "received_sats": verdict.received_sats,
+        "unconfirmed_sats": verdict.unconfirmed_sats,
+        "beside_sats": beside_sats(verdict),
+        "newest_height": tip_height + 1 - verdict.confirmations if verdict.confirmations else None,
+    }
 
 
 @dataclass(frozen=True)
@@ -157,15 +169,20 @@ class Story:
     checked_at: int | None  # the last complete look
 
 
-def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Story:
-    """Three statements. Raises CommandError when there is no such invoice."""
+def find_story(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Story:
+    """Raises CommandError when there is no such invoice."""
     row = db.named(attentions.INVOICE, f"invoice {invoice_id!r}", id=invoice_id)
-    outputs = db.rows(payments.OUTPUTS, invoice_id=invoice_id)
+    return story_of(db, settings, row, now)
+
+
+def story_of(db: Database, settings: Settings, row: invoices.InvoiceWith, now: datetime) -> Story:
+    """The story of a row of `attentions.INVOICE`: two statements."""
+    outputs = db.rows(payments.OUTPUTS, invoice_id=row.id)
     return Story(
         row=row,
         verdict=verdict_on(outputs, settings, row, now, row.tip_height),
         needed=rules_for(settings, row).confirmations,
         outputs=outputs,
-        events=db.rows(events.OF_INVOICE, invoice_id=invoice_id),
+        events=db.rows(events.OF_INVOICE, invoice_id=row.id),
         checked_at=checked_ms(row),
     )

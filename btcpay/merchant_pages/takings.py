@@ -149,6 +149,8 @@ def show_month(visit: Visit) -> Response:
         last=last,
         before=before if before >= EARLIEST else None,
         after=after if after <= today else None,
+        # The file for the accountant: this month's, or the last one's while this goes on.
+        sent=(before, first - timedelta(days=1)) if last >= today else (first, last),
         today=number_of(today),
         date_of=date_of,
     )

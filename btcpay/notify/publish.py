@@ -1,10 +1,10 @@
 """Writes events and their deliveries, in the same transaction as the change they report."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import orjson
 
@@ -13,7 +13,8 @@ from btcpay.notify.transport import About, Named
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from storage.database import Database, Values
+from storage import at_once
+from storage.database import Database, Values, grouped
 from storage.models import Invoice, PaymentLink, PublicEvent, Receiver
 from storage.queries import deliveries, events, receivers
 
@@ -31,21 +32,31 @@ class News:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-def publish(
-    db: Database, row: Invoice, news: News, now: datetime, state: Mapping[str, Any] | None = None
-) -> None:
-    """An event of an invoice. Call it within `db.write()`.
+class Told(NamedTuple):
+    """News of an invoice, for its merchant's receivers.
 
     `state` has the values that may change later, such as status and amounts; None for a new one.
     """
-    known = {**(state or {}), **news.detail}
-    stored = None if state is None else orjson.dumps(known).decode()
-    _add(db, row, news.kind, now, known, state=stored, invoice_id=row.id)
+
+    row: Invoice
+    news: News
+    state: Mapping[str, Any] | None = None
+
+
+def publish(db: Database, told: Sequence[Told], now: datetime) -> None:
+    """Events of invoices, in this order. Call it within `db.write()`."""
+    added: list[_Added] = []
+    for row, news, state in told:
+        known = {**(state or {}), **news.detail}
+        stored = None if state is None else orjson.dumps(known).decode()
+        new = _new(row, news.kind, now, state=stored, invoice_id=row.id)
+        added.append(_Added(row, new, known))
+    _add(db, added, now)
 
 
 def publish_link(db: Database, link: PaymentLink, kind: EventKind, now: datetime) -> None:
     """An event of a payment link; the kind says its status. Call it within `db.write()`."""
-    _add(db, link, kind, now, {}, payment_link_id=link.id)
+    _add(db, [_Added(link, _new(link, kind, now, payment_link_id=link.id), {})], now)
 
 
 def publish_own(
@@ -56,20 +67,38 @@ def publish_own(
     The part's module `kinds` makes the data of it when it is sent.
     """
     known = dict(state)
-    _add(db, row, kind, now, known, state=orjson.dumps(known).decode(), resource_id=row.id)
+    new = _new(row, kind, now, state=orjson.dumps(known).decode(), resource_id=row.id)
+    _add(db, [_Added(row, new, known)], now)
 
 
-def _add(
-    db: Database, row: About, kind: Kind, now: datetime, known: dict[str, Any], **about: str | None
-) -> None:
+class _Added(NamedTuple):
+    """An event: its subject, its columns, and what is known of the state."""
+
+    row: About
+    new: Values
+    known: dict[str, Any]
+
+
+def _new(row: About, kind: Kind, now: datetime, **about: str | None) -> Values:
     new: dict[str, Any] = dict.fromkeys(_ABOUT) | about
     new |= {"id": new_id("evt"), "merchant_id": row.merchant_id, "kind": kind.value}
-    event = db.only(events.ADD, **new, happened_at=to_ms(now))
-    for receiver in db.rows(receivers.OF_MERCHANT, merchant_id=row.merchant_id):
-        transport = TRANSPORTS.get(receiver.transport)  # None: its part was deleted
-        for named in transport.names(receiver, event, row, known) if transport else ():
-            if wants(receiver, named.name):
-                db.run(deliveries.ADD, **delivery(receiver, event, named, now))
+    return cast(Values, new | {"happened_at": to_ms(now)})
+
+
+def _add(db: Database, added: Sequence[_Added], now: datetime) -> None:
+    stored = {row.id: row for row in at_once.rows(db, events.ADD, [one.new for one in added])}
+    ids = sorted({one.row.merchant_id for one in added})
+    rows = at_once.rows(db, receivers.OF_MERCHANT, [{"merchant_id": id} for id in ids])
+    wanting = grouped(rows, lambda row: row.merchant_id)
+    found: list[Values] = []
+    for one in added:
+        event = stored[str(one.new["id"])]
+        for receiver in wanting[one.row.merchant_id]:
+            transport = TRANSPORTS.get(receiver.transport)  # None: its part was deleted
+            for named in transport.names(receiver, event, one.row, one.known) if transport else ():
+                if wants(receiver, named.name):
+                    found.append(delivery(receiver, event, named, now))
+    at_once.run(db, deliveries.ADD, found)
 
 
 def wants(receiver: Receiver, name: str) -> bool:

@@ -179,6 +179,15 @@ class MerchantLogin(Table):
     till_only = BigIntegerField()
 
 
+class FileLink(Table):
+    id = TextField(primary_key=True)
+    merchant_id = BigIntegerField()
+    secret_sha256 = TextField()
+    first_day = BigIntegerField()
+    last_day = BigIntegerField()
+    expires_at = BigIntegerField()
+
+
 class MerchantSession(Table):
     id = TextField(primary_key=True)
     merchant_id = BigIntegerField()

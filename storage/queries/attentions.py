@@ -17,9 +17,7 @@ WANT = Attention.insert(every(Attention)).on_conflict(
     },
 )
 CLEAR = Attention.delete().where(Attention.invoice_id == slot("invoice_id"))
-OF_INVOICE = Attention.select(Attention.reason, Attention.since_at, Attention.stake_minor).where(
-    Attention.invoice_id == slot("invoice_id")
-)
+OF_INVOICE = Attention.select().where(Attention.invoice_id == slot("invoice_id"))
 # Stakes below an amount, in one currency; the smallest first.
 BELOW = (
     Attention.select(Attention.invoice_id)

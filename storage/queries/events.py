@@ -40,12 +40,16 @@ _MERELY_SEEN = (Kind.SEEN, Kind.MOVED, Kind.VANISHED, Kind.SEEN_AGAIN, Kind.SPEN
 _PROMISED = (Kind.REFUND_MADE, Kind.REFUND_READY, Kind.REFUND_CLEARED, Kind.REFUND_CANCELED)
 _OF_MONEY = [kind.value for kind in Kind if kind not in (*_MERELY_SEEN, *_PROMISED)]
 OF_MONEY = (
-    Event.select(Event.kind, Event.detail)
+    Event.select(Event.invoice_id, Event.kind, Event.detail)
     .where((Event.invoice_id == slot("invoice_id")) & Event.kind.in_(_OF_MONEY))
     .order_by(Event.seq)
 )
-COUNT = shaped(
-    tuple[int], Event.select(fn.COUNT(Event.seq)).where(Event.invoice_id == slot("invoice_id"))
+# An invoice with a history, and the number of its entries.
+LENGTH = shaped(
+    tuple[str, int],
+    Event.select(Event.invoice_id, fn.COUNT(Event.seq).alias("length"))
+    .where(Event.invoice_id == slot("invoice_id"))
+    .group_by(Event.invoice_id),
 )
 OF_INVOICE = Event.select().where(Event.invoice_id == slot("invoice_id")).order_by(Event.seq)
 

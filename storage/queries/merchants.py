@@ -44,6 +44,9 @@ SET_TIPS = Merchant.update(slots(Merchant.tip_percents, Merchant.cashier_tips)).
     Merchant.id == slot("id")
 )
 CURRENCY = Merchant.select(Merchant.currency).where(Merchant.id == slot("id"))
+COUNTING = Merchant.select(Merchant.id, Merchant.currency, Merchant.timezone).where(
+    Merchant.id == slot("merchant_id")
+)
 CURRENCIES = Merchant.select(Merchant.currency).distinct()
 
 SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(Merchant.id == slot("id"))

@@ -104,9 +104,8 @@ CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
 ADD_PROOF = Proof.insert(every(Proof)).on_conflict("NOTHING")
 _THIS_PROOF = (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
 EXTEND_PROOF = Proof.update(slots(Proof.document)).where(_THIS_PROOF)
-PROOF = Proof.select(Proof.document).where(_THIS_PROOF)
+PROOF = Proof.select().where(_THIS_PROOF)
 DELETE_PROOF = Proof.delete().where(_THIS_PROOF)
-EVERY_PROOF = Proof.select(Proof.document).where(Proof.invoice_id == slot("invoice_id"))
 PROOFS_OF_ADDRESS = (
     Proof.select(Proof.document)
     .join(

@@ -129,6 +129,19 @@ CREATE TABLE merchant_session (
 );
 CREATE INDEX merchant_session_of_merchant ON merchant_session (merchant_id, created_at);
 
+-- A link that opens a file of payments without a session, until it is revoked (then it is deleted) or
+-- `expires_at`; the secret itself is never stored. Days count from 1970-01-01 in the merchant's
+-- time zone, both whole.
+CREATE TABLE file_link (
+    id TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    secret_sha256 TEXT NOT NULL UNIQUE,
+    first_day BIGINT NOT NULL,
+    last_day BIGINT NOT NULL CHECK (last_day >= first_day),
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX file_link_of_merchant ON file_link (merchant_id, expires_at);
+
 -- A held key has an owner and no answer; a done one has the first answer, word for word. Whoever
 -- holds it longer than the lock lasts loses it to the next one that asks. The answer may hold a
 -- customer's e-mail address: by `resource_id` its invoice finds it when that is erased.

@@ -6,7 +6,7 @@ import pytest
 from builders import pay
 from test_spec_operations import assert_refused
 
-from btcpay.invoices.events import finish
+from btcpay.invoices.events import End, finish
 from storage.queries import invoices
 
 LISTS = ["/invoices", "/payment-links", "/payments"]
@@ -90,7 +90,7 @@ def test_invoices_are_filtered_by_status(shop, status):
     shop.clock.move(hours=2)
     pay(shop, lapsed, 1)
     row = shop.service.db.only(invoices.WHOLE, id=called_off["id"])
-    finish(shop.service.db, row, shop.clock(), status="canceled", reason="for a test")
+    finish(shop.service.db, [End(row, "canceled", "for a test")], shop.clock())
     expected = {
         "open": waiting,
         "paid": sold,

@@ -14,7 +14,7 @@ from btcpay.chain.begin import BELOW, MOST_WALKED, begin
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.progress import progress_of
 from btcpay.http import http_client
-from btcpay.invoices.events import finish
+from btcpay.invoices.events import End, finish
 from btcpay.values.errors import ExplorerError
 from btcpay.values.networks import Known
 from btcpay.values.times import from_unix_s, to_ms
@@ -302,7 +302,7 @@ def idle(till):
     invoice = till.shop.invoice()
     assert till.check().complete
     row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    finish(till.shop.service.db, row, till.clock(), status="canceled", reason="test")
+    finish(till.shop.service.db, [End(row, "canceled", "test")], till.clock())
 
 
 def test_an_idle_shop_is_not_said_to_be_behind(till):

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 from fake_esplora import open_till
 
-from btcpay.invoices.events import finish
+from btcpay.invoices.events import End, finish
 from btcpay.sandbox.payer.wallet import replace
 from storage.queries import invoices
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.both_databases
 def cancel(till, invoice):
     """Does the work of `btcpay invoice cancel`."""
     row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    finish(till.shop.service.db, row, till.clock(), status="canceled", reason="test")
+    finish(till.shop.service.db, [End(row, "canceled", "test")], till.clock())
 
 
 def instant(text):

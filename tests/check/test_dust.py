@@ -59,8 +59,8 @@ def look(shop, invoice, keys, block):
     ]
     now, db = shop.clock(), shop.service.db
     scan = Scan(now, 100, confirmed=seen) if block else Scan(now, 100, waiting=seen, misses=True)
-    proofs = {txid: "{}" for txid, _ in keys} if block else None
-    apply(db, shop.service.settings, invoice["id"], scan, now, proofs)
+    proofs = {invoice["id"]: {txid: "{}" for txid, _ in keys}} if block else None
+    apply(db, shop.service.settings, {invoice["id"]: scan}, now, proofs)
 
 
 def undone(shop):

@@ -3,7 +3,7 @@
 import pytest
 from builders import is_summed
 
-from btcpay.check import apply as applied
+from btcpay.check import settled
 from btcpay.check.apply import apply
 from btcpay.settlement.merge import MOST_KEPT
 from btcpay.settlement.values import Scan, SeenOutput
@@ -22,7 +22,7 @@ def invented(look, sats):
 
 def look(shop, invoice, *shown, is_cut=False):
     scan = Scan(shop.clock(), 100, waiting=shown, misses=True, is_cut=is_cut)
-    apply(shop.service.db, shop.service.settings, invoice["id"], scan, shop.clock())
+    apply(shop.service.db, shop.service.settings, {invoice["id"]: scan}, shop.clock())
 
 
 def rows(shop, invoice):
@@ -32,7 +32,7 @@ def rows(shop, invoice):
 @pytest.fixture
 def long_after(monkeypatch):
     """As if a thousand lines were three hundred."""
-    monkeypatch.setattr(applied, "LONG_HISTORY", 300)
+    monkeypatch.setattr(settled, "LONG_HISTORY", 300)
     yield
 
 

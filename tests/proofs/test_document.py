@@ -154,13 +154,14 @@ def read(shop, invoice, tip_height):
     mined_in = Block(HEIGHT, parse_header(FIRST).hash, shop.clock())
     seen = SeenOutput(TXID, 1, invoice["amount_sats"], mined_in, 4)
     scan = Scan(shop.clock(), tip_height, confirmed=[seen])
-    proofs = {TXID: json.dumps(ALONE)}
-    apply(shop.service.db, shop.service.settings, invoice["id"], scan, shop.clock(), proofs)
+    proofs = {invoice["id"]: {TXID: json.dumps(ALONE)}}
+    scans = {invoice["id"]: scan}
+    apply(shop.service.db, shop.service.settings, scans, shop.clock(), proofs)
 
 
 def deepen(shop, invoice, tip_height):
     scan = Scan(shop.clock(), tip_height)
-    apply(shop.service.db, shop.service.settings, invoice["id"], scan, shop.clock())
+    apply(shop.service.db, shop.service.settings, {invoice["id"]: scan}, shop.clock())
 
 
 def kept(shop, invoice):

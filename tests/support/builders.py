@@ -231,7 +231,8 @@ def pay(
     known = {code: Decimal(price) for code, price in (prices or {"USD": "60000.00"}).items()}
     scan = Scan(now, 100, ends_at=now, prices=known)
     scan = replace(scan, confirmed=[seen]) if block else replace(scan, waiting=[seen])
-    apply(db, shop.service.settings, invoice["id"], scan, now, {txid: "{}"} if block else None)
+    proofs = {invoice["id"]: {txid: "{}"}} if block else {}
+    apply(db, shop.service.settings, {invoice["id"]: scan}, now, proofs)
     db.run(mempool_watch.LOOKED, id=invoice["id"], at=to_ms(now))
     return txid
 
@@ -239,13 +240,13 @@ def pay(
 def vanish(shop: Shop, invoice: dict[str, Any]) -> None:
     """The mempool shows no more what waited for the invoice."""
     scan = Scan(shop.clock(), 100, waiting=[], misses=True)
-    apply(shop.service.db, shop.service.settings, invoice["id"], scan, shop.clock())
+    apply(shop.service.db, shop.service.settings, {invoice["id"]: scan}, shop.clock())
 
 
 def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
     """Ends an open invoice without a payment: expired, canceled."""
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    events.finish(shop.service.db, row, shop.clock(), status=status, reason="test")
+    events.finish(shop.service.db, [events.End(row, status, "test")], shop.clock())
 
 
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:

@@ -1,13 +1,15 @@
 """Balances: totals for each merchant, kept in step with the outputs that they sum."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from peewee import Case, ColumnBase, fn
 
 from btcpay.values.errors import BeyondMoney
 from btcpay.values.money import MAX_MONEY_SATS
+from storage import at_once
 from storage.database import Database, Values
 from storage.models import Balance, Output
 from storage.statement import shaped, slot
@@ -22,30 +24,46 @@ def _sum(sats: ColumnBase) -> Any:
     return fn.COALESCE(fn.SUM(sats), 0).cast("BIGINT")
 
 
-_SUMS = shaped(
+_PAID_SATS = Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)
+_SUMS = (_sum(_PAID_SATS).alias("confirmed_sats"), _sum(Output.amount_sats).alias("total_sats"))
+# The sums that the totals must equal; for tests and the doctor.
+RECOMPUTED = shaped(
     tuple[int, int],
-    Output.select(
-        _sum(Case(None, [(Output.payment_id.is_null(), 0)], Output.amount_sats)).alias(
-            "confirmed_sats"
-        ),
-        _sum(Output.amount_sats).alias("total_sats"),
-    ).where(Output.vanished_at.is_null() & Output.spent_height.is_null()),
-)
-_OF_INVOICE = _SUMS.where(Output.invoice_id == slot("invoice_id"))
-# Everything that was paid, moved since or not.
-_SETTLED = shaped(
-    tuple[int],
-    Output.select(fn.COALESCE(fn.SUM(Output.amount_sats), 0)).where(
-        (Output.invoice_id == slot("invoice_id"))
-        & Output.payment_id.is_null(False)
-        & Output.vanished_at.is_null()  # no payment has this; an index holds only these
+    Output.select(*_SUMS).where(
+        Output.vanished_at.is_null()
+        & Output.spent_height.is_null()
+        & (Output.merchant_id == slot("merchant_id"))
     ),
 )
-# The sums that the totals must equal; for tests and the doctor.
-RECOMPUTED = _SUMS.where(Output.merchant_id == slot("merchant_id"))
+
+
+class _Sums(NamedTuple):
+    """The part of a merchant's totals that some invoices are."""
+
+    merchant_id: int
+    confirmed_sats: int
+    total_sats: int
+    settled_sats: int  # everything that was paid, moved since or not
+
+
+def _unspent(sats: Any) -> Any:
+    return _sum(Case(None, [(Output.spent_height.is_null(False), 0)], sats))
+
+
+_OF_INVOICE = shaped(
+    _Sums,
+    Output.select(
+        Output.merchant_id,
+        _unspent(_PAID_SATS).alias("confirmed_sats"),
+        _unspent(Output.amount_sats).alias("total_sats"),
+        _sum(_PAID_SATS).alias("settled_sats"),
+    )
+    .where((Output.invoice_id == slot("invoice_id")) & Output.vanished_at.is_null())
+    .group_by(Output.merchant_id),
+)
 
 # The first lock of every change to what merchants have received; several are taken in this order.
-_LOCK = OF_MERCHANT.for_update()
+_LOCK = OF_MERCHANT.order_by(Balance.merchant_id).for_update()
 _LOCK_ALL = Balance.select(Balance.merchant_id).order_by(Balance.merchant_id).for_update()
 
 OPEN = Balance.insert(
@@ -64,9 +82,9 @@ _CHANGE_BOUNDED = _CHANGE.where(
 )
 
 
-def lock(db: Database, merchant_id: int) -> None:
-    """Keeps others from changing what this merchant has received until the transaction ends."""
-    db.row(_LOCK, merchant_id=merchant_id)
+def lock(db: Database, *merchant_ids: int) -> None:
+    """Keeps others from changing what these have received until the transaction ends."""
+    at_once.rows(db, _LOCK, [{"merchant_id": id} for id in sorted(set(merchant_ids))])
 
 
 def lock_all(db: Database) -> None:
@@ -74,25 +92,33 @@ def lock_all(db: Database) -> None:
 
 
 @contextmanager
-def kept(db: Database, invoice_id: str, merchant_id: int, bounded: bool = True) -> Iterator[None]:
-    """Adds the changes that the block makes to this invoice's outputs to the merchant's totals.
+def kept(db: Database, invoice_ids: Iterable[str], bounded: bool = True) -> Iterator[None]:
+    """Adds the changes that the block makes to these invoices' outputs to the merchants' totals.
 
     Call it in the transaction that changes them, so that both happen or neither, after the lock.
-    Raises BeyondMoney, which undoes it, when the total would grow beyond 21 million bitcoin. Unless
+    Raises BeyondMoney, which undoes it, when a total would grow beyond 21 million bitcoin. Unless
     `bounded`, it never raises: a proven change must happen.
     """
-    before = _sums(db, invoice_id)
+    ids = list(invoice_ids)
+    before = _sums(db, ids)
     yield
-    after = _sums(db, invoice_id)
-    confirmed, total, settled = (new - old for new, old in zip(after, before, strict=True))
-    change: Values = {"confirmed_sats": confirmed, "total_sats": total, "settled_sats": settled}
+    after = _sums(db, ids)
+    changes = (_change(id, before[id], after[id]) for id in sorted({*before, *after}))
+    changed = [change for change in changes if any(tuple(change.values())[1:])]
     query = _CHANGE_BOUNDED if bounded else _CHANGE
-    if any(change.values()) and db.run(query, **change | {"merchant_id": merchant_id}) != 1:
+    if at_once.run(db, query, changed) != len(changed):
         raise BeyondMoney("the merchant would have more than the 21 million bitcoin there can be")
 
 
-def _sums(db: Database, invoice_id: str) -> tuple[int, int, int]:
-    """Confirmed, total and settled."""
-    of: Values = {"invoice_id": invoice_id}
-    (settled_sats,) = db.only(_SETTLED, **of)
-    return *db.only(_OF_INVOICE, **of), settled_sats
+def _change(merchant_id: int, before: Sequence[int], after: Sequence[int]) -> Values:
+    confirmed, total, settled = (new - old for new, old in zip(after, before, strict=True))
+    change: Values = {"merchant_id": merchant_id, "confirmed_sats": confirmed}
+    return change | {"total_sats": total, "settled_sats": settled}
+
+
+def _sums(db: Database, invoice_ids: Iterable[str]) -> dict[int, Sequence[int]]:
+    """By merchant: confirmed, total and settled; zeros for any other."""
+    found: dict[int, Sequence[int]] = defaultdict(lambda: (0, 0, 0))
+    for id, *sums in at_once.rows(db, _OF_INVOICE, [{"invoice_id": one} for one in invoice_ids]):
+        found[id] = [old + new for old, new in zip(found[id], sums, strict=True)]
+    return found

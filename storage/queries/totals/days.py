@@ -5,12 +5,13 @@ merchant counted in. All of this happens behind the lock of the balance, in one 
 what it counts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from peewee import EXCLUDED, SQL, fn
 
 from btcpay.values.times import day_of, stretches, zone_of
-from storage.database import Database
+from storage import at_once
+from storage.database import Database, Values
 from storage.models import Merchant, MerchantDay, Payment
 from storage.statement import every, shaped, slot
 
@@ -63,19 +64,19 @@ _SPAN = shaped(
 )
 
 
-def add(db: Database, payment: Payment) -> None:
-    value = payment.value_at_receipt
-    zone = db.only(_ZONE, merchant_id=payment.merchant_id).timezone
-    db.run(
-        _ADD,
-        merchant_id=payment.merchant_id,
-        currency=payment.currency,
-        day=day_of(payment.created_at, zone_of(zone)),
-        payments=1,
-        unpriced=int(value is None),
-        received_sats=payment.amount_sats,
-        value_minor=int((value or "0").replace(".", "")),
-    )
+def add(db: Database, payments: Iterable[Payment], zones: Mapping[int, str]) -> None:
+    """Counts new payments; `zones`: the time zones of their merchants."""
+    found: dict[tuple[int, int, str], Values] = {}
+    for one in payments:
+        day, value = day_of(one.created_at, zone_of(zones[one.merchant_id])), one.value_at_receipt
+        key: Values = {"merchant_id": one.merchant_id, "day": day, "currency": one.currency}
+        none: Values = {"payments": 0, "unpriced": 0, "received_sats": 0, "value_minor": 0}
+        row = found.setdefault((one.merchant_id, day, one.currency), key | none)
+        row["payments"] += 1
+        row["unpriced"] += value is None
+        row["received_sats"] += one.amount_sats
+        row["value_minor"] += int((value or "0").replace(".", ""))
+    at_once.run(db, _ADD, found.values())
 
 
 def take(db: Database, payments: Iterable[Payment]) -> None:

@@ -1,22 +1,30 @@
 """Gaps between paid addresses, kept so that the widest is found without reading them all."""
 
-from peewee import fn
+from collections.abc import Collection
 
+from peewee import Select, fn
+
+from storage import at_once
 from storage.database import Database, Values
 from storage.models import Invoice, Output
 from storage.statement import shaped, slot
 
 _PAID = (Invoice.merchant_id == slot("merchant_id")) & Invoice.gap_before.is_null(False)
-_INDEX = Invoice.select(Invoice.id, Invoice.address_index).where(_PAID)
-_BEFORE = (
-    _INDEX.where(Invoice.address_index < slot("address_index"))
-    .order_by(Invoice.address_index.desc())
-    .limit(1)
-)
-_BEHIND = (
-    _INDEX.where(Invoice.address_index > slot("address_index"))
-    .order_by(Invoice.address_index)
-    .limit(1)
+_PAID_INDEX = Invoice.select(Invoice.address_index).where(_PAID)
+_BEFORE = _PAID_INDEX.where(slot("address_index") > Invoice.address_index)
+_BEHIND = _PAID_INDEX.where(slot("address_index") < Invoice.address_index)
+# The paid addresses on either side of one.
+_AROUND = shaped(
+    tuple[int, int, int | None, int | None],
+    Select(
+        [],
+        [
+            slot("merchant_id").cast("BIGINT").alias("merchant_id"),
+            slot("address_index").cast("BIGINT").alias("address_index"),
+            _BEFORE.select(fn.MAX(Invoice.address_index)).alias("before"),
+            _BEHIND.select(fn.MIN(Invoice.address_index)).alias("behind"),
+        ],
+    ),
 )
 # The highest number of a merchant's addresses to which anything has come, NULL before; and the
 # widest step from one of those to the next, the first included.
@@ -26,30 +34,41 @@ LAST_PAID = shaped(
 WIDEST = shaped(
     tuple[int | None], Invoice.select(fn.MAX(Invoice.gap_before).alias("widest")).where(_PAID)
 )
-_SET = Invoice.update({Invoice.gap_before: slot("gap_before")}).where(Invoice.id == slot("id"))
+_SET = Invoice.update({Invoice.gap_before: slot("gap_before")}).where(
+    (Invoice.merchant_id == slot("merchant_id")) & (Invoice.address_index == slot("address_index"))
+)
 # Confirmed or waiting, spent or not.
 _CAME = (
-    Output.select(Output.txid)
-    .where((Output.invoice_id == slot("id")) & Output.vanished_at.is_null())
-    .limit(1)
+    Output.select(Output.invoice_id)
+    .where((Output.invoice_id == slot("invoice_id")) & Output.vanished_at.is_null())
+    .distinct()
 )
 
 
-def note(db: Database, invoice: Invoice) -> None:
-    """Keeps the gaps in step with what has come to this invoice's address, or vanished.
+def note(db: Database, invoices: Collection[Invoice]) -> None:
+    """Keeps the gaps in step with what has come to these invoices' addresses, or vanished.
 
-    Call it in the transaction that changes its outputs, under the lock of its merchant's balance.
+    Call it in the transaction that changes their outputs, under the locks of the balances.
     """
-    has_come = db.row(_CAME, id=invoice.id) is not None
-    if has_come == (invoice.gap_before is not None):
-        return
-    here: Values = {"merchant_id": invoice.merchant_id, "address_index": invoice.address_index}
-    before, behind = db.row(_BEFORE, **here), db.row(_BEHIND, **here)
-    start, index = before.address_index if before else -1, invoice.address_index
-    db.run(_SET, id=invoice.id, gap_before=index - start if has_come else None)
-    if behind:
-        step = behind.address_index - (index if has_come else start)
-        db.run(_SET, id=behind.id, gap_before=step)
+    ids: list[Values] = [{"invoice_id": one.id} for one in invoices]
+    came = {row.invoice_id for row in at_once.rows(db, _CAME, ids)}
+    changed = [one for one in invoices if (one.id in came) != (one.gap_before is not None)]
+    paid = {(one.merchant_id, one.address_index): one.id in came for one in changed}
+    # All are marked as paid or not before any gap is measured, since one may be beside another.
+    at_once.run(db, _SET, [_gap(*place, int(is_paid) or None) for place, is_paid in paid.items()])
+    steps: dict[tuple[int, int], int] = {}
+    around = at_once.rows(db, _AROUND, [_gap(*one) for one in paid])
+    for merchant_id, index, before, behind in around:
+        start, is_paid = -1 if before is None else before, paid[merchant_id, index]
+        if is_paid:
+            steps[merchant_id, index] = index - start
+        if behind is not None:
+            steps[merchant_id, behind] = behind - (index if is_paid else start)
+    at_once.run(db, _SET, [_gap(*place, step) for place, step in steps.items()])
+
+
+def _gap(merchant_id: int, index: int, step: int | None = None) -> Values:
+    return {"merchant_id": merchant_id, "address_index": index, "gap_before": step}
 
 
 def last_paid(db: Database, merchant_id: int) -> int | None:

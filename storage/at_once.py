@@ -1,0 +1,93 @@
+"""A query for each of many rows of values: of a server one statement, whatever their number.
+
+SQLite runs it again and again, and loses nothing, since no statement of it goes over a network.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar, get_args
+
+from peewee import SQL, Delete, Insert, Query, Select
+
+from storage.database import Database
+from storage.faults import as_peewee_errors
+from storage.statement import Slot, Statement, Typed
+from storage.values import Values
+
+T = TypeVar("T")
+
+
+class _OfMany(Statement):
+    """A server's statement whose slots are the columns of a table, `given`."""
+
+    def __init__(self, connection: Any, query: Query) -> None:
+        super().__init__(connection, query)
+        self.names = list(dict.fromkeys(p.name for p in self.parameters if isinstance(p, Slot)))
+        context = connection.get_sql_context(each=True)
+        sql, self.parameters = context.sql(_from_given(query)).query()
+        if isinstance(query, Delete):  # peewee has no USING
+            sql = sql.replace(" WHERE ", " USING given WHERE ", 1)
+        columns = ", ".join(f'"{name}"' for name in self.names)
+        arrays = ", ".join(f"%s::{_type_of(name)}[]" for name in self.names)
+        self.sql = f"WITH given ({columns}) AS (SELECT * FROM unnest({arrays})) {sql}"  # noqa: S608
+
+    def arguments_of(self, given: Sequence[Values]) -> list[Any]:
+        """One list for each column, and the other parameters."""
+        return [[row[name] for row in given] for name in self.names] + list(self.parameters)  # type: ignore[literal-required]
+
+
+_STATEMENTS: dict[int, _OfMany] = {}
+_COMPILING = threading.Lock()
+
+
+def rows(db: Database, query: Typed[T], given: Iterable[Values]) -> list[T]:
+    """The rows of a SELECT or a RETURNING; those of the same values are in the query's order.
+
+    The query has no LIMIT, which would be that of all together.
+    """
+    many = list(given)
+    if _is_one_by_one(db, many):
+        return [row for values in many for row in db.rows(query, **values)]
+    with db.connected(), as_peewee_errors:
+        statement, cursor = _execute(db, query, many)
+        return statement.made(cursor)
+
+
+def run(db: Database, query: Query, given: Iterable[Values]) -> int:
+    """The number of rows changed; no two of the values may mean the same row."""
+    many = list(given)
+    if _is_one_by_one(db, many):
+        return sum(db.run(query, **values) for values in many)
+    with db.connected(), as_peewee_errors:
+        return int(_execute(db, query, many)[1].rowcount)
+
+
+def _is_one_by_one(db: Database, given: Sequence[Values]) -> bool:
+    return not db.is_server or len(given) < 2
+
+
+def _execute(db: Database, query: Any, given: Sequence[Values]) -> tuple[Statement, Any]:
+    with _COMPILING:
+        if (statement := _STATEMENTS.get(id(query))) is None:
+            statement = _STATEMENTS[id(query)] = _OfMany(db.connection, query)
+    cursor = db.connection.cursor()
+    cursor.execute(statement.sql, statement.arguments_of(given))
+    return statement, cursor
+
+
+def _from_given(query: Any) -> Any:
+    if isinstance(query, Delete):
+        return query
+    if not isinstance(query, Insert):
+        return query.from_(*(getattr(query, "_from_list", None) or ()), SQL("given"))
+    made: Any = query.clone()
+    made._columns, values = zip(*made._insert.items(), strict=True)
+    made._insert = Select([SQL("given")], values)
+    return made
+
+
+def _type_of(name: str) -> str:
+    """The server's type for a slot; texts, where its name has both texts and numbers."""
+    said = Values.__annotations__[name]
+    types = get_args(said) or (said,)
+    return "TEXT" if str in types else "BIGINT" if int in types else "BYTEA"

@@ -1,0 +1,78 @@
+"""A large service on PostgreSQL, made by SQL past the program: merchants, receivers, invoices."""
+
+import psycopg
+
+from storage.migrate import migrate
+
+ACCOUNT = (
+    "tpubDCJhUkjNdUDzBufJQchy7n3UFTQW653qcM7KMSLWSiqzY1vQxj7Y"
+    "Pv2NTpU6gfpP7pxrUbTgqzBmAk5X2SjLshiBLis1Prs7ZPQ7u9MiaqF"
+)
+AMOUNT_SATS = 41_667
+EARLIER_MS = 3_600_000  # the invoices' age
+MERCHANTS = {
+    "merchant": "INSERT INTO merchant (name, descriptor, account_key, next_index, created_at)"
+    " SELECT 'shop ' || i, %(descriptor)s, 'key ' || i, %(each)s, 0"
+    " FROM generate_series(1, %(merchants)s) i",
+    "balance": "INSERT INTO balance (merchant_id, confirmed_sats, total_sats)"
+    " SELECT id, 0, 0 FROM merchant",
+    "receiver": "INSERT INTO receiver (id, merchant_id, transport, url, secret, created_at)"
+    " SELECT 'whk_' || id, id, 'webhook', %(receivers)s || id, %(secret)s, 0 FROM merchant",
+}
+# Columns by name, since the script also fills the schema of an earlier commit.
+INVOICE = {
+    "id": "'inv_' || lpad(i::text, 24, '0')",
+    "merchant_id": "1 + i %% %(merchants)s",
+    "status": "'open'",
+    "amount_sats": str(AMOUNT_SATS),
+    "amount_usd_quote": "'25.00'",
+    "price_usd": "'60000.00'",
+    "currency": "'USD'",
+    "price": "'60000.00'",
+    "price_in_currency": "'60000.00'",
+    "deposit_address": "'bcrt1q' || lpad(i::text, 38, '0')",
+    "script": "'0014' || lpad(to_hex(i), 40, '0')",
+    "address_index": "i / %(merchants)s",
+    "created_at": "%(created_at)s + i / 1000",
+}
+
+
+def script(number: int) -> bytes:
+    """The script of the address of the invoice of this number, from 0."""
+    return b"\x00\x14" + number.to_bytes(20, "big")
+
+
+def invoice_id(number: int) -> str:
+    return f"inv_{number:024d}"
+
+
+def fill(url: str, merchants: int, invoices: int, now_ms: int, receivers: str) -> None:
+    """Takes a minute for a million. `receivers`: the address of their webhooks, without a number.
+
+    The owners' addresses are nobody's, and the invoices take turns at the merchants.
+    """
+    migrate(url, "regtest")
+    values = {
+        "merchants": merchants,
+        "invoices": invoices,
+        "each": -(-invoices // merchants),
+        "created_at": now_ms - EARLIER_MS,
+        "descriptor": f"wpkh({ACCOUNT}/0/*)",
+        "secret": "whsec_" + "A" * 43 + "=",
+        "receivers": receivers,
+    }
+    with psycopg.connect(url) as db:
+        for statement in MERCHANTS.values():
+            db.execute(statement, values)
+        found = db.execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = 'invoice'"
+        )
+        known = [name for (name,) in found if name in INVOICE]
+        selected = ", ".join(INVOICE[name] for name in known)
+        db.execute(
+            f"INSERT INTO invoice ({', '.join(known)}) SELECT {selected}"  # noqa: S608
+            " FROM generate_series(0, %(invoices)s - 1) i",
+            values,
+        )
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("VACUUM ANALYZE")
