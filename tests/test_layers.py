@@ -29,8 +29,14 @@ ROOMS = {
             "chain checkout exports health invoices languages merchants notify schemas settings "
             "storage values web"
         ),
-        "refunds": ("bitcoin cli invoices merchants notify prices proofs settings storage values"),
-        "bills": "values",
+        "refunds": (
+            "bitcoin cli invoices languages merchants notify prices proofs settings storage values "
+            "web"
+        ),
+        "bills": (
+            "checkout cli invoices languages merchants notify prices schemas settings storage "
+            "values web"
+        ),
         "api": "merchants notify schemas settings settlement storage values web",
         "checkout": "chain invoices merchants settings settlement storage values web",
         "cli": (
@@ -41,7 +47,7 @@ ROOMS = {
             "bitcoin chain http invoices notify prices proofs settings settlement storage values"
         ),
         "web": "health languages prices schemas settings storage values",
-        "backup": "bitcoin chain merchants settings settlement storage values",
+        "backup": "bitcoin chain merchants settings storage values",
         "health": (
             "bitcoin chain http merchants notify prices proofs settings settlement storage values"
         ),
@@ -49,7 +55,7 @@ ROOMS = {
             "bitcoin http merchants notify prices schemas settings settlement storage values"
         ),
         "chain": "bitcoin http proofs schemas settings settlement storage values",
-        "exports": "storage values",
+        "exports": "bitcoin languages storage values",
         "merchants": "bitcoin storage values",
         "notify": "http languages schemas settings storage values",
         "prices": "http settings values",

@@ -14,33 +14,26 @@ from btcpay.bitcoin.address import address_of
 from btcpay.bitcoin.keys import InvalidChild
 from btcpay.merchants.account import stored_account
 from btcpay.settings.settings import Settings
-from btcpay.settlement.decide import BLOCK_TIME_SLACK
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
-from btcpay.values.times import from_ms, to_ms
 from storage import locks, versions
 from storage.backup import old_database, sqlite_file, to_postgres
 from storage.backup.old_database import Place
 from storage.database import Database, open_database
 from storage.migrate import migrate
 from storage.models import Invoice, Merchant
-from storage.queries import blocks, idempotency, invoices, merchants, meta, payments, receivers
+from storage.queries import idempotency, merchants, meta, receivers
 from storage.queries.lists import exports, keyset
-from storage.statement import changed
 
 AT_ONCE = 10_000  # invoices in memory
 
 
 @dataclass(frozen=True)
 class Restored:
-    """Migrations that the copy needed, its counters' moves, where the old database is kept.
-
-    `mended` counts scripts that were not their addresses'.
-    """
+    """Migrations that the copy needed, its counters' moves, where the old database is kept."""
 
     migrated: list[str]
     moves: list[Move]
-    mended: int
     aside: Path | None = None
 
 
@@ -115,7 +108,7 @@ def _prepare(
         )
     migrated = migrate(url, settings.network.name)
     with closing(open_database(url)) as db:
-        mended = _derive_again(db, settings.network)
+        _derive_again(db, settings.network)
         moves = plan(db, settings, skip, clock, has.counters)
         kept = {row.account_key for row in db.rows(merchants.ALL)}
         lost = sorted(has.names[account] for account in has.names.keys() - kept)
@@ -124,49 +117,31 @@ def _prepare(
         with db.write():
             db.run(idempotency.FREE)
             meta.put_time(db, meta.Key.RESTORED_AT, clock())
-    return Restored(migrated, moves, mended)
+    return Restored(migrated, moves)
 
 
-def _derive_again(db: Database, network: Network) -> int:
-    """Mends each script that is not its address's, and marks the blocks since then unread.
+def _derive_again(db: Database, network: Network) -> None:
+    """Raises CommandError for an address or a script that is not its account key's.
 
-    Returns how many. Raises CommandError for an address that is not its account key's, and for
-    payments to another script: they are somebody else's, or would count twice.
+    Money would come to somebody else, or would not be found.
     """
-    wrong = [
-        changed(row, script=script)
-        for merchant in db.rows(merchants.ALL)
-        for rows in keyset.pages(db, exports.INVOICES, AT_ONCE, merchant_id=merchant.id)
-        for row in rows
-        if row.script != (script := _script(merchant, row, network))
-    ]
-    for row in wrong:
-        proofs = db.rows(payments.EVERY_PROOF, invoice_id=row.id)
-        if any(f'"script": "{row.script}"' not in proof.document for proof in proofs):
-            raise CommandError(
-                f"nothing was changed: invoice {row.id} has payments that did not come to its"
-                " address"
-            )
-    with db.write():
-        for text in ("id", "script"):  # two rows may hold each other's, and the column is unique
-            for row in wrong:
-                db.run(invoices.SET_SCRIPT, id=row.id, script=getattr(row, text))
-        if wrong:
-            first = from_ms(min(row.created_at for row in wrong))
-            db.run(blocks.READ_SINCE_AGAIN, since=to_ms(first - BLOCK_TIME_SLACK))
-    return len(wrong)
+    for merchant in db.rows(merchants.ALL):
+        for rows in keyset.pages(db, exports.INVOICES, AT_ONCE, merchant_id=merchant.id):
+            for row in rows:
+                _require_own(merchant, row, network)
 
 
-def _script(merchant: Merchant, invoice: Invoice, network: Network) -> str:
-    index, address = invoice.address_index, invoice.deposit_address
+def _require_own(merchant: Merchant, invoice: Invoice, network: Network) -> None:
     where = f"nothing was changed: invoice {invoice.id} of {merchant.name}"
     try:
-        script = stored_account(merchant.descriptor).script(index)
+        script = stored_account(merchant.descriptor).script(invoice.address_index)
     except InvalidChild as error:
         raise CommandError(f"{where}: {error}") from None
+    address = invoice.deposit_address
     if address != (derived := address_of(script, network)):
         raise CommandError(f"{where} has {address}, not the address {derived} of its account key")
-    return script.hex()
+    if invoice.script != script.hex():
+        raise CommandError(f"{where} has {invoice.script}, not the script of its address")
 
 
 def _refuse_network(file: Path, found: str | None, settings: Settings) -> None:

@@ -130,6 +130,16 @@ def parse_key(text: str) -> KeyExpression:
     return KeyExpression(origin, xpub, key, is_main, taken, branches)
 
 
+def is_private(text: str) -> bool:
+    """True for an extended private key, whatever its version says, and for a lone one (WIF)."""
+    try:
+        payload = b58check_decode(text)
+    except Malformed:
+        return False
+    is_extended = len(payload) == SERIALIZED_SIZE and payload[_KEY_AT] == 0
+    return is_extended or (payload[:1] in _WIF and len(payload) in (33, 34))
+
+
 def _extended(text: str) -> tuple[ExtendedKey, bool]:
     if re.fullmatch("[0-9a-fA-F]{64,130}", text):
         raise DescriptorRefused("a single public key has one address: give an extended one, xpub")
@@ -137,8 +147,7 @@ def _extended(text: str) -> tuple[ExtendedKey, bool]:
         payload = b58check_decode(text)
     except Malformed:
         raise DescriptorRefused("a key in it is not an xpub or tpub: copy all of it") from None
-    is_private = len(payload) == SERIALIZED_SIZE and payload[_KEY_AT] == 0
-    if is_private or (payload[:1] in _WIF and len(payload) in (33, 34)):
+    if is_private(text):
         raise DescriptorRefused(
             "it holds a private key: never give one to a server; export the PUBLIC descriptor, and"
             " treat this key as seen by others"

@@ -1,5 +1,6 @@
 """An invoice at one moment, for its page and its status: the facts, gathered once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,8 +15,8 @@ from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
 from btcpay.values.times import iso, iso_ms, to_ms
 from btcpay.web.service import Service
-from storage.models import Invoice
-from storage.queries import attentions, invoices, links
+from storage.models import Invoice, Refund
+from storage.queries import attentions, invoices, links, refunds
 from storage.statement import changed
 
 FEW_BLOCKS = 6  # as many as come in an hour: the next checks read them
@@ -30,6 +31,7 @@ class Notices:
     link_is_active: bool = False  # its payment link makes another one
     blocks_behind: int = 0  # that are still to be read, when there are many
     hours_behind: int = 0  # to read them, roughly
+    sent_back: Sequence[Refund] = ()  # on a receipt
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,9 @@ def _missing_sats(row: Invoice, rules: Rules) -> int:
 def notices_of(service: Service, snapshot: Snapshot) -> Notices:
     """The notices; rows are read only in states that show them."""
     row, db, state = snapshot.row, service.db, snapshot.state
-    if state in ("paid", "canceled"):
+    if state == "paid":
+        return Notices(sent_back=db.rows(refunds.SENT_OF_INVOICE, invoice_id=row.id))
+    if state == "canceled":
         return Notices()
     attention = db.row(attentions.OF_INVOICE, invoice_id=row.id)
     link_id = row.payment_link_id if state in ("overdue", "expired") else None

@@ -11,14 +11,13 @@ from btcpay.backup.restore import carry_over, move_counters
 from btcpay.backup.restore import restore as put_back
 from btcpay.backup.write import DOCS, note_backup, write_backup
 from btcpay.check.undo import begin_anew
-from btcpay.cli.context import Shell, answering, plain, printable, say
+from btcpay.cli.context import Shell, answering, plain, printable, say, with_shell
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage import locks
 from storage.database import Row, place_of, sqlite_path
 from storage.migrate import migrate as run_steps
-from storage.queries import blocks
 from storage.versions import STEPS, steps
 
 
@@ -106,11 +105,6 @@ def restore(shell: Shell, file: Path | None, yes: bool, skip: int, in_place: boo
         agree = partial(agree, f"Carry {file} over to PostgreSQL?")
         restored = carry_over(shell.db, settings, file, skip, agree, utc_now)
         say(f"{UNKNOWN} {NEVER_AGAIN}")
-    if restored.mended:
-        say(
-            f"{restored.mended} invoices had a script that was not their address's. It was derived"
-            " again, and the next checks reread the blocks since then."
-        )
     answer |= {"migrated": restored.migrated} | _counters(restored.moves)
     shell.answer(answer, f"restored {file}")
 
@@ -147,11 +141,10 @@ def _counters(moves: Sequence[Move]) -> Row:
     return {"merchants": [plain(vars(move), COUNTERS) for move in moves]}
 
 
-GIVES_UP = """\
-{payments_kept} payments are kept as they were proven, and count in the balance, even if the new
-chain has none of them. {headers} headers are dropped, {unread} of them of unread blocks;
-{waiting_again} outputs that are not payments yet count as unconfirmed again. Reading starts again
-two hours before the first invoice."""
+GIVES_UP = (
+    "Payments are kept as they were proven, and count in the balance, whatever the new chain has."
+    " All else that came waits again. Reading begins two hours before the first invoice."
+)
 
 
 @click.group()
@@ -161,16 +154,15 @@ def chain() -> None:
 
 @chain.command("begin-anew")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@answering
+@with_shell
 def chain_begin_anew(shell: Shell, yes: bool) -> None:
     """Forget the chain and read another, after a test network was replaced below our first block.
 
     Payments stay, as they were proven.
     """
     with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
-        lost = shell.db.only(blocks.GIVEN_UP)
-        say(GIVES_UP.format(**lost._asdict()))
+        say(GIVES_UP)
         if not yes:
             click.confirm("Begin anew?", abort=True, err=True)
         begin_anew(shell.db, shell.settings, utc_now())
-    shell.answer(lost._asdict(), "forgot the chain: the next `btcpay check` starts over")
+    say("forgot the chain: the next `btcpay check` starts over")

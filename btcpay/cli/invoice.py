@@ -20,7 +20,7 @@ from btcpay.cli.context import (
 from btcpay.cli.operation_options import currency_of, number, require_units, validated
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.links import most
-from btcpay.invoices.status import Story, find_invoice, story_of
+from btcpay.invoices.status import Story, find_invoice, find_story
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.proofs.verify import check_document, load
@@ -127,7 +127,7 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
             raise CommandError("no payment of this invoice has been proven")
         Shell(shell.settings, True).answer([json.loads(proven.document) for proven in kept], None)
         return
-    story = story_of(shell.db, shell.settings, invoice_id, utc_now())
+    story = find_story(shell.db, shell.settings, invoice_id, utc_now())
     next_look = next_look_of(shell.db, shell.settings, invoice_id, utc_now())
     if shell.as_json:
         received = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)

@@ -4,26 +4,32 @@ import csv
 import io
 import json
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from decimal import Decimal
+from heapq import merge
 from itertools import chain
 
 import orjson
 
+from btcpay.bitcoin.tx import parse_tx
 from btcpay.values.money import SATS_PER_BTC, value_of
 from btcpay.values.times import date_of, day_of, iso_ms, zone_of
 from storage.database import Database, Row, Values, grouped
 from storage.models import Invoice, Merchant, Output
+from storage.queries import refunds
 from storage.queries.lists import exports, keyset
 from storage.queries.payments import OutputWith, PaymentWith
+from storage.queries.refunds import SentRefund
 from storage.statement import blank
 
 COLUMNS = (
     "day received_at recorded_at merchant invoice_id invoice_status settled reference description"
     " customer_email customer_name customer_note address amount_sats amount_btc currency"
     " value_at_receipt usd_at_receipt usd_at_quote"
-    " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id"
+    " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id bill_id"
 )
+# Our own numbers, which may be negative: nobody else's text.
+SUMS = ["amount_sats", "amount_btc", "value_at_receipt", "usd_at_receipt", "usd_at_quote"]
 PAGE = 500  # payments in memory at a time
 MAX_LABEL_LENGTH = 255  # BIP329 advises wallets to keep this much
 END = 2**62  # later than any stored time
@@ -42,7 +48,52 @@ def defused(text: str) -> str:
 def received(
     db: Database, merchant: Merchant, from_ms: int = 0, before_ms: int = END, page: int = PAGE
 ) -> Iterator[Row]:
-    """The merchant's payments with from_ms <= received < before_ms, oldest first, by COLUMNS."""
+    """The merchant's payments with from_ms <= received < before_ms, oldest first, by COLUMNS.
+
+    Among them the refunds that were sent then, their sums negative.
+    """
+    both = _came(db, merchant, from_ms, before_ms, page), _sent(db, merchant, from_ms, before_ms)
+    return merge(*both, key=lambda record: str(record["received_at"]))
+
+
+def _sent(db: Database, merchant: Merchant, from_ms: int, before_ms: int) -> Iterator[Row]:
+    of: Values = {"merchant_id": merchant.id, "before": before_ms}
+    for rows in keyset.pages(db, refunds.SENT, PAGE, from_ms, **of):
+        yield from (_refund(merchant, row) for row in rows)
+
+
+def _refund(merchant: Merchant, row: SentRefund) -> Row:
+    """Of what was sent, at its worth then; `payment_id` is the refund's."""
+    quote = row.price_usd and value_of(row.amount_sats, Decimal(row.price_usd), "USD")
+    return dict.fromkeys(COLUMNS.split()) | {
+        "day": _day(merchant, row.created_at),
+        "received_at": iso_ms(row.created_at),
+        "merchant": merchant.name,
+        "invoice_id": row.invoice_id,
+        "invoice_status": row.invoice_status,
+        "settled": False,
+        "reference": row.reference,
+        "description": row.reason,
+        "address": row.address,
+        "amount_sats": -row.amount_sats,
+        "amount_btc": f"{-Decimal(row.amount_sats) / SATS_PER_BTC:.8f}",
+        "currency": row.currency,
+        "value_at_receipt": row.value_at_sending and f"-{row.value_at_sending}",
+        "usd_at_receipt": row.usd_at_sending and f"-{row.usd_at_sending}",
+        "usd_at_quote": quote and f"-{quote}",
+        "outputs": [f"{row.tx_hash}:{row.vout}"],
+        "block_height": row.sent_height,
+        "payment_id": row.id,
+    }
+
+
+def _day(merchant: Merchant, at_ms: int) -> str:
+    return date_of(day_of(at_ms, zone_of(merchant.timezone))).isoformat()
+
+
+def _came(
+    db: Database, merchant: Merchant, from_ms: int, before_ms: int, page: int
+) -> Iterator[Row]:
     of: Values = {"merchant_id": merchant.id, "before": before_ms}
     for rows in keyset.pages(db, exports.PAYMENTS, page, from_ms, **of):
         of |= {"first_at": rows[0].created_at, "last_at": rows[-1].created_at}
@@ -61,7 +112,7 @@ def _record(
     # With the payment that completed the invoice alone: a sum has each tip once.
     has_tip = Decimal(row.tip or 0) and row.tx_hash == row.completed_by
     return {
-        "day": date_of(day_of(row.created_at, zone_of(merchant.timezone))).isoformat(),
+        "day": _day(merchant, row.created_at),
         "received_at": iso_ms(row.created_at),
         "recorded_at": None if recorded_at is None else iso_ms(recorded_at),
         "merchant": merchant.name,
@@ -87,32 +138,38 @@ def _record(
         "block_height": block.block_height,
         "block_hash": block.block_hash,
         "payment_id": row.id,
+        "bill_id": row.bill_id,
     }
 
 
 def csv_lines(records: Iterable[Row]) -> Iterator[str]:
     """The file, line by line (RFC 4180): the names of COLUMNS, then a record each."""
-    for line in chain([COLUMNS.split()], map(cells, records)):
+    return table(chain([COLUMNS.split()], map(cells, records)))
+
+
+def table(lines: Iterable[list[str]], separator: str = ",") -> Iterator[str]:
+    for line in lines:
         file = io.StringIO(newline="")
-        csv.writer(file).writerow(line)
+        csv.writer(file, delimiter=separator).writerow(line)
         yield file.getvalue()
 
 
 def cells(record: Row) -> list[str]:
     """A line's cells: None is empty, all outputs are in one cell."""
-    return [_cell(record[name]) for name in COLUMNS.split()]
+    return [_cell(record[name], name in SUMS) for name in COLUMNS.split()]
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, is_sum: bool) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
         return " ".join(value)
-    return "" if value is None else defused(str(value))
+    text = "" if value is None else str(value)
+    return text if is_sum else defused(text)
 
 
 def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
-    """A merchant's labels: for each invoice its address, then what was paid to it.
+    """A merchant's labels: for each invoice its address, then what was paid to it; then refunds.
 
     A transaction that pays several invoices comes last, once, with all their labels. There is no
     `origin`: an account key does not have the fingerprint of its wallet's master key.
@@ -127,6 +184,18 @@ def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
             yield from _of_invoice(row, paid[row.id], shared)
     for txid, invoices in shared.items():
         yield _label("tx", txid, "; ".join(_text_of(row, row.invoice_id) for row in invoices))
+    sent = grouped(db.rows(refunds.LABELED, **of), lambda row: row.tx_hash or "")
+    for txid, together in sent.items():
+        yield from _of_refunds(txid, together)
+
+
+def _of_refunds(txid: str, sent: Sequence[SentRefund]) -> Iterator[Row]:
+    """The transaction that sent refunds, and each coin that it spent for them."""
+    text = "; ".join(f"Refund {row.reason or row.id}" for row in sent)
+    yield _label("tx", txid, text)
+    raw = bytes.fromhex(json.loads(sent[0].document)["payment"]["raw_tx"])
+    for place, _ in enumerate(parse_tx(raw).inputs):
+        yield _label("input", f"{txid}:{place}", text)
 
 
 def label_lines(db: Database, merchant: Merchant) -> Iterator[str]:

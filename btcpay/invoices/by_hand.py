@@ -3,7 +3,6 @@
 Each is one transaction behind the lock of the merchant's balance.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -74,27 +73,22 @@ def dismiss(
     invoice_id: str,
     reason: str,
     now: datetime,
-    refund_txid: str = "",
     below_minor: int | None = None,
 ) -> str:
     """Sets attention aside until something new happens to the invoice; returns its former reason.
 
-    `refund_txid`, the transaction that sent the money back, is noted as it was typed. `below_minor`
-    refuses unless less is at stake, in smallest units of the currency. Raises Refused: `no_reason`,
-    `bad_refund`, `nothing_wanted`, `at_stake`.
+    `below_minor` refuses unless less is at stake, in smallest units of the currency. Raises
+    Refused: `no_reason`, `nothing_wanted`, `at_stake`.
     """
     if not reason.strip():
         raise Refused("no_reason", "a dismissal needs a reason: --reason TEXT")
-    if refund_txid and not re.fullmatch("[0-9a-f]{64}", refund_txid):
-        raise Refused("bad_refund", "a refund's transaction id has 64 hexadecimal digits")
     with _locked(db, settings, invoice_id, now):
         attention = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
         if attention is None:
             raise Refused("nothing_wanted", "nothing about this invoice needs attention")
         if below_minor is not None and attention.stake_minor >= below_minor:
             raise Refused("at_stake", "more is at stake by now")
-        refund = {"refund_txid": refund_txid} if refund_txid else {}
-        detail = {"attention": attention.reason, "reason": reason} | refund
+        detail = {"attention": attention.reason, "reason": reason}
         record(db, invoice_id, Kind.DISMISSED, detail, now)
     return attention.reason
 

@@ -52,6 +52,7 @@ def invoice_of(row: models.Invoice) -> Invoice:
         paid_at=from_ms_or_none(row.paid_at),
         covered_at=from_ms_or_none(row.covered_at),
         at_till=row.tip is not None,
+        of_bill=row.bill_id is not None,
     )
 
 
@@ -169,15 +170,20 @@ class Story:
     checked_at: int | None  # the last complete look
 
 
-def story_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Story:
-    """Three statements. Raises CommandError when there is no such invoice."""
+def find_story(db: Database, settings: Settings, invoice_id: str, now: datetime) -> Story:
+    """Raises CommandError when there is no such invoice."""
     row = db.named(attentions.INVOICE, f"invoice {invoice_id!r}", id=invoice_id)
-    outputs = db.rows(payments.OUTPUTS, invoice_id=invoice_id)
+    return story_of(db, settings, row, now)
+
+
+def story_of(db: Database, settings: Settings, row: invoices.InvoiceWith, now: datetime) -> Story:
+    """The story of a row of `attentions.INVOICE`: two statements."""
+    outputs = db.rows(payments.OUTPUTS, invoice_id=row.id)
     return Story(
         row=row,
         verdict=verdict_on(outputs, settings, row, now, row.tip_height),
         needed=rules_for(settings, row).confirmations,
         outputs=outputs,
-        events=db.rows(events.OF_INVOICE, invoice_id=invoice_id),
+        events=db.rows(events.OF_INVOICE, invoice_id=row.id),
         checked_at=checked_ms(row),
     )

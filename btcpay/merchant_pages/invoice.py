@@ -17,6 +17,7 @@ from btcpay.notify.mail.texts import mailto
 from btcpay.values.errors import Refused
 from btcpay.values.ids import is_id
 from btcpay.values.money import asked_of, of_minor, price_of, to_minor, value_of
+from btcpay.values.parts import brought
 from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
@@ -45,11 +46,13 @@ FIRST = (2**62, "")  # a stake and an id
 
 
 def show(visit: Visit, id: str) -> Response:
-    visit.own(invoices.WHOLE, "inv", id)
-    story = story_of(visit.service.db, visit.service.settings, id, visit.now)
+    row, db = visit.own(attentions.INVOICE, "inv", id), visit.service.db
+    story = story_of(db, visit.service.settings, row, visit.now)
     asked_for, asked_in = asked_of(story.row)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came = (one.amount_sats for one in story.outputs if one.vanished_at is None)
+    paid_sats = sum(one.amount_sats for one in story.verdict.receipts)
+    cards = ((one.TEMPLATE, one.card(db, row, paid_sats)) for one in brought("invoice_card"))
     payer_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(
         "invoice.html",
@@ -58,6 +61,7 @@ def show(visit: Visit, id: str) -> Response:
         asked_in=asked_in,
         price=price_of(story.row),
         came_sats=sum(came),
+        cards=[(template, values) for template, values in cards if values],
         attention=story.row.attention,
         verdict=story.verdict,
         needed=story.needed,
@@ -82,8 +86,7 @@ def accept(visit: Visit, id: str) -> Response:
 def set_aside(visit: Visit, id: str) -> Response:
     """Takes the invoice off the list of those that need attention, until something new happens."""
     reason = _reason(visit) or gettext("Settled with the customer")
-    refund = visit.form.get("refund", "").strip().lower()
-    return _decide(visit, id, "set_aside", by_hand.dismiss, reason=reason, refund_txid=refund)
+    return _decide(visit, id, "set_aside", by_hand.dismiss, reason=reason)
 
 
 def cancel(visit: Visit, id: str) -> Response:
@@ -138,6 +141,7 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
         next=shown[-1].id if len(rows) > NEEDING else None,
         is_first=place is None,
         only_set_aside=ONLY_SET_ASIDE,
+        has_cards=bool(brought("invoice_card")),
         wrong=wrong,
         typed=visit.form if wrong else {},
         number=visit.query.get("number", ""),

@@ -7,8 +7,8 @@ from flask import Response, request
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchant_pages.area import Area
-from btcpay.merchant_pages.visit import address, fields_of_form
-from btcpay.merchants.account import SCRIPT_TYPES, derive, parse_account
+from btcpay.merchant_pages.visit import address
+from btcpay.merchants.account import SCRIPT_TYPES, derive, holds_secret, parse_account
 from btcpay.merchants.merchants import checked_name
 from btcpay.merchants.sessions import is_open, make_first
 from btcpay.values.errors import CommandError, NotFound
@@ -16,6 +16,7 @@ from btcpay.values.money import CODES, checked_currency
 from btcpay.values.times import checked_zone, places
 from btcpay.web.admission import count, wrong
 from btcpay.web.pages import languages
+from btcpay.web.pages.forms import fields_of_form
 
 NEUTRAL = ("xpub", "tpub")  # they do not say the kind of their addresses
 EMPTY = {"name": "", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}
@@ -52,7 +53,6 @@ class Start:
             browser = request.headers.get("User-Agent", "")
             opened = make_first(service.db, token, *wanted, browser, service.now())
         except (CommandError, ValueError) as error:
-            # Never back to the screen: a refused text may be a private key.
             return self._form(typed | {"key": ""}, str(error))
         if opened is None:  # another browser was faster
             raise NotFound("there is no such page")
@@ -67,8 +67,10 @@ class Start:
             raise NotFound("there is no such page")
 
     def _form(self, typed: Typed, problem: str = "") -> Response:
+        # Never back to the screen: a refused key, nor any other text that holds a secret.
+        safe = {name: "" if holds_secret(text) else text for name, text in typed.items()}
         return self._page(
-            typed,
+            safe,
             400 if problem else 200,
             problem=problem,
             scripts=SCRIPT_TYPES,

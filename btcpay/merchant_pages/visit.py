@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from flask import Response, request
@@ -19,10 +19,10 @@ from btcpay.invoices.links import most
 from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.money import CODES, asked_of
+from btcpay.values.parts import brought
 from btcpay.values.times import zone_of
-from btcpay.web.body import read_body
 from btcpay.web.pages import languages
-from btcpay.web.pages.forms import new_form, read_amount
+from btcpay.web.pages.forms import fields_of_form, new_form, read_amount
 from btcpay.web.pages.render import Pages, to_root
 from btcpay.web.service import Service
 from schemas.requests import NEW_PRICED_INVOICE, load
@@ -48,12 +48,6 @@ def address(path: str = "", **query: object) -> str:
     asked = {name: value for name, value in query.items() if value not in (None, "")}
     text = urlencode(asked | languages.picked())
     return to_root() + ROOT[1:] + path + (f"?{text}" if text else "")
-
-
-def fields_of_form() -> dict[str, str]:
-    """The first value of each field; blank ones are left out."""
-    fields = parse_qs(read_body().decode("utf-8", "replace"))
-    return {name: values[0] for name, values in fields.items()}
 
 
 @dataclass(frozen=True)
@@ -105,9 +99,10 @@ class Visit:
         return request.args.to_dict()
 
     def day(self, name: str) -> date | None:
-        """The parameter's day; None where it is no date, and for `date.max`, which none follows."""
+        """The day of a parameter, or of a form's field; None for no date, and for `date.max`."""
         try:
-            day = date.fromisoformat(self.query.get(name, ""))
+            fields = self.form if request.method == "POST" else self.query
+            day = date.fromisoformat(fields.get(name, ""))
         except ValueError:
             return None
         return None if day == date.max else day
@@ -156,6 +151,8 @@ class Visit:
             merchant=self.session.merchant,
             seller=self.session.seller,
             in_inbox=self.session.wanting,
+            menu=[part.entry() for part in brought("menu")],
+            refunds=self.session.refunds,
             till_only=self.session.till_only,
             address=address,
             token=self._token,

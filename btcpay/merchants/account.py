@@ -6,11 +6,10 @@ Source: BIP32, BIP44, BIP49, BIP84, BIP86, SLIP-132, BIP380; Bitcoin Core's desc
 import functools
 import re
 import unicodedata
-from dataclasses import replace
 
 from btcpay.bitcoin.address import DUST_SATS, address_of, b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor import Descriptor, checksum, parse
-from btcpay.bitcoin.keys import HARDENED, SERIALIZED_SIZE, DescriptorRefused, ExtendedKey
+from btcpay.bitcoin.keys import SERIALIZED_SIZE, DescriptorRefused, ExtendedKey, is_private
 from btcpay.bitcoin.wire import Malformed
 from btcpay.values.errors import BadRow, CommandError
 from btcpay.values.networks import Network
@@ -19,12 +18,12 @@ from storage.models import Merchant
 
 ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 MOST_IN_RANGE = 1_000_000  # Bitcoin Core refuses a longer range
-# The descriptor of an account whose key alone is given, and the first step of the path to it.
+# The descriptor of an account whose key alone is given.
 _FORMS = {
-    "p2wpkh": ("wpkh({}/0/*)", 84),
-    "p2sh-p2wpkh": ("sh(wpkh({}/0/*))", 49),
-    "p2pkh": ("pkh({}/0/*)", 44),
-    "p2tr": ("tr({}/0/*)", 86),
+    "p2wpkh": "wpkh({}/0/*)",  # BIP84
+    "p2sh-p2wpkh": "sh(wpkh({}/0/*))",  # BIP49
+    "p2pkh": "pkh({}/0/*)",  # BIP44
+    "p2tr": "tr({}/0/*)",  # BIP86
 }
 SCRIPT_TYPES = tuple(_FORMS)
 
@@ -93,8 +92,7 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
         raise CommandError(f"this extended key is invalid: {error}") from None
     version = "0488b21e" if main else "043587cf"  # the only ones that descriptors know (BIP380)
     plain = b58check_encode(bytes.fromhex(version) + payload[4:])
-    form, _ = _FORMS[script_type or promised or "p2wpkh"]
-    return form.format(plain)
+    return _FORMS[script_type or promised or "p2wpkh"].format(plain)
 
 
 def are_seed_words(text: str) -> bool:
@@ -103,6 +101,11 @@ def are_seed_words(text: str) -> bool:
     words = [word for word in words if not re.fullmatch(r"[0-9]{1,2}[.):]?", word)]
     letters = (re.fullmatch(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}", word) for word in words)
     return 12 <= len(words) <= 24 and all(letters)
+
+
+def holds_secret(text: str) -> bool:
+    """True for what looks like seed words, and where any word is a private key."""
+    return are_seed_words(text) or any(map(is_private, re.findall(r"\b\w{51,112}\b", text)))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -129,41 +132,16 @@ def least_sats_of(script: str) -> int:
     return DUST_SATS[len(script) // 2]
 
 
-def receiving(account: Descriptor, fingerprint: str | None = None) -> str:
-    """The descriptor of the addresses that invoices get, with its checksum.
-
-    `fingerprint`, the master key's in 8 hex digits, adds the key's origin, which signing devices
-    ask for. Raises CommandError when the key has no path of BIP44.
-    """
-    if fingerprint is not None:
-        account = _with_origin(account, fingerprint)
-    return f"{account}#{checksum(str(account))}"
-
-
-def import_request(merchant: Merchant, indexes: range, fingerprint: str | None = None) -> Row:
+def import_request(merchant: Merchant, indexes: range) -> Row:
     """One request of Bitcoin Core's importdescriptors: addresses to watch, none to hand out.
 
     No address was paid before `timestamp`, in unix seconds, when the merchant was added.
     """
-    account = stored_account(merchant.descriptor)
+    account = str(stored_account(merchant.descriptor))
     return {
-        "desc": receiving(account, fingerprint and fingerprint.lower()),
+        "desc": f"{account}#{checksum(account)}",
         "active": False,
         "range": [indexes[0], indexes[-1]],
         "timestamp": merchant.created_at // 1000,
         "internal": False,
     }
-
-
-def _with_origin(account: Descriptor, fingerprint: str) -> Descriptor:
-    if not re.fullmatch("[0-9a-f]{8}", fingerprint):
-        raise CommandError("a fingerprint has 8 hex digits, such as 73c5da0a")
-    key, *others = account.keys
-    if others or key.origin:
-        raise CommandError("the account was added with its keys' origin")
-    number = key.key.child_number - HARDENED
-    if key.key.depth != ACCOUNT_DEPTH or number < 0 or key.steps != (0,):
-        raise CommandError("this is not an account key (BIP44): its path is not known")
-    coin = 0 if key.is_main else 1
-    path = f"{_FORMS[account.script_type][1]}'/{coin}'/{number}'"
-    return replace(account, keys=(replace(key, origin=f"{fingerprint}/{path}"),))

@@ -13,6 +13,7 @@ from itertools import pairwise
 from peewee import IntegrityError
 
 from btcpay.bitcoin.descriptor import Descriptor
+from btcpay.merchants.account import holds_secret
 from btcpay.values.errors import CommandError
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
@@ -37,6 +38,11 @@ def checked_name(name: str) -> str:
     """The name without spaces around it. Raises CommandError unless it can be a merchant's."""
     if not name.strip() or not name.isprintable():
         raise CommandError("the merchant's name must be printable text")
+    if holds_secret(name):
+        raise CommandError(
+            "the merchant's name reads like a private key or seed words: give another name, and if"
+            " it was one of these, move its money to a new wallet"
+        )
     return name.strip()
 
 

@@ -3,7 +3,7 @@
 Each is one transaction behind the lock of the merchant's balance.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
@@ -63,9 +63,8 @@ def sats_at(amount: Decimal, price: Decimal) -> int:
     return sats
 
 
-def left_sats(db: Database, invoice: Invoice) -> int:
+def left_sats(invoice: Invoice, came_sats: int, made_sats: int) -> int:
     """What is left of too much, else of all that came: less refunds made and not canceled."""
-    came_sats, made_sats = _sums(db, invoice.id)
     beyond_sats = came_sats - invoice.amount_sats if invoice.status == "paid" else 0
     return max(0, beyond_sats - made_sats) or max(0, came_sats - made_sats)
 
@@ -104,7 +103,7 @@ def _amount(db: Database, order: Order) -> int:
         came_sats, made_sats = _sums(db, order.invoice.id)
         if not came_sats:
             raise Refused("nothing_came", "no confirmed payment has come to this invoice")
-        amount_sats = order.amount_sats or left_sats(db, order.invoice)
+        amount_sats = order.amount_sats or left_sats(order.invoice, came_sats, made_sats)
         if made_sats + amount_sats > MOST_TIMES * came_sats:
             message = f"refunds may sum to {MOST_TIMES * came_sats} satoshis, twice what came"
             raise Refused("too_much", message)
@@ -115,9 +114,12 @@ def _amount(db: Database, order: Order) -> int:
 
 def _sums(db: Database, invoice_id: str) -> tuple[int, int]:
     """Satoshis that came, and those of refunds that are not canceled."""
-    made = db.rows(queries.OF_INVOICE, invoice_id=invoice_id)
-    made_sats = sum(row.amount_sats for row in made if row.status != "canceled")
+    made_sats = made_of(db.rows(queries.OF_INVOICE, invoice_id=invoice_id))
     return db.only(queries.CAME, invoice_id=invoice_id)[0], made_sats
+
+
+def made_of(refunds: Iterable[Refund]) -> int:
+    return sum(row.amount_sats for row in refunds if row.status != "canceled")
 
 
 def give(db: Database, settings: Settings, refund_id: str, text: str, now: datetime) -> Refund:

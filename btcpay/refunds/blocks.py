@@ -5,7 +5,7 @@ Whatever the order in which blocks are read, what is sent follows from all that 
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from decimal import Decimal
 
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 Found = dict[str, list[tuple[int, int, int]]]
 Prices = Mapping[str, Decimal]
+END = 2**62  # above any block
 
 
 def concerns(db: Database, height: int, block: ProvenBlock) -> Found:
@@ -77,14 +78,10 @@ def apply(
 
 def undo(db: Database, settings: Settings, height: int, now: datetime) -> None:
     """Takes back what blocks above `height` sent, since they left the chain."""
-    lost = db.rows(queries.LOST, height=height)
-    for row in lost:
-        if row.again_of:
-            again = db.only(queries.BY_ID, id=row.again_of)
-            note(db, again, Kind.REFUND_UNDONE, now, txid=row.txid, vout=row.vout)
-    db.run(queries.DROP, height=height)
     db.run(queries.LOWER, height=height)
-    _decide(db, settings, {row.script for row in lost}, {}, now)
+    lost = {row.script for row in db.rows(queries.LOST, height=height)}
+    _decide(db, settings, lost, {}, now, height)
+    db.run(queries.DROP, height=height)
 
 
 def keep(db: Database, height: int) -> None:
@@ -94,42 +91,47 @@ def keep(db: Database, height: int) -> None:
 
 
 def _decide(
-    db: Database, settings: Settings, scripts: Iterable[str], prices: Prices, now: datetime
+    db: Database,
+    settings: Settings,
+    scripts: Collection[str],
+    prices: Prices,
+    now: datetime,
+    top: int = END,
 ) -> None:
+    """Decides again on what was paid to these scripts, up to the block `top`."""
     rows = [row for script in scripts for row in db.rows(queries.OF_SCRIPT, script=script)]
     for merchant_id in sorted({row.merchant_id for row in rows}):
         balances.lock(db, merchant_id)
     touched: set[str] = set()
-    for script in sorted({row.script for row in rows if row.script}):
-        touched |= _of_script(db, script, prices, now)
+    for script in sorted(scripts):
+        touched |= _of_script(db, script, prices, now, top)
     for invoice_id in sorted(touched):
         try_update(db, settings, invoice_id, now, [])
 
 
-def _of_script(db: Database, script: str, prices: Prices, now: datetime) -> set[str]:
+def _of_script(db: Database, script: str, prices: Prices, now: datetime, top: int) -> set[str]:
     """Writes what is sent now and what no longer is; returns the invoices of either."""
     refunds = {row.id: row for row in db.rows(queries.OF_SCRIPT, script=script)}
     outputs = {_paid(row): row for row in db.rows(queries.OUTPUTS, script=script)}
     wanted = [Wanted(row.id, row.amount_sats, row.above_height or 0) for row in refunds.values()]
-    sent, again = decide(wanted, outputs)
+    sent, again = decide(wanted, (paid for paid in outputs if paid.height <= top))
     changed = {row.id: row for row in refunds.values() if not _is_by(row, sent.get(row.id))}
+    doubled = {paid: one for paid, one in outputs.items() if one.again_of != again.get(paid)}
     for row in filter(_was_sent, changed.values()):
         _take_back(db, row, now)
-    doubled = [one for paid, one in outputs.items() if one.again_of != again.get(paid)]
-    for one in doubled:
+    for one in doubled.values():
         if one.again_of:
-            undone = refunds[one.again_of]
-            note(db, undone, Kind.REFUND_UNDONE, now, txid=one.txid, vout=one.vout)
-    for row in changed.values():
-        if paid := sent.get(row.id):
-            _send(db, row, outputs[paid], prices, now)
-    for one in doubled:
-        again_of = again.get(_paid(one))
-        db.run(queries.SET_AGAIN, txid=one.txid, vout=one.vout, again_of=again_of)
-        if again_of:
-            log.error("refund %s was sent again, by %s", again_of, one.txid)
-            note(db, refunds[again_of], Kind.REFUND_AGAIN, now, txid=one.txid, vout=one.vout)
-    named = [*changed, *(one.again_of or again[_paid(one)] for one in doubled)]
+            row = refunds[one.again_of]
+            note(db, row, Kind.REFUND_UNDONE, now, txid=one.txid, vout=one.vout)
+    for id, row in changed.items():
+        if id in sent:
+            _send(db, row, outputs[sent[id]], prices, now)
+    for paid, one in doubled.items():
+        db.run(queries.SET_AGAIN, txid=one.txid, vout=one.vout, again_of=again.get(paid))
+        if paid in again:
+            log.error("refund %s was sent again, by %s", again[paid], one.txid)
+            note(db, refunds[again[paid]], Kind.REFUND_AGAIN, now, txid=one.txid, vout=one.vout)
+    named = [*changed, *(one.again_of or again[paid] for paid, one in doubled.items())]
     return {owner for id in named if (owner := refunds[id].invoice_id)}
 
 

@@ -1,6 +1,6 @@
 """Refunds as they wait and as they were sent, and what blocks paid to their addresses."""
 
-from peewee import fn
+from peewee import JOIN, fn
 
 from storage.models import Invoice, Payment, Refund, RefundOutput
 from storage.statement import every, needed, shaped, slot, slots
@@ -10,8 +10,24 @@ _READY = Refund.script.is_null(False) & Refund.sent_height.is_null()
 _THIS = Refund.id == slot("id")
 _OWN = Refund.merchant_id == slot("merchant_id")
 
+
+class RefundWith(Refund):
+    """A refund with columns of its invoice."""
+
+    customer_email: str | None
+    reference: str | None
+
+
 BY_ID = Refund.select().where(_THIS)
 OF_INVOICE = Refund.select().where(Refund.invoice_id == slot("invoice_id")).order_by(_OLDEST)
+READY_OF_MERCHANT = Refund.select().where(_OWN & _READY).order_by(_OLDEST).limit(slot("limit"))
+OTHERS_OF_MERCHANT = (
+    shaped(RefundWith, Refund.select(Refund, Invoice.customer_email, Invoice.reference))
+    .join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id))
+    .where(_OWN & ~_READY)
+    .order_by(Refund.seq.desc())
+    .limit(slot("limit"))
+)
 NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(slot("limit"))
 _GIVEN = (Refund.invoice_id, Refund.reason)
 ADD = shaped(Refund, Refund.insert(needed(Refund) | slots(*_GIVEN)).returning(Refund))
@@ -74,3 +90,6 @@ KEEP_OUTPUTS = RefundOutput.update({RefundOutput.block_height: slot("height")})
 KEEP_SENT = Refund.update(
     {Refund.sent_height: slot("height"), Refund.above_height: slot("height") - 1}
 ).where(Refund.sent_height.is_null(False))
+SENT_BETWEEN = Refund.select(Refund.amount_sats, Refund.currency, Refund.value_at_sending).where(
+    _OWN & (Refund.sent_at >= slot("since")) & (Refund.sent_at < slot("before"))
+)

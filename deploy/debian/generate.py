@@ -28,11 +28,11 @@ def main(root: Path) -> None:
     folder = root / PACKAGED.relative_to("/")
     folder.mkdir(parents=True)
     page.parent.mkdir(parents=True)
-    text = NAME + helps(cli, click.Context(cli, info_name="btcpay"))
-    page.write_bytes(gzip.compress(text.encode(), mtime=0))
+    text = (NAME + helps(cli, click.Context(cli, info_name="btcpay"))).encode()
+    page.write_bytes(gzip.compress(text, mtime=0))
     page.with_name("blocktill.1.gz").symlink_to(page.name)
-    wanted = units(["/opt/btcpay/bin/btcpay"], Path("/etc/btcpay.env"), "btcpay", STATE)
-    for name, unit in wanted.items():
+    command, env = ["/opt/btcpay/bin/btcpay"], Path("/etc/btcpay.env")
+    for name, unit in units(command, env, "btcpay", STATE).items():
         (folder / name).write_text(unit)
 
 

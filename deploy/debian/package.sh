@@ -1,13 +1,11 @@
 #!/bin/sh
-# `make deb`: makes dist/blocktill_VERSION_ARCH.deb of the wheel, for the release of Debian or Ubuntu
-# that this runs on and for its Python. What it needs is fetched now, as wheels, by pinned hashes.
-set -eu
-umask 022
+# `make deb`: makes dist/blocktill_VERSION_ARCH.deb of the wheel, for this release and its Python.
+# What it needs is fetched now, as wheels, by pinned hashes.
+set -eu; umask 022
 cd "$(dirname "$0")/../.."
 . /etc/os-release
-work=$(mktemp -d)
+work=$(mktemp -d) root=$work/root opt=$root/opt/btcpay doc=$root/usr/share/doc/blocktill
 trap 'rm -rf "$work"' EXIT
-root=$work/root opt=$work/root/opt/btcpay doc=$work/root/usr/share/doc/blocktill
 /usr/bin/python3 -m venv --without-pip "$opt"
 pip() {
   build/wheel/bin/python -m pip --disable-pip-version-check --quiet --python "$opt/bin/python" \
@@ -20,12 +18,12 @@ pip --no-index --no-deps dist/blocktill-*.whl
 find "$opt/bin" -type f ! -name btcpay ! -name blocktill -delete
 sed -i '1c #!/opt/btcpay/bin/python' "$opt/bin/btcpay" "$opt/bin/blocktill"
 sed -i '/^command/d' "$opt/pyvenv.cfg"
-find "$opt" \( -name RECORD -o -name REQUESTED -o -name direct_url.json -o -name .gitignore \) -delete
-find "$opt" \( -name __pycache__ -o -path "$opt/include" -o -path "$opt/share" \) -prune -exec rm -r {} +
+find "$opt" \( -name RECORD -o -name REQUESTED -o -name direct_url.json -o -name .gitignore \
+  -o -name __pycache__ -o -path "$opt/include" -o -path "$opt/share" \) -prune -exec rm -r {} +
 find "$opt/lib" -type f -exec chmod 644 {} +
-
 install -d "$root/DEBIAN" "$root/usr/bin" "$root/usr/share/lintian/overrides" "$doc"
-ln -s /opt/btcpay/bin/btcpay /opt/btcpay/bin/blocktill "$root/usr/bin"
+install deploy/debian/btcpay "$root/usr/bin"
+ln -s btcpay "$root/usr/bin/blocktill"
 (cd deploy/debian && install preinst postinst prerm postrm "$root/DEBIAN")
 install -m 644 deploy/debian/templates "$root/DEBIAN"
 install -m 644 deploy/debian/lintian-overrides "$root/usr/share/lintian/overrides/blocktill"

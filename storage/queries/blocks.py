@@ -7,7 +7,7 @@ import orjson
 from peewee import JOIN, SQL, Case, ColumnBase, Join, Select, fn
 
 from storage.database import Database
-from storage.models import Balance, Block, Invoice, Output, Payment, Refund
+from storage.models import Balance, Block, Invoice, Output, Refund
 from storage.queries.invoices import MAY_BE_PAID
 from storage.statement import Shaped, every, shaped, slot
 
@@ -50,9 +50,6 @@ READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).w
 # Marks blocks unread that were read before we knew that coins spent in them are ours.
 READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(
     Block.height == slot("height")
-)
-READ_SINCE_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(
-    Block.mined_at >= slot("since")
 )
 SPENDS = Block.select(Block.height, Block.spends).where(
     Block.spends.is_null(False) & (Block.height > slot("height"))
@@ -165,27 +162,6 @@ WAITS_AGAIN = Output.update(
 
 # A new beginning gives up the blocks and keeps the payments: their outputs get a height that no
 # reorganisation takes back.
-_OF_BLOCKS = Output.select(fn.COUNT(Output.txid)).where(
-    Output.block_height.is_null(False) & Output.payment_id.is_null()
-)
-
-
-class GivenUp(NamedTuple):
-    headers: int
-    unread: int
-    waiting_again: int
-    payments_kept: int
-
-
-GIVEN_UP = shaped(
-    GivenUp,
-    Block.select(
-        fn.COUNT(Block.height).alias("headers"),
-        Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("unread"),
-        _OF_BLOCKS.alias("waiting_again"),
-        Payment.select(fn.COUNT(Payment.id)).alias("payments_kept"),
-    ),
-)
 KEEP_PROVEN = Output.update(
     {
         Output.block_height: slot("height"),

@@ -142,8 +142,6 @@ COVER = Invoice.update({Invoice.covered_at: slot("at")}).where(
 
 # Run whenever the status or an output has changed, in the same transaction.
 KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(Invoice.id == slot("id"))
-# The script of an address that was derived again.
-SET_SCRIPT = Invoice.update(slots(Invoice.script)).where(Invoice.id == slot("id"))
 
 # For a chain that is given up: only proven payments have a height, and keep one.
 KEEP_PROVEN = Invoice.update({Invoice.newest_height: slot("height")}).where(

@@ -55,6 +55,7 @@ class PaymentWith(Payment):
     customer_note: str | None
     deposit_address: str
     tip: str | None
+    bill_id: str | None
     expires_at: int | None
     first_seen_at: int | None
     invoice_currency: str
@@ -106,7 +107,6 @@ _THIS_PROOF = (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("tx
 EXTEND_PROOF = Proof.update(slots(Proof.document)).where(_THIS_PROOF)
 PROOF = Proof.select().where(_THIS_PROOF)
 DELETE_PROOF = Proof.delete().where(_THIS_PROOF)
-EVERY_PROOF = Proof.select(Proof.document).where(Proof.invoice_id == slot("invoice_id"))
 PROOFS_OF_ADDRESS = (
     Proof.select(Proof.document)
     .join(

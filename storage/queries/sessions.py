@@ -9,7 +9,7 @@ from peewee import JOIN, Select, fn
 from btcpay.values.ids import ID_CHARACTERS, random_base62
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.models import Attention, Brand, Merchant, MerchantLogin, MerchantSession
+from storage.models import Attention, Brand, Merchant, MerchantLogin, MerchantSession, Refund
 from storage.statement import needed, shaped, slot
 
 LINK_LIFE_MS = 600_000
@@ -48,16 +48,31 @@ ADD = MerchantSession.insert(needed(MerchantSession))
 MOST_COUNTED = 100
 
 
+_READY = Refund.alias()  # refunds to be sent
+_IS_READY = (
+    (_READY.merchant_id == Merchant.id)
+    & _READY.script.is_null(False)
+    & _READY.sent_height.is_null()
+)
+
+
 def _wanting() -> Select:
-    """The number of invoices that need attention, which the menu shows on every page."""
+    """The number of invoices that need attention, or a refund to be sent: on every page's menu."""
     own = Attention.select(Attention.invoice_id).where(Attention.merchant_id == Merchant.id)
-    counted = own.limit(MOST_COUNTED).alias("counted")
+    paying = _READY.select(fn.COALESCE(_READY.invoice_id, _READY.id)).where(_IS_READY)
+    counted = (own | paying).limit(MOST_COUNTED).alias("counted")
     return Select([counted], [fn.COUNT(counted.c.invoice_id)]).alias("wanting")
+
+
+def _refunds() -> Select:
+    counted = _READY.select(_READY.id).where(_IS_READY).limit(MOST_COUNTED).alias("ready")
+    return Select([counted], [fn.COUNT(counted.c.id)]).alias("refunds")
 
 
 class Session(MerchantSession):
     """A browser's merchant: `merchant` is the name on the command line, `seller` the name that
-    customers see, `wanting` the number of invoices that need attention, MOST_COUNTED at most.
+    customers see, `wanting` the number of invoices that need attention, or a refund to be
+    sent, `refunds` that of refunds to be sent: each MOST_COUNTED at most.
     """
 
     key_id: str  # a session stands for a key where requests are counted and logged
@@ -68,6 +83,7 @@ class Session(MerchantSession):
     tip_percents: str | None
     cashier_tips: int
     wanting: int
+    refunds: int
 
 
 BY_SECRET = shaped(
@@ -85,6 +101,7 @@ BY_SECRET = shaped(
         Merchant.tip_percents,
         Merchant.cashier_tips,
         _wanting(),
+        _refunds(),
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))

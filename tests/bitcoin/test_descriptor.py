@@ -15,7 +15,7 @@ from btcpay.bitcoin.descriptor import checksum, is_checked, parse, taproot_outpu
 from btcpay.bitcoin.keys import HARDENED, DescriptorRefused
 from btcpay.bitcoin.secp256k1 import ORDER, Point
 from btcpay.bitcoin.wire import hash160
-from btcpay.merchants.account import derive, parse_account, receiving
+from btcpay.merchants.account import derive, parse_account
 from btcpay.sandbox.payer.key import public_point
 
 PUBLISHED = json.loads((VECTORS / "descriptors.json").read_text(encoding="utf-8"))
@@ -106,8 +106,8 @@ def test_addresses_of_random_accounts_are_those_of_the_bitcoin_dev_kit(form):
     for _ in range(5):
         wallets = (HdWallet.from_seed(secrets.token_bytes(32)) for _ in range(form.count("{}")))
         text = form.format(*(wallet.xpub() for wallet in wallets))
-        exported = receiving(parse_account(text, REGTEST))  # with a checksum, which is verified
-        theirs = bdk.Descriptor(exported, bdk.NetworkKind.TEST)
+        exported = str(parse_account(text, REGTEST))
+        theirs = bdk.Descriptor(f"{exported}#{checksum(exported)}", bdk.NetworkKind.TEST)
         for index in (secrets.randbelow(HARDENED) for _ in range(5)):
             wanted = str(theirs.derive_address(index, bdk.Network.REGTEST))
             assert derive(text, index, REGTEST) == wanted, (text, index)

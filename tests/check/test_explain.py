@@ -4,7 +4,7 @@ import pytest
 from fake_esplora import Terminal, open_till
 
 from btcpay.check.explain import explanation, next_look_of
-from btcpay.invoices.status import story_of
+from btcpay.invoices.status import find_story
 
 NOBODY_WAITS = "when somebody opens its page, and at its deadline; a block shows it in any case"
 NO_MORE = "no more, unless money comes; a block shows it in any case"
@@ -21,7 +21,7 @@ def explained(till, invoice):
     asked = (till.shop.service.db, till.settings, invoice["id"], till.clock())
     found: dict[str, list[str]] = {}
     heading = ""
-    for name, sentence in explanation(story_of(*asked), next_look_of(*asked)):
+    for name, sentence in explanation(find_story(*asked), next_look_of(*asked)):
         heading = name or heading
         found.setdefault(heading, []).append(sentence)
     return found

@@ -16,7 +16,16 @@ from payer import Page
 from btcpay.languages import catalogs
 from btcpay.languages.catalogs import FOLDER, LANGUAGES
 
-ROOMS = ("checkout", "greenfield", "merchant_pages", "notify", "web/pages")
+ROOMS = (
+    "bills",
+    "checkout",
+    "exports",
+    "greenfield",
+    "merchant_pages",
+    "notify",
+    "refunds",
+    "web/pages",
+)
 METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
 TRIMMED = {"templates/**.html": {"trimmed": "true", "silent": "false"}}
 TRANSLATED = sorted(set(LANGUAGES) - {"en"})
@@ -93,7 +102,7 @@ def test_every_text_and_plural_form_is_the_one_that_gettext_finds(language):
 
 def test_no_text_stands_in_a_template_untranslated():
     """Between tags there are only expressions and what no language changes."""
-    rooms = ("checkout", "merchant_pages", "web/pages")
+    rooms = ("checkout", "merchant_pages", "refunds", "web/pages")
     pages = (PROJECT / "btcpay" / room / "templates" for room in rooms)
     for path in (path for folder in pages for path in folder.rglob("*.html")):
         text = re.sub(r" data-[\w-]+=(\"[^\"]*\"|'[^']*')", "", path.read_text())

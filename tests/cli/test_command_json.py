@@ -51,7 +51,6 @@ def trips(till, folder):
     words["verify-proof"] += [str(proof)]
     words["backup"] += [str(folder / "copy.db")]
     words["restore"] = IN_PLACE
-    words["chain begin-anew"] += ["--yes"]
     url, command = ("http://127.0.0.1:9/",), ("--exec", "true")
     added = [Terminal(till).json("webhook", "add", "shop", *to)["id"] for to in (url, command)]
     words["webhook add"] += ["shop", *url]

@@ -94,7 +94,7 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     first = run(["setup", *words])
     assert first.stdout.startswith("sk_test_") and first.stdout.count("\n") == 1
     assert "bcrt1q" in first.stderr and "apart from what needs the network." in first.stderr
-    assert f"* * * * * {PROGRAM} --env-file {folder}/shop.env check --quiet" in first.stderr
+    assert f"Start it: {PROGRAM} --env-file {folder}/shop.env run\n" in first.stderr
     text = (folder / "shop.env").read_text()
     assert text.startswith(f"# kept\n{NOBODY}BTCPAY_NETWORK=regtest\n")
     assert stat.S_IMODE((folder / "shop.env").stat().st_mode) == 0o600
@@ -168,8 +168,7 @@ def test_roots_shop_belongs_to_its_user_who_can_serve_it_from_wherever_root_is(f
     assert (env.st_uid, env.st_gid, stat.S_IMODE(env.st_mode)) == (0, nobody.pw_gid, 0o640)
     assert (data.st_uid, stat.S_IMODE(data.st_mode)) == (nobody.pw_uid, 0o700)
     assert {path.stat().st_uid for path in (folder / "data").iterdir()} == {nobody.pw_uid}
-    assert "a line for `crontab -u nobody -e`:\n* * * * * /" in said
-    command = re.search("^Serve, .*: (cd / && runuser -u nobody -- .* serve)$", said, re.M)[1]
+    command = re.search(r"^Start it: (cd / && runuser -u nobody -- .* run)$", said, re.M)[1]
     (folder / "closed").mkdir(mode=0o700)
     bind = f"127.0.0.1:{free_port()}"
     with subprocess.Popen(
@@ -204,7 +203,7 @@ def test_who_is_not_root_has_the_shop_at_home(folder, for_all):
     setup = ["setup", *words, "--xpub", new_xpub(), "--yes"]
     ended = run(setup, program=for_all, environ={"HOME": str(home)}, cwd=home, **as_nobody)
     assert (home / ".local/share/btcpay/regtest.db").exists()
-    assert f"--env-file {home}/.config/btcpay/btcpay.env check --quiet" in ended.stderr
+    assert f"--env-file {home}/.config/btcpay/btcpay.env run\n" in ended.stderr
     assert "units" not in ended.stderr
     refused = run(["setup", "--user", "root"], 2, for_all, environ={"HOME": str(home)}, **as_nobody)
     assert "only root can make a shop for root" in refused.stderr

@@ -18,7 +18,7 @@ from samples import figures
 from btcpay.check.explain import explanation, next_look_of
 from btcpay.invoices import by_hand
 from btcpay.invoices.events import record, update_attention
-from btcpay.invoices.status import story_of
+from btcpay.invoices.status import find_story
 from btcpay.settlement.attention import WAYS_OUT
 from btcpay.values.errors import CommandError
 from storage.queries import attentions, events, meta
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.both_databases
 
 def story(till, invoice):
     asked = (till.shop.service.db, till.settings, invoice["id"], till.clock())
-    return list(explanation(story_of(*asked), next_look_of(*asked)))
+    return list(explanation(find_story(*asked), next_look_of(*asked)))
 
 
 @pytest.mark.parametrize(("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES)

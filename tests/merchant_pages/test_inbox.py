@@ -91,12 +91,3 @@ def test_one_press_sets_aside_all_below_an_amount_and_each_once(browser):
     notes = "SELECT COUNT(*) FROM event WHERE kind = 'dismissed'"
     assert shop.sql(notes).fetchone()[0] == len(small)
     assert "Set aside: 2" in browser.page("/attention?done=aside&number=2").source
-
-
-def test_a_refund_is_noted_with_its_transaction(browser):
-    id = too_much(browser.shop, 3)
-    path, txid = f"/invoices/{id}/set-aside", "ab" * 32
-    for refund, done in (("nonsense", "bad_refund"), (txid.upper(), "set_aside")):
-        answer = browser.post(path, refund=refund, back="attention")
-        assert f"done={done}" in answer.headers["Location"]
-    assert txid in browser.page(f"/invoices/{id}?done=aside").source

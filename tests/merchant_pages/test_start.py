@@ -6,6 +6,7 @@ import pytest
 import requests
 from accounts import descriptor_of
 from builders import Live, at_once, new_xpub, open_shop
+from hd_wallet import HdWallet
 from merchant_browser import FROM_THIS_SITE, ON
 from payer import Page
 
@@ -17,6 +18,7 @@ from storage.queries import merchants, receivers
 
 pytestmark = pytest.mark.both_databases
 KEY = new_xpub()
+PRIVATE = HdWallet.from_seed(bytes(32)).xprv()
 SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 TYPED = {"name": "Harbour Roasters", "currency": "EUR", "timezone": "Europe/Berlin",
     "language": "de", "key": KEY}  # fmt: skip
@@ -75,6 +77,9 @@ def test_the_browsers_currency_and_language_are_proposed(shop, accepted):
 
 REFUSED = {
     "no name": ({"name": " "}, "the merchant's name must be printable text"),
+    "a private key as name": ({"name": f"My shop, {PRIVATE}"}, "reads like a private key"),
+    "a private key as currency": ({"currency": PRIVATE}, ""),
+    "seed words as name": ({"name": SEED}, "reads like a private key or seed words"),
     "no key": ({"key": ""}, "this is not an extended key"),
     "seed words": ({"key": SEED},
         "these look like the seed words of a wallet"),
@@ -94,7 +99,7 @@ def test_what_merchant_add_refuses_is_refused_in_its_words(shop, case, same):
     answer = press(shop, path, **change, **same)
     problem = Page(answer.text).texts["problem"]
     assert answer.status_code == 400 and problem and expected in problem
-    assert "sausage" not in answer.text
+    assert "sausage" not in answer.text and PRIVATE not in answer.text
     assert not shop.service.db.rows(merchants.ALL) and shop.client.get(path).status_code == 200
 
 

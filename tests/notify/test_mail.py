@@ -104,8 +104,8 @@ def test_an_invoice_that_needs_a_human_is_told_with_the_reason(offices):
     invoice = office.shop.invoice()
     pay(office.shop, invoice, 2 * invoice["amount_sats"])
     office.run()
-    attention = next(mail for mail in office.server.taken if "braucht" in mail.subject)
-    assert attention.subject == "Eine Rechnung braucht Sie: 25,00 $"
+    attention = next(mail for mail in office.server.taken if "klären" in mail.subject)
+    assert attention.subject == "Eine Rechnung ist zu klären: 25,00 $"
     assert "Es ist mehr eingegangen als gefordert." in attention.text
     assert f"btcpay invoice show {invoice['id']}" in attention.text
     assert 'lang="de"' in attention.html

@@ -1,11 +1,17 @@
 """A refund from its making to the block that sends it, and back: on a chain, by the commands."""
 
 import pytest
+from attention_cases import after_cancellation, late, short, too_much
+from databases import empty_database
 from fake_esplora import Terminal, open_till
+from other_database import backed_up, on
 from shop_events import kinds
 from shop_refunds import address, made, send
 
+from btcpay.check.undo import begin_anew
 from btcpay.refunds import acts
+from btcpay.sandbox.payer.wallet import replace
+from btcpay.values.errors import Refused
 
 pytestmark = pytest.mark.both_databases
 
@@ -49,3 +55,184 @@ def test_from_the_payers_address_to_the_block(till):
     assert status(till, refund) == ("sent", txid)
     assert kinds(till)[-3:] == ["refund.requested", "refund.ready", "refund.sent"]
     assert till.kinds(invoice)[-3:] == ["refund made", "refund ready", "refund sent"]
+
+
+def test_a_reorganisation_takes_it_back_and_another_block_sends_it_again(till):
+    refund = made(till, paid(till), to=address(1))
+    txid = send(till, refund)
+    mine(till)
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    assert status(till, refund) == ("ready", None)
+    mine(till)
+    assert status(till, refund) == ("sent", txid)
+    assert kinds(till)[-4:] == [f"refund.{kind}" for kind in ("ready", "sent", "undone", "sent")]
+
+
+def test_a_raised_fee_sends_it_as_well(till):
+    refund = made(till, paid(till), to=address(1, version=1))
+    send(till, refund)
+    replaced = replace(till.sandbox.wallet, till.now)
+    mine(till)
+    assert status(till, refund) == ("sent", replaced)
+
+
+def test_the_order_in_which_blocks_are_read_changes_nothing(till):
+    """Three blocks at once: the newest is read first, and seems to have sent it."""
+    refund = made(till, paid(till), to=address(1))
+    first = send(till, refund, refund.amount_sats + 1)
+    till.mine(2)
+    send(till, refund)
+    mine(till)
+    assert status(till, refund) == ("sent", first)
+
+
+def test_a_batch_sends_several_of_one_address(till):
+    to = address(1)
+    small = made(till, paid(till), 5_000, to)
+    large = made(till, paid(till), 9_000, to)
+    parts = [({"deposit_address": to}, sats) for sats in (9_000, 5_000)]
+    txid = till.pay_outputs(*parts)
+    mine(till)
+    assert {status(till, small), status(till, large)} == {("sent", txid)}
+    vouts = [acts.find(till.shop.service.db, one.id).vout for one in (small, large)]
+    assert vouts == [1, 0]
+
+
+def test_what_was_sent_twice_needs_attention_until_it_is_dismissed(till):
+    invoice = paid(till)
+    refund = made(till, invoice, to=address(1))
+    send(till, refund)
+    mine(till)
+    assert needs(till, invoice) is None
+    send(till, refund)
+    mine(till)
+    assert needs(till, invoice)["reason"] == "refunded_twice"
+    assert till.kinds(invoice)[-1] == "refund sent again"
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    assert needs(till, invoice) is None
+    mine(till)
+    assert needs(till, invoice)["reason"] == "refunded_twice"
+    Terminal(till).run("invoice", "dismiss", invoice["id"], "--reason", "they sent it back")
+    assert needs(till, invoice) is None
+
+
+@pytest.mark.parametrize("story", [late, too_much, after_cancellation, short])
+def test_the_attention_that_it_answers_is_set_aside(till, story):
+    invoice = story(till)
+    assert needs(till, invoice)
+    send(till, made(till, invoice, to=address(1)))
+    till.check()
+    assert needs(till, invoice)
+    mine(till)
+    assert needs(till, invoice) is None
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    assert needs(till, invoice)
+
+
+def test_unsaid_it_is_what_is_left_of_too_much_and_then_of_all(till):
+    invoice = too_much(till)
+    came = invoice["amount_sats"] + 294
+    assert made(till, invoice).amount_sats == 294
+    rest = made(till, invoice)
+    assert rest.amount_sats == came - 294
+    with pytest.raises(Refused, match="nothing left"):
+        made(till, invoice)
+    acts.cancel(till.shop.service.db, rest.id, till.clock())
+    assert made(till, invoice, 2 * came - 294).amount_sats == 2 * came - 294
+    with pytest.raises(Refused, match="twice what came"):
+        made(till, invoice, 1)
+
+
+def test_an_invoice_without_money_has_no_refund(till):
+    with pytest.raises(Refused, match="no confirmed payment"):
+        made(till, till.shop.invoice())
+
+
+def test_only_one_address_is_taken_until_the_merchant_clears_it(till):
+    db, now, invoice = till.shop.service.db, till.clock(), paid(till)
+    refund = made(till, invoice)
+    acts.give(db, till.settings, refund.id, f"bitcoin:{address(1)}?amount=1", now)
+    with pytest.raises(Refused, match="already"):
+        acts.give(db, till.settings, refund.id, address(2), now)
+    acts.clear(db, refund.id, now)
+    given = acts.give(db, till.settings, refund.id, address(2).upper(), now)
+    assert given.address == address(2)
+    send(till, given)
+    mine(till)
+    for act in (acts.clear, acts.cancel):
+        with pytest.raises(Refused, match="sent"):
+            act(db, refund.id, now)
+
+
+def test_a_block_that_was_known_when_the_address_was_given_sends_nothing(till):
+    refund = made(till, paid(till), 5_000)
+    till.sandbox.wallet.pay(address(1), 5_000, till.now)
+    mine(till)
+    acts.give(till.shop.service.db, till.settings, refund.id, address(1), till.clock())
+    mine(till)
+    assert status(till, refund) == ("ready", None)
+
+
+def test_an_idle_shop_reads_on_while_a_refund_waits(till):
+    """Its coins have moved, its invoices ended long ago; then nothing else makes it read."""
+    refund = made(till, paid(till), to=address(1))
+    till.sandbox.wallet.pay(address(9), 1_000, till.now)
+    till.shop.sql("UPDATE balance SET total_sats = 0, confirmed_sats = 0")
+    till.clock.move(days=30)
+    till.mine()
+    txid = send(till, refund)
+    till.mine()
+    till.clock.move(days=30)
+    mine(till)
+    assert status(till, refund) == ("sent", txid)
+    till.mine()
+    till.clock.move(hours=5)
+    mine(till)
+    (row,) = till.shop.sql("SELECT COUNT(*) FROM block WHERE read_at = 0 AND height > 200")
+    assert row[0] > 0  # nothing waits any more
+
+
+def test_the_proof_is_checked_offline_by_the_command(till, tmp_path):
+    terminal, invoice = Terminal(till), paid(till)
+    create = ("refund", "create", invoice["id"], "--amount", "5", "--address", address(1))
+    refund = terminal.json(*create)
+    assert refund["amount_sats"] == 5 * 100_000_000 // 60_000
+    _, errors = terminal.run("refund", "proof", refund["id"], status=1)
+    assert "ready" in errors
+    till.sandbox.wallet.pay(address(1), refund["amount_sats"], till.now)
+    mine(till)
+    (tmp_path / "proof").write_text(terminal.run("refund", "proof", refund["id"])[0])
+    (shown,) = terminal.json("verify-proof", str(tmp_path / "proof"))
+    found = terminal.json("refund", "show", refund["id"])
+    assert (shown["txid"], shown["amount_sats"]) == (found["tx_hash"], refund["amount_sats"])
+    assert found["status"] == "sent" and terminal.json("refund", "list") == [
+        {name: found[name] for name in terminal.json("refund", "list")[0]}
+    ]
+
+
+def test_a_chain_that_is_begun_anew_sends_nothing_twice(till):
+    refund, waiting = made(till, paid(till), to=address(1)), made(till, paid(till), to=address(2))
+    txid = send(till, refund)
+    mine(till)
+    with till.shop.service.db.write():
+        begin_anew(till.shop.service.db, till.settings, till.clock())
+    assert status(till, refund) == ("sent", txid)
+    till.begin()
+    later = send(till, waiting)
+    mine(till)
+    assert (status(till, refund), status(till, waiting)) == (("sent", txid), ("sent", later))
+
+
+def test_a_restored_shop_finds_what_was_sent_meanwhile(till, tmp_path):
+    refund = made(till, paid(till), to=address(1))
+    url = empty_database(tmp_path / "restored")
+    backup = backed_up(till, tmp_path / "backup")
+    txid = send(till, refund)
+    till.mine(3)
+    Terminal(till).run("restore", str(backup), "--yes", BTCPAY_DATABASE_URL=url)
+    with on(url, till) as restored:
+        restored.check()
+        assert status(restored, refund) == ("sent", txid)

@@ -79,6 +79,7 @@ def test_a_shop_in_two_commands_outlives_upgrade_removal_and_purge(built, tmp_pa
         served = replace(system, user="btcpay:btcpay")
         run = ["btcpay", "--env-file", f"/{ENV}", "run"]
         with served.running(around.url, *run):
+            assert "My shop" in system.run("btcpay", "merchant", "list")  # by root, of this shop
             invoice = around.order(said)
             around.pay(invoice)
             until(lambda: around.status(invoice) == "paid", "the check to see it", every_s=1)

@@ -38,9 +38,9 @@ class Reporter:
         self._db = shell.db
         self._merchants = len(shell.db.rows(merchants.ALL))
         if not self._merchants:
-            url = shell.settings.database_url
-            say(f"there is no merchant in {place_of(url)}: nothing can be paid; is this the right")
-            say("BTCPAY_DATABASE_URL? `btcpay merchant add` adds one")
+            place = place_of(shell.settings.database_url)
+            said = f"there is no merchant in {place} yet: until there is, nothing can be paid"
+            say(f"{said} (`btcpay merchant add`); or is BTCPAY_DATABASE_URL wrong?")
         if quiet:
             self._held = [_holding(handler) for handler in logging.root.handlers]
             logging.root.handlers = list(self._held)

@@ -151,11 +151,8 @@ def wallet() -> None:
 @click.argument("merchant")
 @click.option("--count", type=A_COUNT, help=f"[default: all given out, and {MARGIN} more]")
 @click.option("--addresses", is_flag=True, help="A plain list of addresses instead.")
-@click.option("--fingerprint", metavar="HEX", help="The master key's, for signing devices.")
 @answering
-def wallet_export(
-    shell: Shell, merchant: str, count: int | None, addresses: bool, fingerprint: str | None
-) -> None:
+def wallet_export(shell: Shell, merchant: str, count: int | None, addresses: bool) -> None:
     """Write the descriptor for Bitcoin Core's importdescriptors, with its range.
 
     For a wallet without private keys:
@@ -168,7 +165,7 @@ def wallet_export(
         for line in json_lines(found) if shell.as_json else (f"{address}\n" for address in found):
             click.echo(line, nl=False)
         return
-    request = import_request(row, indexes[-MOST_IN_RANGE:], fingerprint)
+    request = import_request(row, indexes[-MOST_IN_RANGE:])
     # One line, so that the shell passes it on as one word.
     shell.answer([request], orjson.dumps([request]).decode())
 

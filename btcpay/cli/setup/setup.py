@@ -174,7 +174,7 @@ class _Run:
     def _show_where(self) -> None:
         names = sorted(name for name in os.environ if name.startswith(PREFIX) and name != VARIABLE)
         if names:
-            say(f"Note: {', '.join(names)} in this environment overrides the file. Unset it.")
+            say(f"Note: this environment overrides the file. Unset {', '.join(names)}.")
         say(f"The settings are in {self.file}.")
         if self.asks:
             say("Enter takes the answer in brackets. Ctrl-C ends this; it can be run again.")
@@ -236,15 +236,14 @@ class _Run:
 
     def _show_what_is_next(self, has_units: bool, user: pwd.struct_passwd) -> None:
         command = f"{' '.join(machine.program())} --env-file {self.file}"
-        is_own = user.pw_uid == self.uid
         # Not in the current folder: a user who may not enter root's home can serve nothing in it.
-        as_user = command if is_own else f"cd / && runuser -u {user.pw_name} -- {command}"
-        if self.given["here"]:
-            say(f"Start it: {command} run")
-        elif not has_units:
-            say(f"Serve, behind a TLS proxy: {as_user} serve")
-            say(f"Settle, a line for `crontab{'' if is_own else f' -u {user.pw_name}'} -e`:")
-            say(f"* * * * * {command} check --quiet")
+        as_user = (
+            command
+            if user.pw_uid == self.uid
+            else f"cd / && runuser -u {user.pw_name} -- {command}"
+        )
+        if not has_units:
+            say(f"Start it: {as_user} run")
         say(f"Examine it again: {as_user} doctor")
 
 

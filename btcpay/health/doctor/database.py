@@ -1,7 +1,5 @@
 """The database and its disk: there, ours, of this version, writable, closed to others, roomy."""
 
-import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,7 +74,10 @@ def _kind(db: Database) -> str:
 # write its log.
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
 NOT_THE_OWNER = 0o077
-OWN_FOLDER = "move the database into a folder of its own, such as /var/lib/btcpay (mode 700)"
+OWN_FOLDER = (
+    "chmod 700 {}, if it holds nothing else; or move the database into a folder of its own, such as"
+    " /var/lib/btcpay (mode 700)"
+)
 LISTED_OR_WRITTEN = 0o066  # others cannot list a folder that they may only pass through
 
 
@@ -91,7 +92,7 @@ def modes(shop: Shop) -> Iterator[Finding]:
     remedies, open_to_all = [], [f"{file}" for file in open_files]
     if _mode(folder) & LISTED_OR_WRITTEN:
         open_to_all.append(f"the folder {folder}")
-        remedies.append(f"chmod 700 {_quoted(folder)}" if is_its_own(path) else OWN_FOLDER)
+        remedies.append(OWN_FOLDER.format(_quoted(folder)))
     if open_files:
         remedies.append(f"chmod 600 {' '.join(map(_quoted, open_files))}")
     if remedies:
@@ -100,21 +101,6 @@ def modes(shop: Shop) -> Iterator[Finding]:
         )
     else:
         yield Finding("file modes", GREEN, "only its owner may use the database")
-
-
-def is_its_own(path: Path) -> bool:
-    """True if the folder may be closed to others: it is ours, and holds only the database.
-
-    False for the root and for folders right below it.
-    """
-    folder = path.parent.absolute()
-    found = folder.stat()
-    return (
-        len(folder.parts) > 2
-        and found.st_uid == os.geteuid()
-        and not found.st_mode & stat.S_ISVTX
-        and all(file.name.startswith((path.name, f".{path.name}.")) for file in folder.iterdir())
-    )
 
 
 def _quoted(path: Path) -> str:

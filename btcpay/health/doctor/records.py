@@ -55,9 +55,8 @@ def state(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def _found(found: State, now: datetime) -> Finding:
-    remedy = (
-        "" if found.found == GREEN else "run `btcpay check` every minute, and read what it says"
-    )
+    often = "`btcpay run` checks by itself, else run `btcpay check` every minute; read its log"
+    remedy = "" if found.found == GREEN else often
     if found.found_at is None:
         return Finding("check", found.found, "no check has been complete yet", remedy)
     sentence = f"the last complete check was at {iso(found.found_at)}"

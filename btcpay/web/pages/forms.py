@@ -4,11 +4,13 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
+from urllib.parse import parse_qs
 
 from btcpay.languages import formats
 from btcpay.values.errors import InvalidRequest, PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.ids import ID_CHARACTERS, random_base62
 from btcpay.values.money import places_of, rounded
+from btcpay.web.body import read_body
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD
@@ -29,6 +31,12 @@ _GROUPS = re.compile(
 # Decimal marks and group marks of Arabic, Persian and Swiss amounts.
 _MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'"}
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
+
+
+def fields_of_form() -> dict[str, str]:
+    """The first value of each field; blank ones are left out."""
+    fields = parse_qs(read_body().decode("utf-8", "replace"))
+    return {name: values[0] for name, values in fields.items()}
 
 
 class AmountRefused(InvalidRequest):

@@ -8,6 +8,8 @@ from fake_esplora import FakeEsplora, say
 from merchant_browser import MerchantBrowser, log_in
 from merchant_paths import filled, rules
 
+from btcpay.languages.catalogs import LANGUAGES
+
 # The focused element, whether an outline shows it, and whether nothing lies over its middle.
 FOCUSED = """(() => {
     const it = document.activeElement, box = it.getBoundingClientRect();
@@ -47,7 +49,8 @@ def pages(counter):
     MerchantBrowser(shop).log_in()  # another device
     ids = [paid["id"], waiting["id"], late(counter, "A cake"), link["id"]]
     shown = MerchantBrowser(shop).log_in()
-    found = []
+    shown.post("/tips", tips="5 10 15 20")
+    found = ["/till/tip?amount=999999.99&note=" + "Kaffee" * 20]
     for path in (path for rule in rules(shop, "GET") for path in filled(rule, ids)):
         answer = shown.get(path, buffered=True)
         if answer.status_code == 200 and answer.mimetype == "text/html":
@@ -115,6 +118,15 @@ def test_the_browsers_time_zone_is_offered_and_chosen_by_a_press_alone(open_tab,
     tab.click("#own-zone button")
     assert tab.ask("document.getElementById('timezone').value") == "Asia/Tokyo"
     assert not tab.is_shown("own-zone")
+
+
+def test_the_menu_of_a_desk_is_one_line_in_every_language(open_tab, counter):
+    tab = log_in(open_tab(counter.root, size=(1024, 700)), counter)
+    for language in LANGUAGES:
+        tab.go(f"{counter.root}/merchant?lang={language}")
+        tab.until("document.getElementById('sections')")
+        one_line = "document.querySelector('#sections a').offsetHeight"
+        assert tab.ask(f"document.getElementById('sections').offsetHeight === {one_line}"), language
 
 
 SHEET = "navigator.share = async (it) => { window.shared = it.url; }; true"

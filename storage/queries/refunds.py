@@ -1,0 +1,55 @@
+"""Refunds that were sent, for receipts and exports; the part has the queries of their life."""
+
+from types import SimpleNamespace
+
+from peewee import JOIN
+
+from storage.models import Invoice, Refund, RefundOutput
+from storage.queries.lists import keyset
+from storage.statement import shaped, slot
+
+SENT_OF_INVOICE = (
+    Refund.select(Refund.amount_sats, Refund.sent_height)
+    .where((Refund.invoice_id == slot("invoice_id")) & Refund.sent_height.is_null(False))
+    .order_by(Refund.sent_height, Refund.seq)
+)
+
+
+class SentRefund(Refund):
+    """A refund that was sent, with columns of its invoice, or with its proof."""
+
+    invoice_status: str | None
+    reference: str | None
+    price_usd: str | None
+    document: str
+
+
+_OWN = (Refund.merchant_id == slot("merchant_id")) & Refund.sent_at.is_null(False)
+# Oldest first by the time of its block, which stands for that of its making here.
+_BY_BLOCK = SimpleNamespace(created_at=Refund.sent_at, seq=Refund.seq)
+SENT = keyset.newer(
+    shaped(
+        SentRefund,
+        Refund.select(
+            *(Refund.seq, Refund.id, Refund.invoice_id, Refund.amount_sats, Refund.reason),
+            *(Refund.address, Refund.tx_hash, Refund.vout, Refund.sent_height, Refund.currency),
+            *(Refund.value_at_sending, Refund.usd_at_sending, Refund.sent_at.alias("created_at")),
+            Invoice.status.alias("invoice_status"),
+            Invoice.reference,
+            Invoice.price_usd,
+        )
+        .join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id))
+        .where(_OWN & (Refund.sent_at < slot("before"))),
+    ),
+    _BY_BLOCK,
+)
+LABELED = shaped(
+    SentRefund,
+    Refund.select(Refund.id, Refund.tx_hash, Refund.reason, RefundOutput.document)
+    .join(
+        RefundOutput,
+        on=((RefundOutput.txid == Refund.tx_hash) & (RefundOutput.vout == Refund.vout)),
+    )
+    .where(_OWN)
+    .order_by(Refund.sent_at, Refund.seq),
+)

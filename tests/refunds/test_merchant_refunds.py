@@ -1,0 +1,144 @@
+"""The merchant's side: a refund is made on an invoice's page, and sent from the list of refunds."""
+
+import re
+from urllib.parse import unquote
+
+import pytest
+from attention_cases import too_much
+from fake_esplora import open_till
+from merchant_browser import ON, MerchantBrowser
+from shop_refunds import address, made, send
+
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.refunds import acts, queries
+
+
+@pytest.fixture
+def till(tmp_path, ticker, clock):
+    with open_till(tmp_path, ticker, clock, **ON) as opened:
+        yield opened
+
+
+@pytest.fixture
+def browser(till):
+    return MerchantBrowser(till.shop).log_in()
+
+
+def refunds(till, invoice):
+    return till.shop.service.db.rows(queries.OF_INVOICE, invoice_id=invoice["id"])
+
+
+def paid(till, **fields):
+    invoice = till.shop.invoice(**fields)
+    till.confirm(invoice)
+    return invoice
+
+
+def inbox(browser):
+    """The number in the menu; "" for none."""
+    return " ".join(browser.page("/refunds").texts.get("inbox", "").split()).rpartition(" ")[2]
+
+
+def test_it_is_made_on_an_invoices_page_and_sent_from_the_list(till, browser):
+    invoice = too_much(till)
+    form = {"press": "a", "currency": "USD", "reason": "too much"}
+    for _ in range(2):
+        answer = browser.post(f"/invoices/{invoice['id']}/refund", **form)
+        assert answer.headers["Location"].endswith("/refunds?done=made")
+    (refund,) = refunds(till, invoice)
+    assert (refund.amount_sats, refund.reason, refund.status) == (294, "too much", "requested")
+    url = f"{till.settings.base_url}/refund/{refund.id}"
+    assert f'data-copy="{url}"' in browser.page("/refunds").source
+    acts.give(till.shop.service.db, till.settings, refund.id, address(1), till.clock())
+    ready = browser.page("/refunds").source
+    assert f'href="bitcoin:{address(1)}?amount=0.00000294"' in ready and "<svg" in ready
+    send(till, refunds(till, invoice)[0])
+    till.mine()
+    till.check()
+    (sent,) = refunds(till, invoice)
+    assert sent.tx_hash in browser.page("/refunds").source
+    assert "was sent back" in browser.page(f"/invoices/{invoice['id']}").source
+
+
+def test_an_amount_of_money_goes_at_todays_price_rounded_down(till, browser):
+    invoice = paid(till)
+    form = {"press": "b", "currency": "USD", "amount": "10.00", "address": address(1)}
+    browser.post(f"/invoices/{invoice['id']}/refund", **form)
+    (refund,) = refunds(till, invoice)
+    assert (refund.status, refund.amount_sats) == ("ready", 16_666)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"amount": "much"}, "invalid_request"),
+        ({"amount": "60.00"}, "too_much"),
+        ({"address": "bc1q"}, "malformed"),
+        ({"amount": "0.10", "address": address(1)}, "dust"),
+        ({"reason": "x" * 201}, "reason"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_the_form(till, browser, fields, code):
+    invoice = paid(till)
+    path = f"/invoices/{invoice['id']}"
+    answer = browser.post(f"{path}/refund", press="c", currency="USD", **fields)
+    assert answer.headers["Location"].endswith(f"{path}?done=refund_{code}")
+    assert refunds(till, invoice) == []
+    assert 'role="alert"' in browser.page(f"{path}?done=refund_{code}").source
+
+
+def test_an_invoice_with_a_refund_to_send_counts_once(till, browser):
+    assert inbox(browser) == ""
+    invoice = too_much(till)
+    assert inbox(browser) == "1"
+    refund = made(till, invoice, to=address(1))
+    made(till, paid(till), 600, address(2))
+    assert inbox(browser) == "2"
+    attention = browser.page("/attention").source
+    assert f"/invoices/{invoice['id']}#refund" in attention and "/refunds" in attention
+    send(till, refund)
+    till.mine()
+    till.check()
+    assert inbox(browser) == "1"
+
+
+def test_the_address_is_cleared_and_the_refund_canceled(till, browser):
+    refund = made(till, paid(till), to=address(1))
+    browser.post(f"/refunds/{refund.id}/clear")
+    assert acts.find(till.shop.service.db, refund.id).status == "requested"
+    assert "done=changed" in browser.post(f"/refunds/{refund.id}/clear").headers["Location"]
+    browser.post(f"/refunds/{refund.id}/cancel")
+    assert acts.find(till.shop.service.db, refund.id).status == "canceled"
+
+
+def test_a_mail_with_its_page_is_prepared(till, browser):
+    made(till, paid(till, customer_email="ann@example.com"), 600)
+    (href,) = re.findall(r'class="mail" href="([^"]*)"', browser.page("/refunds").source)
+    assert href.startswith("mailto:ann@example.com?subject=")
+    assert f"{till.settings.base_url}/refund/rfd_" in unquote(href)
+
+
+def test_another_merchants_are_not_found(till, browser):
+    refund = made(till, paid(till), to=address(1))
+    till.shop.sql(
+        "INSERT INTO merchant (name, descriptor, account_key, created_at)"
+        " VALUES ('other', 'wpkh(x)', 'k', 9)"
+    )
+    till.shop.sql("UPDATE refund SET merchant_id = (SELECT MAX(id) FROM merchant)")
+    for act in ("clear", "cancel"):
+        assert browser.post(f"/refunds/{refund.id}/{act}").status_code == 404
+    assert address(1) not in browser.page("/refunds").source
+
+
+def test_every_language_has_its_words(till, browser):
+    invoice = paid(till)
+    for number in (1, 2, 3):
+        made(till, invoice, 600, address(number) if number < 3 else "")
+    send(till, refunds(till, invoice)[0])
+    till.mine()
+    till.check()
+    paths = ("/refunds", f"/invoices/{invoice['id']}")
+    for path in paths:
+        titles = {browser.page(f"{path}?lang={one}").texts["refunds" if path == paths[1] else
+            "to-send"] for one in LANGUAGES}  # fmt: skip
+        assert len(titles) >= len(LANGUAGES) - 1  # es and pt have a word in common
