@@ -30,10 +30,13 @@ ROOMS = {
             "storage values web"
         ),
         "refunds": (
-            "bitcoin cli invoices languages merchants notify prices proofs settings storage values "
-            "web"
+            "bitcoin cli invoices languages merchants notify prices proofs schemas settings "
+            "storage values web"
         ),
-        "bills": "values",
+        "bills": (
+            "checkout cli invoices languages merchants notify prices schemas settings storage "
+            "values web"
+        ),
         "api": "merchants notify schemas settings settlement storage values web",
         "checkout": "chain invoices merchants settings settlement storage values web",
         "cli": (
@@ -52,7 +55,7 @@ ROOMS = {
             "bitcoin http merchants notify prices schemas settings settlement storage values"
         ),
         "chain": "bitcoin http proofs schemas settings settlement storage values",
-        "exports": "bitcoin storage values",
+        "exports": "bitcoin languages storage values",
         "merchants": "bitcoin storage values",
         "notify": "http languages schemas settings storage values",
         "prices": "http settings values",

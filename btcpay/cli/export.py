@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
@@ -10,6 +10,7 @@ import click
 
 from btcpay.cli.context import Shell, answering, json_lines, number, with_shell
 from btcpay.exports import payments
+from btcpay.exports.ledgers import FORMATS
 from btcpay.exports.payments import label_lines
 from btcpay.merchants.merchants import find_merchant
 from btcpay.values.times import in_zone, to_ms, zone_of
@@ -38,10 +39,17 @@ def export() -> None:
 @export.command("payments")
 @click.option("--from", "from_at", metavar="DATE", callback=_moment, help="Received then or later.")
 @click.option("--to", "to_at", metavar="DATE", callback=_moment, help="Received before that.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "koinly", "beancount"]),
+    default="csv",
+    help="For Koinly its simple template.",
+)
 @of_merchant
 @answering
 def export_payments(
-    shell: Shell, from_at: datetime | None, to_at: datetime | None, merchant: str | None
+    shell: Shell, from_at: datetime | None, to_at: datetime | None, form: str, merchant: str | None
 ) -> None:
     """Payments as CSV (RFC 4180, UTF-8), one line each: merchant by merchant, oldest first.
 
@@ -53,7 +61,8 @@ def export_payments(
         payments.received(shell.db, owner, *span) for owner, span in owners
     )
     exact = ({name: number(name, value) for name, value in row.items()} for row in records)
-    _write(json_lines(exact) if shell.as_json else payments.csv_lines(records))
+    lines = FORMATS[form].lines(records, "en", UTC)
+    _write(json_lines(exact) if shell.as_json else lines)
 
 
 def _span(owner: Merchant, from_at: datetime | None, to_at: datetime | None) -> tuple[int, int]:

@@ -26,7 +26,7 @@ COLUMNS = (
     "day received_at recorded_at merchant invoice_id invoice_status settled reference description"
     " customer_email customer_name customer_note address amount_sats amount_btc currency"
     " value_at_receipt usd_at_receipt usd_at_quote"
-    " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id"
+    " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id bill_id"
 )
 # Our own numbers, which may be negative: nobody else's text.
 SUMS = ["amount_sats", "amount_btc", "value_at_receipt", "usd_at_receipt", "usd_at_quote"]
@@ -138,14 +138,19 @@ def _record(
         "block_height": block.block_height,
         "block_hash": block.block_hash,
         "payment_id": row.id,
+        "bill_id": row.bill_id,
     }
 
 
 def csv_lines(records: Iterable[Row]) -> Iterator[str]:
     """The file, line by line (RFC 4180): the names of COLUMNS, then a record each."""
-    for line in chain([COLUMNS.split()], map(cells, records)):
+    return table(chain([COLUMNS.split()], map(cells, records)))
+
+
+def table(lines: Iterable[list[str]], separator: str = ",") -> Iterator[str]:
+    for line in lines:
         file = io.StringIO(newline="")
-        csv.writer(file).writerow(line)
+        csv.writer(file, delimiter=separator).writerow(line)
         yield file.getvalue()
 
 

@@ -12,6 +12,7 @@ from flask import Response
 
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, places_of
+from btcpay.values.parts import brought
 from btcpay.values.times import date_of, number_of
 from storage.models import MerchantDay
 from storage.queries.totals import days
@@ -144,11 +145,14 @@ def show_month(visit: Visit) -> Response:
     took = takings(rows, number_of(first), number_of(last), visit.session.currency)
     return visit.page(
         "month.html",
+        lines=[line for part in brought("menu") for line in part.month(visit, first, last)],
         charts=[(one, chart_of(one)) for one in took],
         first=first,
         last=last,
         before=before if before >= EARLIEST else None,
         after=after if after <= today else None,
+        # The file for the accountant: this month's, or the last one's while this goes on.
+        sent=(before, first - timedelta(days=1)) if last >= today else (first, last),
         today=number_of(today),
         date_of=date_of,
     )

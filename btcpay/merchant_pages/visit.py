@@ -19,6 +19,7 @@ from btcpay.invoices.links import most
 from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.money import CODES, asked_of
+from btcpay.values.parts import brought
 from btcpay.values.times import zone_of
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import fields_of_form, new_form, read_amount
@@ -98,9 +99,10 @@ class Visit:
         return request.args.to_dict()
 
     def day(self, name: str) -> date | None:
-        """The parameter's day; None where it is no date, and for `date.max`, which none follows."""
+        """The day of a parameter, or of a form's field; None for no date, and for `date.max`."""
         try:
-            day = date.fromisoformat(self.query.get(name, ""))
+            fields = self.form if request.method == "POST" else self.query
+            day = date.fromisoformat(fields.get(name, ""))
         except ValueError:
             return None
         return None if day == date.max else day
@@ -149,6 +151,7 @@ class Visit:
             merchant=self.session.merchant,
             seller=self.session.seller,
             in_inbox=self.session.wanting,
+            menu=[part.entry() for part in brought("menu")],
             refunds=self.session.refunds,
             till_only=self.session.till_only,
             address=address,

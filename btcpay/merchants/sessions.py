@@ -17,7 +17,7 @@ from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, is_id, new_id, r
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import MerchantSession
-from storage.queries import merchants, meta, sessions
+from storage.queries import files, merchants, meta, sessions
 from storage.queries.sessions import new_login
 
 LINK_LIFE = timedelta(milliseconds=sessions.LINK_LIFE_MS)
@@ -117,10 +117,11 @@ def end_all(db: Database, merchant_id: int, but: str = "") -> int:
 
 
 def end_every(db: Database) -> None:
-    """Ends sessions and links of all merchants: nobody is logged in to a restored database."""
+    """Ends sessions and links of all merchants: a restored database opens nothing to anybody."""
     with db.write():
         db.run(sessions.EVERY_LOGIN)
         db.run(sessions.END_EVERY)
+        db.run(files.REVOKE_ALL)
 
 
 def named(user_agent: str) -> BrowserName:

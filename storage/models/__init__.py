@@ -20,6 +20,7 @@ from storage.models.shop import (
     Bill,
     Brand,
     Delivery,
+    FileLink,
     Invoice,
     Merchant,
     MerchantLogin,

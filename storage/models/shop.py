@@ -96,7 +96,7 @@ class Bill(Table):
     every = TextField(null=True)
     series_id = TextField(null=True)
     number = BigIntegerField()
-    first_at = TextField(null=True)
+    first_local = TextField(null=True)
     until_day = BigIntegerField(null=True)
     renews = BigIntegerField(null=True)
     renews_at = BigIntegerField(null=True)
@@ -177,6 +177,15 @@ class MerchantLogin(Table):
     merchant_id = BigIntegerField()
     expires_at = BigIntegerField()
     till_only = BigIntegerField()
+
+
+class FileLink(Table):
+    id = TextField(primary_key=True)
+    merchant_id = BigIntegerField()
+    secret_sha256 = TextField()
+    first_day = BigIntegerField()
+    last_day = BigIntegerField()
+    expires_at = BigIntegerField()
 
 
 class MerchantSession(Table):

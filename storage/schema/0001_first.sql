@@ -129,6 +129,19 @@ CREATE TABLE merchant_session (
 );
 CREATE INDEX merchant_session_of_merchant ON merchant_session (merchant_id, created_at);
 
+-- A link that opens a file of payments without a session, until it is revoked (then it is deleted) or
+-- `expires_at`; the secret itself is never stored. Days count from 1970-01-01 in the merchant's
+-- time zone, both whole.
+CREATE TABLE file_link (
+    id TEXT PRIMARY KEY,
+    merchant_id BIGINT NOT NULL REFERENCES merchant (id),
+    secret_sha256 TEXT NOT NULL UNIQUE,
+    first_day BIGINT NOT NULL,
+    last_day BIGINT NOT NULL CHECK (last_day >= first_day),
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX file_link_of_merchant ON file_link (merchant_id, expires_at);
+
 -- A held key has an owner and no answer; a done one has the first answer, word for word. Whoever
 -- holds it longer than the lock lasts loses it to the next one that asks. The answer may hold a
 -- customer's e-mail address: by `resource_id` its invoice finds it when that is erased.
@@ -187,7 +200,7 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- the price of its moment. `paid` is what they count, as long as the bill has not ended. `due_at` is
 -- the last millisecond of a day, `due_days` after the one on which it was made.
 -- With `every` it is of a series, which the first one is kept for: `series_id` is that one's id,
--- `number` counts from its 0. Only the first has `first_at`, the local time that all follow,
+-- `number` counts from its 0. Only the first has `first_local`, the local time that all follow,
 -- `until_day` (from 1970-01-01, as days of the merchant are counted), and when its next one is made,
 -- which is number `renews`. `stopped_at`: its customer has ended the series, and gets no mail of it.
 CREATE TABLE bill (
@@ -208,14 +221,14 @@ CREATE TABLE bill (
     every TEXT CHECK (every IN ('week', 'month', 'year')),
     series_id TEXT REFERENCES bill (id),
     number BIGINT NOT NULL CHECK (number >= 0),
-    first_at TEXT,
+    first_local TEXT,
     until_day BIGINT,
     renews BIGINT CHECK (renews > 0),
     renews_at BIGINT,
     stopped_at BIGINT,
     UNIQUE (series_id, number),
     CHECK ((every IS NULL) = (series_id IS NULL)),
-    CHECK (series_id = id OR (first_at IS NULL AND renews_at IS NULL AND stopped_at IS NULL)),
+    CHECK (series_id = id OR (first_local IS NULL AND renews_at IS NULL AND stopped_at IS NULL)),
     CHECK ((status = 'paid') = (paid_at IS NOT NULL))
 );
 CREATE INDEX bill_newest ON bill (merchant_id, created_at, seq);
@@ -521,8 +534,8 @@ CREATE TABLE peer (
 
 -- Money that goes back
 
--- The merchant's own wallet sends a refund, and a block proves it. Without `invoice_id` only a
--- shop's plug-in has asked for it. `address` is the payer's word; `script` (hex) is what blocks are
+-- The merchant's own wallet sends a refund, and a block proves it. `store_id`: the shop whose
+-- plug-in has asked for it; without `invoice_id` nobody else knows what was paid. `address` is the payer's word; `script` (hex) is what blocks are
 -- searched for, null where nothing is expected. `above_height`: our tip when the address was given,
 -- so that no earlier payment sends it; a reorganisation lowers it, since all above is new then.
 -- `tx_hash` and `vout` name the output that sent it: one output sends one refund. `currency` is
@@ -533,6 +546,7 @@ CREATE TABLE refund (
     id TEXT NOT NULL UNIQUE,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     invoice_id TEXT REFERENCES invoice (id),
+    store_id TEXT REFERENCES store (id),
     status TEXT NOT NULL CHECK (status IN ('requested', 'ready', 'sent', 'canceled')),
     amount_sats BIGINT NOT NULL CHECK (amount_sats BETWEEN 1 AND 2100000000000000),
     reason TEXT,
@@ -548,6 +562,7 @@ CREATE TABLE refund (
     usd_at_sending TEXT,
     created_at BIGINT NOT NULL,
     UNIQUE (tx_hash, vout),
+    CHECK (invoice_id IS NOT NULL OR store_id IS NOT NULL),
     CHECK (status <> 'requested' OR address IS NULL),
     CHECK (script IS NULL OR address IS NOT NULL),
     CHECK ((status IN ('ready', 'sent')) = (script IS NOT NULL)),
@@ -609,7 +624,8 @@ CREATE UNIQUE INDEX public_event_number ON public_event (number) WHERE number IS
 CREATE INDEX public_event_new ON public_event (seq) WHERE number IS NULL;
 
 -- Who is notified. `url` is sent a signed POST, by a shop's plug-in in the words of Greenfield;
--- `command` is a program; mail goes where `merchant_mail` says, a receipt to its invoice's address.
+-- `command` is a program; mail goes where `merchant_mail` says, a receipt to its invoice's address,
+-- and of a bill to that one's.
 -- The secret is kept as it is: it must be read to sign. After a rotation the old one signs too,
 -- until `old_until_at`. `kinds`: a JSON list, null for all. `store_id`: the shop's, which is sent
 -- its own orders alone. `failing_since` is the first failure after the last success, `failed_at`
@@ -618,7 +634,7 @@ CREATE TABLE receiver (
     id TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     transport TEXT NOT NULL
-        CHECK (transport IN ('webhook', 'greenfield', 'command', 'mail', 'receipt')),
+        CHECK (transport IN ('webhook', 'greenfield', 'command', 'mail', 'receipt', 'bill')),
     url TEXT,
     command TEXT,
     kinds TEXT,

@@ -45,6 +45,7 @@ FLAGS = [
 # The pipe is file descriptors 3 and 4 of the browser.
 PIPED = 'exec "$0" "$@" 3<&0 4>&1 0</dev/null 1>&2'
 ANSWER_S = 40  # generous: other work may run on the machine
+A4, LETTER = (8.27, 11.69), (8.5, 11)  # inches
 PHONE, SMALL, TABLET, DESK = (390, 844), (320, 568), (768, 1024), (1280, 800)
 # Chromium logs each page that is answered with one of these as an error of its console.
 TOLD_AS_PAGES = (400, 401, 403, 404, 410, 429, 503)
@@ -376,10 +377,15 @@ class Tab:
         shot = self.call("Page.captureScreenshot", **more)
         return Image.open(io.BytesIO(base64.b64decode(shot["data"])))
 
-    def paper_pages(self) -> int:
-        """On how many pages of A4 it is printed."""
-        pdf = self.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"]
-        return len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(pdf)))
+    def paper(self, size: tuple[float, float] = A4) -> bytes:
+        """The page as it is printed, a PDF, on paper of that width and height in inches."""
+        return base64.b64decode(
+            self.call("Page.printToPDF", paperWidth=size[0], paperHeight=size[1])["data"]
+        )
+
+    def paper_pages(self, size: tuple[float, float] = A4) -> int:
+        """On how many pages it is printed."""
+        return len(re.findall(rb"/Type\s*/Page\b", self.paper(size)))
 
     def qr(self) -> zxingcpp.Barcode:
         """The code on the screen; a folded one is unfolded first."""

@@ -1,40 +1,107 @@
-"""Files for the bookkeeper and for the wallet, sent while they are read."""
+"""Files for the bookkeeper and for the wallet, sent while they are read; links to the former."""
 
 import threading
 from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
 from itertools import islice
+from typing import Any
 
 from flask import Response
 
 from btcpay.exports import payments
+from btcpay.exports.ledgers import FORMATS
 from btcpay.exports.payments import label_lines
-from btcpay.merchant_pages.visit import Visit
-from btcpay.values.errors import RateLimited
-from btcpay.values.times import number_of, start_of
-from storage.queries import merchants
+from btcpay.merchant_pages.visit import ROOT, Visit
+from btcpay.merchants.keys import sha256_of
+from btcpay.values.errors import InvalidRequest, NotFound, RateLimited
+from btcpay.values.times import date_of, number_of, start_of, to_ms, zone_of
+from btcpay.web.admission import count, wrong
+from btcpay.web.pages.languages import current
+from btcpay.web.service import Service
+from storage.database import Database
+from storage.models import FileLink
+from storage.queries import files, merchants
 
 AT_ONCE = 2  # downloads in one process: each keeps one of its threads while it lasts
 AGAIN_S = 10
 CHUNK_LINES = 200  # 70 kB at a time
 FREE = threading.BoundedSemaphore(AT_ONCE)
+LINK_LIFE = timedelta(days=7)
+MOST_LINKS = 20
 
 
-def show(visit: Visit) -> Response:
-    today = visit.now.astimezone(visit.zone).date()
-    return visit.page("downloads.html", first=today.replace(month=1, day=1), last=today)
+def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
+    """`url`: that of the `link` that was just made, shown once."""
+    db, now_ms, today = visit.service.db, to_ms(visit.now), visit.now.astimezone(visit.zone).date()
+    links = db.rows(files.OF_MERCHANT, merchant_id=visit.merchant_id, now=now_ms)
+    days = today.replace(month=1, day=1), today
+    made: dict[str, Any] = {"links": links, "link": link, "url": url, "date_of": date_of}
+    return visit.page("downloads.html", days=days, **made)
+
+
+def make_link(visit: Visit) -> Response:
+    """A link for a week to the payments of `from` to `to`: this press makes it once."""
+    db, first, last = visit.service.db, visit.day("from"), visit.day("to")
+    if first is None or last is None or last < first:
+        raise InvalidRequest("the form names no days")
+    with visit.once("fil", files.BY_ID) as (id, is_made):
+        if not is_made:
+            db.run(files.FORGET, now=to_ms(visit.now))
+            rows = db.rows(files.OF_MERCHANT, merchant_id=visit.merchant_id, now=to_ms(visit.now))
+            if len(rows) >= MOST_LINKS:
+                raise InvalidRequest(f"{MOST_LINKS} such links work already: revoke one first")
+            db.run(
+                files.ADD,
+                id=id,
+                merchant_id=visit.merchant_id,
+                secret_sha256=sha256_of(visit.secret_of_press()),
+                first_day=number_of(first),
+                last_day=number_of(last),
+                expires_at=to_ms(visit.now + LINK_LIFE),
+            )
+    url = (
+        f"{visit.service.settings.base_url}{ROOT}/files/{visit.secret_of_press()}?lang={current()}"
+    )
+    return show(visit, db.only(files.BY_ID, id=id), url)
+
+
+def revoke(visit: Visit, id: str) -> Response:
+    visit.service.db.run(files.REVOKE, id=visit.own(files.BY_ID, "fil", id).id)
+    return visit.to("/downloads", done="revoked")
+
+
+def send_linked(service: Service, secret: str) -> Response:
+    """The file of a link. Raises NotFound for one that is unknown, revoked or old."""
+    now_ms = to_ms(service.now())
+    link = service.db.row(files.BY_SECRET, secret_sha256=sha256_of(secret), now=now_ms)
+    if link is None:
+        count(service, wrong())
+        raise NotFound("there is no such file")
+    days = date_of(link.first_day), date_of(link.last_day)
+    return _payments(service.db, link.merchant_id, "spreadsheet", *days)
 
 
 def send_payments(visit: Visit) -> Response:
-    """The payments of `?from=` to `?to=`, both days whole, as `btcpay export`."""
-    first, last = visit.day("from"), visit.day("to")
+    """The payments of `?from=` to `?to=`, both days whole, in `?format=`: CSV unless it says."""
+    form, days = visit.query.get("format", "csv"), (visit.day("from"), visit.day("to"))
+    if form not in FORMATS:
+        raise InvalidRequest("there is no such format")
+    return _payments(visit.service.db, visit.merchant_id, form, *days)
+
+
+def _payments(
+    db: Database, merchant_id: int, form: str, first: date | None, last: date | None
+) -> Response:
+    merchant, made = db.only(merchants.BY_ID, id=merchant_id), FORMATS[form]
+    zone = zone_of(merchant.timezone)
     records = payments.received(
-        visit.service.db,
-        visit.service.db.only(merchants.BY_ID, id=visit.merchant_id),
-        0 if first is None else max(0, start_of(number_of(first), visit.zone)),
-        payments.END if last is None else start_of(number_of(last) + 1, visit.zone),
+        db,
+        merchant,
+        0 if first is None else max(0, start_of(number_of(first), zone)),
+        payments.END if last is None else start_of(number_of(last) + 1, zone),
     )
-    days = "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day)
-    return _send(payments.csv_lines(records), f"payments{days}.csv", "text/csv")
+    name = "payments" + "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day) + made.ending
+    return _send(made.lines(records, current(), zone), name, made.media_type)
 
 
 def send_labels(visit: Visit) -> Response:

@@ -13,6 +13,7 @@ from btcpay.notify.outcome import Answer
 from btcpay.notify.read import state_of
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
+from btcpay.values.parts import brought
 from btcpay.values.times import from_ms, to_ms, zone_of
 from storage.database import Database
 from storage.models import Receiver
@@ -78,6 +79,12 @@ class Mail:
         wanted = self._db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
         language = wanted.language
         zone = zone_of(self._db.only(merchants.BY_ID, id=merchant_id).timezone)
+        for part in brought("mail"):
+            if receiver.transport == part.NAME:
+                composed: tuple[str, MailText] | None = part.compose(
+                    self._db, self._base_url, row.about, language, zone, now
+                )
+                return composed
         if row.about == deliveries.LOGIN:
             if now - from_ms(row.created_at) >= OVERDUE:
                 return None

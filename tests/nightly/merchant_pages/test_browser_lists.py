@@ -1,7 +1,13 @@
 """Lists on a phone, in a real browser: what is seen at first sight, and in how many taps."""
 
+import re
+import subprocess
+from urllib.parse import unquote
+
 import pytest
+from browser import A4, LETTER
 from merchant_browser import log_in
+from programs import tool
 
 # Rows of a list, but for the headings of days, that stand whole above the bar with the sections.
 SEEN = """(() => {
@@ -53,3 +59,52 @@ def test_the_search_of_a_phone_unfolds_without_a_script(open_tab, counter, busy)
     tab.press("Enter")
     tab.until("document.querySelector('.find[open]')")
     tab.until(f"document.querySelector('.list a[href*={busy}]')")
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with a script", "without a script"])
+def test_last_month_is_three_taps_from_the_accountant(open_tab, counter, busy, script):
+    """The third is the mail, or the share sheet where the browser has one."""
+    tab = log_in(open_tab(counter.root, size=(375, 553), script=script), counter)
+    tab.click("#sections a[href$=month]")
+    tab.until("document.getElementById('send')")
+    assert tab.text("send").startswith("Send ")
+    tab.click("#send")
+    tab.until("document.getElementById('linked')")
+    mail = unquote(tab.ask("document.getElementById('mail').href"))
+    (path,) = re.findall(r"/merchant/files/\w+", mail)
+    opened = f"fetch({path!r}, {{credentials: 'omit'}}).then((answer) => answer.status)"
+    assert tab.ask(opened) == 200
+
+
+@pytest.mark.parametrize("paper", [A4, LETTER], ids=["A4", "Letter"])
+def test_a_printed_month_says_whose_it_is_and_fits_one_sheet(
+    open_tab, new_counter, tmp_path, paper
+):
+    """Of a month with takings on each of its 31 days, in two languages."""
+    shop = new_counter.shop
+    shop.sql("UPDATE merchant SET timezone = 'Europe/Berlin', currency = 'EUR'")
+    shop.sql("INSERT INTO brand (merchant_id, name) VALUES (1, 'Caf\u00e9 \u00dcnder')")
+    for day in range(20_362, 20_362 + 31):  # October 2025
+        shop.sql(
+            f"INSERT INTO merchant_day VALUES (1, 'EUR', {day}, 2, 0, 50000, 412{day % 90 + 10})"  # noqa: S608
+        )
+    for language, says in {
+        "en": (
+            "October 2025",
+            "Caf\u00e9 \u00dcnder",
+            "EUR",
+            "Europe/Berlin",
+            "62 payments",
+            "Oct 31",
+        ),
+        "ar": ("Caf\u00e9 \u00dcnder", "EUR", "Europe/Berlin", "0.01550000"),
+    }.items():
+        tab = log_in(open_tab(new_counter.root), new_counter)
+        tab.go(f"{new_counter.root}/merchant/month?month=2025-10&lang={language}")
+        tab.until("document.querySelector('.chart')")
+        assert tab.paper_pages(paper) == 1, language
+        (tmp_path / "month.pdf").write_bytes(tab.paper(paper))
+        words = [tool("pdftotext"), "-layout", tmp_path / "month.pdf", "-"]
+        text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        assert [word for word in says if word not in text] == [], language
+        assert "Print" not in text and "accountant" not in text
