@@ -12,8 +12,9 @@ from builders import pay, until
 from mail_server import MailServer
 
 from btcpay.merchants.merchants import set_mail
+from btcpay.notify.lane import Delivered
 from btcpay.notify.mail import smtp
-from btcpay.notify.outbox import Delivered, Outbox, new_send
+from btcpay.notify.outbox import Outbox, new_send
 from btcpay.settings.settings import read
 from storage.queries import invoices, meta
 from storage.queries.meta import Key
