@@ -6,6 +6,7 @@ __version__ = "0.3.0"
 # fmt: off
 PARTS: tuple[str, ...] = (
     "btcpay.chain.peers",
+    "btcpay.bills",
     "btcpay.greenfield",
     "btcpay.merchant_pages",
     "btcpay.refunds",

@@ -33,7 +33,10 @@ ROOMS = {
             "bitcoin cli invoices languages merchants notify prices proofs settings storage values "
             "web"
         ),
-        "bills": "values",
+        "bills": (
+            "checkout cli invoices languages merchants notify prices schemas settings storage "
+            "values web"
+        ),
         "api": "merchants notify schemas settings settlement storage values web",
         "checkout": "chain invoices merchants settings settlement storage values web",
         "cli": (

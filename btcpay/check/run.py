@@ -23,6 +23,7 @@ from btcpay.settlement.merge import HISTORY_AFTER
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import OutOfQuota
+from btcpay.values.parts import brought
 from btcpay.values.times import boot_mark, to_ms
 from storage.database import Database
 from storage.queries import blocks, idempotency, invoices, meta, payments
@@ -204,11 +205,13 @@ class Checker:
                 ("blocks", "", report.blocks_read),
             ):
                 self.db.run(tallies.ADD, name=name, label=label, total=total)
-        # Erasing cannot be undone, so an explorer must confirm the time first: after a start
-        # without a network the clock may be years off.
+        # Neither erasing nor a bill can be taken back, so an explorer must confirm the time first:
+        # after a start without a network the clock may be years off.
         if report.answered and not report.clock_ahead_s:
             ttl = timedelta(hours=self.settings.idempotency_ttl_h)
             self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
             erase_emails(self.db, self.settings.email_retention_days, now)
             self.db.run(payments.FORGET_INPUTS, before=to_ms(now - HISTORY_AFTER))
             forget_old(self.db, now)
+            for part in brought("turn"):
+                part.take_turn(self.db, self.settings, now)

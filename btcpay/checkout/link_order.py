@@ -35,7 +35,12 @@ MS = timedelta(milliseconds=1)
 
 
 class Page(Protocol):
-    """What makes invoices on its page; `order` and `lock` raise LinkRefused once it does not."""
+    """What makes invoices on its page; `order` and `lock` raise LinkRefused once it does not.
+
+    `is_for_one`: one payer's page, whose button leads back to the last invoice made there.
+    """
+
+    is_for_one: bool
 
     @property
     def id(self) -> str: ...
@@ -55,6 +60,7 @@ class OfLink:
     link: PaymentLink
     answers: Mapping[str, str | None] = field(default_factory=dict)
     through = invoices.THROUGH_LINK
+    is_for_one = False
 
     @property
     def id(self) -> str:
@@ -178,7 +184,8 @@ def _is_made(service: Service, invoice_id: str | None) -> bool:
 
 def _made_before(service: Service, page: Page, order: create.Order, visitor: Visitor) -> str | None:
     """The id of an invoice that this press has made, of that order and still to be paid."""
-    for invoice_id in filter(None, (visitor.form_id, visitor.next_id)):
+    last_id = visitor.last_id if page.is_for_one else None
+    for invoice_id in filter(None, (visitor.form_id, visitor.next_id, last_id)):
         row = still_to_pay(service, page, invoice_id)
         if row and asked_of(row).amount == order.amount and _has_answers(row, order.details):
             return invoice_id

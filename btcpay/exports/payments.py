@@ -26,7 +26,7 @@ COLUMNS = (
     "day received_at recorded_at merchant invoice_id invoice_status settled reference description"
     " customer_email customer_name customer_note address amount_sats amount_btc currency"
     " value_at_receipt usd_at_receipt usd_at_quote"
-    " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id"
+    " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id bill_id"
 )
 # Our own numbers, which may be negative: nobody else's text.
 SUMS = ["amount_sats", "amount_btc", "value_at_receipt", "usd_at_receipt", "usd_at_quote"]
@@ -138,6 +138,7 @@ def _record(
         "block_height": block.block_height,
         "block_hash": block.block_hash,
         "payment_id": row.id,
+        "bill_id": row.bill_id,
     }
 
 

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -12,10 +12,12 @@ from btcpay.merchants.account import least_sats_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, Told, publish
 from btcpay.settings.settings import Settings
+from btcpay.settlement import values as settlement
 from btcpay.settlement.attention import Happening, reason_for, stake_sats
 from btcpay.settlement.values import Verdict
 from btcpay.values.errors import BadRow, Refused
 from btcpay.values.money import stored_amount, to_minor, value_of
+from btcpay.values.parts import brought
 from btcpay.values.times import to_ms
 from storage import at_once
 from storage.database import Database, Values, grouped
@@ -110,11 +112,11 @@ def update_attentions(
     histories = grouped(at_once.rows(db, events.OF_MONEY, ids), lambda one: one.invoice_id)
     before = {row.invoice_id: row for row in at_once.rows(db, attentions.OF_INVOICE, ids)}
     tip_height = blocks.tip_height(db) or 0
+    verdicts = [(row, verdict_on(outputs[row.id], settings, row, now, tip_height)) for row in rows]
+    at_once.run(db, invoices.KEEP, [figures(*one, tip_height) for one in verdicts])
     found = [
-        _wanted(row, verdict_on(outputs[row.id], settings, row, now, tip_height), histories[row.id])
-        for row in rows
+        _wanted(_heard(db, row, now), row, verdict, histories[row.id]) for row, verdict in verdicts
     ]
-    at_once.run(db, invoices.KEEP, [figures(one.row, one.verdict, tip_height) for one in found])
     cleared = [one.row.id for one in found if one.reason is None and one.row.id in before]
     at_once.run(db, attentions.CLEAR, [{"invoice_id": id} for id in cleared])
     wanted = [one for one in found if one.reason]
@@ -165,8 +167,16 @@ class _Wanted:
         }
 
 
-def _wanted(row: Invoice, verdict: Verdict, events: Iterable[Event]) -> _Wanted:
-    history, invoice = list(filter(None, map(_happening, events))), invoice_of(row)
+def _heard(db: Database, row: Invoice, now: datetime) -> settlement.Invoice:
+    """The invoice, after the parts have counted what it received."""
+    beyond_sats = sum(part.heard(db, row, now) for part in brought("money"))
+    return replace(invoice_of(row), beyond_sats=beyond_sats)
+
+
+def _wanted(
+    invoice: settlement.Invoice, row: Invoice, verdict: Verdict, events: Iterable[Event]
+) -> _Wanted:
+    history = list(filter(None, map(_happening, events)))
     reason = reason_for(invoice, verdict, history, least_sats_of(row.script))
     at_stake_sats = stake_sats(reason, invoice, verdict, history) if reason else 0
     return _Wanted(row, verdict, reason, at_stake_sats)

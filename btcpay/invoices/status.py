@@ -52,6 +52,7 @@ def invoice_of(row: models.Invoice) -> Invoice:
         paid_at=from_ms_or_none(row.paid_at),
         covered_at=from_ms_or_none(row.covered_at),
         at_till=row.tip is not None,
+        of_bill=row.bill_id is not None,
     )
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from flask import Blueprint
 
-from btcpay.merchant_pages import home, invoice, links, new_invoice, takings, till
+from btcpay.merchant_pages import home, invoice, links, takings, till
 from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.lists import downloads, search
 from btcpay.merchant_pages.settings import programs, shop
@@ -28,8 +28,6 @@ def blueprint(service: Service) -> Blueprint | None:
     area.get("/attention", invoice.show_needing)
     area.post("/attention/set-aside", invoice.set_small_aside)
     area.get("/invoices", search.show_invoices)
-    area.post("/invoices", new_invoice.make)
-    area.get("/invoices/new", new_invoice.show_form)
     area.get("/invoices/<id>", invoice.show)
     area.post("/invoices/<id>/accept", invoice.accept)
     area.post("/invoices/<id>/set-aside", invoice.set_aside)

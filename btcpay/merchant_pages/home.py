@@ -17,6 +17,7 @@ from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
 from btcpay.settings.settings import Settings
 from btcpay.values.money import of_minor, value_of
+from btcpay.values.parts import brought
 from btcpay.values.times import date_of, day_of, from_ms, from_ms_or_none, to_ms
 from storage.database import grouped
 from storage.queries import payments
@@ -70,6 +71,7 @@ def show(visit: Visit) -> Response:
     has_mail = bool(settings.smtp_url and settings.mail_from)
     return visit.page(
         "home.html",
+        lines=[line for part in brought("menu") for line in part.today(visit)],
         to_do=to_do(shop, visit.session, has_mail, not db.is_server, now),
         today_took=amounts(took, lambda one: one.by_day[today_number]),
         yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),

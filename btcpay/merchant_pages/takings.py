@@ -12,6 +12,7 @@ from flask import Response
 
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, places_of
+from btcpay.values.parts import brought
 from btcpay.values.times import date_of, number_of
 from storage.models import MerchantDay
 from storage.queries.totals import days
@@ -144,6 +145,7 @@ def show_month(visit: Visit) -> Response:
     took = takings(rows, number_of(first), number_of(last), visit.session.currency)
     return visit.page(
         "month.html",
+        lines=[line for part in brought("menu") for line in part.month(visit, first, last)],
         charts=[(one, chart_of(one)) for one in took],
         first=first,
         last=last,

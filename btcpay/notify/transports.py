@@ -99,12 +99,15 @@ class Command(Transport):
 
 
 class Receipt(Transport):
-    """One receipt for each invoice, even if a reorganisation has it paid twice."""
+    """One receipt for each invoice, even if a reorganisation has it paid twice.
+
+    A bill's invoice has none: its customer is thanked once the bill is paid.
+    """
 
     def names(
         self, receiver: Receiver, event: PublicEvent, about: About, state: Row
     ) -> list[Named]:
-        return [Named(event.kind, about.id)]
+        return [] if getattr(about, "bill_id", None) else [Named(event.kind, about.id)]
 
 
 TRANSPORTS: dict[str, Transport] = {

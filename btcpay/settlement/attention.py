@@ -62,6 +62,8 @@ def reason_for(
        back; of an unpaid invoice, all. What was sent back twice needs attention.
     5. So does an invoice that ended unpaid although the whole sum was once seen: somebody may
        have handed goods over. At a till they have, so there it does so at once, until dismissed.
+    6. Of a bill's invoice only what came late and what came beyond the bill needs one: the bill
+       itself asks for the rest.
     """
     since = _since(history)
     if _taken_back(since):
@@ -83,8 +85,12 @@ def reason_for(
         return None
     if not verdict.receipts:
         return "vanished" if invoice.status == "expired" and was_whole else None
+    if invoice.status == "expired" and _came_late(verdict):
+        return "paid_late"
+    if invoice.of_bill and invoice.beyond_sats < least_sats:
+        return None
     if invoice.status == "expired":
-        return "paid_late" if _came_late(verdict) else "short"
+        return "short"
     is_stuck = 0 < verdict.missing_sats < least_sats and not verdict.unconfirmed_sats
     return "dust_missing" if is_stuck else None
 
@@ -156,7 +162,7 @@ def _beyond_sats(invoice: Invoice, verdict: Verdict, since: Sequence[Happening])
     )
     if any(happening.kind == "paid" for happening in since):
         settled_sats = sum(receipt.amount_sats for receipt in verdict.receipts if receipt.settles)
-        beside_sats += max(0, settled_sats - invoice.amount_sats)
+        beside_sats += max(0, settled_sats - invoice.amount_sats) + invoice.beyond_sats
     return max(0, beside_sats - _sent_back_sats(since))
 
 

@@ -80,7 +80,8 @@ class Rules:
 class Invoice:
     """A request for money. `covered_at`: the time when the whole sum was first seen.
 
-    `at_till`: goods go over the counter as soon as that is so.
+    `at_till`: goods go over the counter as soon as that is so. `of_bill`: it asks for what a bill
+    lacks, which asks again for the rest; `beyond_sats` came to it when the bill lacked less.
     """
 
     id: str
@@ -92,6 +93,8 @@ class Invoice:
     paid_at: datetime | None = None
     covered_at: datetime | None = None
     at_till: bool = False
+    of_bill: bool = False
+    beyond_sats: int = 0
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class Bill(Table):
     every = TextField(null=True)
     series_id = TextField(null=True)
     number = BigIntegerField()
-    first_at = TextField(null=True)
+    first_local = TextField(null=True)
     until_day = BigIntegerField(null=True)
     renews = BigIntegerField(null=True)
     renews_at = BigIntegerField(null=True)

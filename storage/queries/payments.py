@@ -55,6 +55,7 @@ class PaymentWith(Payment):
     customer_note: str | None
     deposit_address: str
     tip: str | None
+    bill_id: str | None
     expires_at: int | None
     first_seen_at: int | None
     invoice_currency: str

@@ -8,8 +8,8 @@ from storage.database import Database, Values
 from storage.models import Delivery, Merchant, MerchantMail, Receiver
 from storage.statement import as_dict, blank, every, needed, shaped, slot, slots
 
-WEBHOOK, COMMAND, MAIL, RECEIPT = "webhook", "command", "mail", "receipt"
-MAILS = [MAIL, RECEIPT]
+WEBHOOK, COMMAND, MAIL, RECEIPT, BILL = "webhook", "command", "mail", "receipt", "bill"
+MAILS = [MAIL, RECEIPT, BILL]
 _THIS = Receiver.id == slot("id")
 WELL = {Receiver.failing_since: None, Receiver.failed_at: None}
 

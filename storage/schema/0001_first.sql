@@ -200,7 +200,7 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- the price of its moment. `paid` is what they count, as long as the bill has not ended. `due_at` is
 -- the last millisecond of a day, `due_days` after the one on which it was made.
 -- With `every` it is of a series, which the first one is kept for: `series_id` is that one's id,
--- `number` counts from its 0. Only the first has `first_at`, the local time that all follow,
+-- `number` counts from its 0. Only the first has `first_local`, the local time that all follow,
 -- `until_day` (from 1970-01-01, as days of the merchant are counted), and when its next one is made,
 -- which is number `renews`. `stopped_at`: its customer has ended the series, and gets no mail of it.
 CREATE TABLE bill (
@@ -221,14 +221,14 @@ CREATE TABLE bill (
     every TEXT CHECK (every IN ('week', 'month', 'year')),
     series_id TEXT REFERENCES bill (id),
     number BIGINT NOT NULL CHECK (number >= 0),
-    first_at TEXT,
+    first_local TEXT,
     until_day BIGINT,
     renews BIGINT CHECK (renews > 0),
     renews_at BIGINT,
     stopped_at BIGINT,
     UNIQUE (series_id, number),
     CHECK ((every IS NULL) = (series_id IS NULL)),
-    CHECK (series_id = id OR (first_at IS NULL AND renews_at IS NULL AND stopped_at IS NULL)),
+    CHECK (series_id = id OR (first_local IS NULL AND renews_at IS NULL AND stopped_at IS NULL)),
     CHECK ((status = 'paid') = (paid_at IS NOT NULL))
 );
 CREATE INDEX bill_newest ON bill (merchant_id, created_at, seq);
@@ -622,7 +622,8 @@ CREATE UNIQUE INDEX public_event_number ON public_event (number) WHERE number IS
 CREATE INDEX public_event_new ON public_event (seq) WHERE number IS NULL;
 
 -- Who is notified. `url` is sent a signed POST, by a shop's plug-in in the words of Greenfield;
--- `command` is a program; mail goes where `merchant_mail` says, a receipt to its invoice's address.
+-- `command` is a program; mail goes where `merchant_mail` says, a receipt to its invoice's address,
+-- and of a bill to that one's.
 -- The secret is kept as it is: it must be read to sign. After a rotation the old one signs too,
 -- until `old_until_at`. `kinds`: a JSON list, null for all. `store_id`: the shop's, which is sent
 -- its own orders alone. `failing_since` is the first failure after the last success, `failed_at`
@@ -631,7 +632,7 @@ CREATE TABLE receiver (
     id TEXT PRIMARY KEY,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     transport TEXT NOT NULL
-        CHECK (transport IN ('webhook', 'greenfield', 'command', 'mail', 'receipt')),
+        CHECK (transport IN ('webhook', 'greenfield', 'command', 'mail', 'receipt', 'bill')),
     url TEXT,
     command TEXT,
     kinds TEXT,

@@ -16,7 +16,16 @@ from payer import Page
 from btcpay.languages import catalogs
 from btcpay.languages.catalogs import FOLDER, LANGUAGES
 
-ROOMS = ("checkout", "exports", "greenfield", "merchant_pages", "notify", "refunds", "web/pages")
+ROOMS = (
+    "bills",
+    "checkout",
+    "exports",
+    "greenfield",
+    "merchant_pages",
+    "notify",
+    "refunds",
+    "web/pages",
+)
 METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
 TRIMMED = {"templates/**.html": {"trimmed": "true", "silent": "false"}}
 TRANSLATED = sorted(set(LANGUAGES) - {"en"})

@@ -98,7 +98,7 @@ def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock
         "currency": "USD", "value_at_receipt": "25.00", "usd_at_receipt": "25.00",
         "usd_at_quote": "25.00", "invoice_usd_quote": "25", "tip": "", "tip_currency": "",
         "outputs": f"{txid}:0", "block_height": "100", "block_hash": "0b" * 32,
-        "payment_id": payment["id"],
+        "payment_id": payment["id"], "bill_id": "",
     }  # fmt: skip
 
 

@@ -30,6 +30,8 @@ def live_through_all(till: Till) -> dict[Kind, Event]:
     """The last event of each kind, after a life in which all of them happen."""
     if "refunds" not in GONE:
         _live_through_refunds(till)
+    if "bills" not in GONE:
+        _live_through_bills(till)
     order = {"description": "Two bags of coffee", "customer_email": "ada@example.com"}
     paid = till.shop.invoice(40, expires_in_hours=24)
     till.confirm(paid)
@@ -60,4 +62,17 @@ def _live_through_refunds(till: Till) -> None:
     till.mine()
     till.check()
     till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+
+
+def _live_through_bills(till: Till) -> None:
+    terminal, words = Terminal(till), ("--description", "Rent", "--reference", "A-17")
+    create = ("bill", "create", "shop", "--amount", "25", *words, "--email", "ada@example.com")
+    terminal.run("bill", "end", terminal.json(*create, "--every", "month")["id"])
+    bill = terminal.json(*create)
+    page = till.shop.client.post(f"/bill/{bill['id']}").headers["Location"]
+    till.confirm(till.look({"id": page.removeprefix("../pay/")}))
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    till.mine()  # so that it is not in what is lost next
     till.check()

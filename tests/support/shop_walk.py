@@ -128,23 +128,27 @@ def sell_three(walk: Walk) -> list[str]:
 def bill(walk: Walk, open_tab: Callable[..., Tab]) -> str:
     tab, counter = walk.tab, walk.counter
     walk.tap("#details", "#sections")
-    walk.section("invoices", "#new")
-    walk.tap("#new", "#new-invoice")
+    walk.section("bills", "#new")
+    walk.tap("#new", "#new-bill")
     walk.write("#reference", "A-17")
     walk.tap("#make", "#amount-problem")  # and what was typed stays
     walk.write("#amount", "25")
     walk.write("#email", "ada@example.com")
     walk.tap("#make", "#mail")
-    invoice = walk.invoice()
+    bill_url = f"{counter.root}/bill/" + tab.ask("location.pathname.split('/').pop()")
     mail = tab.ask("document.getElementById('mail').href")
-    assert mail.startswith("mailto:ada@example.com?subject=Invoice%20from%20Caf%C3%A9%20%C3%9Cnder")
+    assert mail.startswith("mailto:ada@example.com?subject=Bill%20from%20Caf%C3%A9%20%C3%9Cnder")
     tab.click("#code summary")
     tab.until("document.querySelector('#code[open]')")
     tab.ask("document.querySelector('#code svg').scrollIntoView({block: 'center'})")
-    assert tab.qr().text == invoice["pay_url"]
+    assert tab.qr().text == bill_url
     customer = open_tab(counter.root)
-    customer.go(counter.page(invoice))
+    customer.go(bill_url)
     assert "Café Ünder" in customer.text("brand")
+    customer.click("#submit")
+    customer.until_state("waiting")
+    id = customer.ask("location.pathname.split('/').pop()")
+    invoice = counter.shop.get(f"/invoices/{id}").json
     counter.pay(invoice)
     counter.mine()
     return invoice["id"]

@@ -124,9 +124,9 @@ def test_a_hanging_redis_is_waited_for_once_in_a_pause(redis, limiter, seconds):
         waited_s = time.monotonic() - started_s
         assert ANSWER_TIMEOUT_S * 0.9 < waited_s < 20
         started_s = time.monotonic()
-        for _ in range(30):
+        for _ in range(120):
             limiter.hit(READS, "key")
-        assert time.monotonic() - started_s < 15 * ANSWER_TIMEOUT_S  # each would take one
+        assert time.monotonic() - started_s < 80 * ANSWER_TIMEOUT_S  # each would take one
         seconds.at_s += PAUSE_S
 
 

@@ -109,7 +109,7 @@ def test_others_are_answered_at_once_while_no_source_says_a_price(shop, ticker, 
 def test_who_waits_for_a_lock_that_stays_is_refused_with_the_first(shop, monkeypatch):
     """One after the other they would wait ten seconds each."""
     db = shop.service.db
-    monkeypatch.setitem(db.connection.connect_params, "timeout", 0.5)
+    monkeypatch.setitem(db.connection.connect_params, "timeout", 2)
     link = shop.link(title="Tip jar")
 
     def ask(number):
@@ -125,7 +125,7 @@ def test_who_waits_for_a_lock_that_stays_is_refused_with_the_first(shop, monkeyp
     other.execute("BEGIN IMMEDIATE")
     started_s = time.monotonic()
     assert at_once(12, ask) == [500] * 12
-    assert time.monotonic() - started_s < 5
+    assert time.monotonic() - started_s < 20
     other.rollback()
     other.close()
     assert shop.post("/invoices", {"amount_usd": 5}).status_code == 201

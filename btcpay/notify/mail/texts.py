@@ -26,19 +26,23 @@ _STYLE = "font-family:sans-serif;line-height:1.5"
 
 @dataclass(frozen=True)
 class MailText:
-    """A mail's content: sentences, then facts as (label, text), then a link as (label, URL)."""
+    """A mail's content: sentences, then facts as (label, text), then a link as (label, URL).
+
+    `stop`: a link to the page that ends such mails, to which a mail program may send by itself.
+    """
 
     language: str
     subject: str
     sentences: Sequence[str]
     facts: Sequence[tuple[str, str]] = ()
     link: tuple[str, str] | None = None
+    stop: tuple[str, str] | None = None
 
     @property
     def text(self) -> str:
         facts = "\n".join(f"{label}: {one_line(text)}" for label, text in self.facts)
-        link = f"{self.link[0]}:\n{self.link[1]}" if self.link else ""
-        return "\n\n".join(part for part in (*self.sentences, facts, link) if part) + "\n"
+        links = [f"{label}:\n{url}" for label, url in filter(None, (self.link, self.stop))]
+        return "\n\n".join(part for part in (*self.sentences, facts, *links) if part) + "\n"
 
     @property
     def html(self) -> str:
@@ -50,11 +54,14 @@ class MailText:
             for label, text in self.facts
         )
         table = f'<table cellpadding="4">\n{rows}</table>\n' if rows else ""
-        link = self.link and f'<p><a href="{escape(self.link[1])}">{escape(self.link[0])}</a></p>\n'
+        links = "".join(
+            f'<p><a href="{escape(url)}">{escape(label)}</a></p>\n'
+            for label, url in filter(None, (self.link, self.stop))
+        )
         head = f'<meta charset="utf-8"><title>{escape(self.subject)}</title>'
         return (
             f'<!doctype html>\n<html lang="{self.language}"><head>{head}</head>\n'
-            f'<body style="{_STYLE}">\n{said}{table}{link or ""}</body></html>\n'
+            f'<body style="{_STYLE}">\n{said}{table}{links}</body></html>\n'
         )
 
 
@@ -77,6 +84,9 @@ def message_of(mail: MailText, sender: Sender, to: str, id: str, at: datetime) -
     message["Date"] = format_datetime(at)
     message["Message-ID"] = f"<{id}@{sender.domain}>"
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no answer by a machine
+    if mail.stop:  # RFC 8058
+        message["List-Unsubscribe"] = f"<{mail.stop[1]}>"
+        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message.set_content(mail.text, cte="quoted-printable")
     message.add_alternative(mail.html, subtype="html", cte="quoted-printable")
     return message

@@ -14,6 +14,7 @@ from btcpay.notify.read import state_of
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
 from btcpay.values.money import Money, of_minor
+from btcpay.values.parts import brought
 from btcpay.values.times import from_ms, number_of, to_ms, zone_of
 from storage.database import Database
 from storage.models import Merchant, Receiver
@@ -82,6 +83,12 @@ class Mail:
         language = wanted.language
         merchant = self._db.only(merchants.BY_ID, id=merchant_id)
         zone = zone_of(merchant.timezone)
+        for part in brought("mail"):
+            if receiver.transport == part.NAME:
+                composed: tuple[str, MailText] | None = part.compose(
+                    self._db, self._base_url, row.about, language, zone, now
+                )
+                return composed
         if row.about == deliveries.LOGIN:
             if now - from_ms(row.created_at) >= OVERDUE:
                 return None

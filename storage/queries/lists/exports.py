@@ -31,6 +31,7 @@ PAYMENTS = keyset.newer(
             *Invoice.PERSONAL,
             Invoice.deposit_address,
             Invoice.tip,
+            Invoice.bill_id,
             Invoice.currency.alias("invoice_currency"),
             Invoice.tx_hash.alias("completed_by"),
         )

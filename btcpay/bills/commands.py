@@ -1,0 +1,99 @@
+"""`bill`: what customers owe, made, listed, shown and ended."""
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from btcpay.bills import acts, queries
+from btcpay.bills.calendar import EVERY
+from btcpay.bills.kinds import shown, sums_of
+from btcpay.cli.context import Shell, answering, limited, printable, say, with_shell
+from btcpay.cli.operation_options import number, require_units, validated
+from btcpay.invoices.create import order_of
+from btcpay.merchants.merchants import find_merchant
+from btcpay.prices.price import new_prices
+from btcpay.values.money import checked_currency
+from schemas.requests import NEW_PRICED_INVOICE
+
+DAYS = click.IntRange(0, acts.MOST_DAYS)
+LIST_COLUMNS = "id status amount paid currency reference every due_at created_at"
+
+
+@click.group()
+def bill() -> None:
+    """Bills, which are priced when they are paid."""
+
+
+@bill.command("create")
+@click.argument("merchant")
+@click.option("--amount", required=True, callback=number, metavar="A", help="What is owed.")
+@click.option("--currency", metavar="EUR", help="[default: the merchant's]")
+@click.option("--email", "customer_email", metavar="E", help="The customer's, for mail.")
+@click.option("--reference", metavar="R", help="Your own number; the customer sees it.")
+@click.option("--description", metavar="D", help="What it is for; the customer sees it.")
+@click.option(
+    "--due", "due_days", type=DAYS, default=acts.DUE_DAYS, metavar="DAYS", show_default=True
+)
+@click.option("--every", type=click.Choice(EVERY), help="Make it again each period.")
+@click.option("--until", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="The last day.")
+@answering
+def create(
+    shell: Shell,
+    merchant: str,
+    currency: str | None,
+    due_days: int,
+    every: str | None,
+    until: datetime | None,
+    reference: str | None,
+    **fields: Any,
+) -> None:
+    """Make a bill; prints its id and its page for the customer."""
+    if until and not every:
+        raise click.UsageError("--until goes with --every")
+    owner, now = find_merchant(shell.db, merchant), shell.now
+    code, wanted = (
+        checked_currency(currency or owner.currency),
+        validated(NEW_PRICED_INVOICE, fields),
+    )
+    require_units(code, [wanted["amount"]])
+    order = order_of(owner.id, wanted | {"reference": reference}, code, wanted["amount"])
+    acts.refuse_unpayable(shell.db, new_prices(shell.settings), now, order)
+    with shell.db.write():
+        terms = acts.Terms(due_days, every, until and until.date())
+        made = shown(shell.settings.base_url, acts.make(shell.db, order, terms, now))
+    shell.answer(made, f"{made['id']}\n{made['bill_url']}")
+
+
+@bill.command("list")
+@limited
+@answering
+def list_(shell: Shell, limit: int) -> None:
+    """The newest bills of all merchants."""
+    shell.show(shell.db.rows(queries.NEWEST, limit=limit), LIST_COLUMNS)
+
+
+@bill.command("show")
+@click.argument("bill_id", metavar="ID")
+@answering
+def show(shell: Shell, bill_id: str) -> None:
+    """Show where a bill stands, and its invoices."""
+    row = acts.find(shell.db, bill_id)
+    found = shown(shell.settings.base_url, row)
+    ids = [row.id for row in shell.db.rows(queries.INVOICES, id=bill_id)]
+    sums = {name: str(sum) for name, sum in sums_of(row).items()}
+    lines = (found | sums | {"invoices": " ".join(ids)}).items()
+    text = "\n".join(f"{name}: {printable(value)}" for name, value in lines)
+    shell.answer(found | {"invoices": ids}, text)
+
+
+@bill.command("end")
+@click.argument("bill_id", metavar="ID")
+@with_shell
+def end(shell: Shell, bill_id: str) -> None:
+    """End an open bill and its series: nothing more is asked for."""
+    acts.end(shell.db, shell.settings, bill_id, shell.now)
+    say(f"{bill_id} has ended")
+
+
+COMMANDS = {"bill": bill}

@@ -1,0 +1,99 @@
+"""The kinds of events that tell of bills, and what they show."""
+
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from btcpay.bills import queries
+from btcpay.notify.kinds import Kind
+from btcpay.values.money import rounded, stored_amount
+from btcpay.values.times import iso_ms
+from storage.database import Database
+from storage.models import Bill, PublicEvent
+from storage.statement import blank, changed
+
+RESOURCE = "bill"
+
+
+class BillKind(Kind):
+    CREATED = ("bill.created", "A bill was made: by the owner, or for the next period of a series.")
+    PAID = ("bill.paid", "Nothing of the bill is missing, or less than a wallet can send.")
+    REOPENED = (
+        "bill.reopened",
+        "The bill was paid and is open again: a reorganisation of the chain took a payment back.",
+    )
+    ENDED = ("bill.ended", "The owner has ended the bill before it was paid.")
+
+
+KINDS = BillKind
+STATE = ("status", "paid", "paid_at")  # what may change, kept with each event as it was then
+_TIME = {"format": "date-time"}
+
+
+def _text(description: str, example: str, **more: Any) -> dict[str, Any]:
+    return {"type": "string", "description": description, "examples": [example]} | more
+
+
+def _optional(description: str, example: str, **more: Any) -> dict[str, Any]:
+    return _text(description, example, **more) | {"type": ["string", "null"]}
+
+
+def _number(description: str, example: int) -> dict[str, Any]:
+    return {"type": "number", "minimum": 0, "description": description, "examples": [example]}
+
+
+PROPERTIES: dict[str, Any] = {
+    "object": {"type": "string", "const": RESOURCE},
+    "id": _text("The bill's id, which opens its page.", f"bil_{'0' * 24}"),
+    "status": _text("Where it stands.", "open", enum=["open", "paid", "ended"]),
+    "amount": _number("What the customer owes, in `currency`.", 100),
+    "currency": _text("A code of ISO 4217.", "EUR"),
+    "paid": _number("What its invoices count, each at its own price.", 50),
+    "missing": _number("What is left of the amount.", 50),
+    "reference": _optional("The merchant's own number.", "2026-1041"),
+    "description": _optional("A memo, which the customer sees.", "Rent, December"),
+    "customer_email": _optional("The customer's address, until it is erased.", "ada@example.com"),
+    "due_at": _text("The last millisecond of its last day.", "2026-12-11T22:59:59.999Z", **_TIME),
+    "every": _optional("How often it is made; null for once.", "month"),
+    "series_id": _optional("The first bill of its series.", f"bil_{'0' * 24}"),
+    "bill_url": _text("Its page.", "https://pay.example.com/bill/bil_...", format="uri"),
+    "created_at": _text("When it was made.", "2026-11-27T21:06:12.000Z", **_TIME),
+    "paid_at": _optional("When it was paid.", "2026-11-28T09:00:00.000Z", **_TIME),
+}
+
+
+def sums_of(row: Bill) -> dict[str, Decimal]:
+    """Amount, paid and missing, with all decimals of the currency. Raises BadRow."""
+    amount, paid = stored_amount(row.amount), stored_amount(row.paid)
+    missing = Decimal(0) if row.status == "paid" else max(amount - paid, Decimal(0))
+    sums = {"amount": amount, "paid": paid, "missing": missing}
+    return {name: rounded(sum, row.currency) for name, sum in sums.items()}
+
+
+def shown(base_url: str, row: Bill) -> dict[str, Any]:
+    """The fields of a bill, as events and commands show them. Raises BadRow."""
+    times = {name: getattr(row, name) for name in ("due_at", "created_at", "paid_at")}
+    values: dict[str, Any] = {name: getattr(row, name, None) for name in PROPERTIES}
+    values |= {name: orjson.Fragment(f"{sum:f}") for name, sum in sums_of(row).items()}
+    values |= {name: None if ms is None else iso_ms(ms) for name, ms in times.items()}
+    return values | {"object": RESOURCE, "bill_url": url_of(base_url, row.id)}
+
+
+def url_of(base_url: str, bill_id: str) -> str:
+    return f"{base_url}/bill/{bill_id}"
+
+
+def data(db: Database, base_url: str, event: PublicEvent) -> dict[str, Any]:
+    """The bill as it was when the event happened."""
+    row = db.only(queries.BY_ID, id=event.resource_id or "")
+    return shown(base_url, changed(row, **orjson.loads(event.state or "{}")))
+
+
+def sample(base_url: str, kind: Kind, at_ms: int) -> dict[str, Any]:
+    """A made-up bill, which no page shows."""
+    is_paid = kind == BillKind.PAID
+    status = "paid" if is_paid else "ended" if kind == BillKind.ENDED else "open"
+    row = blank(Bill, id=f"bil_{'0' * 24}", status=status, amount="25", currency="USD")
+    named = changed(row, paid="25" if is_paid else "0", description="A test", created_at=at_ms)
+    return shown(base_url, changed(named, due_at=at_ms, paid_at=at_ms if is_paid else None))

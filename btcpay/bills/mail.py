@@ -1,0 +1,74 @@
+"""Mail to a bill's customer, by the one outbox, composed as things stand when it is sent."""
+
+from datetime import datetime, tzinfo
+
+from btcpay.bills import queries
+from btcpay.bills.kinds import url_of
+from btcpay.languages import formats
+from btcpay.languages.catalogs import catalog
+from btcpay.notify.mail.texts import MailText
+from btcpay.values.money import Money, stored_amount
+from btcpay.values.times import to_ms
+from storage.database import Database
+from storage.models import Bill
+from storage.queries import merchants, receivers
+
+NAME = receivers.BILL
+
+
+def is_news(name: str, bill: Bill, is_stopped: bool, now_ms: int) -> bool:
+    """False for a mail that is out of date, and for a series that its customer has ended."""
+    if is_stopped or bill.status == "ended":
+        return False
+    if name == "paid":
+        return bill.status == "paid"
+    return bill.status == "open" and (name != "soon" or now_ms <= bill.due_at)
+
+
+def compose(
+    db: Database, base_url: str, about: str, language: str, zone: tzinfo, now: datetime
+) -> tuple[str, MailText] | None:
+    """Address and text of the mail that a delivery is about; None if it is not to be sent."""
+    id, _, name = about.partition(" ")
+    bill = db.only(queries.BY_ID, id=id)
+    first = db.only(queries.BY_ID, id=bill.series_id) if bill.series_id else None
+    is_stopped = bool(first and first.stopped_at)
+    if not bill.customer_email or not is_news(name, bill, is_stopped, to_ms(now)):
+        return None
+    return bill.customer_email, text_of(db, base_url, name, bill, language, zone)
+
+
+def text_of(
+    db: Database, base_url: str, name: str, bill: Bill, language: str, zone: tzinfo
+) -> MailText:
+    seller = db.only(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id).seller
+    gettext, page = catalog(language).gettext, url_of(base_url, bill.id)
+    subjects = {
+        "new": gettext("Bill from %(name)s"),
+        "soon": gettext("Reminder: bill from %(name)s"),
+        "overdue": gettext("Overdue: bill from %(name)s"),
+        "paid": gettext("Paid: bill from %(name)s"),
+    }
+    sentences = {
+        "new": gettext("Please pay this bill by %(day)s. Its page says how."),
+        "soon": gettext("This bill is due on %(day)s. Its page says how to pay it."),
+        "overdue": gettext("This bill was due on %(day)s, and it is not paid yet."),
+        "paid": gettext("Thank you. This bill is paid."),
+    }
+    asked, paid = stored_amount(bill.amount), stored_amount(bill.paid)
+    facts = [(gettext("Amount"), formats.written(Money(asked, bill.currency), language))]
+    if 0 < paid < asked and bill.status == "open":
+        left = Money(asked - paid, bill.currency)
+        facts.append((gettext("Still to pay"), formats.written(left, language)))
+    texts = ((gettext("Reference"), bill.reference), (gettext("For"), bill.description))
+    facts += [(label, text) for label, text in texts if text]
+    subject = subjects[name] % {"name": seller}
+    stop = (gettext("End these bills"), f"{page}/stop") if bill.series_id else None
+    return MailText(
+        language,
+        f"{subject} · {bill.reference}" if bill.reference else subject,
+        [sentences[name] % {"day": formats.date_of(bill.due_at, language, zone)}],
+        facts,
+        (gettext("Open the bill"), page),
+        stop,
+    )

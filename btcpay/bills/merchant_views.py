@@ -1,0 +1,189 @@
+"""The merchant's bills: a list, a form to make one, and one with its invoices and its series."""
+
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
+from zoneinfo import ZoneInfo
+
+from flask import Response
+
+from btcpay.bills import acts, queries
+from btcpay.bills.blueprint import due_of
+from btcpay.bills.calendar import EVERY
+from btcpay.bills.kinds import url_of
+from btcpay.bills.mail import text_of
+from btcpay.bills.money import worth_of
+from btcpay.invoices.create import Order
+from btcpay.settings.mail_settings import checked_address
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import CommandError, InvalidRequest, Refused, TooLittle, TooMuch
+from btcpay.values.money import of_minor, stored_amount
+from btcpay.values.times import to_ms
+from btcpay.web.pages.forms import AmountRefused, said
+from btcpay.web.pages.languages import current, gettext
+from btcpay.web.pages.qr import qr_svg
+from btcpay.web.service import Service
+from storage.models import Bill
+from storage.queries.lists import keyset
+from storage.values import Values
+
+SIZE = 25  # on a page
+OF_SERIES = 120  # the newest of a series: ten years of months
+
+
+class Visit(Protocol):
+    """The members of a merchant's visit that these pages use."""
+
+    service: Service
+    merchant_id: int
+    now: datetime
+    zone: ZoneInfo
+    form: dict[str, str]
+    query: dict[str, str]
+    amount: Callable[[str], Decimal]
+    order: Callable[..., Order]
+    own: Callable[..., Any]
+    once: Callable[..., Any]
+    page: Callable[..., Response]
+    to: Callable[..., Response]
+
+
+class ListPage(NamedTuple):
+    rows: list[Bill]
+    is_first: bool
+    older: str | None
+
+
+def views(settings: Settings) -> list[tuple[str, str, Callable[..., Response]]]:
+    """Method, path and view of each page in the merchant's area."""
+    return [
+        ("GET", "/merchant/bills", show_list),
+        ("POST", "/merchant/bills", make),
+        ("GET", "/merchant/bills/new", show_form),
+        ("GET", "/merchant/bills/<id>", show),
+        ("POST", "/merchant/bills/<id>/end", end),
+    ]
+
+
+def state_of(bill: Bill, now_ms: int) -> str:
+    """The status; an open bill is overdue after its day."""
+    return "overdue" if bill.status == "open" and bill.due_at < now_ms else bill.status
+
+
+def show_list(visit: Visit) -> Response:
+    db, own, now_ms = visit.service.db, visit.merchant_id, to_ms(visit.now)
+    status, behind = visit.query.get("status", ""), visit.query.get("older", "")
+    place = db.row(queries.PLACE, id=behind, merchant_id=own)
+    at = place or keyset.FIRST
+    of: Values = {"merchant_id": own, "at": at.at, "place": at.place, "limit": SIZE + 1}
+    if status in ("due", "overdue"):
+        query = queries.DUE if status == "due" else queries.OVERDUE
+        rows = db.rows(query, **of | {"now": now_ms})
+    elif status in ("paid", "ended"):
+        rows = db.rows(queries.LIST_BY_STATUS, **of | {"status": status})
+    else:
+        rows, status = db.rows(queries.LIST, **of), ""
+    older = rows[SIZE - 1].id if len(rows) > SIZE else None
+    shown = ListPage(rows[:SIZE], place is None, older)
+    values = {"shown": shown, "of_status": status, "state_of": state_of, "now_ms": now_ms}
+    return visit.page("bills.html", **values)
+
+
+def show_form(
+    visit: Visit, status: int = 200, problem: str = "", wrong: dict[str, str] | None = None
+) -> Response:
+    """`wrong`: a sentence by the name of the field."""
+    values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem}
+    return visit.page("new_bill.html", status, **values, due_days=acts.DUE_DAYS)
+
+
+def make(visit: Visit) -> Response:
+    """Leads to the bill of this press (303), or shows the form again with the mistakes."""
+    form, wrong, service = visit.form, dict[str, str](), visit.service
+    amount, terms = _read(visit, wrong)
+    if wrong:
+        return show_form(visit, 400, wrong=wrong)
+    description = form.get("description")
+    wanted = {"amount": amount, "customer_email": form.get("email", "").strip() or None}
+    wanted["description"] = description and description.replace("\r\n", "\n")
+    try:
+        order = visit.order(wanted, reference=form.get("reference"))
+        acts.refuse_unpayable(service.db, service.prices, visit.now, order)
+    except (TooLittle, TooMuch) as refused:
+        return show_form(visit, 400, wrong={"amount": said(refused)})
+    except (InvalidRequest, CommandError) as refused:
+        return show_form(visit, 400, said(refused))
+    with visit.once("bil", queries.BY_ID) as (id, is_made):
+        if not is_made:
+            acts.make(service.db, order, terms, visit.now, id)
+    return visit.to(f"/bills/{id}", done="made")
+
+
+def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
+    """The amount and the terms; `wrong` gets a sentence for each field that cannot be read."""
+    form, amount, until = visit.form, Decimal(0), None
+    try:
+        amount = visit.amount(form.get("amount", ""))
+    except AmountRefused as refused:
+        wrong["amount"] = str(refused)
+    try:
+        checked_address(form.get("email", "a@example.com").strip())
+    except ValueError:
+        wrong["email"] = gettext("Enter an e-mail address such as name@example.com.")
+    days = form.get("due", str(acts.DUE_DAYS))
+    if not days.isascii() or not days.isdecimal() or int(days) > acts.MOST_DAYS:
+        wrong["due"] = gettext("Enter a number of days from 0 to 3650.")
+        days = "0"
+    every = form.get("every") if form.get("every") in EVERY else None
+    try:
+        until = date.fromisoformat(form["until"]) if every and "until" in form else None
+    except ValueError:
+        wrong["until"] = gettext("Enter a date such as 2026-12-31.")
+    return amount, acts.Terms(int(days), every, until)
+
+
+def show(visit: Visit, id: str) -> Response:
+    bill, db = visit.own(queries.BY_ID, "bil", id), visit.service.db
+    settings, url = visit.service.settings, url_of(visit.service.settings.base_url, id)
+    first = db.only(queries.BY_ID, id=bill.series_id) if bill.series_id else None
+    of: Values = {"merchant_id": visit.merchant_id, "through": bill.series_id or ""}
+    of |= {"at": keyset.FIRST.at, "place": keyset.FIRST.place, "limit": OF_SERIES}
+    series = db.rows(queries.OF_SERIES, **of) if first else []
+    return visit.page(
+        "bill.html",
+        bill=bill,
+        due=due_of(db, bill, visit.now),
+        first=first,
+        rows=db.rows(queries.INVOICES, id=id),
+        worth_of=worth_of,
+        series=series,
+        brought=sum((stored_amount(one.paid) for one in series), of_minor(0, bill.currency)),
+        state_of=state_of,
+        now_ms=to_ms(visit.now),
+        is_mailed=bool(bill.customer_email and settings.smtp_url and settings.mail_from),
+        url=url,
+        qr=qr_svg(url),
+        mailto=_mailto(visit, bill),
+    )
+
+
+def _mailto(visit: Visit, bill: Bill) -> str:
+    """A link (RFC 6068) that opens the bill's mail, for the merchant to read and send."""
+    service, zone = visit.service, visit.zone
+    mail = text_of(service.db, service.settings.base_url, "new", bill, current(), zone)
+    subject, body = (
+        quote(text.replace("\n", "\r\n"), safe="") for text in (mail.subject, mail.text)
+    )
+    return f"mailto:{quote(bill.customer_email or '', safe='@')}?subject={subject}&body={body}"
+
+
+def end(visit: Visit, id: str) -> Response:
+    visit.own(queries.BY_ID, "bil", id)
+    done = "ended"
+    try:
+        acts.end(visit.service.db, visit.service.settings, id, visit.now)
+    except Refused as refused:
+        done = refused.code
+    return visit.to(f"/bills/{id}", done=done)

@@ -1,0 +1,37 @@
+"""What is told of a bill: events, and the mails that its customer will get."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from btcpay.bills import queries
+from btcpay.bills.kinds import STATE, BillKind
+from btcpay.notify.publish import publish_own
+from storage.database import Database, Values
+from storage.models import Bill
+from storage.queries import deliveries, receivers
+
+
+def tell(db: Database, bill_id: str, kind: BillKind, now: datetime) -> Bill:
+    """The row as it is now, of which an event tells. Call it in `db.write()`."""
+    row = db.only(queries.BY_ID, id=bill_id)
+    publish_own(db, row, kind, {name: getattr(row, name) for name in STATE}, now)
+    return row
+
+
+def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
+    """Has the mails of these names sent at these times, if there is an address; each once."""
+    if not bill.customer_email:
+        return
+    id = receivers.mail_id(receivers.BILL, bill.merchant_id)
+    to: Values = {"id": id, "merchant_id": bill.merchant_id, "kinds": "[]"}
+    to |= {
+        "transport": receivers.BILL,
+        "url": None,
+        "command": None,
+        "secret": None,
+        "created_at": bill.created_at,
+    }
+    db.run(receivers.ADD, **to)
+    for name, ms in at_ms.items():
+        row: Values = {"receiver_id": id, "about": f"{bill.id} {name}", "event_seq": None}
+        db.run(deliveries.ADD, **row | {"line": None, "created_at": ms, "next_at": ms})

@@ -1,0 +1,138 @@
+"""A bill is paid in parts, each at the price of its moment: late, too much, taken back, ended."""
+
+import pytest
+from bills import bill_now, new_bill, page_of, paid, pay_now, stands
+from other_database import on
+
+from btcpay.bills import acts
+from btcpay.invoices import by_hand
+from btcpay.values.errors import Refused
+from storage.queries import attentions
+
+pytestmark = pytest.mark.both_databases
+
+
+def wanting(shop, invoice):
+    row = shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
+    return row and row.reason
+
+
+def half_of(invoice):
+    return invoice["amount_sats"] // 2
+
+
+def hour(till):
+    """Its invoices end."""
+    till.clock.move(hours=1.5)
+    till.mine()
+    till.check()
+
+
+def test_half_is_paid_today_and_half_after_the_price_has_doubled(till, ticker, btcpay):
+    bill = new_bill(till.shop)
+    first = pay_now(till.shop, bill)
+    assert first["amount_sats"] == 166_667  # 100 dollars at 60,000
+    till.confirm(first, 83_334)
+    assert stands(till.shop, bill) == ("open", "50.00")
+    hour(till)
+    assert till.look(first)["status"] == "expired" and wanting(till.shop, first) is None
+    till.clock.move(days=1)
+    ticker.price("120000.00")
+    with on(till.shop.environ["BTCPAY_DATABASE_URL"], till) as later:  # which knows no old price
+        second = pay_now(later.shop, bill)
+        assert second["amount_sats"] == 41_667  # 50 dollars at 120,000
+        later.confirm(second)
+    assert stands(till.shop, bill) == ("paid", "100.00")
+    assert "submit" not in page_of(till.shop.client, bill).attributes
+    books = btcpay.run("export", "payments")[0].splitlines()
+    columns = books[0].split(",")
+    rows = [dict(zip(columns, line.split(","), strict=True)) for line in books[1:]]
+    assert [row["value_at_receipt"] for row in rows] == ["50.00", "50.00"]
+    assert [row["bill_id"] for row in rows] == [bill.id] * 2
+
+
+def test_a_late_part_counts_once_the_merchant_accepts_it(till):
+    bill, shop = new_bill(till.shop), till.shop
+    invoice = pay_now(shop, bill)
+    hour(till)
+    till.confirm(invoice)
+    assert stands(shop, bill) == ("open", "0.00") and wanting(shop, invoice) == "paid_late"
+    by_hand.settle(shop.service.db, till.settings, invoice["id"], "fine", till.clock())
+    assert stands(shop, bill) == ("paid", "100.00") and wanting(shop, invoice) is None
+
+
+def test_what_comes_beyond_the_bill_needs_attention(till):
+    bill, shop = new_bill(till.shop), till.shop
+    one, other = (pay_now(shop, bill, shop.app.test_client()) for _ in range(2))
+    till.confirm(one)
+    assert stands(shop, bill) == ("paid", "100.00") and wanting(shop, one) is None
+    till.confirm(other, half_of(other))
+    assert stands(shop, bill) == ("paid", "149.99")
+    hour(till)
+    assert (wanting(shop, one), wanting(shop, other)) == (None, "short")
+
+
+def test_two_who_pay_it_at_once_are_told_apart(till):
+    bill, shop = new_bill(till.shop), till.shop
+    both = [pay_now(shop, bill, shop.app.test_client()) for _ in range(2)]
+    till.pay(both[0]), till.pay(both[1])
+    till.mine()
+    till.check()
+    assert stands(shop, bill) == ("paid", "200.00")
+    assert sorted(map(str, (wanting(shop, one) for one in both))) == ["None", "too_much"]
+
+
+def test_a_reorganisation_of_the_second_of_three_parts_opens_it_again(till):
+    bill, shop, chain = new_bill(till.shop), till.shop, till.sandbox.chain
+    raws = []
+    for sats in (50_000, 60_000, None):
+        invoice = pay_now(shop, bill, shop.app.test_client())
+        raws.append(chain.mempool.entries[till.pay(invoice, sats)].tx.raw)
+        till.mine()
+        till.check()
+    assert stands(shop, bill) == ("paid", "100.00")
+    chain.reorganise(2, till.now, [raws[2]])
+    till.check()
+    assert stands(shop, bill) == ("open", "64.01")
+    till.look_for(*shop.get("/invoices").json["data"])
+    page = page_of(shop.client, bill)
+    assert "$35.99 is on its way" in page.texts["coming"] and "submit" not in page.attributes
+    till.mine()
+    till.check()
+    assert stands(shop, bill) == ("paid", "100.00")
+
+
+def test_what_is_missing_but_cannot_be_sent_is_forgiven(till):
+    bill = new_bill(till.shop)
+    invoice = paid(till, bill, 166_667 - 280)
+    assert till.look(invoice)["status"] == "open"
+    assert stands(till.shop, bill) == ("paid", "99.83")
+
+
+def test_a_bill_that_ends_ends_its_invoices_and_what_comes_then_needs_attention(till):
+    bill, shop = new_bill(till.shop), till.shop
+    invoice = pay_now(shop, bill)
+    acts.end(shop.service.db, till.settings, bill.id, till.clock())
+    assert stands(shop, bill) == ("ended", "0")
+    assert till.look(invoice)["status"] == "canceled"
+    till.confirm(invoice)
+    assert stands(shop, bill) == ("ended", "0") and wanting(shop, invoice) == "after_cancellation"
+    with pytest.raises(Refused, match="nothing to end"):
+        acts.end(shop.service.db, till.settings, bill.id, till.clock())
+    answer = shop.client.post(f"/bill/{bill.id}")
+    assert answer.status_code == 410 and "nothing to pay" in answer.text
+
+
+def test_yen_are_counted_whole(till, ticker):
+    ticker.price("60000.00", jpy="9000000")
+    bill = new_bill(till.shop, "1000", "JPY")
+    invoice = paid(till, bill, 5_555)
+    assert invoice["amount_sats"] == 11_112
+    assert stands(till.shop, bill) == ("open", "499")
+
+
+def test_a_bill_remembers_when_it_was_paid(till):
+    bill = new_bill(till.shop)
+    paid(till, bill)
+    row = bill_now(till.shop, bill)
+    assert row.status == "paid" and row.paid_at is not None

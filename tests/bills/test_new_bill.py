@@ -1,0 +1,130 @@
+"""The merchant's bills: made by a form, listed, sent, ended; lines of Today and Month."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from bills import all_bills, bill_now, new_bill, now_ms
+from payer import Page
+
+WHOLE = {
+    "amount": "19,90",
+    "description": "Two bags\r\nof <coffee> & tea",
+    "reference": "A-17",
+    "email": " ada@example.com ",
+    "due": "7",
+}
+
+
+def press(browser, **typed):
+    return browser.post("/bills", **browser.page("/bills/new").values | typed)
+
+
+def made(answer):
+    assert answer.status_code == 303, answer.text
+    location = answer.headers["Location"]
+    return re.fullmatch(r"\.\./merchant/bills/(bil_\w+)\?done=made", location)[1]
+
+
+def test_a_press_makes_what_was_typed_and_its_page_can_be_copied_mailed_and_scanned(browser):
+    browser.shop.sql("UPDATE merchant SET name = 'Tom & Co'")
+    id = made(press(browser, **WHOLE))
+    (bill,) = all_bills(browser.shop)
+    assert (bill.id, bill.amount, bill.currency, bill.every) == (id, "19.90", "USD", None)
+    assert bill.description == "Two bags\nof <coffee> & tea"
+    assert (bill.customer_email, bill.reference) == ("ada@example.com", "A-17")
+    assert 7 <= (bill.due_at + 1 - bill.created_at) / 86_400_000 <= 8
+    page = browser.page(f"/bills/{id}?done=made")
+    mail = urlsplit(page.attributes["mail"]["href"])
+    text = parse_qs(mail.query)
+    assert mail.path == "ada@example.com"
+    assert text["subject"] == ["Bill from Tom & Co \u00b7 A-17"]
+    url = f"{browser.shop.service.settings.base_url}/bill/{id}"
+    assert url in text["body"][0] and "19.90" in text["body"][0]
+    assert f'data-copy="{url}"' in page.source and "<svg" in page.source
+    assert "Send its page" in page.source
+
+
+def test_a_series_begins_with_its_first(browser):
+    made(press(browser, amount="25", every="month", until="2099-12-31"))
+    (bill,) = all_bills(browser.shop)
+    assert (bill.every, bill.series_id, bill.renews) == ("month", bill.id, 1)
+    page = browser.page(f"/bills/{bill.id}")
+    assert "every month \u00b7 next on" in page.texts["every"]
+    assert "$0.00" in page.texts["brought"]
+
+
+WRONG = {
+    "no amount": ({"amount": "x"}, "amount-problem", "such as 25"),
+    "dust": ({"amount": "0.10"}, "amount-problem", "at least"),
+    "too much": ({"amount": "1000000.01"}, "amount-problem", "up to"),
+    "no address": ({"email": "ada"}, "email-problem", "name@example.com"),
+    "too long": ({"description": "x" * 501}, "problem", "description"),
+    "a reference in two lines": ({"reference": "a\nb"}, "problem", "reference"),
+    "no number of days": ({"due": "-1"}, "due-problem", "from 0 to 3650"),
+    "no date": ({"every": "week", "until": "soon"}, "until-problem", "2026-12-31"),
+}
+
+
+def test_what_does_not_fit_makes_nothing_says_why_and_keeps_what_was_typed(browser):
+    for case, (typed, place, reason) in WRONG.items():
+        answer = press(browser, **WHOLE | typed)
+        page = Page(answer.text)
+        assert answer.status_code == 400 and reason in page.texts[place], case
+        assert page.values["amount"] == (WHOLE | typed)["amount"], case
+    assert all_bills(browser.shop) == []
+
+
+def test_a_press_that_comes_twice_makes_one_bill(browser):
+    form = browser.page("/bills/new").values | WHOLE
+    assert made(browser.post("/bills", **form)) == made(browser.post("/bills", **form))
+    assert len(all_bills(browser.shop)) == 1
+
+
+@pytest.fixture
+def three(browser):
+    """A bill that is overdue, one that is due in a week, one that has ended."""
+    shop = browser.shop
+    late = new_bill(shop, "10", due_days=0, reference="late")
+    shop.clock.move(days=2)
+    due, ended = new_bill(shop, "20", due_days=5), new_bill(shop, "30")
+    assert browser.post(f"/bills/{ended.id}/end").status_code == 303
+    return late, due, ended
+
+
+def test_the_list_shows_what_is_due_overdue_and_over(browser, three):
+    late, due, ended = three
+    shown = {"": {*three}, "due": {due}, "overdue": {late}, "ended": {ended}, "paid": set()}
+    for status, bills in shown.items():
+        page = browser.page("/bills", query_string={"status": status})
+        found = set(re.findall(r"merchant/bills/(bil_\w{24})", page.source))
+        assert found == {bill.id for bill in bills}, status
+    assert bill_now(browser.shop, ended).status == "ended"
+    assert browser.shop.service.db and now_ms(browser.shop) > late.due_at
+
+
+def test_today_and_the_month_say_what_is_overdue_and_due(browser, three):
+    assert "Overdue bills: 1 ($10.00)" in browser.get().text
+    assert "Bills due: 1 ($20.00)" in browser.get().text
+    month = f"{browser.shop.clock.at:%Y-%m}"
+    assert "bills" in browser.get("/month", query_string={"month": month}).text.casefold()
+
+
+def test_a_long_list_goes_page_by_page(browser):
+    for _ in range(30):
+        new_bill(browser.shop)
+    first = browser.page("/bills")
+    older = re.search(r'rel="next" href="\.\./merchant/bills\?older=(\w+)"', first.source)
+    assert older, first.source
+    second = browser.page("/bills", query_string={"older": older[1]})
+    ids = [re.findall(r"merchant/bills/(bil_\w{24})", one.source) for one in (first, second)]
+    assert (len(ids[0]), len(ids[1]), len({*ids[0], *ids[1]})) == (25, 5, 30)
+
+
+def test_another_merchants_bill_is_not_found(browser):
+    bill = new_bill(browser.shop)
+    other = browser.shop.add_merchant("other")
+    browser.log_in(other)
+    for answer in (browser.get(f"/bills/{bill.id}"), browser.post(f"/bills/{bill.id}/end")):
+        assert answer.status_code == 404
+    assert bill_now(browser.shop, bill).status == "open"

@@ -1,0 +1,81 @@
+"""Bills for tests: one is made, its button pressed, its invoice paid on the shop's chain."""
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from builders import Shop
+from fake_esplora import Till
+from flask.testing import FlaskClient
+from payer import Page
+
+from btcpay.bills import acts, queries
+from btcpay.invoices.create import order_of
+from btcpay.values.times import to_ms
+from storage.models import Bill
+
+EMAIL = "ada@example.com"
+
+
+def new_bill(
+    shop: Shop,
+    amount: str = "100",
+    currency: str = "USD",
+    due_days: int = 14,
+    every: str | None = None,
+    until: date | None = None,
+    **details: Any,
+) -> Bill:
+    order = order_of(shop.merchant_id, {"amount": Decimal(amount), **details}, currency)
+    with shop.service.db.write():
+        terms = acts.Terms(due_days, every, until)
+        return acts.make(shop.service.db, order, terms, shop.clock())
+
+
+def bill_now(shop: Shop, bill: Bill) -> Bill:
+    return shop.service.db.only(queries.BY_ID, id=bill.id)
+
+
+def all_bills(shop: Shop) -> list[Bill]:
+    """The oldest first."""
+    return shop.service.db.rows(queries.NEWEST, limit=100_000)[::-1]
+
+
+def page_of(client: FlaskClient, bill: Bill, status: int = 200) -> Page:
+    answer = client.get(f"/bill/{bill.id}")
+    assert answer.status_code == status, answer.text
+    return Page(answer.text)
+
+
+def pay_now(shop: Shop, bill: Bill, client: FlaskClient | None = None) -> dict[str, Any]:
+    """The invoice to which the bill's button leads this browser, or a new one."""
+    client = client or shop.client
+    press = page_of(client, bill).attributes["submit"]["value"]
+    answer = client.post(f"/bill/{bill.id}", data={"press": press})
+    assert answer.status_code == 303, answer.text
+    id = answer.headers["Location"].removeprefix("../pay/")
+    found: dict[str, Any] = shop.get(f"/invoices/{id}").json
+    return found
+
+
+def paid(till: Till, bill: Bill, sats: int | None = None) -> dict[str, Any]:
+    """An invoice of the bill that is paid in a new block, in full unless told otherwise."""
+    invoice = pay_now(till.shop, bill)
+    till.confirm(invoice, sats)
+    return invoice
+
+
+def stands(shop: Shop, bill: Bill) -> tuple[str, str]:
+    """Its status, and what was paid."""
+    row = bill_now(shop, bill)
+    return row.status, row.paid
+
+
+def mails_of(shop: Shop) -> dict[str, int]:
+    """When each mail of bills that waits is sent, by its name; the last of a name."""
+    found = shop.sql("SELECT about, next_at FROM delivery WHERE receiver_id LIKE 'bill_%'")
+    return {about.partition(" ")[2]: at for about, at in found.fetchall()}
+
+
+def now_ms(shop: Shop) -> int:
+    return to_ms(shop.clock())
