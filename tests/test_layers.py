@@ -30,8 +30,8 @@ ROOMS = {
             "storage values web"
         ),
         "refunds": (
-            "bitcoin cli invoices languages merchants notify prices proofs settings storage values "
-            "web"
+            "bitcoin cli invoices languages merchants notify prices proofs schemas settings "
+            "storage values web"
         ),
         "bills": (
             "checkout cli invoices languages merchants notify prices schemas settings storage "

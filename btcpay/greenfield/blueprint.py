@@ -12,6 +12,7 @@ from btcpay.greenfield.frame import shop_pages
 from btcpay.greenfield.keys import OF_STORE
 from btcpay.values.errors import Forbidden, MethodNotAllowed, NotFound
 from btcpay.values.ids import is_id
+from btcpay.values.parts import brought
 from btcpay.web.admission import door, of_caller, show_window
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.paths import add_path, answer, refuse_others
@@ -50,6 +51,9 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
 }
 # The rows that a path names below a store, by the prefix of their ids.
 NAMED: dict[str, Typed[Any]] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
+for _part in brought("shop_views"):
+    OPERATIONS |= _part.OPERATIONS
+    NAMED |= _part.NAMED
 WRITING = ("POST", "PUT", "DELETE")
 
 
@@ -73,7 +77,7 @@ def plug_ins(service: Service) -> Blueprint:
     made.register_error_handler(Exception, refusal)
     for (method, path), (permission, view) in OPERATIONS.items():
         add_path(made, path, _admitted(service, permission, view), f"{method} {path}", method)
-    for root in ("/stores", "/server", "/api-keys"):
+    for root in ("/stores", "/server", "/api-keys", "/pull-payments"):
         refuse_others(made, root, f"{root}/<rest:rest>")
     return made
 

@@ -20,13 +20,16 @@ _READ = "canviewinvoices cancreateinvoice"
 _WEBHOOKS = "webhooks.canmodifywebhooks"
 _ALL = f"{_READ} canviewstoresettings canmodifyinvoices {_WEBHOOKS}"
 OF_STORE = "btcpay.store."  # before each permission, as plug-ins know it
-# All that a plug-in may be given when it asks by itself; the last one has no effect.
+# All that a plug-in may be given when it asks by itself; that of settings has no effect.
 _EMPTY = "canmodifystoresettings"
-GIVEN = f"{_ALL} {_EMPTY}"
+_REFUNDS = "cancreatenonapprovedpullpayments"
+GIVEN = f"{_ALL} {_EMPTY} {_REFUNDS}"
 # The permissions that each plug-in demands: exactly these, though others demand the contrary.
-PERMISSIONS = dict.fromkeys(("any", "magento", "opencart", "woocommerce"), _ALL) | {
+PERMISSIONS = dict.fromkeys(("magento", "opencart"), _ALL) | {
+    "any": f"{_ALL} {_REFUNDS}",
+    "woocommerce": f"{_ALL} {_REFUNDS}",
     "pretix": f"{_READ} {_WEBHOOKS}",
-    "prestashop": GIVEN,
+    "prestashop": f"{_ALL} {_EMPTY}",
     "shopware": f"{_READ} canviewstoresettings {_WEBHOOKS}",
 }
 BY_BUTTON = {"magento", "prestashop"}  # have no field that takes a key of ours

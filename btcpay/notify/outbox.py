@@ -2,14 +2,15 @@
 
 import logging
 import queue
+import random
 import threading
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from btcpay.http.http_client import Session
+from btcpay.notify.lane import PARTS, Delivered, Lane, part_of
 from btcpay.notify.mail.transport import STALE, Mail, add_overdue
 from btcpay.notify.outcome import ATTEMPT_S, HELD_MS, PROBE_AFTER, Answer, note
 from btcpay.notify.read import Event, event_of
@@ -21,15 +22,13 @@ from schemas.resources import Resources
 from storage.database import Database
 from storage.models import Receiver
 from storage.queries import deliveries, events, receivers
+from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 
 # The length of a run; an attempt begins only while ATTEMPT_S are left of it.
 RUN_S = 20
 MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
-# Failures in a run after which a receiver that takes other events is left for the next run, so that
-# an event that it never takes stops none behind it.
-MOST_REFUSED = 3
 PAGE = 100
 NO_ANSWER = Answer(False, None, "there was no answer when the run ended", may_go_on=True)
 FOR_EVER_MS = (1 << 63) - 1
@@ -49,56 +48,6 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
     return send
 
 
-@dataclass(eq=False)
-class Lane:
-    """One way out in this run: a receiver, or the mail server with all who get mail.
-
-    It has one attempt at a time until it takes something, so a receiver that hangs holds up one
-    attempt and no other lane.
-    """
-
-    receivers: list[Receiver]
-    at_once: int
-    rows: deque[tuple[Receiver, deliveries.Due]] = field(default_factory=deque)
-    tried: set[tuple[str, str]] = field(default_factory=set)
-    failures: int = 0
-    has_taken: bool = False
-    is_over: bool = False
-
-    @property
-    def was_failing(self) -> bool:
-        return any(one.failing_since for one in self.receivers)
-
-    @property
-    def is_failing(self) -> bool:
-        return self.was_failing and not self.has_taken
-
-    @property
-    def brings_all(self) -> bool:
-        """True once a receiver that failed before has taken something in this run."""
-        return self.was_failing and self.has_taken
-
-    @property
-    def allowed(self) -> int:
-        return 0 if self.is_over else self.at_once if self.has_taken else 1
-
-    def learn(self, answer: Answer, is_disabled: bool) -> None:
-        if answer.is_up:
-            if not self.has_taken:
-                self.rows.clear()  # only what was due; now everything that waits may be sent
-            self.has_taken = True
-        else:
-            self.failures += 1
-            if not self.has_taken or self.failures >= MOST_REFUSED or is_disabled:
-                self.is_over = True
-
-
-@dataclass
-class Delivered:
-    delivered: int = 0
-    failed: int = 0
-
-
 _Answers = queue.SimpleQueue[tuple[Lane, Receiver, deliveries.Due, Answer]]
 
 
@@ -111,9 +60,12 @@ class Outbox:
         self._db, self._settings, self._now, self._send = db, settings, now, send
         self._resources = Resources(settings.base_url)
 
-    def run(self, run_s: float = RUN_S) -> Delivered:
+    def run(
+        self, run_s: float = RUN_S, take: Callable[[str], bool] = lambda part: True
+    ) -> Delivered:
         """Makes the deliveries that are due, for `run_s` at most; the rest waits for the next run.
 
+        `take` takes one of PARTS for this process until the run has ended, unless another has it.
         An answer that comes later counts as a failure (a name server may take longer), and its
         delivery is made again with the same id.
         """
@@ -128,9 +80,15 @@ class Outbox:
         if self._mail:
             add_overdue(self._db, self._now())
         self._result, until_s = Delivered(), time.monotonic() + run_s
-        lanes = self._lanes()
+        self._labels = Counter[tuple[str, str]]()
+        parts, lanes = PARTS[self._db.is_server].copy(), list[Lane]()
+        random.shuffle(parts)
         while True:
             self._begin(lanes, until_s - ATTEMPT_S)
+            if parts and len(self._in_flight) < MOST_AT_ONCE:
+                if take(part := parts.pop()):
+                    lanes = sorted(lanes + self._lanes(part), key=lambda lane: lane.was_failing)
+                continue
             if not self._in_flight:
                 break
             try:
@@ -142,10 +100,17 @@ class Outbox:
             self._on_answer(lane, receiver, row, NO_ANSWER)
         if self._mail:
             self._mail.close()
+        for (name, label), total in self._labels.items():
+            self._db.run(tallies.ADD, name=name, label=label, total=total)
         return self._result
 
-    def _lanes(self) -> list[Lane]:
-        waited_for = self._db.rows(receivers.WAITED_FOR)
+    def _lanes(self, part: str) -> list[Lane]:
+        """The ways out in this part, read when it is taken: another process may have had it."""
+        waited_for = [
+            one
+            for one in self._db.rows(receivers.WAITED_FOR)
+            if part_of(one, self._db.is_server) == part
+        ]
         by_mail = [one for one in waited_for if one.transport in receivers.MAILS]
         others = [one for one in waited_for if one not in by_mail]
         lanes = [Lane([one], MOST_OF_ONE) for one in others if one.transport in TRANSPORTS]
@@ -156,17 +121,20 @@ class Outbox:
         while begun:
             begun = False
             for lane in lanes:
-                if time.monotonic() > until_s:  # even if unreadable rows begin nothing
+                is_full = len(self._in_flight) == MOST_AT_ONCE
+                if is_full or time.monotonic() > until_s:  # even if unreadable rows begin nothing
                     return
                 if self._may_begin(lane) and (found := self._next(lane)):
                     self._attempt(lane, *found)
                     begun = True
 
     def _may_begin(self, lane: Lane) -> bool:
+        if not lane.allowed:
+            return False
         busy = [other for other, _, _ in self._in_flight]
         if lane.is_failing and sum(other.is_failing for other in busy) >= MOST_FAILING:
             return False
-        return busy.count(lane) < lane.allowed and len(busy) < MOST_AT_ONCE
+        return busy.count(lane) < lane.allowed
 
     def _next(self, lane: Lane) -> tuple[Receiver, deliveries.Due] | None:
         """The next delivery that is due; after a recovery, the oldest of all that wait.
@@ -174,11 +142,14 @@ class Outbox:
         A failing receiver gets one attempt each half hour, even when none is due.
         """
         query = deliveries.OLDEST if lane.brings_all else deliveries.DUE
-        for receiver in lane.receivers if not lane.rows else ():
-            until_ms = FOR_EVER_MS if lane.brings_all else self._until_ms(receiver)
-            found = self._db.rows(query, receiver_id=receiver.id, until=until_ms, limit=PAGE)
-            untried = [row for row in found if (receiver.id, row.about) not in lane.tried]
-            lane.rows.extend((receiver, row) for row in untried)
+        if lane.may_have_more and not lane.rows:
+            lane.may_have_more = False
+            for receiver in lane.receivers:
+                until_ms = FOR_EVER_MS if lane.brings_all else self._until_ms(receiver)
+                found = self._db.rows(query, receiver_id=receiver.id, until=until_ms, limit=PAGE)
+                untried = [row for row in found if (receiver.id, row.about) not in lane.tried]
+                lane.rows.extend((receiver, row) for row in untried)
+                lane.may_have_more |= len(found) == PAGE
         return lane.rows.popleft() if lane.rows else None
 
     def _until_ms(self, receiver: Receiver) -> int:
@@ -193,7 +164,7 @@ class Outbox:
         except BadRow as error:  # the next delivery is made all the same
             log.error("%s cannot be sent to %s: %s", row.about, receiver.id, error)
             spoiled = Answer(False, None, f"cannot be sent: {error}", is_final=True)
-            note(self._db, receiver, row, spoiled, self._now())
+            self._note(lane, receiver, row, spoiled)
             return
         if send is None:
             self._db.run(deliveries.DROP, receiver_id=row.receiver_id, about=row.about)
@@ -234,6 +205,14 @@ class Outbox:
         self, lane: Lane, receiver: Receiver, row: deliveries.Due, answer: Answer
     ) -> None:
         self._in_flight.remove((lane, receiver, row))
-        lane.learn(answer, note(self._db, receiver, row, answer, self._now()))
+        lane.learn(row, answer, self._note(lane, receiver, row, answer))
         self._result.delivered += answer.is_taken
         self._result.failed += not answer.is_taken
+
+    def _note(self, lane: Lane, receiver: Receiver, row: deliveries.Due, answer: Answer) -> bool:
+        now, has_failed = self._now(), lane.has_failed
+        label, is_disabled = note(self._db, receiver, row, answer, now, has_failed)
+        name = "mails" if receiver.transport in receivers.MAILS else "webhook_deliveries"
+        if label:
+            self._labels[name, label] += 1
+        return is_disabled

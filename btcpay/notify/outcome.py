@@ -9,7 +9,6 @@ from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Receiver
 from storage.queries import deliveries, receivers
-from storage.queries.totals import tallies
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +66,16 @@ def why_disabled(status: int | None, failing_since: datetime, now: datetime) -> 
 
 
 def note(
-    db: Database, receiver: Receiver, row: deliveries.Due, answer: Answer, now: datetime
-) -> bool:
-    """Stores it unless another process tried meanwhile; True if it disables the receiver."""
+    db: Database,
+    receiver: Receiver,
+    row: deliveries.Due,
+    answer: Answer,
+    now: datetime,
+    has_failed: bool,
+) -> tuple[str | None, bool]:
+    """Stores it, and counts for a receiver that `has_failed`; the tally's label, None where another
+    process tried meanwhile, and True if it disables the receiver.
+    """
     first_at = from_ms(row.first_at) if row.first_at is not None else now
     is_over = answer.is_taken or answer.is_final
     again_at = None if is_over else next_try(first_at, now)
@@ -78,8 +84,9 @@ def note(
     if not (is_over or again_at or answer.is_up) and has_taken_none:
         again_at = now + PROBE_AFTER  # until it is disabled
     is_mail = receiver.transport in receivers.MAILS
-    name, taken = ("mails", "sent") if is_mail else ("webhook_deliveries", "delivered")
+    taken = "sent" if is_mail else "delivered"
     label = taken if answer.is_taken else "failed" if again_at else "given_up"
+    is_disabled = False
     with db.write():
         changed = db.run(
             deliveries.TRIED,
@@ -94,13 +101,12 @@ def note(
             held_until=to_ms(now) + HELD_MS if row.line and answer.may_go_on else None,
         )
         if not changed:
-            return False
-        db.run(tallies.ADD, name=name, label=label, total=1)
-        if answer.is_up:
+            return None, False
+        if answer.is_up and has_failed:
             db.run(receivers.WORKS, id=receiver.id)
-        elif not answer.is_final:
-            return _fails(db, receiver.id, answer, now, may_disable=not is_mail)
-    return False
+        elif not (answer.is_up or answer.is_final):
+            is_disabled = _fails(db, receiver.id, answer, now, may_disable=not is_mail)
+    return label, is_disabled
 
 
 def _fails(db: Database, id: str, answer: Answer, now: datetime, may_disable: bool) -> bool:

@@ -33,8 +33,8 @@ MOST_TIMES = 2  # of what came: a refund may be more than was paid, at another p
 class Order(NamedTuple):
     """A refund to be made; without `amount_sats` of all that is left to send back.
 
-    `invoice` is None where only a shop's plug-in knows what was paid: then the sum is said. `id` is
-    given where a form determines it.
+    `invoice` is None where only a shop's plug-in knows what was paid: then the sum is said.
+    `store_id`: that shop's. `id` is given where a form determines it.
     """
 
     merchant_id: int
@@ -43,6 +43,7 @@ class Order(NamedTuple):
     reason: str | None = None
     address: str | None = None
     id: str | None = None
+    store_id: str | None = None
 
 
 def find(db: Database, refund_id: str) -> Refund:
@@ -88,6 +89,7 @@ def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refun
             status="requested",
             amount_sats=amount_sats,
             reason=checked_line("reason", order.reason) if order.reason else None,
+            store_id=order.store_id,
             created_at=to_ms(now),
         )
         note(db, row, Kind.REFUND_MADE, now)

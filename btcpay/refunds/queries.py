@@ -19,6 +19,7 @@ class RefundWith(Refund):
 
 
 BY_ID = Refund.select().where(_THIS)
+OF_STORE = Refund.select().where(_THIS & (Refund.store_id == slot("store_id")))
 OF_INVOICE = Refund.select().where(Refund.invoice_id == slot("invoice_id")).order_by(_OLDEST)
 READY_OF_MERCHANT = Refund.select().where(_OWN & _READY).order_by(_OLDEST).limit(slot("limit"))
 OTHERS_OF_MERCHANT = (
@@ -29,7 +30,7 @@ OTHERS_OF_MERCHANT = (
     .limit(slot("limit"))
 )
 NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(slot("limit"))
-_GIVEN = (Refund.invoice_id, Refund.reason)
+_GIVEN = (Refund.invoice_id, Refund.reason, Refund.store_id)
 ADD = shaped(Refund, Refund.insert(needed(Refund) | slots(*_GIVEN)).returning(Refund))
 CAME = shaped(
     tuple[int],

@@ -87,6 +87,7 @@ class Refund(Table):
     id = TextField()
     merchant_id = BigIntegerField()
     invoice_id = TextField(null=True)
+    store_id = TextField(null=True)
     status = TextField()
     amount_sats = BigIntegerField()
     reason = TextField(null=True)

@@ -534,8 +534,8 @@ CREATE TABLE peer (
 
 -- Money that goes back
 
--- The merchant's own wallet sends a refund, and a block proves it. Without `invoice_id` only a
--- shop's plug-in has asked for it. `address` is the payer's word; `script` (hex) is what blocks are
+-- The merchant's own wallet sends a refund, and a block proves it. `store_id`: the shop whose
+-- plug-in has asked for it; without `invoice_id` nobody else knows what was paid. `address` is the payer's word; `script` (hex) is what blocks are
 -- searched for, null where nothing is expected. `above_height`: our tip when the address was given,
 -- so that no earlier payment sends it; a reorganisation lowers it, since all above is new then.
 -- `tx_hash` and `vout` name the output that sent it: one output sends one refund. `currency` is
@@ -546,6 +546,7 @@ CREATE TABLE refund (
     id TEXT NOT NULL UNIQUE,
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     invoice_id TEXT REFERENCES invoice (id),
+    store_id TEXT REFERENCES store (id),
     status TEXT NOT NULL CHECK (status IN ('requested', 'ready', 'sent', 'canceled')),
     amount_sats BIGINT NOT NULL CHECK (amount_sats BETWEEN 1 AND 2100000000000000),
     reason TEXT,
@@ -561,6 +562,7 @@ CREATE TABLE refund (
     usd_at_sending TEXT,
     created_at BIGINT NOT NULL,
     UNIQUE (tx_hash, vout),
+    CHECK (invoice_id IS NOT NULL OR store_id IS NOT NULL),
     CHECK (status <> 'requested' OR address IS NULL),
     CHECK (script IS NULL OR address IS NOT NULL),
     CHECK ((status IN ('ready', 'sent')) = (script IS NOT NULL)),

@@ -82,7 +82,7 @@ def test_no_step_of_a_payment_is_lit_before_it_is_reached(shop, came_sats, curre
         pay(shop, invoice, came_sats, confirmed=False)
     page = show(shop, invoice)
     assert re.findall(r'<li aria-current="step">(.*?)</li>', page.source) == current
-    assert ("its fee comes on top" in page.texts.get("fee", "")) is (came_sats < 41_667)
+    assert ("Its fee comes on top" in page.texts.get("fee", "")) is (came_sats < 41_667)
 
 
 def test_nobody_is_told_at_once_that_the_chain_was_not_looked_at_yet(shop):

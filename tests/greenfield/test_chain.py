@@ -14,7 +14,7 @@ from browser import ANSWER_S, lack
 from builders import Live
 from fake_esplora import open_till
 from hosted import Watch
-from paths import TESTS
+from paths import GONE, TESTS
 from plug_in import GreenfieldShop
 
 from btcpay.sandbox.payer.wallet import double_spends
@@ -72,6 +72,20 @@ def plugin(till, tmp_path, request):
     shop = GreenfieldShop(till.shop)
     with Live(till.shop, tmp_path) as live, open_client(shop, live, words, environ) as opened:
         yield opened
+
+
+@pytest.mark.skipif("refunds" in GONE, reason="the part was deleted")
+def test_a_client_asks_for_a_refund_and_finds_it_again(till, tmp_path):
+    """The node client's own call, as WooCommerce's button makes it; the page is for its payer."""
+    words, environ = node_client()
+    shop = GreenfieldShop(till.shop)
+    with Live(till.shop, tmp_path) as live, open_client(shop, live, words, environ) as plugin:
+        asked = {"name": "Order 27", "amount": "0.0003", "currency": "BTC"}
+        made = plugin("refund", asked | {"paymentMethods": ["BTC"]})
+        assert plugin("refunded", made["id"]) == made
+    assert (made["amount"], made["currency"]) == ("0.00030000", "BTC")
+    page = made["viewLink"].removeprefix(till.settings.base_url)
+    assert "0.00030000" in till.shop.client.get(page).text
 
 
 def test_what_public_clients_read_while_orders_are_paid(till, plugin):

@@ -14,7 +14,7 @@ pytest.importorskip("btcpay.merchant_pages")
 REDIRECT = "https://shop.example/?btcpay-settings-callback"
 ASKED = [
     "btcpay.store.canviewinvoices",
-    "btcpay.store.cancreatenonapprovedpullpayments",
+    "btcpay.store.cancreatepullpayments",
     "btcpay.store.webhooks.canmodifywebhooks",
 ]
 

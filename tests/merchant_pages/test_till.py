@@ -14,6 +14,7 @@ from payer import Page, count
 
 from btcpay.check.undo import undo_above
 from btcpay.invoices.events import update_attention
+from btcpay.languages.catalogs import LANGUAGES
 from btcpay.values.times import to_ms
 
 
@@ -271,7 +272,7 @@ def test_the_next_customer_is_shown_no_alarm_and_no_way_into_the_books(browser, 
     if state != "waiting":
         pay(browser.shop, found, confirmed=state == "paid")
     page = browser.page(f"/till/{found['id']}")
-    assert page.state == state and lost_id not in page.source and "25.00" not in page.source
+    assert page.state == state and lost_id not in page.source and "$25.00" not in page.source
     assert "taken back" not in page.source and 'class="alarm"' not in page.source
     assert page.texts["alarms"].strip() == "For the cashier: an earlier sale needs attention."
     renewed = browser.page(page.attributes["alarms"]["data-sales"].partition("/merchant")[2])
@@ -326,7 +327,7 @@ def test_the_customer_chooses_the_tip_on_the_turned_screen_before_the_code(brows
     form = fields(browser)
     assert "tips" not in browser.page("/till").attributes
     led = browser.post("/till", **form | {"amount": "25", "note": "Cake & tea"}).headers["Location"]
-    page = browser.page(urljoin("/till", led.removeprefix("../merchant")), headers={})
+    page = browser.page(led.removeprefix("../merchant"))
     assert count(browser.shop) == 0 and not page.asks_for_money and "shop" not in page.attributes
     assert page.texts["amount"] == "$25.00" and page.texts["description"] == "Cake & tea"
     buttons = re.findall(r'name="tip" value="(\d+)">(.+)</button>', page.source)
@@ -339,6 +340,9 @@ def test_the_customer_chooses_the_tip_on_the_turned_screen_before_the_code(brows
         ("0.00", "25.00", "Cake & tea"),
         ("2.50", "27.50", "Cake & tea"),
     ]
+    for language in LANGUAGES:
+        shown = browser.page(f"/till/tip?amount=25&lang={language}")
+        assert shown.tags[0][1]["lang"] == language and "tip-choice" in shown.attributes
     for wrong in ("", "amount=x", "amount=-1", "amount=1,500"):
         assert browser.get(f"/till/tip?{wrong}").status_code == 400
 

@@ -12,8 +12,9 @@ from builders import pay, until
 from mail_server import MailServer
 
 from btcpay.merchants.merchants import set_mail
+from btcpay.notify.lane import Delivered
 from btcpay.notify.mail import smtp
-from btcpay.notify.outbox import Delivered, Outbox, new_send
+from btcpay.notify.outbox import Outbox, new_send
 from btcpay.settings.settings import read
 from storage.queries import invoices, meta
 from storage.queries.meta import Key
@@ -103,8 +104,8 @@ def test_an_invoice_that_needs_a_human_is_told_with_the_reason(offices):
     invoice = office.shop.invoice()
     pay(office.shop, invoice, 2 * invoice["amount_sats"])
     office.run()
-    attention = next(mail for mail in office.server.taken if "braucht" in mail.subject)
-    assert attention.subject == "Eine Rechnung braucht Sie: 25,00 $"
+    attention = next(mail for mail in office.server.taken if "klären" in mail.subject)
+    assert attention.subject == "Eine Rechnung ist zu klären: 25,00 $"
     assert "Es ist mehr eingegangen als gefordert." in attention.text
     assert f"btcpay invoice show {invoice['id']}" in attention.text
     assert 'lang="de"' in attention.html

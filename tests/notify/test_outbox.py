@@ -14,7 +14,8 @@ from shop_events import deliver, events
 
 from btcpay.notify import read, receivers
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.outbox import Delivered, Outbox, new_send
+from btcpay.notify.lane import Delivered
+from btcpay.notify.outbox import Outbox, new_send
 from btcpay.notify.outcome import ATTEMPT_S, Answer
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS

@@ -57,10 +57,11 @@ class MerchantBrowser:
         return self.page("/till").values["token"]
 
 
-def log_in(tab: Tab, hosted: Hosted) -> Tab:
+def log_in(tab: Tab, hosted: Hosted, till_only: bool = False) -> Tab:
     """As the merchant does in a real browser: opens a fresh link, presses its button."""
-    secret = new_login(hosted.shop.service.db, hosted.shop.merchant_id, hosted.clock())
+    shop = hosted.shop
+    secret = new_login(shop.service.db, shop.merchant_id, hosted.clock(), till_only)
     tab.go(f"{hosted.root}/merchant/login/{secret}")
     tab.click("#log-in")
-    tab.until("location.pathname === '/merchant'")
+    tab.until(f"location.pathname === '/merchant{'/till' if till_only else ''}'")
     return tab

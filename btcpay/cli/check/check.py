@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import click
 from peewee import PeeweeException
@@ -20,7 +21,7 @@ from btcpay.cli.check.report import Reporter
 from btcpay.cli.context import Shell, Stop, answering, say
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
-from btcpay.notify.outbox import Delivered, Outbox, new_send
+from btcpay.notify.outbox import Outbox, new_send
 from btcpay.prices.price import new_prices
 from btcpay.values.errors import CommandError
 from btcpay.values.times import boot_mark, utc_now
@@ -116,8 +117,11 @@ class Outward:
     def _run(self) -> None:
         db = self._shell.db
         try:
-            with locks.only_one(db, self._shell.settings.database_url, "outbox") as alone:
-                result = self._outbox.run() if alone else Delivered()
+            with ExitStack() as held:
+                url = self._shell.settings.database_url
+                result = self._outbox.run(
+                    take=lambda part: held.enter_context(locks.only_one(db, url, part))
+                )
         except PeeweeException as error:
             log.error("nothing could be delivered: %s", in_one_line(error))
             return

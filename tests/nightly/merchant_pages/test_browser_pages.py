@@ -49,7 +49,8 @@ def pages(counter):
     MerchantBrowser(shop).log_in()  # another device
     ids = [paid["id"], waiting["id"], late(counter, "A cake"), link["id"]]
     shown = MerchantBrowser(shop).log_in()
-    found = []
+    shown.post("/tips", tips="5 10 15 20")
+    found = ["/till/tip?amount=999999.99&note=" + "Kaffee" * 20]
     for path in (path for rule in rules(shop, "GET") for path in filled(rule, ids)):
         answer = shown.get(path, buffered=True)
         if answer.status_code == 200 and answer.mimetype == "text/html":

@@ -1,0 +1,142 @@
+"""A plug-in's refunds, in Greenfield's names: of an order, or of a sum that the shop's word names.
+
+Source: docs.btcpayserver.org/API/Greenfield/v1, invoice refund and pull payments.
+"""
+
+from decimal import Decimal
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate
+
+from btcpay.invoices.create import BTC, Price, live_price, worth_usd
+from btcpay.refunds import acts, kinds, queries
+from btcpay.values.errors import CommandError, Refused, TooMuch
+from btcpay.values.money import SATS_PER_BTC, asked_of, btc_shown, checked_currency, price_of
+from btcpay.web.body import parse, read_body
+from btcpay.web.service import Service
+from schemas.requests import MAX_AMOUNT, Body
+from storage.models import Invoice, Refund, Store
+
+Json = dict[str, Any]
+PERMISSION = "cancreatenonapprovedpullpayments"
+BITCOIN = ("BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain")
+VARIANTS = ("RateThen", "CurrentRate", "OverpaidAmount", "Fiat", "Custom")
+MOST_CHARACTERS = 200
+_MONEY: Any = {"allow_nan": False, "validate": validate.Range(0, MAX_AMOUNT, min_inclusive=False)}
+
+
+class NewRefund(Body):
+    """Body of POST refund, and with `amount` of POST pull-payments; amounts may be texts."""
+
+    name = fields.String(load_default="")
+    description = fields.String(load_default="")
+    paymentMethod = fields.String(load_default=BTC, validate=validate.OneOf(BITCOIN))
+    payoutMethodId = fields.String(load_default=BTC, validate=validate.OneOf(BITCOIN))
+    refundVariant = fields.String(validate=validate.OneOf(VARIANTS))
+    customAmount = fields.Decimal(**_MONEY)
+    customCurrency = fields.String()
+    subtractPercentage = fields.Decimal(
+        load_default=Decimal(0), allow_nan=False, validate=validate.Range(0, 100)
+    )
+
+
+class NewPullPayment(NewRefund):
+    amount = fields.Decimal(required=True, **_MONEY)
+    currency = fields.String(load_default=BTC)
+    paymentMethods = fields.List(fields.String(validate=validate.OneOf(BITCOIN)))
+    autoApproveClaims = fields.Boolean(
+        validate=validate.Equal(False, error="nobody here signs: the merchant's wallet sends it")
+    )
+
+
+def refund_order(service: Service, store: Store, order: Invoice) -> Json:
+    """Makes a refund of what came to an order, or of a part of it."""
+    asked = NewRefund().load(parse(read_body()))
+    if "refundVariant" not in asked:
+        raise ValidationError("is required", "refundVariant")
+    sats = _sats_of_variant(service, order, asked)
+    kept = int(sats * (100 - asked["subtractPercentage"]) / 100)
+    return _made(service, store, asked, order, kept, "refundVariant")
+
+
+def _sats_of_variant(service: Service, order: Invoice, asked: Json) -> int:
+    came_sats = service.db.only(queries.CAME, invoice_id=order.id)[0]
+    match asked["refundVariant"]:
+        case "RateThen":
+            return came_sats
+        case "OverpaidAmount":
+            return max(0, came_sats - order.amount_sats)
+        case "Custom":
+            if "customAmount" not in asked:
+                raise ValidationError("is required", "customAmount")
+            return _sats(service, asked["customAmount"], asked.get("customCurrency", BTC))
+    then, currency = price_of(order), asked_of(order).currency
+    worth = Decimal(came_sats) * then / SATS_PER_BTC
+    return acts.sats_at(worth, live_price(service.prices, service.now(), currency).in_currency)
+
+
+def create_pull_payment(service: Service, store: Store) -> Json:
+    """Makes a refund of a sum that the shop names; no invoice is known here."""
+    asked = NewPullPayment().load(parse(read_body()))
+    sats = _sats(service, asked["amount"], asked["currency"])
+    return _made(service, store, asked, None, sats, "amount")
+
+
+def get_pull_payment(service: Service, store: Store, refund: Refund) -> Json:
+    return _shown(service, refund)
+
+
+def _sats(service: Service, amount: Decimal, currency: str) -> int:
+    """At today's price, rounded down, and at most what an order may be worth."""
+    code = currency.upper()
+    try:
+        if code == "SATS":
+            code, amount = BTC, amount / SATS_PER_BTC
+        price: Price = live_price(
+            service.prices, service.now(), code if code == BTC else checked_currency(code)
+        )
+        worth_usd(amount, price)
+    except (CommandError, TooMuch) as error:
+        raise ValidationError(str(error), "currency") from None
+    return acts.sats_at(amount, price.in_currency)
+
+
+def _made(
+    service: Service, store: Store, asked: Json, order: Invoice | None, sats: int, field: str
+) -> Json:
+    words = asked["description"] or asked["name"]
+    reason = "".join(sign if sign.isprintable() else " " for sign in words).strip()
+    if not sats:
+        raise ValidationError("there is nothing to send back", field)
+    wanted = acts.Order(
+        store.merchant_id, order, sats, reason[:MOST_CHARACTERS].strip() or None, store_id=store.id
+    )
+    try:
+        row = acts.make(service.db, service.settings, wanted, service.now())
+    except Refused as refused:
+        raise ValidationError(str(refused), field) from None
+    return _shown(service, row)
+
+
+def _shown(service: Service, row: Refund) -> Json:
+    return {
+        "id": row.id,
+        "viewLink": kinds.url_of(service.settings.base_url, row.id),
+        "name": row.reason or "",
+        "description": row.reason or "",
+        "currency": BTC,
+        "amount": btc_shown(row.amount_sats),
+        "period": None,
+        "archived": row.status == "canceled",
+        "autoApproveClaims": False,
+        "startsAt": row.created_at // 1000,
+    }
+
+
+# The rows that a path names, by the prefix of their ids; then the paths below the interface's root.
+NAMED = {"rfd": queries.OF_STORE}
+OPERATIONS = {
+    ("POST", "/stores/<store>/invoices/<inv>/refund"): (PERMISSION, refund_order),
+    ("POST", "/stores/<store>/pull-payments"): (PERMISSION, create_pull_payment),
+    ("GET", "/pull-payments/<rfd>"): (PERMISSION, get_pull_payment),
+}

@@ -1,0 +1,94 @@
+"""A plug-in's refunds: of an order in each variant, or of a sum; its page is in the answer."""
+
+import pytest
+from builders import pay
+from paths import GONE
+from plug_in import GreenfieldShop
+
+pytestmark = pytest.mark.skipif("refunds" in GONE, reason="the part was deleted")
+SATS = 41_667  # of 25 dollars at 60,000 for a bitcoin, rounded up
+
+
+@pytest.fixture
+def paid(greenfield):
+    """An order of 25 dollars that was paid 1,000 satoshis too much, when they were worth double."""
+    order = greenfield.order()
+    invoice = {"id": order["id"]}
+    pay(greenfield.shop, invoice, SATS + 1_000)
+    greenfield.shop.sql("UPDATE invoice SET price = '120000', price_usd = '120000'")
+    return f"/stores/STORE/invoices/{order['id']}/refund"
+
+
+def ask(greenfield, path, **fields):
+    return greenfield.ask("POST", path, fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sats"),
+    [
+        ({"refundVariant": "RateThen"}, SATS + 1_000),
+        ({"refundVariant": "OverpaidAmount"}, 1_000),
+        ({"refundVariant": "CurrentRate"}, 2 * (SATS + 1_000)),
+        ({"refundVariant": "Fiat", "subtractPercentage": 50}, SATS + 1_000),
+        ({"refundVariant": "RateThen", "subtractPercentage": "10"}, 38_400),
+        ({"refundVariant": "Custom", "customAmount": "9", "customCurrency": "USD"}, 15_000),
+        ({"refundVariant": "Custom", "customAmount": 700, "customCurrency": "SATS"}, 700),
+        ({"refundVariant": "Custom", "customAmount": "0.00002"}, 2_000),
+    ],
+)
+def test_each_variant_has_its_sum(greenfield, paid, fields, sats):
+    answer = ask(greenfield, paid, name="Order 27", paymentMethod="BTC", **fields)
+    assert answer.status_code == 200, answer.text
+    made = answer.json
+    assert (made["currency"], made["amount"]) == ("BTC", f"0.{sats:08d}")
+    assert (made["name"], made["autoApproveClaims"]) == ("Order 27", False)
+    page = made["viewLink"].removeprefix(greenfield.shop.service.settings.base_url)
+    assert greenfield.shop.client.get(page).status_code == 200
+    assert greenfield.ask("GET", f"/pull-payments/{made['id']}").json == made
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({}, "refundVariant"),
+        ({"refundVariant": "All"}, "refundVariant"),
+        ({"refundVariant": "Custom"}, "customAmount"),
+        ({"refundVariant": "RateThen", "subtractPercentage": 101}, "subtractPercentage"),
+        ({"refundVariant": "RateThen", "paymentMethod": "BTC-LightningNetwork"}, "paymentMethod"),
+        ({"refundVariant": "Custom", "customAmount": 1, "customCurrency": "BTC"}, "refundVariant"),
+        ({"refundVariant": "Custom", "customAmount": 1, "customCurrency": "XYZ"}, "currency"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_field(greenfield, paid, fields, path):
+    answer = ask(greenfield, paid, **fields)
+    assert answer.status_code == 422 and [one["path"] for one in answer.json] == [path]
+
+
+def test_an_order_that_nobody_paid_has_no_refund(greenfield):
+    path = f"/stores/STORE/invoices/{greenfield.order()['id']}/refund"
+    assert ask(greenfield, path, refundVariant="RateThen").status_code == 422
+
+
+def test_a_pull_payment_is_a_refund_of_a_sum(greenfield):
+    asked = {"name": "Order 27", "amount": "30.00", "currency": "USD", "paymentMethods": ["BTC"]}
+    made = ask(greenfield, "/stores/STORE/pull-payments", **asked).json
+    assert (made["amount"], made["currency"]) == ("0.00050000", "BTC")
+    for fields in (
+        {"autoApproveClaims": True},
+        {"amount": "0"},
+        {"amount": 2_000_000},
+        {"paymentMethods": ["BTC-LN"]},
+    ):
+        answer = ask(greenfield, "/stores/STORE/pull-payments", **asked | fields)
+        assert answer.status_code == 422, fields
+
+
+def test_it_is_the_shops_own_and_needs_the_permission(greenfield, paid):
+    made = ask(greenfield, paid, refundVariant="OverpaidAmount").json
+    other = GreenfieldShop(greenfield.shop, url="https://other.example")
+    assert other.ask("GET", f"/pull-payments/{made['id']}").status_code == 404
+    magento = GreenfieldShop(greenfield.shop, "magento")
+    refused = magento.ask("POST", "/stores/STORE/pull-payments", {"amount": 1, "currency": "USD"})
+    assert refused.status_code == 403
+    assert magento.ask("POST", paid, {"refundVariant": "RateThen"}).status_code == 403
+    assert greenfield.ask("GET", "/pull-payments/x").status_code == 404
