@@ -254,3 +254,4 @@ class MerchantMail(Table):
     address = TextField(null=True)
     receipts = BigIntegerField()
     language = TextField()
+    evening = BigIntegerField()
