@@ -60,8 +60,8 @@ def show(visit: Visit) -> Response:
     rows = db.rows(days.BETWEEN, first=first - DAYS, last=today_number, merchant_id=own)
     took = takings(rows, first, today_number, currency)
     outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, merchant_id=own)
-    soon: Values = {"now": to_ms(now), "until": to_ms(now + SOON)}
-    shop = db.only(today.SHOP, finished_after=finished_after(now), merchant_id=own, **soon)
+    of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
+    shop = db.only(today.SHOP, **of | {"finished_after": finished_after(now)})
     progress = progress_in(shop)
     checked_ms, backed_up_ms = (
         None if text is None else int(text) for text in (shop.checked_at, shop.backed_up_at)
