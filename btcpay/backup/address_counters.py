@@ -19,7 +19,7 @@ from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.merchants.sessions import end_every
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, ExplorerError
-from btcpay.values.networks import SANDBOX_PORT, SANDBOX_URL, Network
+from btcpay.values.networks import Network
 from storage.database import Database
 from storage.models import Merchant
 from storage.queries import blocks, merchants
@@ -31,10 +31,6 @@ SHOWN = 3  # first addresses of each merchant, by which its owner recognises a p
 MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
 MATCHED = 20  # in blocks, so many times as many addresses of each merchant are searched for
 OF_PEERS = ". Name nodes that run in BTCPAY_PEERS, or an explorer for this command"
-OF_SANDBOX = (
-    ". The explorer is the sandbox's, and ends with it: start its chain alone with"
-    f" `{sys.executable} -m btcpay.sandbox --port {SANDBOX_PORT} --state var/sandbox`"
-)
 
 
 @dataclass(frozen=True)
@@ -89,11 +85,9 @@ def plan(
     except InvalidChild as error:
         raise CommandError(f"nothing was changed: {error}") from None
     except ExplorerError as error:
-        of_sandbox = OF_SANDBOX if SANDBOX_URL in settings.explorers else ""
-        raise CommandError(
-            "nothing was changed, the chain must be asked first:"
-            f" {error}{of_sandbox if settings.explorers else OF_PEERS}"
-        ) from None
+        remedy = "" if settings.explorers else OF_PEERS
+        message = f"nothing was changed, the chain must be asked first: {error}{remedy}"
+        raise CommandError(message) from None
     finally:
         explorers.close()
     return moves

@@ -1,4 +1,4 @@
-"""`link`: payment links, made, on and off, and the amounts that they suggest."""
+"""`link`: payment links, made, listed, on and off."""
 
 from decimal import Decimal
 from typing import Any
@@ -26,21 +26,11 @@ LINK_COLUMNS = "id status title amount_mode currency amount suggested created_at
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
-    """`5,10,20` as amounts; none for `off` and for nothing."""
+    """`5,10,20` as amounts; none for nothing."""
     try:
-        return [] if text in (None, "off") else links.read_suggested(text)
+        return [] if text is None else links.read_suggested(text)
     except CommandError as error:
         raise click.UsageError(str(error)) from None
-
-
-def _show(shell: Shell, rows: list[PaymentLink], columns: str) -> None:
-    """Suggested amounts are a list in JSON, else as they are given to the command."""
-
-    def suggested(row: PaymentLink) -> Any:
-        amounts = (row.suggested or "").split()
-        return [exact("usd", amount) for amount in amounts] if shell.as_json else ",".join(amounts)
-
-    shell.show([as_dict(row) | {"suggested": suggested(row)} for row in rows], columns)
 
 
 @click.group()
@@ -80,17 +70,14 @@ def link_create(
 @limited
 @answering
 def link_list(shell: Shell, limit: int) -> None:
-    """The newest payment links of all merchants."""
-    _show(shell, listings.newest(shell.db, stored_links.LIST, limit), LINK_COLUMNS)
+    """The newest payment links of all merchants; suggested amounts as they are given, or a list."""
 
+    def suggested(row: PaymentLink) -> Any:
+        amounts = (row.suggested or "").split()
+        return [exact("usd", amount) for amount in amounts] if shell.as_json else ",".join(amounts)
 
-@link.command("suggest")
-@click.argument("link_id", metavar="ID")
-@click.argument("amounts", metavar="5,10,20|off", callback=_amounts)
-@answering
-def link_suggest(shell: Shell, link_id: str, amounts: list[Decimal]) -> None:
-    """Set the amounts that a link's page suggests, each a button; `off` for none."""
-    _show(shell, [links.suggest(shell.db, link_id, amounts)], "id title suggested")
+    rows = listings.newest(shell.db, stored_links.LIST, limit)
+    shell.show([as_dict(row) | {"suggested": suggested(row)} for row in rows], LINK_COLUMNS)
 
 
 @link.command("deactivate")

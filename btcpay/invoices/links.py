@@ -105,15 +105,6 @@ def read_suggested(text: str) -> list[Decimal]:
     return [Decimal(word) for word in words]
 
 
-def suggest(db: Database, link_id: str, amounts: Sequence[Decimal]) -> PaymentLink:
-    """Sets the amounts that a link suggests; the link's row. Raises CommandError."""
-    with db.write():
-        row = db.named(links.LOCKED, f"payment link {link_id!r}", id=link_id)
-        row = changed(row, suggested=_checked(amounts, row))
-        db.run(links.SUGGEST, id=link_id, suggested=row.suggested)
-    return row
-
-
 def _checked(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:
     """The amounts as they are stored; None for none."""
     if not amounts:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from btcpay.http.http_client import Session
 from btcpay.notify.lane import PARTS, Delivered, Lane, part_of
-from btcpay.notify.mail.transport import STALE, Mail, add_overdue
+from btcpay.notify.mail.transport import STALE, Mail, add_timed
 from btcpay.notify.outcome import ATTEMPT_S, HELD_MS, PROBE_AFTER, Answer, note
 from btcpay.notify.read import Event, event_of
 from btcpay.notify.transports import TRANSPORTS
@@ -78,7 +78,7 @@ class Outbox:
         events.number_new(self._db)
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
         if self._mail:
-            add_overdue(self._db, self._now())
+            add_timed(self._db, self._now())
         self._result, until_s = Delivered(), time.monotonic() + run_s
         self._labels = Counter[tuple[str, str]]()
         parts, lanes = PARTS[self._db.is_server].copy(), list[Lane]()

@@ -253,3 +253,4 @@ class MerchantMail(Table):
     address = TextField(null=True)
     receipts = BigIntegerField()
     language = TextField()
+    evening = BigIntegerField()

@@ -17,6 +17,12 @@ WANT = Attention.insert(every(Attention)).on_conflict(
     },
 )
 CLEAR = Attention.delete().where(Attention.invoice_id == slot("invoice_id"))
+COUNT = shaped(
+    tuple[int],
+    Attention.select(fn.COUNT(Attention.invoice_id)).where(
+        Attention.merchant_id == slot("merchant_id")
+    ),
+)
 OF_INVOICE = Attention.select().where(Attention.invoice_id == slot("invoice_id"))
 # Stakes below an amount, in one currency; the smallest first.
 BELOW = (

@@ -40,4 +40,3 @@ EDIT = PaymentLink.update(
         PaymentLink.ask_note,
     )
 ).where(PaymentLink.id == slot("id"))
-SUGGEST = PaymentLink.update(slots(PaymentLink.suggested)).where(PaymentLink.id == slot("id"))

@@ -101,10 +101,12 @@ WANT_MAIL = shaped(
     .order_by(MerchantMail.merchant_id),
 )
 MAIL_OF = MerchantMail.select().where(MerchantMail.merchant_id == slot("merchant_id"))
-NO_MAIL = blank(MerchantMail, receipts=0, language="en")
+NO_MAIL = blank(MerchantMail, receipts=0, language="en", evening=0)
 PUT_MAIL = MerchantMail.insert(every(MerchantMail)).on_conflict(
     conflict_target=[MerchantMail.merchant_id],
-    preserve=[MerchantMail.address, MerchantMail.receipts, MerchantMail.language],
+    preserve=[
+        getattr(MerchantMail, name) for name in ("address", "receipts", "language", "evening")
+    ],
 )
 
 

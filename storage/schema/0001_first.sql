@@ -696,7 +696,8 @@ CREATE TABLE merchant_mail (
     merchant_id BIGINT PRIMARY KEY REFERENCES merchant (id),
     address TEXT,
     receipts BIGINT NOT NULL CHECK (receipts IN (0, 1)),
-    language TEXT NOT NULL
+    language TEXT NOT NULL,
+    evening BIGINT NOT NULL CHECK (evening IN (0, 1))
 );
 
 

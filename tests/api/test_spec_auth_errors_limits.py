@@ -96,12 +96,6 @@ ERRORS = [
     pytest.param(keyless, 500, "server_error", id="keys that cannot be looked up"),
     pytest.param(unpriced, 503, "price_unavailable", id="no price"),
 ]  # fmt: skip
-SUCCESSES = [
-    pytest.param(lambda s: s.get("/balance"), id="a balance"),
-    pytest.param(lambda s: s.get("/invoices"), id="a list"),
-    pytest.param(lambda s: s.post("/invoices", {"amount_usd": 5}), id="a new invoice"),
-    pytest.param(lambda s: s.post("/payment-links"), id="a new link"),
-]
 
 
 # 5
@@ -174,11 +168,6 @@ def test_a_wrong_method_says_which_are_allowed(shop):
 
 
 # 8: headers
-@pytest.mark.parametrize("ask", SUCCESSES)
-def test_rate_limit_headers_are_on_every_success(shop, ask):
-    response = ask(shop)
-    assert response.status_code < 300
-    assert_window_is_plausible(response)
 
 
 def assert_window_is_plausible(response):
@@ -234,19 +223,6 @@ def test_a_bucket_holds_its_limit_and_refuses_the_next(shop, clock, ask, limit, 
 
 @pytest.mark.usefixtures("still")
 @pytest.mark.parametrize(("ask", "limit", "status"), BUCKETS)
-def test_a_bucket_refuses_until_its_60_seconds_are_over(shop, clock, ask, limit, status):
-    for _ in range(limit):
-        ask(shop)
-    clock.move(seconds=59)
-    response = ask(shop)
-    assert response.status_code == 429
-    assert response.headers["Retry-After"] == "1"
-    clock.move(seconds=1.001)
-    assert ask(shop).status_code == status
-
-
-@pytest.mark.usefixtures("still")
-@pytest.mark.parametrize(("ask", "limit", "status"), BUCKETS)
 def test_the_window_rolls(shop, clock, ask, limit, status):
     """A fixed window would let the whole limit in again after the first 60 seconds."""
     for _ in range(limit // 2):
@@ -254,7 +230,8 @@ def test_the_window_rolls(shop, clock, ask, limit, status):
     clock.move(seconds=40)
     for _ in range(limit // 2):
         ask(shop)
-    assert ask(shop).status_code == 429
+    refused = ask(shop)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "20")
     clock.move(seconds=20.001)
     statuses = [ask(shop).status_code for _ in range(limit // 2 + 1)]
     assert statuses == [status] * (limit // 2) + [429]

@@ -72,16 +72,6 @@ def test_payments_are_newest_first_by_the_time_they_confirmed(shop):
     assert listed == [hashes[2], hashes[0], hashes[1]]
 
 
-@pytest.mark.parametrize("path", LISTS)
-def test_items_of_the_same_time_keep_their_order(shop, path):
-    ids = fill(shop, path, 5)
-    times = {item["created_at"] for item in shop.get(path).json["data"]}
-    assert len(times) == 1
-    for limit in (5, 3, 1):
-        listed = [item["id"] for item in shop.get(f"{path}?limit={limit}").json["data"]]
-        assert listed == ids[::-1][:limit]
-
-
 @pytest.mark.parametrize("status", ["open", "paid", "expired", "canceled"])
 def test_invoices_are_filtered_by_status(shop, status):
     (sold,) = sell(shop, 1)

@@ -303,17 +303,3 @@ def test_an_open_invoice_becomes_paid_when_a_matching_payment_confirms(shop):
     assert shown == invoice | {"status": "paid", "tx_hash": tx_hash, "paid_at": iso(mined_at)}
     listed = shop.get(f"/payments?invoice_id={invoice['id']}").json["data"]
     assert [payment["tx_hash"] for payment in listed] == [tx_hash]
-
-
-@pytest.mark.parametrize(
-    ("less_sats", "confirmed", "status"),
-    [
-        pytest.param(0, True, "paid", id="the exact amount pays"),
-        pytest.param(1, True, "open", id="one satoshi less does not"),
-        pytest.param(0, False, "open", id="unconfirmed money does not"),
-    ],
-)
-def test_only_a_matching_confirmed_payment_pays(shop, less_sats, confirmed, status):
-    invoice = shop.invoice()
-    pay(shop, invoice, invoice["amount_sats"] - less_sats, confirmed=confirmed)
-    assert shop.get(f"/invoices/{invoice['id']}").json["status"] == status

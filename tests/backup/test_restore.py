@@ -6,8 +6,6 @@ What a server has instead: test_restore_postgres.py, test_to_postgres.py.
 import json
 import os
 import shutil
-import socket
-import sys
 import threading
 
 import pytest
@@ -176,15 +174,6 @@ def test_when_the_chain_cannot_be_asked_nothing_happens(till, file, place):
     till.sandbox.switches.explorer_up = False
     said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
     assert "nothing was changed" in said and not place.exists()
-
-
-def test_a_sandbox_that_has_ended_is_started_alone(till, tmp_path, file):
-    environ = url_of(tmp_path / "place.db") | {"BTCPAY_EXPLORERS": "http://127.0.0.1:8001/"}
-    with socket.socket() as held:  # nobody answers there, whatever else runs on this machine
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("127.0.0.1", 8001))
-        said = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
-    assert f"`{sys.executable} -m btcpay.sandbox --port 8001 --state var/sandbox`" in said
 
 
 def test_a_merchant_whom_only_the_database_in_place_has_is_named_and_not_lost_unasked(

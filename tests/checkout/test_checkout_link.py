@@ -10,13 +10,14 @@ from builders import at_once, dump, finish
 from itsdangerous import URLSafeSerializer
 from payer import Page, count, made, press
 
-from btcpay.invoices.links import suggest
+from btcpay.invoices.links import new_link
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.money import CENT, btc_shown
 from btcpay.web.pages.forms import parse_amount
 from storage.database import open_database
 from storage.queries import links, meta
+from storage.statement import as_dict
 
 
 def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is_sent(open_shops):
@@ -138,8 +139,7 @@ def test_an_amount_has_its_bounds_and_a_wrong_one_comes_back_with_the_reason_bes
 
 def test_suggested_amounts_are_buttons_of_a_form_of_their_own(shop):
     """The field's form has one button: Enter in the field pays what was typed."""
-    link = shop.link(min_amount_usd=1)
-    set_suggested(shop, link, "5", "19.90")
+    link = suggesting(shop, "5", "19.90", min_amount_usd=1)
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     offered = [tag["value"] for name, tag in page.tags if name == "button" and "value" in tag]
     assert offered == ["5", "19.90"]
@@ -149,8 +149,11 @@ def test_suggested_amounts_are_buttons_of_a_form_of_their_own(shop):
     assert invoice["amount_usd_quote"] == 19.9
 
 
-def set_suggested(shop, link, *amounts):
-    suggest(shop.service.db, link["id"], [Decimal(amount) for amount in amounts])
+def suggesting(shop, *amounts, **fields):
+    mode = "fixed" if "amount_usd" in fields else "flexible"
+    wanted = {"amount_mode": mode, "suggested": list(map(Decimal, amounts))} | fields
+    with shop.service.db.write():
+        return as_dict(new_link(shop.service.db, shop.clock(), shop.merchant_id, wanted))
 
 
 NOT_SUGGESTED = {
@@ -167,7 +170,7 @@ NOT_SUGGESTED = {
 def test_amounts_that_a_link_cannot_take_are_not_suggested(shop, case):
     fields, amounts, reason = NOT_SUGGESTED[case]
     with pytest.raises(CommandError, match=reason):
-        set_suggested(shop, shop.link(**fields), *amounts)
+        suggesting(shop, *amounts, **fields)
 
 
 def test_the_page_is_told_the_price_and_how_long_it_is_one(shop, ticker):

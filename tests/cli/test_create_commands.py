@@ -126,23 +126,17 @@ def test_without_a_price_no_invoice_is_made(btcpay, till):
     assert "Traceback" not in errors and counters(till) == before
 
 
-def test_a_link_suggests_amounts_until_they_are_taken_off(btcpay, till):
+def test_a_link_suggests_amounts(btcpay, till):
     said, _ = btcpay.run("link", "create", "shop", "--min", "1", "--suggest", "5, 10,19.90")
     id = said.split()[0]
     path = f"/link/{id}"
     assert ">19.90<" in till.shop.client.get(path).text
     listed = next(row for row in btcpay.json("link", "list") if row["id"] == id)
     assert listed["suggested"] == [5, 10, 19.9]
-    assert btcpay.json("link", "suggest", id, "2")[0]["suggested"] == [2]
-    assert btcpay.json("link", "suggest", id, "off")[0]["suggested"] == []
-    assert 'id="suggested"' not in till.shop.client.get(path).text
 
 
 def test_what_cannot_be_suggested_is_refused(btcpay, till):
     before = counters(till)
-    for words, message in (
-        ("link create shop --amount 5 --suggest 5", "fixed price"),
-        ("link suggest lnk_none 5", "there is no payment link 'lnk_none'"),
-    ):
-        assert message in btcpay.run(*words.split(), status=1)[1], words
+    words = "link create shop --amount 5 --suggest 5"
+    assert "fixed price" in btcpay.run(*words.split(), status=1)[1]
     assert counters(till) == before

@@ -1,13 +1,12 @@
 """Messages of the commands: about wrong use, and with --log-json in lines of JSON."""
 
 import json
-import signal
 import subprocess
 import sys
 
 import click
 import pytest
-from builders import clean_environ, until
+from builders import clean_environ
 from commands import commands
 from fake_esplora import Terminal
 from merchant_browser import ON
@@ -153,18 +152,6 @@ def test_with_quiet_lines_come_only_when_something_is_wrong(till, btcpay):
     till.sandbox.switches.explorer_up = False
     output, errors = btcpay.run("--log-json", "check", "--quiet", status=1)
     assert output == "" and lines(errors)[-1]["message"] == "check"
-
-
-def test_watching_it_says_what_has_changed(till, btcpay):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    process = btcpay.start("--log-json", "check", "--watch", "1")
-    until(lambda: till.look(invoice)["status"] == "paid", "the invoice to be paid")
-    process.send_signal(signal.SIGTERM)
-    output, errors = process.communicate(timeout=60)
-    assert process.returncode == 0 and output == ""
-    assert {invoice["id"]: "paid"} in [line.get("changed") for line in lines(errors)]
 
 
 def test_what_a_command_refuses_is_a_line_too(btcpay):

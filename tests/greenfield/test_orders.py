@@ -213,7 +213,7 @@ def test_the_stricter_of_plug_in_and_service_wins(tmp_path, ticker, greenfield):
 
 def test_a_state_is_shown_and_listed_by_its_name(greenfield):
     paid, part, over, new, late = (
-        greenfield.order(metadata={"orderId": number}) for number in (1, "2", "3", "3", "5")
+        greenfield.order(metadata={"orderId": number}) for number in (1, '"', "3", "3", "5")
     )
     pay(greenfield.shop, as_dict(row_of(greenfield, paid)))
     pay(greenfield.shop, as_dict(row_of(greenfield, part)), 400)
@@ -232,9 +232,9 @@ def test_a_state_is_shown_and_listed_by_its_name(greenfield):
     assert listed(orderId="3") == [new["id"], over["id"]]
     assert listed(orderId="3", status="New") == [new["id"]]
     assert listed(orderId="1") == [paid["id"]]
-    assert listed(orderId=["1", "3", '"'], skip=1) == [over["id"], paid["id"]]
+    assert listed(orderId=["1", "3", "2"], skip=1) == [over["id"], paid["id"]]
     assert listed(status=["New", "Settled"]) == [new["id"], part["id"], paid["id"]]
-    assert listed(status=["New", "Expired"], orderId=["2", "5"]) == [late["id"], part["id"]]
+    assert listed(status=["New", "Expired"], orderId=['"', "5"]) == [late["id"], part["id"]]
     wrong = greenfield.ask("GET", INVOICES, query_string={"status": ["New", "Old"]})
     assert (wrong.status_code, wrong.json[0]["path"]) == (422, "status.1")
     assert listed(take=1, skip=4) == [paid["id"]]
@@ -478,18 +478,3 @@ def test_the_status_that_is_listed_is_the_one_that_is_shown(open_shops, usual):
                     found = greenfield.ask("GET", INVOICES, query_string={"status": status}).json
                     shown = [one["status"] for one in found]
                     assert shown == ([status] if status == expected else []), (own, amount)
-
-
-def test_several_values_of_a_filter_are_any_of_them(greenfield):
-    first, second, third = (greenfield.order(metadata={"orderId": text}) for text in 'A"B')
-    pay(greenfield.shop, as_dict(row_of(greenfield, first)))
-
-    def listed(query):
-        return [one["id"] for one in greenfield.ask("GET", f"{INVOICES}?{query}").json]
-
-    assert listed("orderId=A&orderId=B") == [third["id"], first["id"]]
-    assert listed("orderId=%22") == [second["id"]]
-    assert listed("status=New&status=Settled") == [third["id"], second["id"], first["id"]]
-    assert listed("status=New&status=Expired&orderId=A&orderId=B") == [third["id"]]
-    assert listed("take=1000&status=Settled&status=Invalid") == [first["id"]]
-    assert greenfield.ask("GET", f"{INVOICES}?status=New&status=x").status_code == 422

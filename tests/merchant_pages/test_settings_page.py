@@ -21,7 +21,7 @@ STORED = {
     "look": LOOK,
     "counting": {"currency": "EUR", "timezone": "Europe/Berlin"},
     "wallet": {"wallet_gap_limit": "120"},
-    "mail": {"address": "me@example.com", "receipts": "1", "language": "de"},
+    "mail": {"address": "me@example.com", "receipts": "1", "evening": "1", "language": "de"},
     "return": {"return_paid": "https://shop.example.com/{invoice}", "return_unpaid": ""},
 }
 HOOK = "https://shop.example/hook"

@@ -9,7 +9,7 @@ from fake_esplora import Terminal
 from hd_wallet import HdWallet
 from paths import VECTORS
 
-from btcpay.bitcoin.address import address_of, b58check_decode, b58check_encode, script_of
+from btcpay.bitcoin.address import b58check_decode, b58check_encode
 from btcpay.bitcoin.descriptor import is_checked
 from btcpay.merchants.account import derive, import_request, parse_account
 from btcpay.merchants.merchants import gap_of
@@ -224,24 +224,6 @@ def test_what_is_no_extended_key_is_refused(case):
     with pytest.raises(CommandError) as caught:
         parse_account(text, MAINNET)
     assert not text.strip() or text not in str(caught.value)
-
-
-ISSUED = {
-    BIP44_FIRST: "76a914d986ed01b7a22225a70edbf2ba7cfb63a15cb3aa88ac",
-    "2Mww8dCYPUpKHofjgcXcBCEGmniw9CoaiD2": "a914336caa13e08b96080a32b5d818d59b4ab3b3674287",
-} | {
-    address.lower(): script
-    for address, script in BIPS["bip350_segwit_valid"]
-    if script.startswith(("0014", "0020", "5120"))
-}
-
-
-def test_each_kind_of_address_has_its_script():
-    assert {len(script) // 2 for script in ISSUED.values()} == {22, 23, 25, 34}
-    for address, script in ISSUED.items():
-        network = MAINNET if address.startswith(("1", "bc1")) else TESTNET
-        assert script_of(address, network).hex() == script
-        assert address_of(bytes.fromhex(script), network) == address
 
 
 # BIP84's test wallet as other programs write its account (ACINQ/bitcoin-kmp's tests).

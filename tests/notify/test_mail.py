@@ -6,6 +6,7 @@ import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
 
 import pytest
 from builders import pay, until
@@ -395,6 +396,59 @@ def test_in_a_zone_that_is_not_known_here_the_overdue_mail_is_refused_and_the_ru
     ((_, _, is_over, is_unsent, answer),) = office.rows()
     assert is_over and is_unsent
     assert "cannot be sent: 'Europe/Atlantis' is not a time zone" in answer
+
+
+def test_an_evening_is_told_once_in_the_shops_zone_also_after_an_outage(offices):
+    office = offices()
+    office.shop.sql("UPDATE merchant SET timezone = 'Asia/Kathmandu'")
+    office.clock.at = datetime(2026, 11, 26, 16, 0, tzinfo=UTC)  # 21:45 there
+    office.want(evening=1)
+    office.run()  # the evening before: the first comes at once
+    office.paid(400), office.paid(12)
+    office.run(), office.server.taken.clear()
+    for minutes in (10, 5, 600):  # 21:55, 22:00, the next morning
+        office.clock.move(minutes=minutes)
+        office.run(), office.run(office.new_outbox())
+    (mail,) = office.server.taken
+    assert mail.subject == "Today: $412.00 in 2 payments; nothing needs you" and mail.to == [SHOP]
+    assert "/merchant" in mail.text
+    part = office.shop.invoice(30, expires_in_hours=1)
+    office.clock.move(hours=2)
+    pay(office.shop, part)
+    office.shop.sql("DELETE FROM delivery WHERE about NOT LIKE 'evening%'")
+    office.server.taken.clear()
+    office.want(language="de")
+    office.clock.move(days=2)  # nothing ran for two evenings
+    office.run(), office.run()
+    assert office.server.subjects == ["28. Nov.: 0,00 $ in 0 Zahlungen; 1 Rechnung zu klären"]
+    office.want(evening=0)
+    office.clock.move(days=1)
+    office.run()
+    assert len(office.server.taken) == 1
+
+
+def test_an_evening_that_could_not_be_sent_is_dropped_for_the_next(offices):
+    office = offices()
+    office.want(evening=1)
+    office.run(), office.server.taken.clear()
+    office.server.answers["MAIL"] = "451 4.3.0 no network"
+    office.clock.move(days=1)
+    office.run()
+    office.server.answers.clear()
+    office.clock.move(days=1)
+    office.run()
+    (subject,) = office.server.subjects
+    assert subject.endswith("nothing needs you")
+
+
+def test_an_evening_says_that_payments_are_not_found(offices):
+    office = offices()
+    office.want(evening=1)
+    office.run(), office.server.taken.clear()
+    office.clock.move(days=1)
+    office.outbox.run()
+    (found,) = [subject for subject in office.server.subjects if "payments;" in subject]
+    assert found.endswith("payments are not being found")
 
 
 def test_a_check_that_is_complete_again_is_not_told_as_overdue(offices):

@@ -25,13 +25,15 @@ def mail(till, *words, **environ):
 
 
 def test_what_a_merchant_wants_is_set_kept_and_shown(till):
-    nothing = {"address": None, "receipts": False, "language": "en"}
+    nothing = {"address": None, "receipts": False, "evening": False, "language": "en"}
     assert mail(till) == nothing
     assert mail(till, "--receipts", "--language", "de") == nothing | {
         "receipts": True,
         "language": "de",
     }
-    whole = {"address": "owner@shop.example", "receipts": True, "language": "de"}
+    whole = {
+        "address": "owner@shop.example", "receipts": True, "evening": False, "language": "de"
+    }  # fmt: skip
     assert mail(till, "owner@shop.example") == whole
     assert mail(till) == whole
     assert mail(till, "off", "--receipts") == whole | {"address": None}

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import at_once
 from databases import about_sqlite, empty_database, raw, tables
-from forge import forge
 from peewee import IntegrityError, Model
 
 from btcpay.values.errors import DatabaseNotReady
@@ -250,18 +248,6 @@ def test_a_database_of_another_version_is_refused_and_not_touched(url, case):
         assert tables(connection) == before
 
 
-@pytest.mark.parametrize("command", ["check", "serve"])
-def test_serve_and_check_end_with_status_1_naming_what_helps(url, command):
-    version, help = VERSIONS["a newer one"]
-    migrate.migrate(url, "regtest")
-    with raw(url) as connection:
-        connection.execute(version)
-    environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url, "BTCPAY_BIND": "127.0.0.1:0"}
-    ended = forge().run(environ, [command])
-    assert (ended.status, ended.output) == (1, "")
-    assert help in ended.errors and "Traceback" not in ended.errors
-
-
 @pytest.mark.parametrize("open_it", [migrate.migrate, versions.open_ready])
 def test_a_database_of_another_network_is_refused(url, open_it):
     migrate.migrate(url, "mainnet")
@@ -269,20 +255,6 @@ def test_a_database_of_another_network_is_refused(url, open_it):
         DatabaseNotReady, match="belongs to mainnet, but BTCPAY_NETWORK says regtest"
     ):
         open_it(url, "regtest")
-
-
-def test_an_index_is_taken_once_by_each_of_eight_threads(full, url):
-    def take(_):
-        own = open_database(url)
-        taken = []
-        for _ in range(25):
-            with own.write():
-                taken.append(own.only(merchants.TAKE_INDEX, id=1).next_index)
-        own.close()
-        return taken
-
-    taken = sorted(index for part in at_once(8, take) for index in part)
-    assert taken == list(range(1, 201))
 
 
 def test_an_index_of_a_transaction_that_failed_is_given_out_again(full):

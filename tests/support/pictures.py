@@ -4,6 +4,7 @@ SHOTS has what `make screenshots` took of the checkout; the workbench in every s
 is shown are the real pages: of `btcpay sandbox`, and of a shop whose sales are made up.
 """
 
+import io
 import itertools
 import random
 import sys
@@ -11,17 +12,20 @@ import tempfile
 import time
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from browser import DESK, PHONE, TABLET, Browser, Tab
 from builders import TickerServer, pay, until
 from hosted import Hosted, open_hosted
 from merchant_browser import log_in
-from PIL import Image, ImageChops
+from PIL import Image, ImageChops, ImageDraw
 from playground import Playground, scene_of, start_playground
 
 from btcpay.invoices.create import new_invoice, order_of, quote
+from btcpay.merchants.branding import checked
 from btcpay.merchants.merchants import set_brand, set_currency, set_timezone
 from schemas.requests import NEW_PRICED_INVOICE, load
+from storage.statement import as_dict
 
 AROUND, HEIGHT = "#8a929c", 560
 
@@ -111,10 +115,10 @@ def sandbox(browser: Browser, folder: Path, shots: Path, file: Path) -> None:
 
 # A shop after six weeks: its checkout on a phone, its till on a tablet, its month on a desk.
 
-DAYS = 45
+DAYS, ACCENT = 45, "#0b7a4b"
 
 
-def sell(hosted: Hosted, amount: str, what: str) -> dict[str, str]:
+def sell(hosted: Hosted, amount: str, what: str) -> dict[str, Any]:
     """An invoice in euros, as the till makes it."""
     service, now = hosted.shop.service, hosted.clock()
     wanted = {"amount": Decimal(amount), "description": what, "expires_in_hours": Decimal(1)}
@@ -122,7 +126,7 @@ def sell(hosted: Hosted, amount: str, what: str) -> dict[str, str]:
     order = order_of(hosted.shop.merchant_id, details, "EUR")
     quoted = quote(service.db, service.prices, now, order)
     with service.db.write():
-        return new_invoice(service.db, service.settings.network, now, quoted)
+        return as_dict(new_invoice(service.db, service.settings.network, now, quoted))
 
 
 def live_through(hosted: Hosted) -> None:
@@ -153,9 +157,18 @@ def shot(browser: Browser, hosted: Hosted, size: tuple[int, int], path: str) -> 
     return picture.resize((width, HEIGHT), Image.Resampling.LANCZOS)
 
 
-def front(browser: Browser, hosted: Hosted, file: Path) -> None:
+def logo() -> bytes:
+    """A cup, in the colour of the shop."""
+    picture, file = Image.new("RGB", (96, 96), ACCENT), io.BytesIO()
+    ImageDraw.Draw(picture).chord((24, 8, 72, 72), 0, 180, "#ffffff")
+    picture.save(file, "PNG")
+    return file.getvalue()
+
+
+def front(browser: Browser, hosted: Hosted, pictures: Path) -> None:
     db, owner = hosted.shop.service.db, hosted.shop.merchant_id
-    set_brand(db, owner, {"name": "Corner Coffee"})
+    brand = {"name": "Harbour Roasters", "accent": ACCENT, "contact": "hello@roasters.example"}
+    set_brand(db, owner, checked(logo(), **brand))
     set_currency(db, owner, "EUR")
     set_timezone(db, owner, "Europe/Berlin")
     live_through(hosted)
@@ -171,8 +184,28 @@ def front(browser: Browser, hosted: Hosted, file: Path) -> None:
     for page in pages:
         whole.paste(page, (left, gap))
         left += page.width + gap
-    whole.save(file, quality=80, method=6)
-    assert file.stat().st_size < 200_000
+    whole.save(pictures / "shop.webp", quality=80, method=6)
+    assert (pictures / "shop.webp").stat().st_size < 200_000
+    checkout(browser, hosted, order, pictures / "checkout-waiting.png", (1024, 700), 1, "light")
+    pay(hosted.shop, order, USD="60000", EUR="52000")
+    checkout(browser, hosted, order, pictures / "checkout-paid.png", (390, 844), 1.5, "dark")
+
+
+def checkout(
+    browser: Browser,
+    hosted: Hosted,
+    order: dict[str, Any],
+    file: Path,
+    size: tuple[int, int],
+    scale: float,
+    theme: str,
+) -> None:
+    """An invoice's whole page, for the merchants' documents."""
+    tab = browser.open(hosted.root, size=size, theme=theme, still=True, scale=scale)
+    assert tab.go(f"{hosted.root}/pay/{order['id']}") == 200
+    tab.until("document.documentElement.classList.contains('js')")
+    tab.picture().save(file, optimize=True)
+    tab.close()
 
 
 def main(shots: Path, pictures: Path) -> None:
@@ -184,7 +217,7 @@ def main(shots: Path, pictures: Path) -> None:
         Browser(Path(place)) as browser,
     ):
         ticker.price("60000.00", eur="52000.00")
-        front(browser, hosted, pictures / "shop.webp")
+        front(browser, hosted, pictures)
         (folder := Path(place, "sandbox")).mkdir()
         sandbox(browser, folder, shots, pictures / "sandbox.webp")
 

@@ -76,18 +76,20 @@ def timezone(shell: Shell, merchant: str, name: str | None) -> None:
 @click.argument("merchant")
 @click.argument("address", required=False, metavar="[ADDRESS|off]")
 @click.option("--receipts/--no-receipts", default=None, help="Mail customers a receipt when paid.")
+@click.option("--evening/--no-evening", default=None, help="A mail about each day, in the evening.")
 @click.option("--language", type=click.Choice(list(LANGUAGES)), help="Of all these mails.")
 @answering
 def mail(
-    shell: Shell, merchant: str, address: str | None, receipts: bool | None, language: str | None
+    shell: Shell, merchant: str, address: str | None, language: str | None, **switches: bool | None
 ) -> None:
     """Show or set where a merchant gets mail about payments; `off`: no mail, no receipts."""
     owner = merchants.find_merchant(shell.db, merchant)
-    change: Values = {} if receipts is None else {"receipts": int(receipts)}
+    asked = {name: int(is_on) for name, is_on in switches.items() if is_on is not None}
+    change = cast(Values, asked)
     if language:
         change["language"] = language
     if address == "off":
-        change = {"address": None, "receipts": 0, **change}
+        change = {"address": None, "receipts": 0, "evening": 0, **change}
     elif address is not None:
         try:
             change["address"] = checked_address(address)
@@ -96,8 +98,12 @@ def mail(
     row = merchants.set_mail(shell.db, owner.id, change, utc_now())
     if change and not (shell.settings.smtp_url and shell.settings.mail_from):
         say("nothing is sent until BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
-    shown = as_dict(row) | {"merchant": merchant, "receipts": bool(row.receipts)}
-    shell.show([shown], "merchant address receipts language")
+    shown = (
+        as_dict(row)
+        | {"merchant": merchant}
+        | {name: bool(getattr(row, name)) for name in switches}
+    )
+    shell.show([shown], "merchant address receipts evening language")
 
 
 @click.command("return")

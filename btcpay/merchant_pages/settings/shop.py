@@ -159,6 +159,7 @@ PARTS = {
         {
             "address": _or_none(lambda text: checked_address(text.strip())),
             "receipts": lambda text: int(bool(text)),
+            "evening": lambda text: int(bool(text)),
             "language": _language,
         },
         _store_mail,

@@ -5,7 +5,7 @@ A message has a plain text part and an HTML part.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -17,7 +17,7 @@ from urllib.parse import quote
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.settings.mail_settings import Sender
-from btcpay.values.money import asked_of
+from btcpay.values.money import Money, asked_of
 from storage.models import Invoice
 from storage.queries import invoices, merchants
 
@@ -158,6 +158,34 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
             gettext("For details, run %(command)s on the server.") % {"command": "btcpay doctor"},
         ],
     )
+
+
+def evening(
+    day: date | None,
+    took: Sequence[Money],
+    payments: int,
+    wanting: int,
+    is_found: bool,
+    url: str,
+    language: str,
+) -> MailText:
+    """To the merchant: what the day has brought (None: today), and whether something needs them."""
+    words = catalog(language)
+    needs = words.gettext("nothing needs you")
+    if not is_found:
+        needs = words.gettext("payments are not being found")
+    elif wanting:
+        needs = words.ngettext(
+            "%(number)s invoice needs you", "%(number)s invoices need you", wanting
+        )
+    came = words.ngettext("%(number)s payment", "%(number)s payments", payments)
+    said = words.gettext("%(day)s: %(amount)s in %(payments)s; %(needs)s") % {
+        "day": words.gettext("Today") if day is None else formats.day(day, language),
+        "amount": " + ".join(formats.written(one, language) for one in took),
+        "payments": came % {"number": formats.whole(payments, language)},
+        "needs": needs % {"number": formats.whole(wanting, language)},
+    }
+    return MailText(language, said, [said], (), (words.gettext("Open your shop"), url))
 
 
 def login(seller: str, url: str, language: str) -> MailText:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from email.message import EmailMessage
 
 from btcpay.notify.kinds import EventKind
@@ -13,15 +13,18 @@ from btcpay.notify.outcome import Answer
 from btcpay.notify.read import state_of
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
+from btcpay.values.money import Money, of_minor
 from btcpay.values.parts import brought
-from btcpay.values.times import from_ms, to_ms, zone_of
+from btcpay.values.times import from_ms, number_of, to_ms, zone_of
 from storage.database import Database
-from storage.models import Receiver
-from storage.queries import deliveries, invoices, merchants, meta, receivers, sessions
+from storage.models import Merchant, Receiver
+from storage.queries import attentions, deliveries, invoices, merchants, meta, receivers, sessions
+from storage.queries.totals import days
 
 log = logging.getLogger(__name__)
 
 OVERDUE = timedelta(hours=1)
+EVENING, EVENING_AT = "evening ", time(22)  # most shops have closed by then
 # A mail that is older is no longer news.
 STALE = timedelta(days=4)
 
@@ -78,7 +81,8 @@ class Mail:
         merchant_id = receiver.merchant_id
         wanted = self._db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
         language = wanted.language
-        zone = zone_of(self._db.only(merchants.BY_ID, id=merchant_id).timezone)
+        merchant = self._db.only(merchants.BY_ID, id=merchant_id)
+        zone = zone_of(merchant.timezone)
         for part in brought("mail"):
             if receiver.transport == part.NAME:
                 composed: tuple[str, MailText] | None = part.compose(
@@ -92,6 +96,9 @@ class Mail:
             brand = self._db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
             url = f"{self._base_url}/merchant/login/{secret}"
             return wanted.address or "", texts.login(brand.seller, url, language)
+        if row.about.startswith(EVENING):
+            text = self._evening(row.about, merchant, now.astimezone(zone), language)
+            return (wanted.address or "", text) if text else None
         if row.seq is None:
             since = unchecked_since(self._db, merchant_id)
             if now - since < OVERDUE:
@@ -107,15 +114,41 @@ class Mail:
         say = texts.paid if row.kind == EventKind.INVOICE_PAID else texts.attention
         return wanted.address or "", say(about, language)
 
+    def _evening(
+        self, about: str, merchant: Merchant, now: datetime, language: str
+    ) -> MailText | None:
+        """What that day has brought; None once another evening has come. `now` in its zone."""
+        if about != EVENING + f"{last_evening(now)}":
+            return None
+        day, own = last_evening(now), merchant.id
+        number = number_of(day)
+        rows = self._db.rows(days.BETWEEN, merchant_id=own, first=number, last=number)
+        took = [Money(of_minor(row.value_minor, row.currency), row.currency) for row in rows]
+        return texts.evening(
+            None if day == now.date() else day,
+            took or [Money(of_minor(0, merchant.currency), merchant.currency)],
+            sum(row.payments for row in rows),
+            self._db.only(attentions.COUNT, merchant_id=own)[0],
+            now - unchecked_since(self._db, own) < OVERDUE,
+            f"{self._base_url}/merchant",
+            language,
+        )
 
-def add_overdue(db: Database, now: datetime) -> None:
-    """Adds a mail to each merchant when no check was complete for an hour: at most one each day."""
+
+def add_timed(db: Database, now: datetime) -> None:
+    """Adds the mails that no event brings, each once.
+
+    For each day on which no check was complete for an hour, and for the last evening.
+    """
     for who in db.rows(receivers.WANT_MAIL):
-        if who.address and now - unchecked_since(db, who.merchant_id) >= OVERDUE:
+        local = _local(now, who.timezone)
+        is_late = now - unchecked_since(db, who.merchant_id) >= OVERDUE
+        due = {f"check {local.date()}": is_late, f"{EVENING}{last_evening(local)}": who.evening}
+        for about in (about for about, is_due in due.items() if who.address and is_due):
             db.run(
                 deliveries.ADD,
                 receiver_id=receivers.mail_id(receivers.MAIL, who.merchant_id),
-                about=f"check {_day(now, who.timezone)}",
+                about=about,
                 event_seq=None,
                 created_at=to_ms(now),
                 next_at=to_ms(now),
@@ -123,12 +156,17 @@ def add_overdue(db: Database, now: datetime) -> None:
             )
 
 
-def _day(now: datetime, zone_name: str) -> date:
-    """The day in that zone, or in UTC if it is unknown here: then `_compose` refuses the mail."""
+def last_evening(now: datetime) -> date:
+    """The last day whose evening has come; `now` in the shop's zone."""
+    return now.date() - timedelta(days=int(now.time() < EVENING_AT))
+
+
+def _local(now: datetime, zone_name: str) -> datetime:
+    """The time in that zone, or in UTC if it is unknown here: then `_compose` refuses the mail."""
     try:
-        return now.astimezone(zone_of(zone_name)).date()
+        return now.astimezone(zone_of(zone_name))
     except BadRow:
-        return now.date()
+        return now
 
 
 def unchecked_since(db: Database, merchant_id: int) -> datetime:

@@ -1,7 +1,6 @@
 """The wheel, installed outside the checkout: it is whole, and what README promises runs from it."""
 
 import shutil
-import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass
@@ -10,12 +9,10 @@ from pathlib import Path
 
 import pytest
 import requests
-from builders import clean_environ, until
 from dockerfile import copied
 from packaging.metadata import Metadata
 from paths import PROJECT
 from playground import start_playground
-from ports import free_port
 from programs import done
 from readme_renderer import markdown
 from registry import UV, asked
@@ -125,37 +122,3 @@ def test_in_an_empty_folder_the_sandbox_starts_and_an_invoice_is_paid(installed,
         assert started.wait_for_status(invoice, "paid")["paid_at"]
     finally:
         assert started.stop() == 0
-
-
-@pytest.fixture
-def served(installed, tmp_path):
-    """The root of a shop that `btcpay migrate` and `btcpay serve` made in an empty folder."""
-    url = f"http://127.0.0.1:{free_port()}"
-    environ = clean_environ(BTCPAY_BASE_URL=url, BTCPAY_METRICS_BIND="")
-    program = installed / "btcpay"
-    assert "at version" in done([program, "migrate"], cwd=tmp_path, env=environ)
-    log = (tmp_path / "serve.log").open("wb")
-    with (
-        log,
-        subprocess.Popen([program, "serve"], cwd=tmp_path, env=environ, stderr=log) as process,
-    ):
-        try:
-            until(lambda: is_up(url), "the service to answer")
-            yield url
-        finally:
-            process.terminate()
-    assert process.returncode == 0
-
-
-def is_up(url):
-    try:
-        return requests.get(f"{url}/healthz", timeout=60).ok
-    except (requests.ConnectionError, requests.Timeout):  # it listens before it can answer
-        return False
-
-
-def test_in_an_empty_folder_a_shop_is_migrated_and_served(served):
-    assert requests.get(f"{served}/api/v1/openapi.json", timeout=60).json()["openapi"] == "3.1.0"
-    assert requests.get(f"{served}/pay/inv_none", timeout=60).status_code == 404
-    asked = requests.get(f"{served}/api/v1/balance", timeout=60)
-    assert asked.json()["error"]["code"] == "unauthorized"
