@@ -4,18 +4,12 @@ import csv
 import io
 
 import pytest
-from fake_esplora import Terminal, open_till
+from fake_esplora import Terminal
 from shop_refunds import address, made, send
 
 from btcpay.refunds import acts
 
 pytestmark = pytest.mark.both_databases
-
-
-@pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 @pytest.fixture

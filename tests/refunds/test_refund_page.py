@@ -1,18 +1,11 @@
 """The payer's page: an address is shown back, kept at a second press, and followed to its block."""
 
 import pytest
-from fake_esplora import open_till
 from payer import Page
 from shop_refunds import address, made, send
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.refunds import acts
-
-
-@pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 from attention_cases import after_cancellation, late, short, too_much
 from databases import empty_database
-from fake_esplora import Terminal, open_till
+from fake_esplora import Terminal
 from other_database import backed_up, on
 from shop_events import kinds
 from shop_refunds import address, made, send
@@ -14,12 +14,6 @@ from btcpay.sandbox.payer.wallet import replace
 from btcpay.values.errors import Refused
 
 pytestmark = pytest.mark.both_databases
-
-
-@pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
 
 
 def paid(till, sats=None):

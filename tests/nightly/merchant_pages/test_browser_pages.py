@@ -129,6 +129,14 @@ def test_the_menu_of_a_desk_is_one_line_in_every_language(open_tab, counter):
         assert tab.ask(f"document.getElementById('sections').offsetHeight === {one_line}"), language
 
 
+def test_the_bar_of_a_phone_has_room_for_every_word_of_every_language(open_tab, counter):
+    tab = log_in(open_tab(counter.root, size=SMALL), counter)
+    for language in LANGUAGES:
+        tab.go(f"{counter.root}/merchant?lang={language}")
+        tab.until("document.getElementById('sections')")
+        assert tab.ask("document.getElementById('sections').scrollWidth") == SMALL[0], language
+
+
 SHEET = "navigator.share = async (it) => { window.shared = it.url; }; true"
 NEW_SECRETS = {"keys": "#issue", "sessions": "#add-device"}
 

@@ -100,8 +100,9 @@ PHONES = ((375, 553), (360, 616), (390, 664), SMALL)
 # Bottoms of what a sale needs and of the free window, the header's lines, the height of a key.
 FIT = """(() => {
     const box = (selector) => document.querySelector(selector)?.getBoundingClientRect();
-    const nav = innerWidth < 768 && box('#sections');
-    const free = Math.min(innerHeight, nav ? nav.top : innerHeight);
+    const nav = document.querySelector('#sections');
+    const isBelow = nav && getComputedStyle(nav).position === 'fixed';
+    const free = isBelow ? box('#sections').top : innerHeight;
     const tops = [...document.querySelectorAll('#shop > *:not(#sections)')].map((it) => {
         const { top, height } = it.getBoundingClientRect();
         return top + height / 2;
