@@ -10,8 +10,8 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from btcpay.api import blueprint as api
 from btcpay.api.call import Call, Operation
 from btcpay.checkout import views as checkout
-from btcpay.health import metrics
 from btcpay.health.metrics import Figures
+from btcpay.health.scrape import Scraped
 from btcpay.invoices import create
 from btcpay.invoices.links import new_link
 from btcpay.settings.settings import Settings
@@ -140,7 +140,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     file = sqlite_path(settings.database_url)
     figures = Figures(service.db, service.limiter.is_complete, service.now, file and file.parent)
     collectors = [service.counters, figures]
-    app.extensions["metrics"] = functools.partial(metrics.Scraped, collectors)
+    app.extensions["metrics"] = functools.partial(Scraped, collectors)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes + 1  # see btcpay/web/body.py
     app.url_map.merge_slashes = False
     # No view is asynchronous; without this Flask would examine the functions at every request.

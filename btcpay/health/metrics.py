@@ -1,24 +1,20 @@
-"""Metrics, read from the database or counted by the workers, and `/metrics`, which shows them.
+"""Metrics, read from the database or counted by the workers.
 
 All workers write files into one folder (prometheus-client's), and any of them can add these up.
 """
 
 import functools
-import logging
 import platform
 import shutil
-import socket
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
 from peewee import PeeweeException
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, MetricsHandler, values
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
@@ -31,8 +27,6 @@ from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.queries import attentions, deliveries, merchants, meta, sources
 from storage.queries.totals import tallies
-
-log = logging.getLogger(__name__)
 
 LATELY = timedelta(hours=1)
 
@@ -206,45 +200,3 @@ def _age(metric: Metric, now_s: float) -> Iterator[Metric]:
     if newest_s:
         text = "Age of the newest price; grows while nobody asks for one."
         yield GaugeMetricFamily("btcpay_price_age_seconds", text, now_s - newest_s)
-
-
-POLL_S = 0.5  # within which the thread sees that it must end
-
-
-class Scrape(MetricsHandler):
-    """GET /metrics, in the format that the scraper prefers."""
-
-    timeout = 5  # of one scraper at a time: a silent one must not keep out the next
-
-    def do_GET(self) -> None:
-        if self.path.partition("?")[0] == "/metrics":
-            super().do_GET()
-        else:
-            self.send_error(404)
-
-
-class Scraped(HTTPServer):
-    """Answers scrapes on a listening socket that other processes may share, in one thread.
-
-    A thread of its own, with its own connection to the database: requests do not wait for it.
-    """
-
-    def __init__(self, collectors: Iterable[Collector], listener: socket.socket) -> None:
-        registry = CollectorRegistry()
-        for collector in collectors:
-            registry.register(collector)
-        handler = type("Scrape", (Scrape,), {"registry": registry})
-        super().__init__(listener.getsockname()[:2], handler, bind_and_activate=False)
-        self.socket.close()
-        listener.setblocking(False)  # another process may have taken the connection already
-        self.socket = listener
-        threading.Thread(target=self.serve_forever, args=[POLL_S], daemon=True).start()
-
-    def end(self) -> None:
-        """Ends the thread, after the scrape that is under way."""
-        self.shutdown()
-        self.server_close()
-
-    def handle_error(self, *_: object) -> None:
-        """Logs one line if a scraper went away, or for a fault; the next scrape is served."""
-        log.warning("a scrape of the metrics failed", exc_info=True)

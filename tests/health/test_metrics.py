@@ -18,7 +18,8 @@ from redis_server import RedisServer, needs_redis
 from samples import by_name, figures
 
 from btcpay import __version__
-from btcpay.health import metrics, metrics_setup
+from btcpay.health import metrics_setup
+from btcpay.health.scrape import Scrape, Scraped
 
 
 def scrape(port, path="/metrics"):
@@ -111,9 +112,9 @@ def test_the_metrics_have_an_address_of_their_own_and_a_folder_that_ends_with_th
 
 
 def test_a_scraper_that_says_nothing_does_not_keep_the_next_one_out(monkeypatch):
-    monkeypatch.setattr(metrics.Scrape, "timeout", 0.1)
+    monkeypatch.setattr(Scrape, "timeout", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        address, scraped = listener.getsockname(), metrics.Scraped([], listener)
+        address, scraped = listener.getsockname(), Scraped([], listener)
         with socket.create_connection(address):
             assert scrape(address[1]) == {}
         scraped.end()

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -17,21 +17,16 @@ from functools import partial
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection
+from btcpay.chain.peers.ear import Ear, is_outnumbered
 from btcpay.chain.sources import FAILURES, Announced
 from btcpay.http.deadline import in_thread
-from btcpay.values.errors import FetchError
 from btcpay.values.networks import Network
 
 log = logging.getLogger(__name__)
 
 NEEDED = 2  # peers that must announce a transaction; one if only one is set
-NOTED_FOR_S = 900.0
 SILENCE_S = 330.0  # nodes say at least a ping in two minutes, some in five
-# A peer whose connection ended rests; twice as long each time, unless it lasted.
-FIRST_REST_S, LONGEST_REST_S = 5.0, 600.0
 MOST_ASKED = 5_000  # transactions of one message; a mempool may hold 300,000
-MOST_KNOWN = 20_000  # ids of each peer; mainnet has a third of that in 15 minutes
-MOST_MINUTELY_BYTES = 20_000_000  # of each peer; mainnet announces and sends half a million
 # Kept until it is taken; taken at once, since it may be ten times as large once it is read.
 MOST_HELD_BYTES, MOST_TAKEN_BYTES = 8_000_000, 2_000_000
 BYTES_EACH = 300  # beside those of the transaction itself
@@ -41,56 +36,6 @@ MOST_PEERS = 8
 
 def size_of(announced: Announced) -> int:
     return len(announced.raw) + BYTES_EACH
-
-
-def is_outnumbered(words: Sequence[Mapping[bytes, float]], old: bytes, new: bytes) -> bool:
-    """True if more peers announce the transaction `new` than `old`. Pure.
-
-    `words`: for each peer, when it last announced each of the two; its last word counts. If none
-    announced the old one of late, nobody knows how many did: then more than half must say the new.
-    """
-    last = [max(word, key=word.__getitem__) for word in words if word]
-    needed = last.count(old) if any(old in word for word in words) else len(words) // 2
-    return last.count(new) > needed
-
-
-class Ear:
-    """One peer. `said`: by txid, oldest first, when it last announced it, in `time.monotonic()`.
-
-    `has`: by txid, True once the peer has sent what it was asked for.
-    """
-
-    def __init__(self, place: str) -> None:
-        self.place = place
-        self.said: dict[bytes, float] = {}
-        self.has: dict[bytes, bool] = {}
-        self.off = threading.Event()
-        self.connection: Connection | None = None
-        self.rest_s = self.rests_until_s = 0.0
-        self._minute, self._minutely_bytes = 0, 0
-
-    def note(self, announced: Sequence[bytes], now_s: float) -> None:
-        for txid in announced:
-            self.said.pop(txid, None)
-            self.said[txid] = now_s
-        while (oldest := next(iter(self.said), None)) and (
-            len(self.said) > MOST_KNOWN or self.said[oldest] < now_s - NOTED_FOR_S
-        ):
-            del self.said[oldest]
-            self.has.pop(oldest, None)
-
-    def count(self, size: int) -> None:
-        minute = int(time.monotonic() / 60)
-        if minute != self._minute:
-            self._minute, self._minutely_bytes = minute, 0
-        self._minutely_bytes += size
-        if self._minutely_bytes > MOST_MINUTELY_BYTES:
-            raise FetchError("sends much more than there can be")
-
-    def rest(self, lasted_s: float) -> None:
-        before_s = 0.0 if lasted_s > LONGEST_REST_S else self.rest_s
-        self.rest_s = min(max(before_s * 2, FIRST_REST_S), LONGEST_REST_S)
-        self.rests_until_s = time.monotonic() + self.rest_s
 
 
 class Listener:

@@ -12,15 +12,8 @@ from fake_peer import Bad, FakePeer, deafen, honest, of
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.bitcoin.wire import compact_size, txid_bytes, txid_hex
 from btcpay.chain.peers import messages
-from btcpay.chain.peers.listener import (
-    MOST_HELD_BYTES,
-    MOST_KNOWN,
-    MOST_TAKEN_BYTES,
-    Ear,
-    Listener,
-    is_outnumbered,
-    size_of,
-)
+from btcpay.chain.peers.ear import MOST_KNOWN, Ear, is_outnumbered
+from btcpay.chain.peers.listener import MOST_HELD_BYTES, MOST_TAKEN_BYTES, Listener, size_of
 
 Open = Callable[..., FakePeer]
 
