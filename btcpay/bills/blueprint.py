@@ -38,7 +38,7 @@ CONFLICT = 409
 class Due(NamedTuple):
     """How a bill stands: `missing` is to be paid, `coming` on its way to the invoice `coming_to`.
 
-    `brought`: the invoices that count, each with its worth.
+    `rows`: its invoices; `brought`: those that count, each with its worth.
     """
 
     amount: Decimal
@@ -47,6 +47,7 @@ class Due(NamedTuple):
     coming: Decimal
     coming_to: str | None
     is_overdue: bool
+    rows: list[Invoice]
     brought: list[tuple[Invoice, Decimal]]
 
 
@@ -56,7 +57,7 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
     more, to = coming(bill, rows)
     missing = max(amount - paid - more, Decimal(0))
     brought = [(row, worth) for row in rows if (worth := worth_of(bill, row))]
-    return Due(amount, paid, missing, more, to, bill.due_at < to_ms(now), brought)
+    return Due(amount, paid, missing, more, to, bill.due_at < to_ms(now), rows, brought)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from btcpay.bills.kinds import shown, sums_of
 from btcpay.cli.context import Shell, answering, limited, printable, say, with_shell
 from btcpay.cli.operation_options import number, require_units, validated
 from btcpay.invoices.create import order_of
+from btcpay.invoices.links import most
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.values.money import checked_currency
@@ -57,7 +58,7 @@ def create(
         validated(NEW_PRICED_INVOICE, fields),
     )
     require_units(code, [wanted["amount"]])
-    order = order_of(owner.id, wanted | {"reference": reference}, code, wanted["amount"])
+    order = order_of(owner.id, wanted | {"reference": reference}, code, most(code))
     acts.refuse_unpayable(shell.db, new_prices(shell.settings), now, order)
     with shell.db.write():
         terms = acts.Terms(due_days, every, until and until.date())

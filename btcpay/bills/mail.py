@@ -35,13 +35,13 @@ def compose(
     is_stopped = bool(first and first.stopped_at)
     if not bill.customer_email or not is_news(name, bill, is_stopped, to_ms(now)):
         return None
-    return bill.customer_email, text_of(db, base_url, name, bill, language, zone)
+    seller = db.only(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id).seller
+    return bill.customer_email, text_of(name, bill, seller, base_url, language, zone)
 
 
 def text_of(
-    db: Database, base_url: str, name: str, bill: Bill, language: str, zone: tzinfo
+    name: str, bill: Bill, seller: str, base_url: str, language: str, zone: tzinfo
 ) -> MailText:
-    seller = db.only(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id).seller
     gettext, page = catalog(language).gettext, url_of(base_url, bill.id)
     subjects = {
         "new": gettext("Bill from %(name)s"),

@@ -11,9 +11,10 @@ from btcpay.values.times import number_of, start_of, to_ms
 from btcpay.web.pages.languages import current, gettext
 from storage.database import Values, grouped
 from storage.models import Bill
+from storage.queries.lists.today import MOST_BILLS
 
-MOST = 100  # bills that are counted
-SOON, DAY = timedelta(days=7), timedelta(days=1)
+PATH, DAY = "/bills", timedelta(days=1)
+MOST = MOST_BILLS  # that are counted
 
 
 class Line(NamedTuple):
@@ -27,40 +28,49 @@ class Line(NamedTuple):
 def entry() -> dict[str, Any]:
     """`drawn`: the path of an SVG; `new`: the form that makes one."""
     return {
-        "path": "/bills",
+        "path": PATH,
         "name": gettext("Bills"),
         "drawn": "M5 3h10l4 4v14H5zM15 3v4h4M8 12h8M8 16h5",
         "new": {"path": "/bills/new", "name": gettext("New bill")},
     }
 
 
-def today(visit: Any) -> list[Line]:
-    """What is overdue, and what is due within a week."""
-    return _lines(visit, 0, to_ms(visit.now + SOON))
-
-
-def month(visit: Any, first: date, last: date) -> list[Line]:
-    """What is due on these days and not paid."""
-    return _lines(visit, *(start_of(number_of(day), visit.zone) for day in (first, last + DAY)))
-
-
-def _lines(visit: Any, begin: int, end: int) -> list[Line]:
-    own: Values = {"merchant_id": visit.merchant_id, "since": begin, "before": end, "limit": MOST}
-    found, now_ms = visit.service.db.rows(queries.OPEN, **own), to_ms(visit.now)
-    overdue, due = (
-        [one for one in found if (one.due_at < now_ms) == late] for late in (True, False)
-    )
-    words = ((overdue, gettext("Overdue bills"), "overdue"), (due, gettext("Bills due"), "due"))
+def today(_visit: Any, shop: Any) -> list[Line]:
+    """The numbers of those that are overdue, and due within a week."""
+    counts = {"overdue": shop.bills_overdue, "due": shop.bills_due}
     return [
-        Line(f"{name}: {_sums(of)}", "/bills", {"status": kind}) for of, name, kind in words if of
+        Line(f"{_names()[kind]}: {_count(n)}", PATH, {"status": kind})
+        for kind, n in counts.items()
+        if n
     ]
 
 
+def month(visit: Any, first: date, last: date) -> list[Line]:
+    """What is due on these days and not paid, with what is missing in each currency."""
+    begin, before = (start_of(number_of(day), visit.zone) for day in (first, last + DAY))
+    of: Values = {"merchant_id": visit.merchant_id, "since": begin, "before": before, "limit": MOST}
+    found = grouped(
+        visit.service.db.rows(queries.OPEN, **of),
+        lambda one: "overdue" if one.due_at < to_ms(visit.now) else "due",
+    )
+    return [
+        Line(f"{_names()[kind]}: {_count(len(of))} ({_sums(of)})", PATH, {"status": kind})
+        for kind, of in found.items()
+    ]
+
+
+def _names() -> dict[str, str]:
+    return {"overdue": gettext("Overdue bills"), "due": gettext("Bills due")}
+
+
+def _count(number: int) -> str:
+    return formats.whole(number, current()) + ("+" if number == MOST else "")
+
+
 def _sums(bills: Sequence[Bill]) -> str:
-    """Their number and what is missing of them, in each currency: `3 (€120.00)`."""
+    """What is missing of them, in each currency."""
     missing = {
         code: sum((Decimal(one.amount) - Decimal(one.paid) for one in of), Decimal(0))
         for code, of in grouped(bills, lambda one: one.currency).items()
     }
-    sums = ", ".join(formats.money(sum, code, current()) for code, sum in missing.items())
-    return f"{formats.whole(len(bills), current())}{'+' if len(bills) == MOST else ''} ({sums})"
+    return ", ".join(formats.money(sum, code, current()) for code, sum in missing.items())

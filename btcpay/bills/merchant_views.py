@@ -37,6 +37,7 @@ class Visit(Protocol):
     """The members of a merchant's visit that these pages use."""
 
     service: Service
+    session: Any
     merchant_id: int
     now: datetime
     zone: ZoneInfo
@@ -156,7 +157,6 @@ def show(visit: Visit, id: str) -> Response:
         bill=bill,
         due=due_of(db, bill, visit.now),
         first=first,
-        rows=db.rows(queries.INVOICES, id=id),
         worth_of=worth_of,
         series=series,
         brought=sum((stored_amount(one.paid) for one in series), of_minor(0, bill.currency)),
@@ -171,8 +171,8 @@ def show(visit: Visit, id: str) -> Response:
 
 def _mailto(visit: Visit, bill: Bill) -> str:
     """A link (RFC 6068) that opens the bill's mail, for the merchant to read and send."""
-    service, zone = visit.service, visit.zone
-    mail = text_of(service.db, service.settings.base_url, "new", bill, current(), zone)
+    about = (bill, visit.session.seller, visit.service.settings.base_url, current(), visit.zone)
+    mail = text_of("new", *about)
     subject, body = (
         quote(text.replace("\n", "\r\n"), safe="") for text in (mail.subject, mail.text)
     )

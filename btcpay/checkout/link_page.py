@@ -57,6 +57,7 @@ def link_values(
         "unpaid": unpaid and {"id": unpaid.id, "asked": asked_of(unpaid)},
         "low": low and Decimal(low),
         "high": high and Decimal(high),
+        "goal": link.goal and Decimal(link.goal),
         "refused": refused,
         "asks": asks_of(link),
         "most": MOST,

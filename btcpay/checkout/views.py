@@ -12,6 +12,7 @@ from btcpay.checkout.link_order import OfLink, pressed, still_to_pay
 from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, link_values, rate_of
 from btcpay.checkout.proof_page import proofs_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
+from btcpay.invoices.links import raised
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
@@ -20,7 +21,7 @@ from btcpay.web.admission import Counted, door, visitor, visits
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
-from btcpay.web.pages.forms import new_form, said
+from btcpay.web.pages.forms import new_form, parse_amount, said
 from btcpay.web.pages.render import Pages, kept
 from btcpay.web.paths import add_path, answer
 from btcpay.web.rate_limits import LOOKS
@@ -108,8 +109,10 @@ class Checkout:
         return answer([proof["document"] for proof in proofs])
 
     def show_link(self, id: str) -> Response:
-        """A payment link's page; a GET writes nothing."""
-        return self._link_page(self._link(id))
+        """A payment link's page; `?amount=` proposes one. A GET writes nothing."""
+        link, amount = self._link(id), request.args.get("amount", "")
+        is_amount = parse_amount(amount, link.currency) is not None
+        return self._link_page(link, typed={"amount": amount} if is_amount else None)
 
     def pay_link(self, id: str) -> Response:
         """Leads to the invoice to pay (303), or shows the form again with what is wrong."""
@@ -181,6 +184,7 @@ class Checkout:
         values = link_values(link, refused, typed or {}, unpaid)
         status = refused.status if refused else 200 if values["active"] else GONE
         values |= {"press": new_form(), "root": self.service.settings.base_url}
+        values["raised"] = raised(self.service.db, link) if link.goal else None
         page = self.pages.page("link.html", status, brand, **values)
         if refused and refused.retry_after_s:
             page.headers["Retry-After"] = str(refused.retry_after_s)

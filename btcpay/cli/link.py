@@ -46,6 +46,7 @@ def link() -> None:
 @click.option("--currency", metavar="EUR", help="Of all amounts [default: the merchant's].")
 @click.option("--title", metavar="TEXT", help="Shown on the page.")
 @click.option("--description", metavar="TEXT", help="Shown on the page and on its invoices.")
+@click.option("--goal", "goal_usd", metavar="AMOUNT", callback=number, help="Shown as it fills.")
 @click.option("--suggest", metavar="5,10,20", callback=_amounts, help="Amounts shown as buttons.")
 @answering
 def link_create(
@@ -57,8 +58,13 @@ def link_create(
     """
     owner, now = find_merchant(shell.db, merchant), utc_now()
     currency = checked_currency(currency or owner.currency)
-    wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
-    require_units(currency, (wanted.get(f"{name}_usd") for name in links.AMOUNTS))
+    goal = fields.pop("goal_usd")
+    if goal is not None and not (isinstance(goal, Decimal) and goal > 0):
+        raise click.UsageError("--goal is a number greater than 0")
+    wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest, "goal_usd": goal}
+    if goal and wanted["amount_mode"] == "fixed":
+        raise click.UsageError("--goal does not go with --amount")
+    require_units(currency, [goal, *(wanted.get(f"{name}_usd") for name in links.AMOUNTS)])
     price = live_price(new_prices(shell.settings), now, currency)
     with shell.db.write():
         row = links.new_link(shell.db, now, owner.id, wanted, price)

@@ -11,7 +11,7 @@ from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import publish_link
 from btcpay.values.errors import CommandError, TooLittle
 from btcpay.values.ids import new_id
-from btcpay.values.money import rounded
+from btcpay.values.money import of_minor, places_of, rounded
 from btcpay.values.times import to_ms
 from schemas.requests import MAX_AMOUNT, MAX_USD
 from storage.database import Database
@@ -34,7 +34,8 @@ def new_link(
 ) -> PaymentLink:
     """Stores an active link, publishes its event, and returns its row. Call it in `db.write()`.
 
-    `wanted` is the loaded body of create-payment-link, perhaps with `suggested` amounts and ASKS.
+    `wanted` is the loaded body of create-payment-link, perhaps with `suggested` amounts, a
+    `goal_usd`, and ASKS.
     Amounts are in the currency of the price, in dollars without one. Raises CommandError for
     suggested amounts that do not fit the link, TooMuch for more than MAX_USD, and with a price,
     which a person's link has, TooLittle for less than a wallet can send.
@@ -71,7 +72,14 @@ def edit(db: Database, link: PaymentLink, wanted: Mapping[str, Any], price: Pric
 
 def _texts(wanted: Mapping[str, Any]) -> Any:
     asks = {name: wanted.get(name, HOW[0]) for name in ASKS}
-    return {name: wanted.get(name) for name in TEXTS} | asks
+    goal = wanted.get("goal_usd")
+    return {name: wanted.get(name) for name in TEXTS} | asks | {"goal": goal and str(goal)}
+
+
+def raised(db: Database, link: PaymentLink) -> Decimal:
+    """How far a link with a goal is: what its paid invoices asked for."""
+    minor = 10 ** places_of(link.currency)
+    return of_minor(db.only(links.RAISED, through=link.id, minor=minor)[0], link.currency)
 
 
 def _amounts(db: Database, merchant_id: int, wanted: Mapping[str, Any], price: Price | None) -> Any:

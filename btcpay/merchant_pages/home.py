@@ -19,12 +19,13 @@ from btcpay.settings.settings import Settings
 from btcpay.values.money import of_minor, value_of
 from btcpay.values.parts import brought
 from btcpay.values.times import date_of, day_of, from_ms, from_ms_or_none, to_ms
-from storage.database import grouped
+from storage.database import Values, grouped
 from storage.queries import payments
 from storage.queries.lists import today
 from storage.queries.sessions import Session
 from storage.queries.totals import days
 
+SOON = timedelta(days=7)  # until a bill is due
 DAYS = 30  # in the chart; they are compared with as many before
 LISTED = 5  # invoices of each kind on the page; the full lists have them all
 NEW = timedelta(days=30)  # a shop counts as new, and is told what is left to do
@@ -59,7 +60,8 @@ def show(visit: Visit) -> Response:
     rows = db.rows(days.BETWEEN, first=first - DAYS, last=today_number, merchant_id=own)
     took = takings(rows, first, today_number, currency)
     outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, merchant_id=own)
-    shop = db.only(today.SHOP, finished_after=finished_after(now), merchant_id=own)
+    of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
+    shop = db.only(today.SHOP, **of | {"finished_after": finished_after(now)})
     progress = progress_in(shop)
     checked_ms, backed_up_ms = (
         None if text is None else int(text) for text in (shop.checked_at, shop.backed_up_at)
@@ -71,7 +73,7 @@ def show(visit: Visit) -> Response:
     has_mail = bool(settings.smtp_url and settings.mail_from)
     return visit.page(
         "home.html",
-        lines=[line for part in brought("menu") for line in part.today(visit)],
+        lines=[line for part in brought("menu") for line in part.today(visit, shop)],
         to_do=to_do(shop, visit.session, has_mail, not db.is_server, now),
         today_took=amounts(took, lambda one: one.by_day[today_number]),
         yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),

@@ -15,6 +15,7 @@ from btcpay.invoices.links import (
     TEXTS,
     edit,
     new_link,
+    raised,
     set_active,
 )
 from btcpay.languages import formats
@@ -34,7 +35,7 @@ from storage.values import Values
 
 SUGGESTED = [f"suggested-{number}" for number in range(1, MOST_SUGGESTED + 1)]
 LIMITS = [*AMOUNTS[1:], *SUGGESTED]  # which a link with a fixed price does not have
-FIELDS = [AMOUNTS[0], *LIMITS]
+FIELDS, GOAL = [AMOUNTS[0], *LIMITS], "goal"
 Sentences = dict[str, str]
 
 
@@ -50,7 +51,9 @@ def show_link(visit: Visit, id: str) -> Response:
     of_link: Values = {"payment_link_id": id}
     listing = Listing("inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link)
     shown, most = listing.page(visit.service.db, visit.query), queries.MOST_COUNTED
-    return visit.page("link.html", link=link, url=url, qr=qr_svg(url), shown=shown, most=most)
+    values: Any = {"url": url, "qr": qr_svg(url), "shown": shown, "most": most}
+    far = raised(visit.service.db, link) if link.goal else None
+    return visit.page("link.html", link=link, raised=far, **values)
 
 
 def show_card(visit: Visit, id: str) -> Response:
@@ -88,7 +91,7 @@ def show_edit(visit: Visit, id: str) -> Response:
     link = visit.own(links.ANY_BY_ID, "lnk", id)
     typed = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
     amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
-    for name, amount in zip(LIMITS, amounts, strict=False):
+    for name, amount in zip([GOAL, *LIMITS], [link.goal, *amounts], strict=False):
         if amount:
             typed[name] = formats.plain(Decimal(amount), link.currency, languages.current())
     return show_form(visit, link=link, typed=typed)
@@ -104,6 +107,7 @@ def make(visit: Visit, id: str = "") -> Response:
     if wrong:
         return show_form(visit, 400, wrong=wrong, link=link)
     wanted = load(NEW_PRICED_LINK, typed) | {name: typed.get(name, HOW[0]) for name in ASKS}
+    wanted[_key(GOAL)] = typed.get(_key(GOAL))
     wanted["suggested"] = [typed[key] for key in map(_key, SUGGESTED) if key in typed]
     try:
         id = _made(visit, wanted) if link is None else _changed(visit, link, wanted)
@@ -132,7 +136,7 @@ def _typed(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Any], Sent
     typed |= {name: form[name] for name in ASKS if form.get(name) in HOW}
     is_fixed = link is not None and link.amount is not None
     wrong = {}
-    for name in () if is_fixed else FIELDS if link is None else LIMITS:
+    for name in () if is_fixed else [*(FIELDS if link is None else LIMITS), GOAL]:
         try:
             if name in form:
                 typed[_key(name)] = visit.amount(form[name])
@@ -143,7 +147,7 @@ def _typed(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Any], Sent
         wrong["title"] = gettext("Give the link a title or an amount, so that customers know it.")
     if price is not None:
         message = gettext("Leave this empty if the price is fixed.")
-        wrong |= {name: message for name in LIMITS if _key(name) in typed}
+        wrong |= {name: message for name in (*LIMITS, GOAL) if _key(name) in typed}
     elif low and high and low > high:
         wrong["max_amount"] = gettext("This must not be less than the smallest amount.")
     return typed, wrong

@@ -26,7 +26,7 @@ def entry() -> dict[str, Any]:
     return {"path": "/refunds", "name": gettext("Refunds"), "drawn": drawn}
 
 
-def today(visit: Any) -> list[Line]:
+def today(visit: Any, _shop: Any) -> list[Line]:
     """The refunds that the merchant's wallet is to send."""
     waiting = visit.session.refunds
     text = gettext("Refunds to be sent: %(number)s", number=formats.whole(waiting, current()))

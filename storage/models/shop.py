@@ -73,6 +73,7 @@ class PaymentLink(Table):
     max_amount_usd = TextField(null=True)
     created_at = BigIntegerField()
     suggested = TextField(null=True)
+    goal = TextField(null=True)
     ask_email = TextField()
     ask_name = TextField()
     ask_note = TextField()

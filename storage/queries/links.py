@@ -1,6 +1,8 @@
 """Payment links."""
 
-from storage.models import PaymentLink
+from peewee import fn
+
+from storage.models import Invoice, PaymentLink
 from storage.statement import every, shaped, slot, slots
 
 BY_ID = PaymentLink.select().where(
@@ -16,6 +18,15 @@ LIST = (
     .limit(slot("limit"))
 )
 
+# What its paid invoices asked for, in the smallest units of its currency: `minor` are in one unit.
+RAISED = shaped(
+    tuple[int],
+    Invoice.select(
+        fn.COALESCE(fn.SUM(fn.ROUND(Invoice.amount.cast("NUMERIC") * slot("minor"))), 0).cast(
+            "BIGINT"
+        )
+    ).where((Invoice.payment_link_id == slot("through")) & (Invoice.status == "paid")),
+)
 # A link keeps its currency when its merchant's changes.
 CURRENCIES = (
     PaymentLink.select(PaymentLink.currency).where(PaymentLink.status == "active").distinct()
@@ -35,6 +46,7 @@ EDIT = PaymentLink.update(
         PaymentLink.min_amount_usd,
         PaymentLink.max_amount_usd,
         PaymentLink.suggested,
+        PaymentLink.goal,
         PaymentLink.ask_email,
         PaymentLink.ask_name,
         PaymentLink.ask_note,

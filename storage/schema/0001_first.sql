@@ -166,8 +166,8 @@ CREATE INDEX idempotency_key_resource ON idempotency_key (resource_id)
 
 -- Amounts are in `currency`; `..._usd` is what each was worth in dollars when the link was made,
 -- which the interface shows. `suggested`: decimal texts in `currency` with a space between, in the
--- order in which they are shown. `ask_...`: what its page asks of a payer, who may leave it out or
--- must give it.
+-- order in which they are shown. `goal`: what is to come together, shown with how far it is.
+-- `ask_...`: what its page asks of a payer, who may leave it out or must give it.
 CREATE TABLE payment_link (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -185,6 +185,7 @@ CREATE TABLE payment_link (
     max_amount_usd TEXT,
     created_at BIGINT NOT NULL,
     suggested TEXT CHECK (suggested IS NULL OR amount_mode = 'flexible'),
+    goal TEXT CHECK (goal IS NULL OR amount_mode = 'flexible'),
     ask_email TEXT NOT NULL DEFAULT 'no' CHECK (ask_email IN ('no', 'may', 'must')),
     ask_name TEXT NOT NULL DEFAULT 'no' CHECK (ask_name IN ('no', 'may', 'must')),
     ask_note TEXT NOT NULL DEFAULT 'no' CHECK (ask_note IN ('no', 'may', 'must')),

@@ -18,7 +18,7 @@ WRONG = {
     "a webhook": ("/webhooks", {"url": "nowhere"}, "url"),
     "the till": ("/till", {"amount": "five"}, "amount"),
     "the tips": ("/tips", {"tips": "51"}, "percents"),
-    "an invoice": ("/invoices", {"amount": "25", "email": "a" * 321}, "email"),
+    "a bill": ("/bills", {"amount": "25", "email": "a" * 321}, "email"),
     "a link": ("/links", {"title": "Tips", "amount": "x"}, "amount"),
     "what is set aside": ("/attention/set-aside", {"amount": "x"}, "below"),
 }

@@ -2,18 +2,27 @@
 
 from typing import NamedTuple
 
-from peewee import JOIN, Select
+from peewee import JOIN, Expression, Select, fn
 
-from storage.models import Balance, Fact, Invoice, Merchant, MerchantMail, Output
+from storage.models import Balance, Bill, Fact, Invoice, Merchant, MerchantMail, Output
 from storage.queries import blocks
 from storage.queries.meta import Key
 from storage.queries.payments import OutputWith
 from storage.queries.totals import gaps
 from storage.statement import shaped, slot
 
+MOST_BILLS = 100
+
 
 def _fact(key: Key) -> Select:
     return Fact.select(Fact.value).where(Fact.name == key.value).alias(key.value)
+
+
+def _open_bills(*due: Expression) -> Select:
+    """The number of the merchant's open bills that are due then, at most MOST_BILLS."""
+    own = Bill.select(Bill.id).where((Bill.merchant_id == Merchant.id) & (Bill.status == "open"))
+    counted = own.where(*due).limit(MOST_BILLS).alias("counted")
+    return Select([counted], [fn.COUNT(counted.c.id)])
 
 
 class Shop(NamedTuple):
@@ -33,6 +42,8 @@ class Shop(NamedTuple):
     invoice_at_stake: str | None
     money_at_stake: int | None
     refund_at_stake: str | None
+    bills_overdue: int
+    bills_due: int
 
 
 SHOP = shaped(
@@ -49,6 +60,8 @@ SHOP = shaped(
         _fact(Key.PREVIEWS_LATE),
         _fact(Key.BACKED_UP_AT),
         *blocks.KNOWN,
+        _open_bills(Bill.due_at < slot("now")).alias("bills_overdue"),
+        _open_bills(Bill.due_at.between(slot("now"), slot("until"))).alias("bills_due"),
     )
     .join(Balance, on=(Balance.merchant_id == Merchant.id))
     .join(MerchantMail, JOIN.LEFT_OUTER, on=(MerchantMail.merchant_id == Merchant.id))

@@ -1,0 +1,58 @@
+"""`btcpay bill`: made, listed, shown and ended on the command line."""
+
+import pytest
+from bills import all_bills
+
+WORDS = ("--amount", "19.90", "--currency", "eur", "--email", "ada@example.com")
+MORE = ("--reference", "A-17", "--description", "Tea", "--due", "7", "--every", "month")
+
+
+def test_a_bill_is_made_listed_shown_and_ended(till, btcpay, ticker):
+    ticker.price("60000.00", eur="50000.00")
+    made = btcpay.json("bill", "create", "shop", *WORDS, *MORE, "--until", "2099-12-31")
+    assert (made["amount"], made["currency"], made["missing"]) == (19.9, "EUR", 19.9)
+    assert made["bill_url"] == f"{till.settings.base_url}/bill/{made['id']}"
+    (bill,) = all_bills(till.shop)
+    assert (bill.due_days, bill.every, bill.until_day) == (7, "month", 47_481)
+    (listed,) = btcpay.json("bill", "list")
+    assert (listed["id"], listed["status"], listed["reference"]) == (bill.id, "open", "A-17")
+    page = till.shop.client.post(f"/bill/{bill.id}").headers["Location"]
+    shown = btcpay.json("bill", "show", bill.id)
+    assert shown == made | {"invoices": [page.removeprefix("../pay/")]}
+    text = btcpay.run("bill", "show", bill.id)[0]
+    assert "amount: 19.90\n" in text and f"invoices: {shown['invoices'][0]}" in text
+    btcpay.run("bill", "end", bill.id)
+    assert btcpay.json("bill", "show", bill.id)["status"] == "ended"
+
+
+def test_without_words_it_is_due_in_a_fortnight_and_its_page_is_printed(till, btcpay):
+    id, url = btcpay.run("bill", "create", "shop", "--amount", "25")[0].split()
+    (bill,) = all_bills(till.shop)
+    assert (bill.id, bill.due_days, bill.every) == (id, 14, None)
+    assert till.shop.client.get(url.removeprefix(till.settings.base_url)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (("create", "shop", "--amount", "0.10"), 1, "less than 0.18"),
+        (("create", "shop", "--amount", "1.234", "--currency", "EUR"), 2, "2 decimals"),
+        (("create", "shop", "--amount", "x"), 2, "--amount"),
+        (("create", "shop", "--amount", "5", "--until", "2026-12-31"), 2, "goes with --every"),
+        (("create", "shop", "--amount", "5", "--every", "day"), 2, "week"),
+        (("create", "nobody", "--amount", "5"), 1, "nobody"),
+        (("show", "bil_x"), 1, "no bill"),
+        (("end", "bil_x"), 1, "no bill"),
+    ],
+)
+def test_what_cannot_be_is_refused(btcpay, ticker, words, status, said):
+    ticker.price("60000.00", eur="50000.00")
+    assert said in btcpay.run("bill", *words, status=status)[1]
+
+
+def test_a_link_has_a_goal(till, btcpay):
+    words = ("link", "create", "shop", "--title", "Roof", "--goal")
+    link = btcpay.json(*words, "500")
+    assert "of $500.00" in till.shop.client.get(f"/link/{link['id']}").text
+    for wrong in (("0",), ("much",), ("500", "--amount", "5")):
+        btcpay.run(*words, *wrong, status=2)
