@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.1
   --custom-compile-command "make lock"
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-.PHONY: run install test test-nightly test-postgres check format formats screenshots bench lock checkpoint wheel deb site release image-test deb-test clean
+.PHONY: run install test test-nightly test-postgres check format formats screenshots bench scale lock checkpoint wheel deb site release image-test deb-test clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
 	@exec $(BIN)/btcpay sandbox
@@ -48,6 +48,9 @@ screenshots: $(VENV)/.installed-dev  ## every page in both themes, into build/sc
 
 bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratios
 	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/bench/run.py
+
+scale: $(VENV)/.installed-dev  ## a thousand shops on PostgreSQL, with faults: some ten minutes, and 4 GB of memory
+	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/scale/run.py
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for every Python and machine
 	$(LOCK) requirements.in -o requirements.txt

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from btcpay.values.errors import DatabaseNotReady
 from storage.database import Database, sqlite_path
 
 _ADVISORY_LOCK = 0x62746370  # "btcp"; any number that no other program takes
@@ -29,6 +30,8 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
                 return
             yield True
         return
+    if db.connection.is_pooled:
+        raise DatabaseNotReady("a lock needs a connection to the server itself, not to a pooler")
     number = _ADVISORY_LOCK + sum(name.encode())
     # The lock belongs to its connection, so this thread keeps the connection.
     with db.connected():

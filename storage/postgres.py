@@ -6,7 +6,7 @@ import threading
 import time
 from importlib.util import find_spec
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote, urlencode
 
 from peewee import OperationalError
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
@@ -35,7 +35,12 @@ NETWORK = {
 
 
 class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
-    """Lends a connection for one statement or one transaction."""
+    """Lends a connection for one statement or one transaction.
+
+    `is_pooled`: another program's pool stands before the server, and lends a connection likewise.
+    """
+
+    is_pooled = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -82,7 +87,8 @@ class Pool(PooledPostgresqlDatabase):  # type: ignore[misc]  # it has no stubs
 def open_pool(url: str) -> Pool:
     """The pool of a `postgresql://` URL, with libpq's parameters; connects at the first query.
 
-    The URL's parameters win over NETWORK, and SESSION wins over the URL's options.
+    The URL's parameters win over NETWORK, and SESSION wins over the URL's options. The parameter
+    `pooler=transaction` is ours: statements are not prepared, and SESSION is left to the role.
 
     Raises DatabaseNotReady when the driver is not installed.
     """
@@ -91,13 +97,19 @@ def open_pool(url: str) -> Pool:
             "PostgreSQL needs a driver: pip install --require-hashes -r requirements-postgres.txt,"
             " in a clone of the sources"
         )
-    said = dict(parse_qsl(url.partition("?")[2].replace("+", "%2B")))  # a plus is not a space here
-    return Pool(
-        url,
+    place, _, parameters = url.partition("?")
+    said = dict(parse_qsl(parameters.replace("+", "%2B")))  # a plus is not a space here
+    options: dict[str, Any] = {"options": f"{said.pop('options', '')} {SESSION}"}
+    if is_pooled := said.pop("pooler", "") == "transaction":
+        options = {"prepare_threshold": None}
+    pool = Pool(
+        f"{place}?{urlencode(said, quote_via=quote)}",
         max_connections=CONNECTIONS,
         timeout=WAIT_S,
         autoconnect=False,
         prefer_psycopg3=True,
-        options=f"{said.get('options', '')} {SESSION}",
+        **options,
         **{name: said.get(name, value) for name, value in NETWORK.items()},
     )
+    pool.is_pooled = is_pooled
+    return pool

@@ -18,6 +18,7 @@ NEAR = {
     "btcpay.chain.peers": ["chain", "health"],
     "btcpay.greenfield": ["merchants", "notify"],
     "btcpay.merchant_pages": ["cli", "greenfield"],
+    "btcpay.refunds": ["exports", "notify"],
 }
 OF_THE_TREE = ["test_documents.py", "test_layers.py", "cli/test_program.py", "languages"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 from attention_cases import after_cancellation, late, short, too_much
-from databases import empty_database
+from databases import about_sqlite, empty_database
 from fake_esplora import Terminal
 from other_database import backed_up, on
 from shop_events import kinds
@@ -220,6 +220,7 @@ def test_a_chain_that_is_begun_anew_sends_nothing_twice(till):
     assert (status(till, refund), status(till, waiting)) == (("sent", txid), ("sent", later))
 
 
+@about_sqlite
 def test_a_restored_shop_finds_what_was_sent_meanwhile(till, tmp_path):
     refund = made(till, paid(till), to=address(1))
     url = empty_database(tmp_path / "restored")

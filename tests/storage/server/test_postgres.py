@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import postgres
 import psycopg
@@ -11,9 +13,10 @@ import pytest
 from builders import clean_environ
 from paths import PROJECT
 from peewee import OperationalError
+from pooler import Pooler
 
 from btcpay.values.errors import DatabaseNotReady
-from storage import migrate, versions
+from storage import locks, migrate, versions
 from storage.database import open_database
 from storage.queries import merchants, meta
 
@@ -73,6 +76,23 @@ def test_a_commit_waits_for_the_disk_whatever_the_server_is_set_to(url):
     with db.connected():
         assert db.connection.execute_sql("SHOW synchronous_commit").fetchone() == ("on",)
     db.close()
+
+
+@pytest.mark.skipif(not Pooler.PROGRAM, reason="no pgbouncer on this machine")
+def test_behind_a_pooler_of_transactions_a_service_serves_and_a_lock_is_refused(url, open_shops):
+    """Each statement may go over another connection, even the sixth, which would be prepared."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    pooler = Pooler(postgres.server(), folder)
+    try:
+        pooled = pooler.url(url.rpartition("/")[2])
+        shop = open_shops(BTCPAY_DATABASE_URL=pooled)
+        assert [ask_at_once(shop) for _ in range(3)] == [[201] * 4 + [200] * 4] * 3
+        refused = pytest.raises(DatabaseNotReady, match="not to a pooler")
+        with refused, locks.only_one(shop.service.db, pooled, "check"):
+            pass
+    finally:
+        pooler.stop()
 
 
 def test_a_database_that_cannot_store_every_letter_is_refused():

@@ -1,0 +1,58 @@
+"""PgBouncer in transaction mode, as docs/operators/postgresql.md says, before the tests' server."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import postgres
+from builders import until
+from ports import free_port
+
+CONFIGURATION = """
+[databases]
+* = host=127.0.0.1 port={server} user=btcpay
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+auth_type = any
+pool_mode = transaction
+max_client_conn = 200
+default_pool_size = 20
+ignore_startup_parameters = extra_float_digits
+unix_socket_dir =
+"""
+
+
+class Pooler:
+    PROGRAM = shutil.which("pgbouncer")
+
+    def __init__(self, server: postgres.Server, folder: Path) -> None:
+        self.port = free_port()
+        file = folder / "pgbouncer.ini"
+        file.write_text(CONFIGURATION.format(server=server.port, port=self.port))
+        user = None
+        if os.getuid() == 0:
+            user = pwd.getpwnam("postgres").pw_uid
+            shutil.chown(file, "postgres")
+        with (folder / "pgbouncer.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self.PROGRAM or "pgbouncer", str(file)], user=user, cwd="/", stdout=log, stderr=log
+            )
+        until(self._answers, "PgBouncer to answer")
+
+    def url(self, name: str) -> str:
+        return f"postgresql://{postgres.USER}:{postgres.SECRET}@127.0.0.1:{self.port}/{name}?pooler=transaction"
+
+    def _answers(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+        except OSError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(30)
