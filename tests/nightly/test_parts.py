@@ -15,6 +15,7 @@ from btcpay import PARTS
 
 # The tests that meet a part most, from outside it; all others are imported at least.
 NEAR = {
+    "btcpay.bills": ["checkout", "invoices"],
     "btcpay.chain.peers": ["chain", "health"],
     "btcpay.greenfield": ["merchants", "notify"],
     "btcpay.merchant_pages": ["cli", "greenfield"],
