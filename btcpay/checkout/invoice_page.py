@@ -53,6 +53,7 @@ def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dic
         "notices": notices,
         "currency": currency,
         "amount": amount,
+        "price": price,
         "due_sats": due_sats,
         "due": due,
         "beside": _beside(row, due),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 from flask import Blueprint, Response, request
 
@@ -12,12 +12,14 @@ from btcpay.checkout.link_order import OfLink, pressed, still_to_pay
 from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, link_values, rate_of
 from btcpay.checkout.proof_page import proofs_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
+from btcpay.invoices import receipts
 from btcpay.invoices.links import raised
 from btcpay.merchants import branding
-from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
+from btcpay.settings.mail_settings import checked_address
+from btcpay.values.errors import Forbidden, InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.parts import brought
-from btcpay.web.admission import Counted, door, visitor, visits
+from btcpay.web.admission import Counted, door, is_from_another_site, visitor, visits
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
@@ -42,6 +44,7 @@ def blueprint(service: Service) -> Blueprint:
     add("/", checkout.show_root)
     add("/pay/<id>", checkout.show_invoice)
     add("/pay/<id>/status", checkout.show_status)
+    add("/pay/<id>/receipt", checkout.mail_receipt, "POST")
     add("/pay/<id>/proof", checkout.show_proof)
     add("/pay/<id>/proof.json", checkout.show_proof_file)
     add("/link/<id>", checkout.show_link)
@@ -80,17 +83,37 @@ class Checkout:
             return error_response(NotFound("there is nothing at this path"))
         return self.pages.page("root.html", brand=self.pages.only_brand())
 
-    def show_invoice(self, id: str) -> Response:
+    def show_invoice(self, id: str, wrong: str | None = None) -> Response:
+        """`wrong`: what was typed as the address for the receipt, and is none."""
         snapshot = snapshot_of(self.service, id)
         brand = self.pages.brand(snapshot.row.merchant_id)
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
         press = new_form() if page["link_id"] else None
         frames = [part.frame_of(self.service.db, snapshot.row) for part in self._framing]
         frame = next(filter(None, frames), None)
-        shown = self.pages.page("invoice.html", brand=brand, page=page, press=press, frame=frame)
+        asks = receipts.may_be_asked(self.service.settings, snapshot.row, snapshot.now)
+        done, status = request.args.get("done"), 200 if wrong is None else 400
+        asked = {"asks_address": asks, "wrong": wrong, "is_mailed": done == "mailed" and not asks}
+        values = {"page": page, "press": press, "frame": frame} | asked
+        shown = self.pages.page("invoice.html", status, brand, **values)
         if frame:
             shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=frame["origin"])
         return shown
+
+    def mail_receipt(self, id: str) -> Response:
+        """Has the receipt mailed to the typed address, if none has been given yet."""
+        if is_from_another_site(request.headers, self.service.settings.base_url):
+            raise Forbidden("another site sent this form")
+        snapshot = snapshot_of(self.service, id)
+        typed = parse_qs(read_body().decode("utf-8", "replace")).get("email", [""])[0]
+        try:
+            address = checked_address(typed.strip())
+        except ValueError:
+            return self.show_invoice(id, wrong=typed)
+        if receipts.may_be_asked(self.service.settings, snapshot.row, snapshot.now):
+            receipts.ask(self.service.db, snapshot.row, address, snapshot.now)
+        to = urlencode({"done": "mailed"} | languages.picked())
+        return Response(status=303, headers={"Location": f"../{id}?{to}"})
 
     def show_status(self, id: str) -> Response:
         return answer(status_of(snapshot_of(self.service, id)))

@@ -37,6 +37,7 @@ SHOWN = [
     "tip",
     "customer_name",
     "customer_note",
+    "bill_id",
 ]
 NEEDING = 25  # invoices on a page
 AT_ONCE = 100  # set aside by one press: a second of work

@@ -139,15 +139,18 @@ class Outbox:
     def _next(self, lane: Lane) -> tuple[Receiver, deliveries.Due] | None:
         """The next delivery that is due; after a recovery, the oldest of all that wait.
 
-        A failing receiver gets one attempt each half hour, even when none is due.
+        A failing receiver gets one attempt each half hour, even when none is due. A mail that was
+        written for later does not wait before its time.
         """
+        now_ms = to_ms(self._now())
         query = deliveries.OLDEST if lane.brings_all else deliveries.DUE
         if lane.may_have_more and not lane.rows:
             lane.may_have_more = False
             for receiver in lane.receivers:
                 until_ms = FOR_EVER_MS if lane.brings_all else self._until_ms(receiver)
                 found = self._db.rows(query, receiver_id=receiver.id, until=until_ms, limit=PAGE)
-                untried = [row for row in found if (receiver.id, row.about) not in lane.tried]
+                begun = [row for row in found if row.seq or row.created_at <= now_ms]
+                untried = [row for row in begun if (receiver.id, row.about) not in lane.tried]
                 lane.rows.extend((receiver, row) for row in untried)
                 lane.may_have_more |= len(found) == PAGE
         return lane.rows.popleft() if lane.rows else None

@@ -30,7 +30,7 @@ class RefundPage:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.pages = Pages(service, ())
+        self.pages = Pages(service, service.settings.frame_ancestors)
 
     def show(self, id: str) -> Response:
         return self._page(self._refund(id))

@@ -62,11 +62,28 @@ class Shop:
 
     def login_url(self) -> str:
         """A new link into the merchant's pages, by the shop's command line: no key opens them."""
-        words = [sys.executable, "-P", "-m", "btcpay", "merchant", "login", MERCHANT]
-        ended = subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)
+        return self._command("merchant", "login", MERCHANT).strip()
+
+    def refund(self, *words: str) -> Json:
+        """The answer of `btcpay refund`: no operation makes one."""
+        return dict(json.loads(self._command("refund", *words, "--json")))
+
+    def give_address(self, refund: Json, address: str) -> None:
+        """What the payer's two presses on the refund's page send."""
+        page = f"{self._root}/refund/{refund['id']}"
+        try:
+            fields = {"address": address, "keep": "yes"}
+            requests.post(page, fields, timeout=TIMEOUT_S).raise_for_status()
+        except requests.RequestException:
+            raise ShopAway("the shop takes no address; the log says more") from None
+
+    def _command(self, *words: str) -> str:
+        """What the shop's command line prints."""
+        whole = [sys.executable, "-P", "-m", "btcpay", *words]
+        ended = subprocess.run(whole, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)
         if ended.returncode:
-            raise ShopAway(f"no link into the merchant's pages: {ended.stderr.strip()}")
-        return ended.stdout.strip()
+            raise ShopAway(f"`btcpay {words[0]} {words[1]}` failed: {ended.stderr.strip()}")
+        return ended.stdout
 
     def _list(self, path: str) -> list[Json]:
         """The newest hundred."""

@@ -80,6 +80,10 @@ class InvoiceWith(Invoice):
 # An invoice with everything that its state follows from.
 SEEN = shaped(InvoiceWith, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_at")))
 
+# Of a paid invoice, once.
+GIVE_ADDRESS = Invoice.update({Invoice.customer_email: slot("customer_email")}).where(
+    (Invoice.id == slot("id")) & (Invoice.status == "paid") & Invoice.customer_email.is_null()
+)
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
 _CAME = _EVER_CAME.where(Output.vanished_at.is_null())
 # Confirmed or waiting, in time or not: for people, not for settlement.

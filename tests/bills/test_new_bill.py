@@ -130,6 +130,34 @@ def test_a_long_list_goes_page_by_page(browser):
     assert (len(ids[0]), len(ids[1]), len({*ids[0], *ids[1]})) == (25, 5, 30)
 
 
+def test_an_invoice_leads_to_its_bill_and_its_page_back_to_it(browser):
+    bill = new_bill(browser.shop)
+    invoice = pay_now(browser.shop, bill)
+    assert f"merchant/bills/{bill.id}" in browser.page(f"/invoices/{invoice['id']}").source
+    back = Page(browser.shop.client.get(f"/pay/{invoice['id']}").text).attributes["return"]["href"]
+    assert back == f"{browser.shop.service.settings.base_url}/bill/{bill.id}"
+
+
+def test_the_button_leads_back_to_the_last_invoice_while_nothing_has_come(browser):
+    shop, bill = browser.shop, new_bill(browser.shop)
+    first = pay_now(shop, bill, browser.client)
+    assert pay_now(shop, bill, browser.client)["id"] == first["id"]
+    pay(shop, first, 1000, confirmed=False)
+    second = pay_now(shop, bill, browser.client)
+    assert second["id"] != first["id"] and second["amount_sats"] < first["amount_sats"]
+
+
+def test_the_limits_of_a_link_hold(open_shops):
+    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="1")
+    bill = new_bill(shop)
+    pay_now(shop, bill, shop.app.test_client())
+    answer = shop.app.test_client().post(f"/bill/{bill.id}")
+    assert answer.status_code == 429 and int(answer.headers["Retry-After"]) > 0
+    elsewhere = {"Sec-Fetch-Site": "cross-site"}
+    answer = shop.app.test_client().post(f"/bill/{bill.id}", headers=elsewhere)
+    assert answer.status_code == 403
+
+
 def test_another_merchants_bill_is_not_found(browser):
     bill = new_bill(browser.shop)
     other = browser.shop.add_merchant("other")

@@ -161,12 +161,15 @@ class Post:
         """The subjects of mails that are sent after so long a time."""
         self.shop.clock.move(**delta)
         before = len(self.server.subjects)
+        self.run(self.server.url)
+        return self.server.subjects[before:]
+
+    def run(self, url):
         settings = read(
             self.shop.environ
-            | {"BTCPAY_SMTP_URL": self.server.url, "BTCPAY_MAIL_FROM": "Shop <shop@example.com>"}
+            | {"BTCPAY_SMTP_URL": url, "BTCPAY_MAIL_FROM": "Shop <shop@example.com>"}
         )
         Outbox(self.shop.service.db, settings, self.shop.clock, new_send(settings)).run()
-        return self.server.subjects[before:]
 
 
 @pytest.fixture
@@ -185,6 +188,15 @@ def test_a_customer_gets_the_bill_two_reminders_and_thanks(shop, post):
     assert post.sent(days=40) == []
     last = post.server.taken[-1]
     assert f"/bill/{bill.id}" in last.text and last.message["List-Unsubscribe"] is None
+
+
+def test_a_mail_server_that_is_back_gets_no_reminder_before_its_time(shop, post):
+    """Then the outbox sends all that waits; what was written for later does not wait yet."""
+    new_bill(shop, customer_email=EMAIL)
+    post.run("smtp://127.0.0.1:9")
+    assert post.sent(minutes=30) == ["Bill from shop"]
+    assert post.sent(minutes=30) == []
+    assert post.sent(days=12) == ["Reminder: bill from shop"]
 
 
 def test_who_has_paid_is_not_reminded(shop, post):

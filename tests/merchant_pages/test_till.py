@@ -392,6 +392,7 @@ def test_what_is_sold_often_is_one_press_and_a_tip_is_taken_by_its_percentage(br
 
 
 def test_the_till_can_be_installed_and_gives_a_receipt(browser):
+    browser.post("/settings/look", name="shop", contact="+49 30 123")
     manifest = browser.get("/till/manifest")
     assert manifest.mimetype == "application/manifest+json"
     assert manifest.json["start_url"] == "../../merchant/till"
@@ -406,6 +407,8 @@ def test_the_till_can_be_installed_and_gives_a_receipt(browser):
     pay(browser.shop, found)
     page = browser.page(f"/till/{found['id']}")
     assert "<svg" in page.source and {"receipt-code", "print"} <= page.attributes.keys()
+    on_paper = re.search(r'class="on-paper">(.*?)</p>', page.source, re.S)[1]
+    assert "+49 30 123" in on_paper and found["id"] in on_paper and "$60,000.00" in on_paper
     assert browser.shop.get(f"/invoices/{found['id']}").json["tx_hash"] in page.texts["words"]
 
 

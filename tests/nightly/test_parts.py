@@ -15,9 +15,11 @@ from btcpay import PARTS
 
 # The tests that meet a part most, from outside it; all others are imported at least.
 NEAR = {
+    "btcpay.bills": ["checkout", "invoices"],
     "btcpay.chain.peers": ["chain", "health"],
     "btcpay.greenfield": ["merchants", "notify"],
     "btcpay.merchant_pages": ["cli", "greenfield"],
+    "btcpay.refunds": ["exports", "notify"],
 }
 OF_THE_TREE = ["test_documents.py", "test_layers.py", "cli/test_program.py", "languages"]
 

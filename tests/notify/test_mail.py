@@ -398,6 +398,61 @@ def test_in_a_zone_that_is_not_known_here_the_overdue_mail_is_refused_and_the_ru
     assert "cannot be sent: 'Europe/Atlantis' is not a time zone" in answer
 
 
+HERE = {"Sec-Fetch-Site": "same-origin"}
+
+
+def ask_receipt(office, invoice, email, **headers):
+    path = f"/pay/{invoice['id']}/receipt"
+    return office.shop.client.post(path, data={"email": email}, headers=HERE | headers)
+
+
+def offers_receipt(office, invoice):
+    return "mail-receipt" in office.shop.client.get(f"/pay/{invoice['id']}").text
+
+
+def test_a_payer_has_the_receipt_sent_once_where_the_shop_sends_none_by_itself(offices):
+    office = offices()
+    office.want(receipts=0, address=None)
+    office.shop.sql("INSERT INTO brand (merchant_id, contact) VALUES (1, 'hello@shop.example')")
+    invoice, unpaid = office.paid(), office.shop.invoice()
+    assert offers_receipt(office, invoice) and not offers_receipt(office, unpaid)
+    for refused, status in (("nonsense", 400), ("", 400), ("a@b.example\nBcc: x@y.example", 400)):
+        assert ask_receipt(office, invoice, refused).status_code == status, refused
+    abroad = {"Sec-Fetch-Site": "cross-site"}
+    assert ask_receipt(office, invoice, ADA, **abroad).status_code == 403
+    ask_receipt(office, unpaid, ADA)
+    asked = ask_receipt(office, invoice, f" {ADA} ")
+    assert asked.status_code == 303
+    said = office.shop.client.get(f"/pay/{invoice['id']}?done=mailed").text
+    assert "on its way to you" in said and ADA not in said and not offers_receipt(office, invoice)
+    ask_receipt(office, invoice, "eve@example.com")
+    office.run(), office.run()
+    (mail,) = office.server.taken
+    assert mail.to == [ADA] and invoice["id"] in mail.text and "hello@shop.example" in mail.text
+    assert "Price of one bitcoin: $60,000.00" in mail.text
+    assert office.shop.get(f"/invoices/{invoice['id']}").json["customer_email"] == ADA
+    assert office.shop.get(f"/invoices/{unpaid['id']}").json["customer_email"] is None
+    office.paid(customer_email="bob@example.com")
+    office.run()
+    assert len(office.server.taken) == 1  # the merchant's own receipts stay off
+
+
+def test_no_receipt_is_offered_without_a_mail_server_or_for_an_address_that_would_be_erased(
+    offices, open_shops, clock
+):
+    office = offices({"BTCPAY_EMAIL_RETENTION_DAYS": "2"})
+    invoice = office.paid()
+    clock.move(days=1.9)
+    assert offers_receipt(office, invoice)
+    clock.move(days=0.2)
+    assert not offers_receipt(office, invoice)
+    ask_receipt(office, invoice, ADA)
+    assert office.shop.get(f"/invoices/{invoice['id']}").json["customer_email"] is None
+    plain = open_shops()
+    pay(plain, invoice := plain.invoice())
+    assert "mail-receipt" not in plain.client.get(f"/pay/{invoice['id']}").text
+
+
 def test_an_evening_is_told_once_in_the_shops_zone_also_after_an_outage(offices):
     office = offices()
     office.shop.sql("UPDATE merchant SET timezone = 'Asia/Kathmandu'")

@@ -102,7 +102,7 @@ def test_the_same_mail_has_the_same_id_whenever_it_is_sent():
 
 
 INVOICE = blank(
-    Invoice, id="inv_1", amount_sats=41_667, amount_usd_quote="1234.5",
+    Invoice, id="inv_1", amount_sats=41_667, amount_usd_quote="1234.5", price_usd="60000",
     description="Two mugs", reference="10442",
 )  # fmt: skip
 PAGE, BERLIN = "https://pay.example.com/pay/inv_1", ZoneInfo("Europe/Berlin")
@@ -140,7 +140,8 @@ def test_a_receipt_says_what_the_page_says():
     assert receipt.subject == "Receipt from My shop · 10442"
     assert receipt.text.split("\n\n") == [
         "Thank you. This is your receipt.",
-        "Amount: 0.00041667 BTC\nValue when quoted: $1,234.50\nReceived: 0.00050000 BTC\n"
+        "Amount: 0.00041667 BTC\nValue when quoted: $1,234.50\n"
+        "Price of one bitcoin: $60,000.00\nReceived: 0.00050000 BTC\n"
         "Reference: 10442\nFor: Two mugs\nTime: Nov 14, 2023, 11:13:20 PM UTC+1\n"
         f"Transaction: {'ab' * 32}\nInvoice: inv_1",
         "Print receipt:\nhttps://pay.example.com/pay/inv_1\n",

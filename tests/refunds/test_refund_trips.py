@@ -2,7 +2,7 @@
 
 import pytest
 from attention_cases import after_cancellation, late, short, too_much
-from databases import empty_database
+from databases import about_sqlite, empty_database
 from fake_esplora import Terminal
 from other_database import backed_up, on
 from shop_events import kinds
@@ -129,10 +129,12 @@ def test_the_attention_that_it_answers_is_set_aside(till, story):
 def test_unsaid_it_is_what_is_left_of_too_much_and_then_of_all(till):
     invoice = too_much(till)
     came = invoice["amount_sats"] + 294
+    with pytest.raises(Refused, match="nothing to send back"):
+        made(till, invoice, 0)  # what is worth less than a satoshi does not stand for all
     assert made(till, invoice).amount_sats == 294
     rest = made(till, invoice)
     assert rest.amount_sats == came - 294
-    with pytest.raises(Refused, match="nothing left"):
+    with pytest.raises(Refused, match="nothing to send back"):
         made(till, invoice)
     acts.cancel(till.shop.service.db, rest.id, till.clock())
     assert made(till, invoice, 2 * came - 294).amount_sats == 2 * came - 294
@@ -220,6 +222,7 @@ def test_a_chain_that_is_begun_anew_sends_nothing_twice(till):
     assert (status(till, refund), status(till, waiting)) == (("sent", txid), ("sent", later))
 
 
+@about_sqlite
 def test_a_restored_shop_finds_what_was_sent_meanwhile(till, tmp_path):
     refund = made(till, paid(till), to=address(1))
     url = empty_database(tmp_path / "restored")

@@ -201,7 +201,7 @@ class Walk:
                     instead.append(tx)
                 elif fate != "waits":
                     instead.append(self._otherwise(tx.txid, fate))
-        raws = [tx.raw for tx in self._possible(instead, height - depth)]
+        raws = [tx.raw for tx in possible(self.node, instead, height - depth)]
         try:
             self.node.reorganise(depth, instead=raws)
         except Refused as error:  # the node would be left between two branches
@@ -209,23 +209,6 @@ class Walk:
         self.did["blocks of the deepest"] = max(self.did["blocks of the deepest"], depth)
         self.did["transactions of other branches"] += len(raws)
         return True
-
-    def _possible(self, txs: list[Tx], height: int) -> list[Tx]:
-        """Those that spend what there is at this height, or each other's, and nothing twice."""
-        possible: dict[str, Tx] = {}
-        spent: set[Any] = set()
-
-        def is_there(txid: str) -> bool:
-            block_hash = self.node.rpc("getrawtransaction", txid, 1).get("blockhash")
-            return block_hash and self.node.rpc("getblockheader", block_hash)["height"] <= height
-
-        for tx in txs:
-            outpoints = {each.outpoint for each in tx.inputs}
-            froms = {each.txid for each in outpoints} - possible.keys()
-            if tx.txid not in possible and not outpoints & spent and all(map(is_there, froms)):
-                possible[tx.txid] = tx
-                spent |= outpoints
-        return list(possible.values())
 
     def _coins_of(self, txid: str) -> list[Coin]:
         """The wallet's coins that a payment spends. Raises ValueError when it is no payment."""
@@ -391,6 +374,24 @@ class Walk:
             confirmed_sats += sum(w.amount_sats for o, w in unspent.items() if o in deep)
             total_sats += sum(w.amount_sats for w in unspent.values()) + sum(index.waiting.values())
         assert self.till.balance() == (confirmed_sats, total_sats)
+
+
+def possible(node: BitcoinNode, txs: list[Tx], height: int) -> list[Tx]:
+    """Those that spend what there is at this height, or each other's, and nothing twice."""
+    possible: dict[str, Tx] = {}
+    spent: set[Any] = set()
+
+    def is_there(txid: str) -> bool:
+        block_hash = node.rpc("getrawtransaction", txid, 1).get("blockhash")
+        return block_hash and node.rpc("getblockheader", block_hash)["height"] <= height
+
+    for tx in txs:
+        outpoints = {each.outpoint for each in tx.inputs}
+        froms = {each.txid for each in outpoints} - possible.keys()
+        if tx.txid not in possible and not outpoints & spent and all(map(is_there, froms)):
+            possible[tx.txid] = tx
+            spent |= outpoints
+    return list(possible.values())
 
 
 def _confirmed(outputs: list[Json]) -> dict[Outpoint, Where]:

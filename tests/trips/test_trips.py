@@ -37,7 +37,7 @@ def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused
     refused = forge().run(environ, ["sandbox", "--once", "--", "no-such-program"])
     assert refused.status == 1 and "no-such-program cannot be run" in refused.errors
     refused = forge().run(environ, ["sandbox", "--", "ls"])
-    assert refused.status == 2 and "--once goes with a command" in refused.errors
+    assert refused.status == 2 and "a command needs --once" in refused.errors
 
 
 def test_each_event_is_shown_by_listen_and_kept_by_the_workbench(playground):

@@ -84,6 +84,8 @@ def _guarded(name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _outside(shop: Shop, db: Database | None) -> Iterator[Finding]:
+    if not shop.settings.explorers:  # a part's own sources are asked by the check alone
+        return
     quota = Quota(db, shop.settings.explorer_calls_per_hour, shop.now) if db else None
     known_height = blocks.tip_height(db) or 0 if db else 0
     row = db.row(blocks.FIRST) if db else None

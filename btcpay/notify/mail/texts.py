@@ -17,7 +17,7 @@ from urllib.parse import quote
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.settings.mail_settings import Sender
-from btcpay.values.money import Money, asked_of
+from btcpay.values.money import Money, asked_of, price_of
 from storage.models import Invoice
 from storage.queries import invoices, merchants
 
@@ -256,10 +256,11 @@ def _asked(about: About, language: str) -> str:
 def _facts(about: About, language: str) -> list[tuple[str, str]]:
     """The same facts as in the receipt on the page."""
     gettext = catalog(language).gettext
-    invoice, state = about.invoice, about.state
+    invoice, state, currency = about.invoice, about.state, asked_of(about.invoice).currency
     facts = [
         (gettext("Amount"), f"{formats.btc(invoice.amount_sats, language)} BTC"),
         (gettext("Value when quoted"), _asked(about, language)),
+        (gettext("Price of one bitcoin"), formats.money(price_of(invoice), currency, language)),
     ]
     if state["received_sats"] != invoice.amount_sats:
         facts.append((gettext("Received"), f"{formats.btc(state['received_sats'], language)} BTC"))

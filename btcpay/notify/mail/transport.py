@@ -20,6 +20,7 @@ from storage.database import Database
 from storage.models import Merchant, Receiver
 from storage.queries import attentions, deliveries, invoices, merchants, meta, receivers, sessions
 from storage.queries.totals import days
+from storage.statement import as_dict
 
 log = logging.getLogger(__name__)
 
@@ -99,14 +100,16 @@ class Mail:
         if row.about.startswith(EVENING):
             text = self._evening(row.about, merchant, now.astimezone(zone), language)
             return (wanted.address or "", text) if text else None
-        if row.seq is None:
+        is_receipt = receiver.transport == receivers.RECEIPT
+        if row.seq is None and not is_receipt:
             since = unchecked_since(self._db, merchant_id)
             if now - since < OVERDUE:
                 return None
             return wanted.address or "", texts.overdue(to_ms(since), zone, language)
-        invoice = self._db.only(invoices.WHOLE, id=row.invoice_id or "")
-        about = About(invoice, state_of(row), f"{self._base_url}/pay/{invoice.id}", zone)
-        if receiver.transport == receivers.RECEIPT:
+        invoice = self._db.only(invoices.WHOLE, id=row.invoice_id or row.about)
+        state = as_dict(invoice) if row.seq is None else state_of(row)
+        about = About(invoice, state, f"{self._base_url}/pay/{invoice.id}", zone)
+        if is_receipt:
             if not invoice.customer_email or invoice.status != "paid":
                 return None
             brand = self._db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)

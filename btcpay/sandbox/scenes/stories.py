@@ -109,6 +109,33 @@ def in_parts(on: Actors) -> Iterator[str]:
     yield "Both together make it paid, once: two payments, one invoice."
 
 
+def too_much(on: Actors) -> Iterator[str]:
+    invoice = on.invoice()
+    more_sats = 20_000
+    yield "The customer types the amount by hand, and sends too much."
+    on.pay(invoice, invoice["amount_sats"] + more_sats)
+    on.until_seen(invoice, invoice["amount_sats"] + more_sats)
+    on.confirm(invoice)
+    on.until_status(invoice, "paid")
+    yield f"Paid, and {sats(more_sats)} too much. The seller makes a refund, and sends its page."
+    refund = on.shop.refund("create", invoice["id"], "--reason", "too much")
+    on.sandbox.stage.show({"id": invoice["id"], "pay_url": refund["refund_url"]})
+    address = on.sandbox.wallet.address
+    yield f"The customer gives an address there, {address}, and compares it before it is kept."
+    on.shop.give_address(refund, address)
+    yield "The service holds no key: the seller's own wallet sends the money."
+    on.sandbox.pay(address, refund["amount_sats"])
+    height = on.next_height
+    on.sandbox.mine(1)
+    on.sandbox.stage.until(
+        lambda: on.shop.refund("show", refund["id"])["status"] == "sent", "the refund"
+    )
+    yield (
+        f"Sent: block {height} has it, and nobody pressed anything. `btcpay refund proof` proves"
+        " it, and the invoice needs no attention any more."
+    )
+
+
 def too_late(on: Actors) -> Iterator[str]:
     left_s = SOON_QUICK_S if on.sandbox.stage.quick else SOON_S
     invoice = on.invoice(left_s)
@@ -195,6 +222,7 @@ def sats(number: int) -> str:
 SCENES = {
     "paid-in-time": Scene("Paid in time", "scan, pay, one block: done", in_time),
     "part-and-rest": Scene("Part and rest", "half now, half later, paid once", in_parts),
+    "too-much": Scene("Too much, sent back", "a refund, proven by a block", too_much),
     "too-late": Scene("Too late", "the money is found all the same", too_late),
     "replaced": Scene("Replaced", "a higher fee, then taken back", replaced),
     "reorganised": Scene("Reorganised away", "a block that was paid in is gone", reorganised),

@@ -203,3 +203,13 @@ def test_doctor_says_what_the_last_run_saw(till):
         till.clock.move(minutes=1)
     assert colours(one) == [False, RED]
     assert colours(one, other) == [False, RED, RED]
+
+
+def test_doctor_asks_nobody_to_repair_explorers_where_none_is_set(till, btcpay):
+    till.shop.invoice()
+    till.mine()
+    with FakePeer(chain_of(till), lambda: till.now) as peer:
+        environ = {"BTCPAY_EXPLORERS": "none", "BTCPAY_PEERS": peer.place}
+        btcpay.run("check", **environ)
+        found = json.loads(btcpay.run("doctor", "--json", **environ)[0])
+    assert [one["name"] for one in found if one["colour"] != GREEN] == ["listening"]

@@ -36,6 +36,6 @@ def test_a_list_to_choose_from_that_is_wrong_is_led_to_as_well(open_tab, counter
     tab.go(f"{counter.root}/merchant/settings")
     tab.until("document.getElementById('timezone')")
     tab.ask("document.querySelector('#timezone option:checked').value = 'Mars/Olympus'")
-    tab.click("form[action$='/settings/counting'] button")
+    tab.click("form[action$='/settings/counting'] .button")
     tab.until("document.getElementById('refused')")
     tab.until(f"document.activeElement.id === 'timezone' && {IS_SEEN % 'timezone-problem'}")

@@ -36,6 +36,7 @@ def test_a_newcomer_sees_an_invoice_paid_by_one_press(playground, open_tab):
 ENDS = {
     "paid-in-time": ("paid", 5),
     "part-and-rest": ("paid", 5),
+    "too-much": ("paid", 5),
     "too-late": ("expired", 5),
     "replaced": ("paid", 6),
     "reorganised": ("paid", 6),
