@@ -59,14 +59,16 @@ def show(visit: Visit) -> Response:
     ready = db.rows(queries.READY_OF_MERCHANT, **own)
     uris = {row.id: payment_uri(row.address or "", row.amount_sats) for row in ready}
     others = db.rows(queries.OTHERS_OF_MERCHANT, **own)
+    asked_for = [row for row in others if row.status == "requested"]
+    urls = {row.id: kinds.url_of(root, row.id) for row in asked_for}
     return visit.page(
         "refunds.html",
         ready=ready,
         uris=uris,
-        codes={id: qr_svg(uri) for id, uri in uris.items()},
-        asked_for=[row for row in others if row.status == "requested"],
+        urls=urls,
+        codes={id: qr_svg(text) for id, text in (uris | urls).items()},
+        asked_for=asked_for,
         ended=[row for row in others if row.status != "requested"],
-        url_of=lambda id: kinds.url_of(root, id),
     )
 
 
