@@ -60,7 +60,13 @@ def test_late_previews_are_yellow_with_a_number_and_no_alarm(busy):
         late.append(len(report.unreached))
         assert report.complete, minute
         add_timed(db, busy.clock())
-    assert late[-1] > 0 and busy.shop.sql("SELECT count(*) FROM delivery").fetchone()[0] == 0
+    assert (
+        late[-1] > 0
+        and busy.shop.sql(
+            "SELECT count(*) FROM delivery WHERE substr(about, 1, 5) = 'check'"
+        ).fetchone()[0]
+        == 0
+    )
     ready = busy.shop.client.get("/readyz")
     assert (ready.status_code, ready.json["check"]["previews_late"]) == (200, late[-1])
     doctor = found(busy)
