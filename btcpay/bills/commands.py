@@ -81,7 +81,7 @@ def show(shell: Shell, bill_id: str) -> None:
     """Show where a bill stands, and its invoices."""
     row = acts.find(shell.db, bill_id)
     found = shown(shell.settings.base_url, row)
-    ids = [row.id for row in shell.db.rows(queries.INVOICES, id=bill_id)]
+    ids = [row.id for row in shell.db.rows(queries.ALL_INVOICES, id=bill_id)]
     sums = {name: str(sum) for name, sum in sums_of(row).items()}
     lines = (found | sums | {"invoices": " ".join(ids)}).items()
     text = "\n".join(f"{name}: {printable(value)}" for name, value in lines)

@@ -30,12 +30,16 @@ OPEN = (
     .order_by(Bill.due_at, Bill.seq)
     .limit(slot("limit"))
 )
-# What its invoices ask for and have received, in the order in which they ended.
+# Its invoices that something has come to, or may come: the others only fill the page.
+_OF_BILL = Invoice.bill_id == slot("id")
+_CAME = (Invoice.received_sats > 0) | (Invoice.beside_sats > 0)
+# In the order in which they ended.
 INVOICES = (
     Invoice.select()
-    .where(Invoice.bill_id == slot("id"))
+    .where(_OF_BILL & ((Invoice.status == "open") | _CAME))
     .order_by(fn.COALESCE(Invoice.finished_at, keyset.FIRST.at), Invoice.seq)
 )
+ALL_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL).order_by(Invoice.seq)
 STAND = Bill.update(slots(Bill.paid, Bill.status, Bill.paid_at)).where(
     _THIS & (Bill.status == slot("from_status"))
 )

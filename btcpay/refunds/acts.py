@@ -105,12 +105,13 @@ def _amount(db: Database, order: Order) -> int:
         came_sats, made_sats = _sums(db, order.invoice.id)
         if not came_sats:
             raise Refused("nothing_came", "no confirmed payment has come to this invoice")
-        amount_sats = order.amount_sats or left_sats(order.invoice, came_sats, made_sats)
+        left = left_sats(order.invoice, came_sats, made_sats)
+        amount_sats = left if order.amount_sats is None else order.amount_sats
         if made_sats + amount_sats > MOST_TIMES * came_sats:
             message = f"refunds may sum to {MOST_TIMES * came_sats} satoshis, twice what came"
             raise Refused("too_much", message)
     if not 0 < amount_sats <= MAX_MONEY_SATS:
-        raise Refused("amount", "there is nothing left to send back: say how much")
+        raise Refused("amount", "there is nothing to send back: say how much")
     return amount_sats
 
 

@@ -102,6 +102,17 @@ def test_an_invoice_with_a_refund_to_send_counts_once(till, browser):
     assert inbox(browser) == "1"
 
 
+def test_today_says_what_is_to_be_sent_and_the_month_what_was(till, browser):
+    refund = made(till, paid(till), 10_000, address(1))
+    assert "Refunds to be sent: 1" in browser.page("").source
+    assert "Sent back" not in browser.page("/month").source
+    send(till, refund)
+    till.mine()
+    till.check()
+    assert "Refunds to be sent" not in browser.page("").source
+    assert "Sent back: $6.00" in browser.page("/month").source
+
+
 def test_the_address_is_cleared_and_the_refund_canceled(till, browser):
     refund = made(till, paid(till), to=address(1))
     browser.post(f"/refunds/{refund.id}/clear")

@@ -129,10 +129,12 @@ def test_the_attention_that_it_answers_is_set_aside(till, story):
 def test_unsaid_it_is_what_is_left_of_too_much_and_then_of_all(till):
     invoice = too_much(till)
     came = invoice["amount_sats"] + 294
+    with pytest.raises(Refused, match="nothing to send back"):
+        made(till, invoice, 0)  # what is worth less than a satoshi does not stand for all
     assert made(till, invoice).amount_sats == 294
     rest = made(till, invoice)
     assert rest.amount_sats == came - 294
-    with pytest.raises(Refused, match="nothing left"):
+    with pytest.raises(Refused, match="nothing to send back"):
         made(till, invoice)
     acts.cancel(till.shop.service.db, rest.id, till.clock())
     assert made(till, invoice, 2 * came - 294).amount_sats == 2 * came - 294

@@ -214,7 +214,7 @@ def fixed(tab, hosted):
 
 def flexible(tab, hosted):
     link = hosted.shop.link(title=LONG[:100], min_amount_usd=5)
-    hosted.shop.sql("UPDATE payment_link SET suggested = '5 12.50 2000'")
+    hosted.shop.sql("UPDATE payment_link SET suggested = '5 12.50 2000' WHERE amount IS NULL")
     return tab.go(hosted.page(link))
 
 
