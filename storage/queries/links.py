@@ -38,7 +38,7 @@ ADD = shaped(
 
 SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(PaymentLink.id == slot("id"))
 # What a link costs stays, and its status is changed by itself.
-_KEPT = {*"id merchant_id status currency amount amount_usd amount_mode created_at".split()}
+_KEPT = "id merchant_id status currency amount amount_usd amount_mode created_at"
 EDIT = PaymentLink.update(
-    slots(*(field for field in every(PaymentLink) if field.name not in _KEPT))
+    slots(*(field for field in every(PaymentLink) if field.name not in _KEPT.split()))
 ).where(PaymentLink.id == slot("id"))
