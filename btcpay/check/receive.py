@@ -82,14 +82,11 @@ def _extend_proofs(db: Database, found: Collection[tuple[Settled, Receipt]]) -> 
         for rows in [db.rows(blocks.FOLLOWING, height=height, limit=limit)]
     }
     keys: list[Values] = [{"invoice_id": id, "txid": txid} for id, txid in missing]
-    whole = [
-        (row, extended(json.loads(row.document), headers[missing[row.invoice_id, row.txid]]))
-        for row in at_once.rows(db, payments.PROOF, keys)
-    ]
-    longer: list[Values] = [
-        {"invoice_id": row.invoice_id, "txid": row.txid, "document": json.dumps(document)}
-        for row, document in whole
-    ]
+    longer: list[Values] = []
+    for row in at_once.rows(db, payments.PROOF, keys):
+        later = headers[missing[row.invoice_id, row.txid]]
+        document = json.dumps(extended(json.loads(row.document), later))
+        longer.append({"invoice_id": row.invoice_id, "txid": row.txid, "document": document})
     at_once.run(db, payments.EXTEND_PROOF, longer)
 
 
