@@ -44,7 +44,7 @@ def _number(description: str, example: int) -> dict[str, Any]:
 
 
 PROPERTIES: dict[str, Any] = {
-    "object": {"type": "string", "const": RESOURCE},
+    "object": {"type": "string", "const": RESOURCE, "description": "Always `bill`."},
     "id": _text("The bill's id, which opens its page.", f"bil_{'0' * 24}"),
     "status": _text("Where it stands.", "open", enum=["open", "paid", "ended"]),
     "amount": _number("What the customer owes, in `currency`.", 100),

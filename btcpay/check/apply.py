@@ -88,10 +88,7 @@ def apply(
             at_once.run(db, events.RECORD, [_of_change(*one, now) for one in changes])
             at_once.run(db, payments.ADD_PROOF, _proofs(scans, proofs or {}))
             made = grouped(add_payments(db, cases, now), lambda one: one.address_invoice_id)
-            settling = [(case.row.id, tx) for case in cases for tx in case.outcome.settling]
-            at_once.run(
-                db, payments.SETTLE, [{"invoice_id": id, "tx_hash": tx} for id, tx in settling]
-            )
+            at_once.run(db, payments.SETTLE, [key for case in cases for key in case.settles])
         gaps.note(db, [case.row for case in cases if case.outcome.changes])
         _end(db, settings, cases, made, now)
     return {case.row.id: (case.row.status, case.outcome.verdict.status) for case in cases}

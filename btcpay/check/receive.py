@@ -33,11 +33,8 @@ def add_payments(db: Database, cases: Sequence[Settled], now: datetime) -> list[
     days.add(db, made, {id: row.timezone for id, row in owners.items()})
     _extend_proofs(db, found)
     at_once.run(db, payments.CREDIT_OUTPUTS, [_credit(row) for row in made])
-    seen = [
-        recorded(case.row.id, Kind.PAYMENT, _of_payment(row, receipt, case.scan), now)
-        for row, (case, receipt) in zip(made, found, strict=True)
-    ]
-    at_once.run(db, events.RECORD, seen)
+    told = [_told(*one, row["id"], now) for one, row in zip(found, new, strict=True)]
+    at_once.run(db, events.RECORD, told)
     return made
 
 
@@ -59,14 +56,15 @@ def _credit(row: Payment) -> Values:
     return {"txid": row.tx_hash, "invoice_id": row.address_invoice_id, "payment_id": row.id}
 
 
-def _of_payment(row: Payment, receipt: Receipt, scan: Scan) -> dict[str, Any]:
-    return {
-        "id": row.id,
+def _told(case: Settled, receipt: Receipt, payment_id: int | str, now: datetime) -> Values:
+    detail: dict[str, Any] = {
+        "id": payment_id,
         "txid": receipt.txid,
         "amount_sats": receipt.amount_sats,
         "block": {"height": receipt.block.height, "hash": receipt.block.hash},
-        "explorer": scan.explorer,
+        "explorer": case.scan.explorer,
     }
+    return recorded(case.row.id, Kind.PAYMENT, detail, now)
 
 
 def _extend_proofs(db: Database, found: Collection[tuple[Settled, Receipt]]) -> None:
@@ -84,8 +82,8 @@ def _extend_proofs(db: Database, found: Collection[tuple[Settled, Receipt]]) -> 
     keys: list[Values] = [{"invoice_id": id, "txid": txid} for id, txid in missing]
     longer: list[Values] = []
     for row in at_once.rows(db, payments.PROOF, keys):
-        later = headers[missing[row.invoice_id, row.txid]]
-        document = json.dumps(extended(json.loads(row.document), later))
+        following = headers[missing[row.invoice_id, row.txid]]
+        document = json.dumps(extended(json.loads(row.document), following))
         longer.append({"invoice_id": row.invoice_id, "txid": row.txid, "document": document})
     at_once.run(db, payments.EXTEND_PROOF, longer)
 

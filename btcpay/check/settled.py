@@ -11,7 +11,7 @@ from btcpay.settlement.settle import Change, Outcome, settle
 from btcpay.settlement.values import Rules, Scan
 from btcpay.values.times import to_ms
 from storage import at_once
-from storage.database import Database
+from storage.database import Database, Values
 from storage.models import Invoice
 from storage.queries import events, invoices
 
@@ -45,6 +45,10 @@ class Settled(NamedTuple):
         out = self.outcome
         came = out.changes or out.forgotten or out.payments or out.settling
         return self.has_ended or bool(came)
+
+    @property
+    def settles(self) -> list[Values]:
+        return [{"invoice_id": self.row.id, "tx_hash": tx} for tx in self.outcome.settling]
 
     @property
     def end(self) -> End:

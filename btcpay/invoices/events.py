@@ -60,8 +60,8 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
         for one in ends
     ]
     if at_once.run(db, invoices.FINISH, ended) != len(ended):
-        who = ", ".join(f"{one.row.id} is not {one.row.status}" for one in ends[:1])
-        raise Refused("changed", f"invoice {who} any more; try again")
+        row = ends[0].row  # of several, any
+        raise Refused("changed", f"invoice {row.id} is not {row.status} any more; try again")
     at_once.run(db, events.RECORD, [_recorded(one, now) for one in ends])
 
 

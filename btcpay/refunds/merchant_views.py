@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from decimal import Decimal
+from functools import partial
 from typing import Any, Protocol
 
 from flask import Response
@@ -22,21 +24,16 @@ MOST = 50  # refunds on the page, of those to be sent and of the others
 class Visit(Protocol):
     """The members of a merchant's visit that these pages use."""
 
-    @property
-    def service(self) -> Service: ...
-    @property
-    def merchant_id(self) -> int: ...
-    @property
-    def now(self) -> datetime: ...
-    @property
-    def form(self) -> dict[str, str]: ...
-    @property
-    def currency(self) -> str: ...
-    def amount(self, text: str) -> Any: ...
-    def own(self, query: Any, prefix: str, id: str) -> Any: ...
-    def secret_of_press(self) -> str: ...
-    def page(self, template: str, status: int = 200, **values: Any) -> Response: ...
-    def to(self, path: str = "", **query: object) -> Response: ...
+    service: Service
+    merchant_id: int
+    now: datetime
+    form: dict[str, str]
+    currency: str
+    amount: Callable[[str], Decimal]
+    own: Callable[..., Any]
+    secret_of_press: Callable[[], str]
+    page: Callable[..., Response]
+    to: Callable[..., Response]
 
 
 View = Callable[..., Response]
@@ -47,8 +44,8 @@ def views(_settings: Settings) -> list[tuple[str, str, View]]:
     return [
         ("GET", "/merchant/refunds", show),
         ("POST", "/merchant/invoices/<id>/refund", make),
-        ("POST", "/merchant/refunds/<id>/clear", clear),
-        ("POST", "/merchant/refunds/<id>/cancel", cancel),
+        ("POST", "/merchant/refunds/<id>/clear", partial(_act, act=acts.clear, done="cleared")),
+        ("POST", "/merchant/refunds/<id>/cancel", partial(_act, act=acts.cancel, done="canceled")),
     ]
 
 
@@ -91,14 +88,6 @@ def make(visit: Visit, id: str) -> Response:
         code = error.code if isinstance(error, Refused) else "reason"
         return visit.to(f"/invoices/{id}", done=f"refund_{code}")
     return visit.to("/refunds", done="made")
-
-
-def clear(visit: Visit, id: str) -> Response:
-    return _act(visit, id, acts.clear, "cleared")
-
-
-def cancel(visit: Visit, id: str) -> Response:
-    return _act(visit, id, acts.cancel, "canceled")
 
 
 def _act(visit: Visit, id: str, act: Callable[..., Refund], done: str) -> Response:

@@ -1,5 +1,6 @@
 """Deliveries by several processes: of a server each takes a part of the receivers."""
 
+import threading
 from collections import Counter
 from contextlib import ExitStack
 
@@ -76,10 +77,11 @@ def test_a_process_that_hangs_keeps_its_part_alone(waiting, released):
 
 @pytest.mark.skipif(not ON_POSTGRES, reason="counts what is sent to a server")
 def test_a_delivery_takes_at_most_six_statements(waiting, monkeypatch):
-    counted = []
+    counted, ours = [], threading.get_ident()
 
     def execute(cursor, *args, _execute=psycopg.Cursor.execute, **named):
-        counted.append(args[0])
+        if threading.get_ident() == ours:  # the service notes later when a key was used
+            counted.append(args[0])
         return _execute(cursor, *args, **named)
 
     monkeypatch.setattr(psycopg.Cursor, "execute", execute)

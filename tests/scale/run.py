@@ -16,7 +16,6 @@ import pwd
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -182,11 +181,12 @@ class Load:
 
 
 def is_up(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
+    """True once it answers: it listens before it has begun to work."""
+    line = http.client.HTTPConnection("127.0.0.1", port, 5)
+    with contextlib.closing(line), contextlib.suppress(OSError, http.client.HTTPException):
+        line.request("GET", "/")
+        return bool(line.getresponse().status)
+    return False
 
 
 def secret(number: int) -> str:
@@ -430,33 +430,17 @@ class Steps:
 
 def freeze(url: str, checks: list[Program]) -> None:
     """Stops the check whose transaction applies the block, in the middle of it."""
-    held = (
-        "SELECT count(*) FROM pg_locks JOIN pg_class ON pg_class.oid = relation"
+    applying = (
+        "SELECT max(client_port) FROM pg_locks JOIN pg_class ON pg_class.oid = relation"
+        " JOIN pg_stat_activity USING (pid)"
         " WHERE relname = 'balance' AND mode = 'RowExclusiveLock'"
     )
-    until(lambda: one(url, held), "the block to be applied", 120, 0.005)
+    port = until(lambda: one(url, applying), "the block to be applied", 120, 0.005)
+    listed = subprocess.run(["ss", "-tnpH"], capture_output=True, text=True, check=True).stdout
+    (line,) = [line for line in listed.splitlines() if line.split()[3].endswith(f":{port}")]
     for check in checks:
-        check.send(signal.SIGSTOP)
-    time.sleep(1)
-    for check in checks:  # whoever has the lock of the check stays frozen
-        mine = Path(f"/proc/{check.process.pid}/net/tcp")
-        if mine.exists() and not holds(url, check):
-            check.send(signal.SIGCONT)
-
-
-def holds(url: str, check: Program) -> bool:
-    """True if a connection of this process is in a transaction."""
-    with psycopg.connect(url) as db:
-        rows = db.execute(
-            "SELECT client_port FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
-            " OR (state = 'active' AND pid <> pg_backend_pid())"
-        )
-        ports = {port for (port,) in rows}
-    listed = subprocess.run(
-        ["ss", "-tnpH"], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    own = [line for line in listed if f"pid={check.process.pid}," in line]
-    return any(int(line.split()[3].rpartition(":")[2]) in ports for line in own)
+        if f"pid={check.process.pid}," in line:
+            check.send(signal.SIGSTOP)
 
 
 def fail_over(
