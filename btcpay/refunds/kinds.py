@@ -17,15 +17,15 @@ RESOURCE = "refund"
 class RefundKind(Kind):
     REQUESTED = (
         "refund.requested",
-        "Money is to go back, and the refund's page waits for the payer's address.",
+        "A refund was made, or its address forgotten: its page waits for the payer's address.",
     )
     READY = ("refund.ready", "The refund has an address: the merchant's wallet can send it.")
-    SENT = ("refund.sent", "A block has the transaction that sent the refund.")
+    SENT = ("refund.sent", "A block has the transaction that sends the refund.")
     UNDONE = (
         "refund.undone",
         "A reorganisation took back the transaction that sent the refund: it is ready again.",
     )
-    CANCELED = ("refund.canceled", "The owner has canceled the refund before it was sent.")
+    CANCELED = ("refund.canceled", "The owner canceled the refund before it was sent.")
 
 
 KINDS = RefundKind
@@ -44,14 +44,16 @@ def _optional(description: str, example: str, **more: Any) -> dict[str, Any]:
 _TIME = {"format": "date-time"}
 PROPERTIES: dict[str, Any] = {
     "object": {"type": "string", "const": "refund", "description": "Always `refund`."},
-    "id": _text("The refund's id, which is the right to give its address.", f"rfd_{'0' * 24}"),
-    "status": _text("Where it stands.", "ready", enum=["requested", "ready", "sent", "canceled"]),
+    "id": _text("The refund's id; whoever knows it can give its address.", f"rfd_{'0' * 24}"),
+    "status": _text(
+        "The state of the refund.", "ready", enum=["requested", "ready", "sent", "canceled"]
+    ),
     "invoice_id": _optional("The invoice that was paid, if there is one.", f"inv_{'0' * 24}"),
     "amount_sats": {"type": "integer", "minimum": 1, "examples": [600]}
     | {"description": "Satoshis to be sent."},
-    "address": _optional("The payer's; null until it is given.", "bc1q..."),
+    "address": _optional("The payer's address; null until it is given.", "bc1q..."),
     "tx_hash": _optional("The transaction that sent it, in hex.", "70f36abe..."),
-    "reason": _optional("What the merchant gave as the reason.", "returned coat"),
+    "reason": _optional("The merchant's reason.", "returned coat"),
     "created_at": _text("When it was made.", "2026-11-21T06:12:37.806Z", **_TIME),
     "sent_at": _optional("The time of the block that has it.", "2026-11-21T06:12:37.000Z", **_TIME),
     "refund_url": _text(
