@@ -27,6 +27,10 @@ def _sats(description: str) -> Schema:
     return {"type": "integer", "minimum": 0, "description": description, "examples": [41667]}
 
 
+def _said(description: str, example: str) -> Schema:
+    return {"type": ["string", "null"], "description": description, "examples": [example]}
+
+
 _TIME = text("When it happened.", format="date-time", examples=["2026-11-21T06:12:37.806Z"])
 _TX_HASH = text(
     "The transaction's hash, in hex.",
@@ -36,21 +40,9 @@ _SIGHTING = whole(
     {"tx_hash": _TX_HASH, "amount_sats": _sats("The sum of its outputs to the address.")}
 )
 _BESIDE: dict[str, Any] = {
-    "reference": {
-        "type": ["string", "null"],
-        "description": "The shop's order number, if the invoice was made with one.",
-        "examples": ["10442"],
-    },
-    "customer_name": {
-        "type": ["string", "null"],
-        "description": "What the payer of a payment link gave as their name.",
-        "examples": ["Ada Lovelace"],
-    },
-    "customer_note": {
-        "type": ["string", "null"],
-        "description": "What the payer of a payment link wrote to the seller.",
-        "examples": ["For table 7"],
-    },
+    "reference": _said("The shop's order number, if the invoice was made with one.", "10442"),
+    "customer_name": _said("What the payer of a payment link gave as their name.", "Ada Lovelace"),
+    "customer_note": _said("What the payer of a payment link wrote to the seller.", "Table 7"),
     "received_sats": _sats("What counts towards the invoice, confirmed or not."),
     "unconfirmed_sats": _sats("The part of it that is not deep enough in the chain yet."),
     "missing_sats": _sats("What is still to be sent."),

@@ -87,7 +87,8 @@ def renew(db: Database, first: Bill, now: datetime) -> bool:
     the next one. Raises BadRow.
     """
     with db.write():
-        zone = zone_of(db.only(merchants.LOCKED, id=first.merchant_id).timezone)
+        # The merchant's row stays unlocked: who pays holds the bill's, and takes that one next.
+        zone = zone_of(db.only(merchants.BY_ID, id=first.merchant_id).timezone)
         number, until = first.renews or 0, first.until_day
         next_at = renewal_ms(
             datetime.fromisoformat(first.first_local or ""),

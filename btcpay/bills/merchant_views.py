@@ -134,7 +134,8 @@ def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
     except ValueError:
         wrong["email"] = gettext("Enter an e-mail address such as name@example.com.")
     days = form.get("due", str(acts.DUE_DAYS))
-    if not days.isascii() or not days.isdecimal() or int(days) > acts.MOST_DAYS:
+    is_number = days.isascii() and days.isdecimal() and len(days) < 5
+    if not is_number or int(days) > acts.MOST_DAYS:
         wrong["due"] = gettext("Enter a number of days from 0 to 3650.")
         days = "0"
     every = form.get("every") if form.get("every") in EVERY else None

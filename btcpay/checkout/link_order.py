@@ -6,26 +6,23 @@ Such a page is a payment link's, or one that a part has, such as a bill's.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal
 from typing import Protocol
 
 from flask import Response, request
 
-from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused
+from btcpay.checkout.link_page import LinkCookie, LinkRefused
 from btcpay.invoices import create
-from btcpay.invoices.links import bounds
 from btcpay.values.money import asked_of
 from btcpay.values.times import to_ms
 from btcpay.web.admission import is_from_another_site, visitor
-from btcpay.web.pages.forms import read_amount
 from btcpay.web.pages.languages import carried, gettext
 from btcpay.web.rate_limits import link_invoices
 from btcpay.web.rate_limits_memory import Window
 from btcpay.web.service import Service
-from storage.models import Invoice, PaymentLink
-from storage.queries import invoices, links
+from storage.models import Invoice
+from storage.queries import invoices
 from storage.values import Values
 
 # A link counts unpaid invoices that were made, or whose page was open, in this time. After it,
@@ -51,28 +48,6 @@ class Page(Protocol):
 
     def lock(self, service: Service, order: create.Order) -> None:
         """Locks the page's row, under which its invoices are counted, in the transaction."""
-
-
-@dataclass(frozen=True)
-class OfLink:
-    """A payment link's page; `answers` has what it asked of the payer, as columns."""
-
-    link: PaymentLink
-    answers: Mapping[str, str | None] = field(default_factory=dict)
-    through = invoices.THROUGH_LINK
-    is_for_one = False
-
-    @property
-    def id(self) -> str:
-        return self.link.id
-
-    def order(self, service: Service, text: str) -> create.Order:
-        _refuse_inactive(self.link)
-        order = _asked_for(service, self.link, text)
-        return order._replace(details={**order.details, **self.answers})
-
-    def lock(self, service: Service, order: create.Order) -> None:
-        _refuse_inactive(service.db.only(links.LOCKED, id=self.link.id))
 
 
 @dataclass(frozen=True)
@@ -131,24 +106,6 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
             return create.new_invoice(service.db, network, service.now(), quote, new_id).id
     # Another press used up the place that the payment freed, so this one is counted.
     return pay(service, page, visitor)
-
-
-def _asked_for(service: Service, link: PaymentLink, text: str) -> create.Order:
-    """An invoice of the link's price, or of the amount in this text. Raises AmountRefused."""
-    high = None
-    if link.amount is not None:
-        amount = Decimal(link.amount)
-    else:
-        low, high = bounds(link)
-        amount = read_amount(text, link.currency, low, high)
-    return create.Order(
-        link.merchant_id,
-        amount,
-        timedelta(minutes=service.settings.link_invoice_expiry_min),
-        {"description": link.description or link.title, "payment_link_id": link.id},
-        link.currency,
-        high,
-    )
 
 
 @contextmanager
@@ -211,11 +168,6 @@ def _refuse_full(service: Service, window: Window) -> None:
             gettext("Too many invoices were made from your network. Please try again in an hour."),
             retry_after_s=window.retry_after_s(service.now().timestamp()),
         )
-
-
-def _refuse_inactive(link: PaymentLink) -> None:
-    if link.status != "active":
-        raise LinkRefused(GONE, gettext("This payment link is no longer active."))
 
 
 def _refuse_other_sites(service: Service) -> None:

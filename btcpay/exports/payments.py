@@ -65,30 +65,32 @@ def _sent(db: Database, merchant: Merchant, from_ms: int, before_ms: int) -> Ite
 def _refund(merchant: Merchant, row: SentRefund) -> Row:
     """The line of a refund that was sent, at its worth then; `payment_id` is the refund's."""
     quote = row.price_usd and value_of(row.amount_sats, Decimal(row.price_usd), "USD")
-    return dict.fromkeys(COLUMNS.split()) | {
-        "day": _day(merchant, row.created_at),
-        "received_at": iso_ms(row.created_at),
-        "merchant": merchant.name,
+    return _moved(merchant, row, -row.amount_sats) | {
         "invoice_id": row.invoice_id,
         "invoice_status": row.invoice_status,
         "settled": False,
-        "reference": row.reference,
         "description": row.reason,
         "address": row.address,
-        "amount_sats": -row.amount_sats,
-        "amount_btc": f"{-Decimal(row.amount_sats) / SATS_PER_BTC:.8f}",
-        "currency": row.currency,
         "value_at_receipt": row.value_at_sending and f"-{row.value_at_sending}",
         "usd_at_receipt": row.usd_at_sending and f"-{row.usd_at_sending}",
         "usd_at_quote": quote and f"-{quote}",
         "outputs": [f"{row.tx_hash}:{row.vout}"],
         "block_height": row.sent_height,
-        "payment_id": row.id,
     }
 
 
-def _day(merchant: Merchant, at_ms: int) -> str:
-    return date_of(day_of(at_ms, zone_of(merchant.timezone))).isoformat()
+def _moved(merchant: Merchant, row: SentRefund | PaymentWith, amount_sats: int) -> Row:
+    """All COLUMNS, with the values that a payment and a refund have in the same way."""
+    return dict.fromkeys(COLUMNS.split()) | {
+        "day": date_of(day_of(row.created_at, zone_of(merchant.timezone))).isoformat(),
+        "received_at": iso_ms(row.created_at),
+        "merchant": merchant.name,
+        "reference": row.reference,
+        "amount_sats": amount_sats,
+        "amount_btc": f"{Decimal(amount_sats) / SATS_PER_BTC:.8f}",
+        "currency": row.currency,
+        "payment_id": row.id,
+    }
 
 
 def _came(
@@ -111,23 +113,16 @@ def _record(
     block = outputs[0] if outputs else blank(Output)
     # With the payment that completed the invoice alone: a sum has each tip once.
     has_tip = Decimal(row.tip or 0) and row.tx_hash == row.completed_by
-    return {
-        "day": _day(merchant, row.created_at),
-        "received_at": iso_ms(row.created_at),
+    return _moved(merchant, row, row.amount_sats) | {
         "recorded_at": None if recorded_at is None else iso_ms(recorded_at),
-        "merchant": merchant.name,
         "invoice_id": row.address_invoice_id,
         "invoice_status": row.status,
         "settled": row.invoice_id is not None,
-        "reference": row.reference,
         "description": row.description,
         "customer_email": row.customer_email,
         "customer_name": row.customer_name,
         "customer_note": row.customer_note,
         "address": row.deposit_address,
-        "amount_sats": row.amount_sats,
-        "amount_btc": f"{Decimal(row.amount_sats) / SATS_PER_BTC:.8f}",
-        "currency": row.currency,
         "value_at_receipt": row.value_at_receipt,
         "usd_at_receipt": row.amount_usd_at_receipt,
         "usd_at_quote": str(value_of(row.amount_sats, Decimal(row.price_usd), "USD")),
@@ -137,7 +132,6 @@ def _record(
         "outputs": [f"{output.txid}:{output.vout}" for output in outputs],
         "block_height": block.block_height,
         "block_hash": block.block_hash,
-        "payment_id": row.id,
         "bill_id": row.bill_id,
     }
 

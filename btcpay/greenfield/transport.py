@@ -36,7 +36,8 @@ class Greenfield(Transport):
     def names(
         self, receiver: Receiver, event: PublicEvent, about: About, state: Row
     ) -> Iterator[Named]:
-        if getattr(about, "store_id", None) == receiver.store_id:
+        # A part's own event, such as a refund's, has no name there.
+        if event.invoice_id and getattr(about, "store_id", None) == receiver.store_id:
             webhooks = webhooks_of(EventKind(event.kind), state, None)
             for place, (webhook, _) in enumerate(webhooks):
                 yield Named(webhook, f"{event.id} {place} {webhook}", line=about.id)

@@ -106,11 +106,8 @@ class Outbox:
 
     def _lanes(self, part: str) -> list[Lane]:
         """The ways out in this part, read when it is taken: another process may have had it."""
-        waited_for = [
-            one
-            for one in self._db.rows(receivers.WAITED_FOR)
-            if part_of(one, self._db.is_server) == part
-        ]
+        rows = self._db.rows(receivers.WAITED_FOR)
+        waited_for = [one for one in rows if part_of(one, self._db.is_server) == part]
         by_mail = [one for one in waited_for if one.transport in receivers.MAILS]
         others = [one for one in waited_for if one not in by_mail]
         lanes = [Lane([one], MOST_OF_ONE) for one in others if one.transport in TRANSPORTS]
@@ -142,23 +139,17 @@ class Outbox:
         A failing receiver gets one attempt each half hour, even when none is due. A mail that was
         written for later does not wait before its time.
         """
-        now_ms = to_ms(self._now())
         query = deliveries.OLDEST if lane.brings_all else deliveries.DUE
         if lane.may_have_more and not lane.rows:
-            lane.may_have_more = False
+            lane.may_have_more, now = False, self._now()
             for receiver in lane.receivers:
-                until_ms = FOR_EVER_MS if lane.brings_all else self._until_ms(receiver)
+                until_ms = FOR_EVER_MS if lane.brings_all else _until_ms(receiver, now)
                 found = self._db.rows(query, receiver_id=receiver.id, until=until_ms, limit=PAGE)
-                begun = [row for row in found if row.seq or row.created_at <= now_ms]
+                begun = [row for row in found if row.seq or row.created_at <= to_ms(now)]
                 untried = [row for row in begun if (receiver.id, row.about) not in lane.tried]
                 lane.rows.extend((receiver, row) for row in untried)
                 lane.may_have_more |= len(found) == PAGE
         return lane.rows.popleft() if lane.rows else None
-
-    def _until_ms(self, receiver: Receiver) -> int:
-        now, failed_at = self._now(), receiver.failed_at
-        is_probed = failed_at is not None and now - from_ms(failed_at) >= PROBE_AFTER
-        return FOR_EVER_MS if is_probed else to_ms(now)
 
     def _attempt(self, lane: Lane, receiver: Receiver, row: deliveries.Due) -> None:
         lane.tried.add((receiver.id, row.about))
@@ -219,3 +210,9 @@ class Outbox:
         if label:
             self._labels[name, label] += 1
         return is_disabled
+
+
+def _until_ms(receiver: Receiver, now: datetime) -> int:
+    failed_at = receiver.failed_at
+    is_probed = failed_at is not None and now - from_ms(failed_at) >= PROBE_AFTER
+    return FOR_EVER_MS if is_probed else to_ms(now)

@@ -37,18 +37,8 @@ ADD = shaped(
 )
 
 SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(PaymentLink.id == slot("id"))
+# What a link costs stays, and its status is changed by itself.
+_KEPT = "id merchant_id status currency amount amount_usd amount_mode created_at"
 EDIT = PaymentLink.update(
-    slots(
-        PaymentLink.title,
-        PaymentLink.description,
-        PaymentLink.min_amount,
-        PaymentLink.max_amount,
-        PaymentLink.min_amount_usd,
-        PaymentLink.max_amount_usd,
-        PaymentLink.suggested,
-        PaymentLink.goal,
-        PaymentLink.ask_email,
-        PaymentLink.ask_name,
-        PaymentLink.ask_note,
-    )
+    slots(*(field for field in every(PaymentLink) if field.name not in _KEPT.split()))
 ).where(PaymentLink.id == slot("id"))

@@ -68,6 +68,7 @@ WRONG = {
     "too long": ({"description": "x" * 501}, "problem", "description"),
     "a reference in two lines": ({"reference": "a\nb"}, "problem", "reference"),
     "no number of days": ({"due": "-1"}, "due-problem", "from 0 to 3650"),
+    "a number of 5,000 digits": ({"due": "9" * 5000}, "due-problem", "from 0 to 3650"),
     "no date": ({"every": "week", "until": "soon"}, "until-problem", "2026-12-31"),
 }
 

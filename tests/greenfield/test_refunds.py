@@ -83,6 +83,15 @@ def test_a_pull_payment_is_a_refund_of_a_sum(greenfield):
         assert answer.status_code == 422, fields
 
 
+def test_a_shop_with_a_webhook_is_told_of_its_orders_alone(greenfield, paid):
+    greenfield.ask("POST", "/stores/STORE/webhooks", {"url": f"{greenfield.url}/hook"})
+    made = ask(greenfield, paid, refundVariant="OverpaidAmount")
+    assert made.status_code == 200, made.text
+    assert greenfield.shop.sql("SELECT about FROM delivery").fetchall() == []
+    pay(greenfield.shop, {"id": greenfield.order()["id"]}, SATS)
+    assert greenfield.shop.sql("SELECT about FROM delivery").fetchall()
+
+
 def test_it_is_the_shops_own_and_needs_the_permission(greenfield, paid):
     made = ask(greenfield, paid, refundVariant="OverpaidAmount").json
     other = GreenfieldShop(greenfield.shop, url="https://other.example")

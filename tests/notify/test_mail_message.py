@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from btcpay.languages.catalogs import LANGUAGES
-from btcpay.notify.mail import texts
+from btcpay.notify.mail import shop_texts, texts
 from btcpay.notify.mail.texts import About, MailText, message_of
 from btcpay.settings.mail_settings import Sender
 from btcpay.settlement.attention import REASONS
@@ -116,7 +116,7 @@ def test_every_letter_in_every_language(language):
     mails = [
         texts.paid(about, language),
         texts.receipt(about, language, BRAND),
-        texts.overdue(STATE["paid_at"], BERLIN, language),
+        shop_texts.overdue(STATE["paid_at"], BERLIN, language),
     ]
     mails += [
         texts.attention(About(INVOICE, STATE | {"attention": reason}, PAGE, BERLIN), language)

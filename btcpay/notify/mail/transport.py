@@ -7,7 +7,7 @@ from datetime import date, datetime, time, timedelta
 from email.message import EmailMessage
 
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.mail import smtp, texts
+from btcpay.notify.mail import shop_texts, smtp, texts
 from btcpay.notify.mail.texts import About, MailText, message_of
 from btcpay.notify.outcome import Answer
 from btcpay.notify.read import state_of
@@ -96,7 +96,7 @@ class Mail:
             secret = sessions.new_login(self._db, merchant_id, now)
             brand = self._db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
             url = f"{self._base_url}/merchant/login/{secret}"
-            return wanted.address or "", texts.login(brand.seller, url, language)
+            return wanted.address or "", shop_texts.login(brand.seller, url, language)
         if row.about.startswith(EVENING):
             text = self._evening(row.about, merchant, now.astimezone(zone), language)
             return (wanted.address or "", text) if text else None
@@ -105,7 +105,7 @@ class Mail:
             since = unchecked_since(self._db, merchant_id)
             if now - since < OVERDUE:
                 return None
-            return wanted.address or "", texts.overdue(to_ms(since), zone, language)
+            return wanted.address or "", shop_texts.overdue(to_ms(since), zone, language)
         invoice = self._db.only(invoices.WHOLE, id=row.invoice_id or row.about)
         state = as_dict(invoice) if row.seq is None else state_of(row)
         about = About(invoice, state, f"{self._base_url}/pay/{invoice.id}", zone)
@@ -127,7 +127,7 @@ class Mail:
         number = number_of(day)
         rows = self._db.rows(days.BETWEEN, merchant_id=own, first=number, last=number)
         took = [Money(of_minor(row.value_minor, row.currency), row.currency) for row in rows]
-        return texts.evening(
+        return shop_texts.evening(
             None if day == now.date() else day,
             took or [Money(of_minor(0, merchant.currency), merchant.currency)],
             sum(row.payments for row in rows),

@@ -1,0 +1,72 @@
+"""The texts of mails to a merchant that are about the shop rather than an invoice."""
+
+from collections.abc import Sequence
+from datetime import date, tzinfo
+
+from btcpay.languages import formats
+from btcpay.languages.catalogs import catalog
+from btcpay.notify.mail.texts import MailText
+from btcpay.values.money import Money
+
+
+def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
+    """To the merchant: no check has been complete since that time."""
+    gettext = catalog(language).gettext
+    since = gettext("No check of the blockchain has completed since %(time)s.")
+    return MailText(
+        language,
+        gettext("Payments are not being found"),
+        [
+            since % {"time": formats.moment(since_ms, language, zone)},
+            gettext(
+                "Until one does, no invoice is marked as paid. No payment is lost: it is in your"
+                " wallet, and the next complete check will find it."
+            ),
+            gettext("For details, run %(command)s on the server.") % {"command": "btcpay doctor"},
+        ],
+    )
+
+
+def evening(
+    day: date | None,
+    took: Sequence[Money],
+    payments: int,
+    wanting: int,
+    is_found: bool,
+    url: str,
+    language: str,
+) -> MailText:
+    """To the merchant: what the day has brought (None: today), and whether something needs them."""
+    words = catalog(language)
+    needs = words.gettext("nothing needs you")
+    if not is_found:
+        needs = words.gettext("payments are not being found")
+    elif wanting:
+        needs = words.ngettext(
+            "%(number)s invoice needs you", "%(number)s invoices need you", wanting
+        )
+    came = words.ngettext("%(number)s payment", "%(number)s payments", payments)
+    said = words.gettext("%(day)s: %(amount)s in %(payments)s; %(needs)s") % {
+        "day": words.gettext("Today") if day is None else formats.day(day, language),
+        "amount": " + ".join(formats.written(one, language) for one in took),
+        "payments": came % {"number": formats.whole(payments, language)},
+        "needs": needs % {"number": formats.whole(wanting, language)},
+    }
+    return MailText(language, said, [said], (), (words.gettext("Open your shop"), url))
+
+
+def login(seller: str, url: str, language: str) -> MailText:
+    """To the merchant, who has asked for it: a link that logs in."""
+    gettext = catalog(language).gettext
+    return MailText(
+        language,
+        gettext("Log in to your shop"),
+        [
+            gettext("This link works once. Press the button on the device that you want to use."),
+            gettext(
+                "It works for ten minutes. If you did not ask for it, you can ignore this mail."
+            ),
+        ],
+        [(gettext("Shop"), seller)],
+        (gettext("Log in"), url),
+    )
