@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from btcpay.bills import queries
-from btcpay.notify.kinds import Kind
+from btcpay.notify.kinds import TIME, Kind, optional, text
 from btcpay.values.money import rounded, stored_amount
 from btcpay.values.times import iso_ms
 from storage.database import Database
@@ -28,15 +28,6 @@ class BillKind(Kind):
 
 KINDS = BillKind
 STATE = ("status", "paid", "paid_at")  # what may change, kept with each event as it was then
-_TIME = {"format": "date-time"}
-
-
-def _text(description: str, example: str, **more: Any) -> dict[str, Any]:
-    return {"type": "string", "description": description, "examples": [example]} | more
-
-
-def _optional(description: str, example: str, **more: Any) -> dict[str, Any]:
-    return _text(description, example, **more) | {"type": ["string", "null"]}
 
 
 def _number(description: str, example: int) -> dict[str, Any]:
@@ -45,21 +36,21 @@ def _number(description: str, example: int) -> dict[str, Any]:
 
 PROPERTIES: dict[str, Any] = {
     "object": {"type": "string", "const": RESOURCE, "description": "Always `bill`."},
-    "id": _text("The bill's id, which opens its page.", f"bil_{'0' * 24}"),
-    "status": _text("Where it stands.", "open", enum=["open", "paid", "ended"]),
+    "id": text("The bill's id, which opens its page.", f"bil_{'0' * 24}"),
+    "status": text("Where it stands.", "open", enum=["open", "paid", "ended"]),
     "amount": _number("What the customer owes, in `currency`.", 100),
-    "currency": _text("A code of ISO 4217.", "EUR"),
+    "currency": text("A code of ISO 4217.", "EUR"),
     "paid": _number("What its invoices count, each at its own price.", 50),
     "missing": _number("What is left of the amount.", 50),
-    "reference": _optional("The merchant's own number.", "2026-1041"),
-    "description": _optional("A memo, which the customer sees.", "Rent, December"),
-    "customer_email": _optional("The customer's address, until it is erased.", "ada@example.com"),
-    "due_at": _text("The last millisecond of its last day.", "2026-12-11T22:59:59.999Z", **_TIME),
-    "every": _optional("How often it is made; null for once.", "month"),
-    "series_id": _optional("The first bill of its series.", f"bil_{'0' * 24}"),
-    "bill_url": _text("Its page.", "https://pay.example.com/bill/bil_...", format="uri"),
-    "created_at": _text("When it was made.", "2026-11-27T21:06:12.000Z", **_TIME),
-    "paid_at": _optional("When it was paid.", "2026-11-28T09:00:00.000Z", **_TIME),
+    "reference": optional("The merchant's own number.", "2026-1041"),
+    "description": optional("A memo, which the customer sees.", "Rent, December"),
+    "customer_email": optional("The customer's address, until it is erased.", "ada@example.com"),
+    "due_at": text("The last millisecond of its last day.", "2026-12-11T22:59:59.999Z", **TIME),
+    "every": optional("How often it is made; null for once.", "month"),
+    "series_id": optional("The first bill of its series.", f"bil_{'0' * 24}"),
+    "bill_url": text("Its page.", "https://pay.example.com/bill/bil_...", format="uri"),
+    "created_at": text("When it was made.", "2026-11-27T21:06:12.000Z", **TIME),
+    "paid_at": optional("When it was paid.", "2026-11-28T09:00:00.000Z", **TIME),
 }
 
 

@@ -1,7 +1,7 @@
 """Every kind of event, with its meaning; docs/developers/events.md has an example of each."""
 
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 
 class Kind(StrEnum):
@@ -66,3 +66,15 @@ class EventKind(Kind):
         "payment_link.deactivated",
         "A payment link makes no more invoices.",
     )
+
+
+TIME = {"format": "date-time"}
+
+
+def text(description: str, example: str, **more: Any) -> dict[str, Any]:
+    """The JSON schema of a text among the properties of a part's resource."""
+    return {"type": "string", "description": description, "examples": [example]} | more
+
+
+def optional(description: str, example: str, **more: Any) -> dict[str, Any]:
+    return text(description, example, **more) | {"type": ["string", "null"]}

@@ -106,11 +106,8 @@ class Outbox:
 
     def _lanes(self, part: str) -> list[Lane]:
         """The ways out in this part, read when it is taken: another process may have had it."""
-        waited_for = [
-            one
-            for one in self._db.rows(receivers.WAITED_FOR)
-            if part_of(one, self._db.is_server) == part
-        ]
+        rows = self._db.rows(receivers.WAITED_FOR)
+        waited_for = [one for one in rows if part_of(one, self._db.is_server) == part]
         by_mail = [one for one in waited_for if one.transport in receivers.MAILS]
         others = [one for one in waited_for if one not in by_mail]
         lanes = [Lane([one], MOST_OF_ONE) for one in others if one.transport in TRANSPORTS]

@@ -23,7 +23,7 @@ from btcpay.values.money import MAX_MONEY_SATS, SATS_PER_BTC
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Invoice, Refund
-from storage.queries import blocks
+from storage.queries import blocks, meta
 from storage.queries.events import Kind
 from storage.queries.totals import balances
 
@@ -73,10 +73,12 @@ def left_sats(invoice: Invoice, came_sats: int, made_sats: int) -> int:
 def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refund:
     """Stores a refund, and tells of it; a form's second copy finds the first's.
 
-    Raises Refused: `nothing_came`, `amount`, `too_much`, and what `destination.read` raises.
+    Raises Refused: `nothing_came`, `amount`, `too_much`, and what `give` raises.
     """
     invoice = order.invoice
     with db.write():
+        if order.address:
+            meta.lock(db)
         balances.lock(db, order.merchant_id)
         if order.id and (made := db.row(queries.BY_ID, id=order.id)):
             return made
@@ -126,13 +128,23 @@ def made_of(refunds: Iterable[Refund]) -> int:
 
 
 def give(db: Database, settings: Settings, refund_id: str, text: str, now: datetime) -> Refund:
-    """Keeps the payer's address. Raises Refused: `changed`, and what `destination.read` raises."""
+    """Keeps the payer's address.
+
+    Raises Refused: `changed`, `taken`, and what `destination.read` raises.
+    """
     with _locked(db, refund_id) as row:
         return _give(db, settings, row, text, now)
 
 
 def _give(db: Database, settings: Settings, row: Refund, text: str, now: datetime) -> Refund:
+    """Behind the lock of facts: of two merchants whose refunds name one address, one comes first.
+
+    Else what one of them sends would send the refund of the other, who may have made it for that.
+    """
     to = destination.read(db, settings.network, text, row.amount_sats)
+    others: Values = {"script": to.script.hex(), "merchant_id": row.merchant_id}
+    if db.row(queries.WAITS_FOR_OTHERS, **others):
+        raise Refused("taken", "another merchant's refund waits for this address: take a new one")
     tip = blocks.tip_height(db)
     given: Values = {"id": row.id, "address": to.address, "script": to.script.hex()}
     given |= {"above_height": -1 if tip is None else tip}
@@ -179,5 +191,6 @@ def tell(db: Database, row: Refund, kind: RefundKind, now: datetime) -> Refund:
 @contextmanager
 def _locked(db: Database, refund_id: str) -> Iterator[Refund]:
     with db.write():
+        meta.lock(db)
         balances.lock(db, find(db, refund_id).merchant_id)
         yield find(db, refund_id)

@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from btcpay.notify.kinds import Kind
+from btcpay.notify.kinds import TIME, Kind, optional, text
 from btcpay.refunds import queries
 from btcpay.values.times import iso_ms
 from storage.database import Database
@@ -33,28 +33,19 @@ KINDS = RefundKind
 STATE = ("status", "address", "tx_hash", "sent_at")
 
 
-def _text(description: str, example: str, **more: Any) -> dict[str, Any]:
-    return {"type": "string", "description": description, "examples": [example]} | more
-
-
-def _optional(description: str, example: str, **more: Any) -> dict[str, Any]:
-    return _text(description, example, **more) | {"type": ["string", "null"]}
-
-
-_TIME = {"format": "date-time"}
 PROPERTIES: dict[str, Any] = {
     "object": {"type": "string", "const": "refund", "description": "Always `refund`."},
-    "id": _text("The refund's id, which is the right to give its address.", f"rfd_{'0' * 24}"),
-    "status": _text("Where it stands.", "ready", enum=["requested", "ready", "sent", "canceled"]),
-    "invoice_id": _optional("The invoice that was paid, if there is one.", f"inv_{'0' * 24}"),
+    "id": text("The refund's id, which is the right to give its address.", f"rfd_{'0' * 24}"),
+    "status": text("Where it stands.", "ready", enum=["requested", "ready", "sent", "canceled"]),
+    "invoice_id": optional("The invoice that was paid, if there is one.", f"inv_{'0' * 24}"),
     "amount_sats": {"type": "integer", "minimum": 1, "examples": [600]}
     | {"description": "Satoshis to be sent."},
-    "address": _optional("The payer's; null until it is given.", "bc1q..."),
-    "tx_hash": _optional("The transaction that sent it, in hex.", "70f36abe..."),
-    "reason": _optional("What the merchant gave as the reason.", "returned coat"),
-    "created_at": _text("When it was made.", "2026-11-21T06:12:37.806Z", **_TIME),
-    "sent_at": _optional("The time of the block that has it.", "2026-11-21T06:12:37.000Z", **_TIME),
-    "refund_url": _text(
+    "address": optional("The payer's; null until it is given.", "bc1q..."),
+    "tx_hash": optional("The transaction that sent it, in hex.", "70f36abe..."),
+    "reason": optional("What the merchant gave as the reason.", "returned coat"),
+    "created_at": text("When it was made.", "2026-11-21T06:12:37.806Z", **TIME),
+    "sent_at": optional("The time of the block that has it.", "2026-11-21T06:12:37.000Z", **TIME),
+    "refund_url": text(
         "Its page, for the payer alone.", "https://pay.example.com/refund/rfd_...", format="uri"
     ),
 }

@@ -38,6 +38,8 @@ CAME = shaped(
         Payment.address_invoice_id == slot("invoice_id")
     ),
 )
+_IS_FOR_OTHERS = (Refund.script == slot("script")) & (Refund.merchant_id != slot("merchant_id"))
+WAITS_FOR_OTHERS = Refund.select(Refund.id).where(_READY & _IS_FOR_OTHERS).limit(1)
 IS_OURS = Invoice.select(Invoice.id).where(Invoice.script == slot("script"))
 
 # Each step repeats the state that it expects.

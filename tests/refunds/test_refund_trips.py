@@ -163,6 +163,23 @@ def test_only_one_address_is_taken_until_the_merchant_clears_it(till):
             act(db, refund.id, now)
 
 
+def test_nobody_makes_a_refund_that_another_merchants_wallet_sends(till):
+    """One output sends the oldest refund to its address, whoever paid."""
+    shop, db, theirs = till.shop, till.shop.service.db, till.shop.add_merchant("other")
+    bait = shop.post("/invoices", {"amount_usd": 25}, shop.issue("write", theirs)).json
+    till.confirm(bait)
+    first = made(till, bait)
+    owed = made(till, paid(till), to=address(1))
+    with pytest.raises(Refused, match="another merchant's"):
+        acts.give(db, till.settings, first.id, address(1), till.clock())
+    with pytest.raises(Refused, match="another merchant's"):
+        made(till, bait, 1_000, address(1))
+    send(till, owed)
+    mine(till)
+    assert (status(till, owed)[0], status(till, first)[0]) == ("sent", "requested")
+    acts.give(db, till.settings, first.id, address(1), till.clock())
+
+
 def test_a_block_that_was_known_when_the_address_was_given_sends_nothing(till):
     refund = made(till, paid(till), 5_000)
     till.sandbox.wallet.pay(address(1), 5_000, till.now)
