@@ -96,7 +96,7 @@ class Mail:
                 return None
             return address, texts.receipt(about, language, brand)
         text = self._to_merchant(row, merchant, zone, language, now)
-        return text and (wanted.address or "", text)
+        return None if text is None else (wanted.address or "", text)
 
     def _to_merchant(
         self, row: deliveries.Due, merchant: Merchant, zone: tzinfo, language: str, now: datetime
