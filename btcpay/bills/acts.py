@@ -24,7 +24,7 @@ DUE_DAYS, MOST_DAYS = 14, 3650
 
 
 class Terms(NamedTuple):
-    """When a bill is due, and how often it is made: a word of calendar.EVERY, or None for once."""
+    """The terms of a bill: `every` is a word of calendar.EVERY, or None for a single bill."""
 
     due_days: int = DUE_DAYS
     every: str | None = None
@@ -131,5 +131,5 @@ def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
 
 
 def stop(db: Database, bill: Bill, now: datetime) -> None:
-    """Ends the series of a bill for its customer, who gets no more mail of it; a debt stays."""
+    """Ends a bill's series on its customer's word: no more bills or mails; a debt stays."""
     db.run(queries.STOP, id=bill.series_id or "", at=to_ms(now))

@@ -36,7 +36,7 @@ CONFLICT = 409
 
 
 class Due(NamedTuple):
-    """How a bill stands: `missing` is to be paid, `coming` on its way to the invoice `coming_to`.
+    """A bill's state: `missing` is to be paid, `coming` is on its way to the invoice `coming_to`.
 
     `rows`: its invoices; `brought`: those that count, each with its worth.
     """
@@ -112,7 +112,7 @@ class Views:
         return self._stop_page(self._bill(id))
 
     def stop(self, id: str) -> Response:
-        """Ends the series, whoever sends this: a mail program does it by itself (RFC 8058)."""
+        """Ends the series. It takes no token, since a mail program may send it (RFC 8058)."""
         stop(self.service.db, self._bill(id), self.service.now())
         return self._stop_page(self._bill(id))
 

@@ -1,4 +1,4 @@
-"""The calendar of bills: when a series makes the next one, when one is due. Pure."""
+"""The calendar of bills: the days on which a series makes one, and when one is due. Pure."""
 
 from calendar import monthrange
 from datetime import date, datetime, time, timedelta
@@ -41,9 +41,9 @@ def due_ms(made_ms: int, days: int, zone: ZoneInfo) -> int:
 
 
 def recalls(made_ms: int, due_ms: int, zone: ZoneInfo) -> dict[str, int]:
-    """When its customer is reminded: three days before it is due, unless it was made later; after.
+    """Times of the customer's reminders: three days before the bill is due, and the day after.
 
-    Both at nine in the morning.
+    Both are at nine in the morning, and only those later than the making of the bill.
     """
     due_day = day_of(due_ms, zone)
     days = {"soon": due_day - SOON_DAYS, "overdue": due_day + 1}

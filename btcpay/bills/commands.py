@@ -28,16 +28,16 @@ def bill() -> None:
 
 @bill.command("create")
 @click.argument("merchant")
-@click.option("--amount", required=True, callback=number, metavar="A", help="What is owed.")
+@click.option("--amount", required=True, callback=number, metavar="A", help="The amount owed.")
 @click.option("--currency", metavar="EUR", help="[default: the merchant's]")
-@click.option("--email", "customer_email", metavar="E", help="The customer's, for mail.")
+@click.option("--email", "customer_email", metavar="E", help="The customer's address, for mail.")
 @click.option("--reference", metavar="R", help="Your own number; the customer sees it.")
 @click.option("--description", metavar="D", help="What it is for; the customer sees it.")
 @click.option(
     "--due", "due_days", type=DAYS, default=acts.DUE_DAYS, metavar="DAYS", show_default=True
 )
 @click.option("--every", type=click.Choice(EVERY), help="Make it again each period.")
-@click.option("--until", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="The last day.")
+@click.option("--until", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="Make none later.")
 @answering
 def create(
     shell: Shell,
@@ -78,7 +78,7 @@ def list_(shell: Shell, limit: int) -> None:
 @click.argument("bill_id", metavar="ID")
 @answering
 def show(shell: Shell, bill_id: str) -> None:
-    """Show where a bill stands, and its invoices."""
+    """Show a bill: its sums, its status and its invoices."""
     row = acts.find(shell.db, bill_id)
     found = shown(shell.settings.base_url, row)
     ids = [row.id for row in shell.db.rows(queries.ALL_INVOICES, id=bill_id)]

@@ -18,12 +18,12 @@ RESOURCE = "bill"
 
 class BillKind(Kind):
     CREATED = ("bill.created", "A bill was made: by the owner, or for the next period of a series.")
-    PAID = ("bill.paid", "Nothing of the bill is missing, or less than a wallet can send.")
+    PAID = ("bill.paid", "The bill is paid: nothing is missing, or less than a wallet can send.")
     REOPENED = (
         "bill.reopened",
         "The bill was paid and is open again: a reorganisation of the chain took a payment back.",
     )
-    ENDED = ("bill.ended", "The owner has ended the bill before it was paid.")
+    ENDED = ("bill.ended", "The owner ended the bill before it was paid.")
 
 
 KINDS = BillKind
@@ -37,16 +37,16 @@ def _number(description: str, example: int) -> dict[str, Any]:
 PROPERTIES: dict[str, Any] = {
     "object": {"type": "string", "const": RESOURCE, "description": "Always `bill`."},
     "id": text("The bill's id, which opens its page.", f"bil_{'0' * 24}"),
-    "status": text("Where it stands.", "open", enum=["open", "paid", "ended"]),
-    "amount": _number("What the customer owes, in `currency`.", 100),
+    "status": text("The state of the bill.", "open", enum=["open", "paid", "ended"]),
+    "amount": _number("The amount that the customer owes, in `currency`.", 100),
     "currency": text("A code of ISO 4217.", "EUR"),
-    "paid": _number("What its invoices count, each at its own price.", 50),
-    "missing": _number("What is left of the amount.", 50),
+    "paid": _number("The worth of what its invoices received, each at its own price.", 50),
+    "missing": _number("The rest of the amount.", 50),
     "reference": optional("The merchant's own number.", "2026-1041"),
     "description": optional("A memo, which the customer sees.", "Rent, December"),
     "customer_email": optional("The customer's address, until it is erased.", "ada@example.com"),
     "due_at": text("The last millisecond of its last day.", "2026-12-11T22:59:59.999Z", **TIME),
-    "every": optional("How often it is made; null for once.", "month"),
+    "every": optional("The period of its series; null for a single bill.", "month"),
     "series_id": optional("The first bill of its series.", f"bil_{'0' * 24}"),
     "bill_url": text("Its page.", "https://pay.example.com/bill/bil_...", format="uri"),
     "created_at": text("When it was made.", "2026-11-27T21:06:12.000Z", **TIME),
@@ -82,7 +82,7 @@ def data(db: Database, base_url: str, event: PublicEvent) -> dict[str, Any]:
 
 
 def sample(base_url: str, kind: Kind, at_ms: int) -> dict[str, Any]:
-    """A made-up bill, which no page shows."""
+    """A made-up bill for test events and the documents; no page shows it."""
     is_paid = kind == BillKind.PAID
     status = "paid" if is_paid else "ended" if kind == BillKind.ENDED else "open"
     row = blank(Bill, id=f"bil_{'0' * 24}", status=status, amount="25", currency="USD")

@@ -36,7 +36,7 @@ def entry() -> dict[str, Any]:
 
 
 def today(_visit: Any, shop: Any) -> list[Line]:
-    """The numbers of those that are overdue, and due within a week."""
+    """The numbers of bills that are overdue, and that are due within a week."""
     counts = {"overdue": shop.bills_overdue, "due": shop.bills_due}
     return [
         Line(f"{_names()[kind]}: {_count(n)}", PATH, {"status": kind})
@@ -46,7 +46,7 @@ def today(_visit: Any, shop: Any) -> list[Line]:
 
 
 def month(visit: Any, first: date, last: date) -> list[Line]:
-    """What is due on these days and not paid, with what is missing in each currency."""
+    """Bills that are due on these days and not paid, with the missing sums by currency."""
     begin, before = (start_of(number_of(day), visit.zone) for day in (first, last + DAY))
     of: Values = {"merchant_id": visit.merchant_id, "since": begin, "before": before, "limit": MOST}
     found = grouped(
@@ -68,7 +68,7 @@ def _count(number: int) -> str:
 
 
 def _sums(bills: Sequence[Bill]) -> str:
-    """What is missing of them, in each currency."""
+    """The missing sums of these bills, one for each currency."""
     missing = {
         code: sum((Decimal(one.amount) - Decimal(one.paid) for one in of), Decimal(0))
         for code, of in grouped(bills, lambda one: one.currency).items()

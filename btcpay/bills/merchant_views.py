@@ -1,4 +1,4 @@
-"""The merchant's bills: a list, a form to make one, and one with its invoices and its series."""
+"""The merchant's bills: their list, a form to make one, the page of one, and its end."""
 
 from collections.abc import Callable
 from datetime import date, datetime
@@ -69,7 +69,7 @@ def views(settings: Settings) -> list[tuple[str, str, Callable[..., Response]]]:
 
 
 def state_of(bill: Bill, now_ms: int) -> str:
-    """The status; an open bill is overdue after its day."""
+    """The status that pages show: an open bill is overdue after its day."""
     return "overdue" if bill.status == "open" and bill.due_at < now_ms else bill.status
 
 

@@ -49,12 +49,12 @@ def standing_of(bill: Bill, rows: Sequence[Invoice], least_sats: int) -> Standin
 
 
 def confirmed_sats(row: Invoice) -> int:
-    """What counts for good; what came to a canceled invoice does not until it is accepted."""
+    """Confirmed satoshis; those of a canceled invoice count only once they are accepted."""
     return 0 if row.status == "canceled" else row.received_sats - row.unconfirmed_sats
 
 
 def coming(bill: Bill, rows: Sequence[Invoice]) -> tuple[Decimal, str | None]:
-    """What is on its way to the bill beside what counts, and the last invoice that it comes to."""
+    """The sum that is on its way to the bill, and the last invoice to which it comes."""
     waiting = [row for row in rows if row.status == "open" and row.unconfirmed_sats]
     parts = ((_part(row, row.received_sats), _part(row, confirmed_sats(row))) for row in waiting)
     more = (counts(whole, bill.currency) - counts(part, bill.currency) for whole, part in parts)
@@ -62,7 +62,7 @@ def coming(bill: Bill, rows: Sequence[Invoice]) -> tuple[Decimal, str | None]:
 
 
 def worth_of(bill: Bill, row: Invoice) -> Decimal:
-    """What one of its invoices counts."""
+    """The worth that one of its invoices adds to the bill."""
     return counts(_part(row, confirmed_sats(row)), bill.currency)
 
 

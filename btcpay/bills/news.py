@@ -1,4 +1,4 @@
-"""What is told of a bill: events, and the mails that its customer will get."""
+"""News of a bill: events, and the mails that its customer will get."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,14 +12,14 @@ from storage.queries import deliveries, receivers
 
 
 def tell(db: Database, bill_id: str, kind: BillKind, now: datetime) -> Bill:
-    """The row as it is now, of which an event tells. Call it in `db.write()`."""
+    """Adds an event about the row as it is now, and returns the row. Call it in `db.write()`."""
     row = db.only(queries.BY_ID, id=bill_id)
     publish_own(db, row, kind, {name: getattr(row, name) for name in STATE}, now)
     return row
 
 
 def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
-    """Has the mails of these names sent at these times, if there is an address; each once."""
+    """Adds mails by name, each to be sent once at its time, if the bill has an address."""
     if not bill.customer_email:
         return
     id = receivers.mail_id(receivers.BILL, bill.merchant_id)

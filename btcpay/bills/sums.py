@@ -17,7 +17,7 @@ class Part(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How a bill stands. `beyond_sats` is the last part's excess, at that part's price."""
+    """The state of a bill's sums. `beyond_sats` is the last part's excess, at that part's price."""
 
     paid: Decimal
     missing: Decimal
@@ -32,7 +32,7 @@ def counts(part: Part, currency: str) -> Decimal:
 
 
 def standing(amount: Decimal, currency: str, parts: Sequence[Part], least_sats: int) -> Standing:
-    """How a bill stands with these parts, the one that came last at the end.
+    """The state of a bill with these parts, of which the last one came last.
 
     It is paid when nothing is missing, or less than a wallet can send (`least_sats`) at the price
     of the invoice that brought the last part.

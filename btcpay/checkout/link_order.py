@@ -32,7 +32,7 @@ MS = timedelta(milliseconds=1)
 
 
 class Page(Protocol):
-    """What makes invoices on its page; `order` and `lock` raise LinkRefused once it does not.
+    """A page that makes invoices; `order` and `lock` raise LinkRefused once it does not.
 
     `is_for_one`: one payer's page, whose button leads back to the last invoice made there.
     """

@@ -44,7 +44,7 @@ def export() -> None:
     "form",
     type=click.Choice(["csv", "koinly", "beancount"]),
     default="csv",
-    help="For Koinly its simple template.",
+    help="`koinly` is Koinly's simple template.",
 )
 @of_merchant
 @answering

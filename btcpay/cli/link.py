@@ -46,7 +46,9 @@ def link() -> None:
 @click.option("--currency", metavar="EUR", help="Of all amounts [default: the merchant's].")
 @click.option("--title", metavar="TEXT", help="Shown on the page.")
 @click.option("--description", metavar="TEXT", help="Shown on the page and on its invoices.")
-@click.option("--goal", "goal_usd", metavar="AMOUNT", callback=number, help="Shown as it fills.")
+@click.option(
+    "--goal", "goal_usd", metavar="AMOUNT", callback=number, help="A sum to reach, for donations."
+)
 @click.option("--suggest", metavar="5,10,20", callback=_amounts, help="Amounts shown as buttons.")
 @answering
 def link_create(

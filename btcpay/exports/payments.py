@@ -28,7 +28,7 @@ COLUMNS = (
     " value_at_receipt usd_at_receipt usd_at_quote"
     " invoice_usd_quote tip tip_currency outputs block_height block_hash payment_id bill_id"
 )
-# Our own numbers, which may be negative: nobody else's text.
+# Our own numbers, which may begin with a minus sign; no formula can be in them.
 SUMS = ["amount_sats", "amount_btc", "value_at_receipt", "usd_at_receipt", "usd_at_quote"]
 PAGE = 500  # payments in memory at a time
 MAX_LABEL_LENGTH = 255  # BIP329 advises wallets to keep this much
@@ -63,7 +63,7 @@ def _sent(db: Database, merchant: Merchant, from_ms: int, before_ms: int) -> Ite
 
 
 def _refund(merchant: Merchant, row: SentRefund) -> Row:
-    """Of what was sent, at its worth then; `payment_id` is the refund's."""
+    """The line of a refund that was sent, at its worth then; `payment_id` is the refund's."""
     quote = row.price_usd and value_of(row.amount_sats, Decimal(row.price_usd), "USD")
     return _moved(merchant, row, -row.amount_sats) | {
         "invoice_id": row.invoice_id,

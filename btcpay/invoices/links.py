@@ -77,7 +77,7 @@ def _texts(wanted: Mapping[str, Any]) -> Any:
 
 
 def raised(db: Database, link: PaymentLink) -> Decimal:
-    """How far a link with a goal is: what its paid invoices asked for."""
+    """The sum that a link with a goal has brought: of what its paid invoices asked for."""
     minor = 10 ** places_of(link.currency)
     return of_minor(db.only(links.RAISED, through=link.id, minor=minor)[0], link.currency)
 

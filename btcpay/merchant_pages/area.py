@@ -164,7 +164,7 @@ class Area:
         return self.pages.page("merchant/link_mailed.html")
 
     def _whose(self, secret: str) -> stored.Login | None:
-        """What the link opens; counts a wrong one. Raises RateLimited."""
+        """The login that a link offers; a wrong link is counted. Raises RateLimited."""
         login = sessions.login_of(self.service.db, secret, self.service.now())
         if login is None:
             count(self.service, wrong())

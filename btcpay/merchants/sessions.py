@@ -53,7 +53,7 @@ def login_url(
 
 
 def login_of(db: Database, secret: str, now: datetime) -> sessions.Login | None:
-    """What the link opens; None for a bad one. Uses up nothing."""
+    """The login that a link offers; None for a bad link. The link is not used up."""
     return db.row(sessions.LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))
 
 

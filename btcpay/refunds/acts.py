@@ -31,7 +31,7 @@ MOST_TIMES = 2  # of what came: a refund may be more than was paid, at another p
 
 
 class Order(NamedTuple):
-    """A refund to be made; without `amount_sats` of all that is left to send back.
+    """A refund to be made; without `amount_sats` it is of all that is left to send back.
 
     `invoice` is None where only a shop's plug-in knows what was paid: then the sum is said.
     `store_id`: that shop's. `id` is given where a form determines it.
@@ -57,7 +57,7 @@ def sats_of(prices: Prices, now: datetime, amount: Decimal, currency: str) -> in
 
 
 def sats_at(amount: Decimal, price: Decimal) -> int:
-    """At `price` a bitcoin, rounded down. Raises Refused (`amount`) for more than there is."""
+    """Satoshis at `price` a bitcoin, rounded down. Raises Refused (`amount`) beyond all coins."""
     sats = int((amount / price * SATS_PER_BTC).to_integral_value(ROUND_DOWN))
     if sats > MAX_MONEY_SATS:
         raise Refused("amount", "that is more bitcoin than there is")
@@ -65,7 +65,7 @@ def sats_at(amount: Decimal, price: Decimal) -> int:
 
 
 def left_sats(invoice: Invoice, came_sats: int, made_sats: int) -> int:
-    """What is left of too much, else of all that came: less refunds made and not canceled."""
+    """Satoshis still to be sent back: the excess, else all that came, less other refunds."""
     beyond_sats = came_sats - invoice.amount_sats if invoice.status == "paid" else 0
     return max(0, beyond_sats - made_sats) or max(0, came_sats - made_sats)
 
@@ -182,7 +182,7 @@ def note(db: Database, row: Refund, kind: Kind, now: datetime, **by: Any) -> Non
 
 
 def tell(db: Database, row: Refund, kind: RefundKind, now: datetime) -> Refund:
-    """The row as it is now, of which an event tells."""
+    """Adds an event about the row as it is now, and returns the row."""
     found = db.only(queries.BY_ID, id=row.id)
     publish_own(db, found, kind, {name: getattr(found, name) for name in STATE}, now)
     return found

@@ -26,7 +26,7 @@ def blueprint(service: Service) -> Blueprint:
 
 
 class RefundPage:
-    """Whoever knows the address of the page may give the address of the money: it is a secret."""
+    """The page of a refund. Its URL is a secret: whoever knows it may give the payer's address."""
 
     def __init__(self, service: Service) -> None:
         self.service = service

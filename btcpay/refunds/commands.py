@@ -26,10 +26,12 @@ def refund() -> None:
 
 @refund.command("create")
 @click.argument("invoice_id", metavar="INVOICE")
-@click.option("--sats", "amount_sats", type=click.IntRange(1), help="[default: what is left]")
-@click.option("--amount", callback=number, metavar="A", help="Worth so much now.")
+@click.option("--sats", "amount_sats", type=click.IntRange(1), help="[default: all that is left]")
+@click.option(
+    "--amount", callback=number, metavar="A", help="An amount of money, at its worth now."
+)
 @click.option("--currency", metavar="EUR", help="Of --amount [default: the invoice's].")
-@click.option("--address", metavar="ADDRESS", help="The payer's; else its page asks for it.")
+@click.option("--address", metavar="ADDRESS", help="The payer's address, if you know it.")
 @click.option("--reason", metavar="TEXT", help="Shown to the payer.")
 @answering
 def create(
@@ -77,7 +79,7 @@ def list_(shell: Shell, limit: int) -> None:
 @click.argument("refund_id", metavar="ID")
 @answering
 def show(shell: Shell, refund_id: str) -> None:
-    """Show where a refund stands."""
+    """Show a refund: its status, sum and address."""
     facts = shown(shell.settings.base_url, acts.find(shell.db, refund_id))
     lines = [f"{name:<12} {printable(value)}" for name, value in facts.items()]
     shell.answer(facts, "\n".join(lines))
@@ -96,10 +98,10 @@ def cancel(shell: Shell, refund_id: str) -> None:
 @click.argument("refund_id", metavar="ID")
 @answering
 def proof(shell: Shell, refund_id: str) -> None:
-    """The proof that it was sent, which `verify-proof` checks, as JSON."""
+    """Print the proof that a refund was sent, as JSON; `verify-proof` checks it."""
     row = acts.find(shell.db, refund_id)
     if row.tx_hash is None:
-        raise CommandError(f"the refund is {row.status}: no block has sent it")
+        raise CommandError(f"the refund is {row.status}: no block has its transaction")
     kept = shell.db.only(queries.PROOF, tx_hash=row.tx_hash, vout=row.vout or 0)
     Shell(shell.settings, True).answer(json.loads(kept.document), None)
 

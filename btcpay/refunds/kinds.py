@@ -17,15 +17,15 @@ RESOURCE = "refund"
 class RefundKind(Kind):
     REQUESTED = (
         "refund.requested",
-        "Money is to go back, and the refund's page waits for the payer's address.",
+        "A refund was made, or its address forgotten: its page waits for the payer's address.",
     )
     READY = ("refund.ready", "The refund has an address: the merchant's wallet can send it.")
-    SENT = ("refund.sent", "A block has the transaction that sent the refund.")
+    SENT = ("refund.sent", "A block has the transaction that sends the refund.")
     UNDONE = (
         "refund.undone",
         "A reorganisation took back the transaction that sent the refund: it is ready again.",
     )
-    CANCELED = ("refund.canceled", "The owner has canceled the refund before it was sent.")
+    CANCELED = ("refund.canceled", "The owner canceled the refund before it was sent.")
 
 
 KINDS = RefundKind
@@ -35,14 +35,16 @@ STATE = ("status", "address", "tx_hash", "sent_at")
 
 PROPERTIES: dict[str, Any] = {
     "object": {"type": "string", "const": "refund", "description": "Always `refund`."},
-    "id": text("The refund's id, which is the right to give its address.", f"rfd_{'0' * 24}"),
-    "status": text("Where it stands.", "ready", enum=["requested", "ready", "sent", "canceled"]),
+    "id": text("The refund's id; whoever knows it can give its address.", f"rfd_{'0' * 24}"),
+    "status": text(
+        "The state of the refund.", "ready", enum=["requested", "ready", "sent", "canceled"]
+    ),
     "invoice_id": optional("The invoice that was paid, if there is one.", f"inv_{'0' * 24}"),
     "amount_sats": {"type": "integer", "minimum": 1, "examples": [600]}
     | {"description": "Satoshis to be sent."},
-    "address": optional("The payer's; null until it is given.", "bc1q..."),
+    "address": optional("The payer's address; null until it is given.", "bc1q..."),
     "tx_hash": optional("The transaction that sent it, in hex.", "70f36abe..."),
-    "reason": optional("What the merchant gave as the reason.", "returned coat"),
+    "reason": optional("The merchant's reason.", "returned coat"),
     "created_at": text("When it was made.", "2026-11-21T06:12:37.806Z", **TIME),
     "sent_at": optional("The time of the block that has it.", "2026-11-21T06:12:37.000Z", **TIME),
     "refund_url": text(

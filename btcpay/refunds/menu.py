@@ -34,7 +34,7 @@ def today(visit: Any, _shop: Any) -> list[Line]:
 
 
 def month(visit: Any, first: date, last: date) -> list[Line]:
-    """What was sent back on these days, in each currency that the merchant counted in."""
+    """The sums that were sent back on these days, by the currency of that time."""
     days = (first, last + timedelta(days=1))
     begin, end = (start_of(number_of(day), visit.zone) for day in days)
     span: Values = {"merchant_id": visit.merchant_id, "since": begin, "before": end}

@@ -69,7 +69,7 @@ class Shop:
         return dict(json.loads(self._command("refund", *words, "--json")))
 
     def give_address(self, refund: Json, address: str) -> None:
-        """What the payer's two presses on the refund's page send."""
+        """Sends the fields of the payer's two presses on the refund's page."""
         page = f"{self._root}/refund/{refund['id']}"
         try:
             fields = {"address": address, "keep": "yes"}
@@ -78,7 +78,7 @@ class Shop:
             raise ShopAway("the shop takes no address; the log says more") from None
 
     def _command(self, *words: str) -> str:
-        """What the shop's command line prints."""
+        """The output of the shop's command line."""
         whole = [sys.executable, "-P", "-m", "btcpay", *words]
         ended = subprocess.run(whole, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)
         if ended.returncode:

@@ -111,7 +111,7 @@ def stake_sats(
 
 
 def _since(history: Sequence[Happening], *words: str) -> list[Happening]:
-    """What still stands since a human's last word, or one of these, the oldest first."""
+    """The events that still count, oldest first: since a human's last word, or one of these."""
     standing = reversed(_standing(history))
     latest_first = takewhile(lambda each: each.kind not in (words or LAST_WORDS), standing)
     return list(latest_first)[::-1]

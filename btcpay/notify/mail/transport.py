@@ -128,7 +128,7 @@ class Mail:
     def _evening(
         self, about: str, merchant: Merchant, now: datetime, language: str
     ) -> MailText | None:
-        """What that day has brought; None once another evening has come. `now` in its zone."""
+        """The mail about that day; None once another evening has come. `now` in its zone."""
         day, own = last_evening(now), merchant.id
         if about != f"{EVENING}{day}":
             return None
