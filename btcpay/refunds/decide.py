@@ -38,8 +38,9 @@ def decide(refunds: Sequence[Wanted], outputs: Iterable[Paid]) -> Decision:
     """The refunds, oldest first, and all that blocks have paid to their common address.
 
     1. Transactions count in the chain's order, their outputs from the smallest.
-    2. Each output sends the oldest refund that waits and asks for no more than it pays; its block
-       must be one that we did not have when the address was given.
+    2. Each output sends the oldest refund that waits and asks for exactly what it pays, else the
+       oldest that asks for less; its block must be one that we did not have when the address was
+       given.
     3. One that sends none, but pays exactly what was sent within a week, was sent again: an address
        may get other money, which is no business of ours.
     """
@@ -48,7 +49,8 @@ def decide(refunds: Sequence[Wanted], outputs: Iterable[Paid]) -> Decision:
     for paid in sorted(outputs):
         asked = [one for one in refunds if one.above_height < paid.height]
         waiting = (one for one in asked if one.id not in sent)
-        if found := next((one for one in waiting if one.amount_sats <= paid.amount_sats), None):
+        fitting = [one for one in waiting if one.amount_sats <= paid.amount_sats]
+        if found := min(fitting, key=lambda one: one.amount_sats != paid.amount_sats, default=None):
             sent[found.id] = paid
         elif doubled := [one.id for one in asked if _is_again(one, paid, sent)]:
             again[paid] = doubled[0]

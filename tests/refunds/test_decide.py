@@ -41,6 +41,8 @@ CASES = [
         {"first": 0, "twin": 1}),
     row("a batch pays both, in the other order", [FIRST, SECOND],
         [paid(9_000, vout=0), paid(5_000, vout=1)], {"first": 1, "second": 0}),
+    row("the larger of two is paid first: neither is paid again", [FIRST, SECOND],
+        [paid(9_000), paid(5_000, 102)], {"first": 1, "second": 0}),
     row("one transaction with two fitting outputs: the second was sent again", [FIRST],
         [paid(5_000, vout=0), paid(5_000, vout=1)], {"first": 0}, [1]),
     row("sent twice, a day apart: the second was sent again", [FIRST],
