@@ -157,13 +157,10 @@ def add_timed(db: Database, now: datetime) -> None:
         due = {f"check {local.date()}": is_late, f"{EVENING}{last_evening(local)}": who.evening}
         for about in (about for about, is_due in due.items() if who.address and is_due):
             db.run(
-                deliveries.ADD,
+                deliveries.ADD_MAIL,
                 receiver_id=receivers.mail_id(receivers.MAIL, who.merchant_id),
                 about=about,
-                event_seq=None,
                 created_at=to_ms(now),
-                next_at=to_ms(now),
-                line=None,
             )
 
 
