@@ -21,7 +21,7 @@ def may_be_asked(settings: Settings, row: Invoice, now: datetime) -> bool:
 def ask(db: Database, row: Invoice, address: str, now: datetime) -> None:
     """Stores the address and adds the mail, unless somebody has been faster."""
     at, own = to_ms(now), row.merchant_id
-    # Not of the merchant's receipts for every payment, which may be switched off.
+    # A receiver of its own: the merchant's, for every payment, may be switched off.
     new: Values = {"id": receivers.mail_id("asked", own), "merchant_id": own, "created_at": at}
     new |= {"transport": receivers.RECEIPT, "kinds": "[]"}
     with db.write():
