@@ -48,6 +48,23 @@ def test_every_command_is_in_the_table():
     assert missing == []
 
 
+def test_no_document_names_a_command_that_is_gone():
+    """The changelog does: it says which have gone. A deleted part took its command with it."""
+    known = {shorter for name, _ in commands(cli) for shorter in (name, name.split()[0])}
+    alone = {name for name, _ in commands(cli) if " " not in name}
+    gone = [
+        (named(document), words)
+        for document in DOCUMENTS
+        if document.name != "CHANGELOG.md"
+        for words in re.findall(
+            r"(?:`|\$ )btcpay ([a-z][a-z-]*(?: [a-z][a-z-]*)?)\b", text(named(document))
+        )
+        for first in [words.split()[0]]
+        if words not in known and first not in alone and f"{first}s" not in GONE
+    ]
+    assert gone == []
+
+
 def test_every_metric_is_in_the_table():
     """In the code a counter has no `_total`: Prometheus's library adds it."""
     sources = Path(metrics.__file__).read_text()

@@ -27,7 +27,7 @@ class BillKind(Kind):
 
 
 KINDS = BillKind
-STATE = ("status", "paid", "paid_at")  # what may change, kept with each event as it was then
+STATE = ("status", "paid", "paid_at")  # may change; kept with each event as it was then
 
 
 def _number(description: str, example: int) -> dict[str, Any]:

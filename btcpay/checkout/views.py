@@ -24,7 +24,7 @@ from btcpay.web.admission import Counted, door, is_from_another_site, visitor, v
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
-from btcpay.web.pages.forms import new_form, parse_amount, said
+from btcpay.web.pages.forms import fields_of_form, new_form, parse_amount, said
 from btcpay.web.pages.render import Pages, kept
 from btcpay.web.paths import add_path, answer
 from btcpay.web.rate_limits import LOOKS
@@ -106,7 +106,7 @@ class Checkout:
         if is_from_another_site(request.headers, self.service.settings.base_url):
             raise Forbidden("another site sent this form")
         snapshot = snapshot_of(self.service, id)
-        typed = parse_qs(read_body().decode("utf-8", "replace")).get("email", [""])[0]
+        typed = fields_of_form().get("email", "")
         try:
             address = checked_address(typed.strip())
         except ValueError:

@@ -36,9 +36,12 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
     heads += [gettext("For"), gettext("Status"), gettext("Currency"), gettext("Amount")]
     heads += [gettext("Tip"), "BTC", gettext("Transaction")]
 
+    # The separator that Excel expects there, and the one that it expects elsewhere.
+    separator, other = (",", ";") if language in ("en", "ja") else (";", ",")
+
     def cells(record: Row) -> list[str]:
         at = datetime.fromisoformat(record["received_at"]).astimezone(zone)
-        texts = [defused(record[name] or "") for name in ("reference", "description")]
+        texts = [defused(record[name] or "", other) for name in ("reference", "description")]
         sums = [record[name] or "" for name in ("value_at_receipt", "tip", "amount_btc")]
         value, tip, btc = (text.replace(".", mark) for text in sums)
         status = record["invoice_status"]  # a refund without an invoice has none
@@ -46,9 +49,7 @@ def spreadsheet(records: Iterable[Row], language: str, zone: tzinfo) -> Iterator
         began = [record["day"], f"{at:%H:%M}", record["invoice_id"]]
         return [*began, *texts, value, tip, btc, _txid(record)]
 
-    # The separator that Excel expects there.
-    lines = table(chain([heads], map(cells, records)), "," if language in ("en", "ja") else ";")
-    return chain(["\ufeff"], lines)
+    return chain(["\ufeff"], table(chain([heads], map(cells, records)), separator))
 
 
 def koinly(records: Iterable[Row], _language: str, _zone: tzinfo) -> Iterator[str]:

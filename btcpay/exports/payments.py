@@ -37,12 +37,17 @@ END = 2**62  # later than any stored time
 # OWASP, "CSV Injection": characters that make a spreadsheet calculate, in ASCII and full width,
 # also after blanks; at a cell's start, or after a mark that another locale reads as a separator.
 _CALCULATES = r"(?=[\s\ufeff\u200b-\u200f]*[=+\-@\uff1d\uff0b\uff0d\uff20])"
-_FORMULA = re.compile(rf"\A(?=[\t\r\n])|(?:\A|(?<=[;\t\r\n])){_CALCULATES}")
+_FORMULA = {
+    mark: re.compile(rf"\A(?=[\t\r\n])|(?:\A|(?<=[{mark}\t\r\n])){_CALCULATES}") for mark in ",;"
+}
 
 
-def defused(text: str) -> str:
-    """The text as a cell that no spreadsheet runs: a formula gets an apostrophe before it."""
-    return _FORMULA.sub("'", text)
+def defused(text: str, mark: str = ";") -> str:
+    """The text as a cell that no spreadsheet runs: a formula gets an apostrophe before it.
+
+    `mark`: the separator of other locales, at which one of them splits this file.
+    """
+    return _FORMULA[mark].sub("'", text)
 
 
 def received(

@@ -20,7 +20,7 @@ _READ = "canviewinvoices cancreateinvoice"
 _WEBHOOKS = "webhooks.canmodifywebhooks"
 _ALL = f"{_READ} canviewstoresettings canmodifyinvoices {_WEBHOOKS}"
 OF_STORE = "btcpay.store."  # before each permission, as plug-ins know it
-# All that a plug-in may be given when it asks by itself; that of settings has no effect.
+# The permissions that a plug-in may ask for by itself; the one for settings has no effect.
 _EMPTY = "canmodifystoresettings"
 _REFUNDS = "cancreatenonapprovedpullpayments"
 GIVEN = f"{_ALL} {_EMPTY} {_REFUNDS}"

@@ -70,11 +70,10 @@ def show(visit: Visit) -> Response:
     paid = [] if shop.last_paid is None else [shop.last_paid]
     stake, id = FIRST
     gap = gap_of(paid, shop.next_index, shop.widest or 0)
-    has_mail = bool(settings.smtp_url and settings.mail_from)
     return visit.page(
         "home.html",
         lines=[line for part in brought("menu") for line in part.today(visit, shop)],
-        to_do=to_do(shop, visit.session, has_mail, not db.is_server, now),
+        to_do=to_do(shop, visit.session, settings.has_mail, not db.is_server, now),
         today_took=amounts(took, lambda one: one.by_day[today_number]),
         yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),
         thirty_days_took=amounts(took, lambda one: one.whole),

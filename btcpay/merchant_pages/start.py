@@ -67,7 +67,7 @@ class Start:
             raise NotFound("there is no such page")
 
     def _form(self, typed: Typed, problem: str = "") -> Response:
-        # Never back to the screen: a refused key, nor any other text that holds a secret.
+        # A refused key, or any other text that holds a secret, is never shown again.
         safe = {name: "" if holds_secret(text) else text for name, text in typed.items()}
         return self._page(
             safe,

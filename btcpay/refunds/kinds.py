@@ -29,7 +29,7 @@ class RefundKind(Kind):
 
 
 KINDS = RefundKind
-# What may change, kept with each event as it was then.
+# The columns that may change; each event keeps them as they were then.
 STATE = ("status", "address", "tx_hash", "sent_at")
 
 

@@ -82,7 +82,7 @@ PROOF = RefundOutput.select(RefundOutput.document).where(
     (RefundOutput.txid == slot("tx_hash")) & (RefundOutput.vout == slot("vout"))
 )
 
-# What a reorganisation takes back, above the last block that both chains have.
+# Rows that a reorganisation takes back: above the last block that both chains have.
 LOST = RefundOutput.select().where(RefundOutput.block_height > slot("height"))
 DROP = RefundOutput.delete().where(RefundOutput.block_height > slot("height"))
 LOWER = Refund.update({Refund.above_height: slot("height")}).where(

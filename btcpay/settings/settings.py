@@ -92,6 +92,11 @@ class Settings:
     )
     metrics_bind: str = setting("127.0.0.1:9464", accepts.metrics_bind, may_be_empty=True)
 
+    @property
+    def has_mail(self) -> bool:
+        """True where mail can be sent."""
+        return bool(self.smtp_url and self.mail_from)
+
 
 # At least one of these settings must name a source of blocks.
 OF_BLOCKS = ("explorers", "peers")

@@ -152,7 +152,7 @@ class Invoice(Table):
     customer_note = TextField(null=True)
     bill_id = TextField(null=True)
 
-    # What a payer says of themselves, which is erased after a time.
+    # A payer's words about themselves, which are erased after a time.
     PERSONAL = (customer_email, customer_name, customer_note)
     ASKED = (amount_usd_quote, amount, currency)  # the amount asked for: values/money.asked_of
     RULED = (amount_usd_quote, confirmations, tolerance_percent)  # by invoices/status.rules_for

@@ -30,6 +30,10 @@ ADD = Delivery.insert(
     | slots(Delivery.event_seq, Delivery.next_at, Delivery.line)
     | {Delivery.attempts: 0}
 ).on_conflict("NOTHING")
+# A mail that no event brings, due at once.
+ADD_MAIL = Delivery.insert(
+    needed(Delivery) | {Delivery.next_at: slot("created_at"), Delivery.attempts: 0}
+).on_conflict("NOTHING")
 
 
 class Due(PublicEvent):

@@ -171,7 +171,7 @@ ASKED = Invoice.update(
     }
 ).where(Invoice.id == slot("id"))
 
-# What customers said of themselves, kept long enough; the index holds only rows with some of it.
+# Customers' words about themselves, kept long enough; the index holds only rows with some.
 _PERSONAL = (
     Invoice.customer_email.is_null(False)
     | Invoice.metadata.is_null(False)

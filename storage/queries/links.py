@@ -18,7 +18,7 @@ LIST = (
     .limit(slot("limit"))
 )
 
-# What its paid invoices asked for, in the smallest units of its currency: `minor` are in one unit.
+# The sum that its paid invoices asked for, in smallest units; `minor` of them are one unit.
 RAISED = shaped(
     tuple[int],
     Invoice.select(
@@ -37,7 +37,7 @@ ADD = shaped(
 )
 
 SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(PaymentLink.id == slot("id"))
-# What a link costs stays, and its status is changed by itself.
+# Columns that a change of a link leaves: its price stays, and another query sets its status.
 _KEPT = "id merchant_id status currency amount amount_usd amount_mode created_at"
 EDIT = PaymentLink.update(
     slots(*(field for field in every(PaymentLink) if field.name not in _KEPT.split()))

@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-import psycopg
 import pytest
 from builders import is_summed
 from databases import ON_POSTGRES, raw, tables
+from statements import sent
 
 from btcpay.check.apply import apply, try_apply
 from btcpay.check.report import Report
@@ -102,13 +102,7 @@ def test_all_at_once_give_the_rows_that_each_alone_gives(open_shops):
 
 @pytest.mark.skipif(not ON_POSTGRES, reason="SQLite runs one for each, without a way between")
 def test_the_number_of_statements_does_not_grow_with_the_payments(shop, monkeypatch):
-    counted = []
-
-    def execute(cursor, *args, _execute=psycopg.Cursor.execute, **named):
-        counted.append(args[0])
-        return _execute(cursor, *args, **named)
-
-    monkeypatch.setattr(psycopg.Cursor, "execute", execute)
+    counted = sent(monkeypatch)
     needed = []
     ids = orders(shop, 50)
     _, scans = scans_of(shop, ids)

@@ -49,6 +49,15 @@ def test_a_spreadsheet_has_the_marks_and_words_of_its_language(language):
     assert row[7:] == [f"1234{mark}50", f"1{mark}5", f"0{mark}02469000", TXID]
 
 
+@pytest.mark.parametrize("language", SHEETS)
+def test_a_locale_with_the_other_separator_finds_no_formula_either(language):
+    other = ";" if SHEETS[language][0] == "," else ","
+    text = lines("spreadsheet", COFFEE | {"reference": f"A{other}=1"}, language=language)
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=other))
+    assert any(len(row) > 1 for row in rows)
+    assert not any(cell.startswith("=") for row in rows for cell in row)
+
+
 def test_a_refund_is_a_number_and_what_is_unknown_is_empty():
     row = lines("spreadsheet", REFUND, language="de").splitlines()[-1].split(";")
     assert row[-4:] == ["-0,50", "1,5", "-0,00001000", TXID]

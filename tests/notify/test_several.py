@@ -1,13 +1,12 @@
 """Deliveries by several processes: of a server each takes a part of the receivers."""
 
-import threading
 from collections import Counter
 from contextlib import ExitStack
 
-import psycopg
 import pytest
 from builders import at_once
 from databases import ON_POSTGRES
+from statements import sent
 
 from btcpay.notify import receivers
 from btcpay.notify.outbox import Outbox
@@ -77,14 +76,7 @@ def test_a_process_that_hangs_keeps_its_part_alone(waiting, released):
 
 @pytest.mark.skipif(not ON_POSTGRES, reason="counts what is sent to a server")
 def test_a_delivery_takes_at_most_six_statements(waiting, monkeypatch):
-    counted, ours = [], threading.get_ident()
-
-    def execute(cursor, *args, _execute=psycopg.Cursor.execute, **named):
-        if threading.get_ident() == ours:  # the service notes later when a key was used
-            counted.append(args[0])
-        return _execute(cursor, *args, **named)
-
-    monkeypatch.setattr(psycopg.Cursor, "execute", execute)
+    counted = sent(monkeypatch)
     deliver(waiting, lambda *_: TAKEN)
     runs = 60  # of a run, whatever is delivered: its parts and their locks, new numbers
     assert len(counted) <= 6 * RECEIVERS * EVENTS + runs

@@ -12,9 +12,7 @@ import hashlib
 import http.client
 import json
 import os
-import pwd
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -250,44 +248,6 @@ def watched(name: str, url: str, load: Load) -> Iterator[None]:
     sys.stdout.flush()
 
 
-class Replica:
-    """A copy that follows the server, and takes over when the server is gone."""
-
-    def __init__(self, server: postgres.Server, folder: Path) -> None:
-        self.port, self._folder = free_port(), folder / "replica"
-        self._user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
-        self._folder.mkdir()
-        if os.getuid() == 0:
-            shutil.chown(self._folder, "postgres")
-        address = ["--host=127.0.0.1", f"--port={server.port}", f"--username={postgres.USER}"]
-        self._run("pg_basebackup", *address, "--write-recovery-conf", "--checkpoint=fast")
-        with (self._folder / "data/postgresql.conf").open("a") as file:
-            file.write(f"\nport = {self.port}\nunix_socket_directories = '{self._folder}'\n")
-        self._run("pg_ctl", "--log", str(self._folder / "log"), "--silent", "--wait", "start")
-
-    def url(self, name: str) -> str:
-        return f"postgresql://{postgres.USER}:{postgres.SECRET}@127.0.0.1:{self.port}/{name}"
-
-    def promote(self) -> None:
-        self._run("pg_ctl", "--silent", "--wait", "promote")
-
-    def end(self) -> None:
-        self._run("pg_ctl", "--mode", "immediate", "--silent", "stop")
-
-    def _run(self, program: str, *words: str) -> None:
-        subprocess.run(
-            [str(postgres.PROGRAMS / program), *words, "--pgdata", str(self._folder / "data")],
-            user=self._user,
-            cwd=self._folder,
-            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=True,
-            timeout=600,
-        )
-
-
 def is_paid(url: str, chain: Chain) -> bool:
     with contextlib.suppress(psycopg.Error):
         return bool(one(url, "SELECT count(*) FROM payment") == len(chain.paid))
@@ -388,8 +348,7 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     step("a block while one check is frozen", lambda: freeze(url, checks))
     for check in checks:
         check.send(signal.SIGCONT)
-    replica = Replica(server, folder)
-    stack.callback(replica.end)
+    replica = postgres.Server(follows=server)
     with psycopg.connect(server.url("postgres"), autocommit=True) as db:
         db.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
         db.execute("SELECT pg_reload_conf()")
@@ -445,7 +404,7 @@ def freeze(url: str, checks: list[Program]) -> None:
 
 def fail_over(
     server: postgres.Server,
-    replica: Replica,
+    replica: postgres.Server,
     environ: dict[str, str],
     chain: Chain,
     receivers: Receivers,

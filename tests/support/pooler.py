@@ -3,13 +3,12 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 
 import postgres
 from builders import until
-from ports import free_port
+from ports import free_port, is_open
 
 CONFIGURATION = """
 [databases]
@@ -41,17 +40,10 @@ class Pooler:
             self._process = subprocess.Popen(
                 [self.PROGRAM or "pgbouncer", str(file)], user=user, cwd="/", stdout=log, stderr=log
             )
-        until(self._answers, "PgBouncer to answer")
+        until(lambda: is_open(self.port), "PgBouncer to answer")
 
     def url(self, name: str) -> str:
         return f"postgresql://{postgres.USER}:{postgres.SECRET}@127.0.0.1:{self.port}/{name}?pooler=transaction"
-
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-        except OSError:
-            return False
-        return True
 
     def stop(self) -> None:
         self._process.terminate()

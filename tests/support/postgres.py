@@ -30,17 +30,25 @@ _numbers = itertools.count(1)
 
 
 class Server:
-    """Runs until the process that made it ends; `restart` ends every connection."""
+    """Runs until the process that made it ends; `restart` ends every connection.
 
-    def __init__(self) -> None:
+    One that `follows` another is its copy, and takes over once it is promoted.
+    """
+
+    def __init__(self, follows: "Server | None" = None) -> None:
         self.made: set[str] = set()
         self._admin: psycopg.Connection | None = None
         self._user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
-        self._folder = Path(tempfile.mkdtemp(prefix="btcpay-postgres-", dir=in_memory()))
+        place = None if follows else in_memory()  # both of a large one may not fit there
+        self._folder = Path(tempfile.mkdtemp(prefix="btcpay-postgres-", dir=place))
         if os.getuid() == 0:
             shutil.chown(self._folder, "postgres")
         self.port = free_port()
-        self._run("initdb", "--username", USER, "--auth=trust", "--encoding=UTF8", "--no-sync")
+        if follows:
+            address = ["--host=127.0.0.1", f"--port={follows.port}", f"--username={USER}"]
+            self._run("pg_basebackup", *address, "--write-recovery-conf", "--checkpoint=fast")
+        else:
+            self._run("initdb", "--username", USER, "--auth=trust", "--encoding=UTF8", "--no-sync")
         with (self._folder / "data/postgresql.conf").open("a") as file:
             file.writelines(f"{name} = {value}\n" for name, value in FAST.items())
             file.write(f"unix_socket_directories = '{self._folder}'\nport = {self.port}\n")
@@ -92,6 +100,9 @@ class Server:
             self._admin.close()
         self._run("pg_ctl", "--mode", mode, "--silent", "--wait", "stop")
 
+    def promote(self) -> None:
+        self._run("pg_ctl", "--silent", "--wait", "promote")
+
     def restart(self, mode: str = "fast") -> None:
         self.stop(mode)
         self.start()
@@ -106,7 +117,7 @@ class Server:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,  # the server keeps it open: a pipe would never end
             stderr=subprocess.DEVNULL,
-            timeout=120,
+            timeout=600,  # a copy of a large one takes minutes
         )
         log = self._folder / "log"
         logged = log.read_text() if log.exists() else ""

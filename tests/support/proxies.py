@@ -5,7 +5,6 @@ import http.client
 import json
 import os
 import re
-import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from typing import Any
 
 from builders import until
 from paths import PROJECT
-from ports import free_port
+from ports import free_port, is_open
 from programs import certificate, done, tool
 
 DEPLOY = PROJECT / "deploy"
@@ -58,12 +57,6 @@ class Proxy:
                 yield self
             finally:
                 process.terminate()
-
-
-def is_open(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
 
 
 def replaced(text: str, *changes: tuple[str, str, int]) -> str:

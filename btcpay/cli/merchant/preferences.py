@@ -96,7 +96,7 @@ def mail(
         except ValueError as error:
             raise CommandError(f"{printable(address)} is not {error}") from None
     row = merchants.set_mail(shell.db, owner.id, change, utc_now())
-    if change and not (shell.settings.smtp_url and shell.settings.mail_from):
+    if change and not shell.settings.has_mail:
         say("nothing is sent until BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
     shown = (
         as_dict(row)

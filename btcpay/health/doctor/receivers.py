@@ -43,7 +43,7 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
     waiting, oldest_ms, answer = db.only(deliveries.MAILS_WAITING)
     lost, _, last = db.only(deliveries.MAILS_GIVEN_UP, since=to_ms(now - RECENT))
     wanting = [row.name for row in db.rows(receivers.WANT_MAIL) if row.address or row.receipts]
-    if wanting and not (settings.smtp_url and settings.mail_from):
+    if wanting and not settings.has_mail:
         sentence = f"{', '.join(wanting)} should get mail, but no mail server is set"
         yield Finding("mail", YELLOW, sentence, "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")
     elif oldest_ms is not None and now - from_ms(oldest_ms) >= PATIENCE:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from email.message import EmailMessage
 
 from btcpay.notify.kinds import EventKind
@@ -79,51 +79,59 @@ class Mail:
     def _compose(
         self, receiver: Receiver, row: deliveries.Due, now: datetime
     ) -> tuple[str, MailText] | None:
-        merchant_id = receiver.merchant_id
-        wanted = self._db.row(receivers.MAIL_OF, merchant_id=merchant_id) or receivers.NO_MAIL
-        language = wanted.language
-        merchant = self._db.only(merchants.BY_ID, id=merchant_id)
-        zone = zone_of(merchant.timezone)
+        own = receiver.merchant_id
+        wanted = self._db.row(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
+        merchant = self._db.only(merchants.BY_ID, id=own)
+        language, zone = wanted.language, zone_of(merchant.timezone)
         for part in brought("mail"):
             if receiver.transport == part.NAME:
                 composed: tuple[str, MailText] | None = part.compose(
                     self._db, self._base_url, row.about, language, zone, now
                 )
                 return composed
+        if receiver.transport == receivers.RECEIPT:
+            about = self._about(row, zone)
+            address, brand = about.invoice.customer_email, self._brand(own)
+            if not address or about.invoice.status != "paid":
+                return None
+            return address, texts.receipt(about, language, brand)
+        text = self._to_merchant(row, merchant, zone, language, now)
+        return None if text is None else (wanted.address or "", text)
+
+    def _to_merchant(
+        self, row: deliveries.Due, merchant: Merchant, zone: tzinfo, language: str, now: datetime
+    ) -> MailText | None:
         if row.about == deliveries.LOGIN:
             if now - from_ms(row.created_at) >= OVERDUE:
                 return None
-            secret = sessions.new_login(self._db, merchant_id, now)
-            brand = self._db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
-            url = f"{self._base_url}/merchant/login/{secret}"
-            return wanted.address or "", shop_texts.login(brand.seller, url, language)
+            url = (
+                f"{self._base_url}/merchant/login/{sessions.new_login(self._db, merchant.id, now)}"
+            )
+            return shop_texts.login(self._brand(merchant.id).seller, url, language)
         if row.about.startswith(EVENING):
-            text = self._evening(row.about, merchant, now.astimezone(zone), language)
-            return (wanted.address or "", text) if text else None
-        is_receipt = receiver.transport == receivers.RECEIPT
-        if row.seq is None and not is_receipt:
-            since = unchecked_since(self._db, merchant_id)
-            if now - since < OVERDUE:
-                return None
-            return wanted.address or "", shop_texts.overdue(to_ms(since), zone, language)
+            return self._evening(row.about, merchant, now.astimezone(zone), language)
+        if row.seq is None:
+            since = unchecked_since(self._db, merchant.created_at)
+            is_late = now - since >= OVERDUE
+            return shop_texts.overdue(to_ms(since), zone, language) if is_late else None
+        say = texts.paid if row.kind == EventKind.INVOICE_PAID else texts.attention
+        return say(self._about(row, zone), language)
+
+    def _about(self, row: deliveries.Due, zone: tzinfo) -> About:
         invoice = self._db.only(invoices.WHOLE, id=row.invoice_id or row.about)
         state = as_dict(invoice) if row.seq is None else state_of(row)
-        about = About(invoice, state, f"{self._base_url}/pay/{invoice.id}", zone)
-        if is_receipt:
-            if not invoice.customer_email or invoice.status != "paid":
-                return None
-            brand = self._db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
-            return invoice.customer_email, texts.receipt(about, language, brand)
-        say = texts.paid if row.kind == EventKind.INVOICE_PAID else texts.attention
-        return wanted.address or "", say(about, language)
+        return About(invoice, state, f"{self._base_url}/pay/{invoice.id}", zone)
+
+    def _brand(self, merchant_id: int) -> merchants.Shown:
+        return self._db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
     def _evening(
         self, about: str, merchant: Merchant, now: datetime, language: str
     ) -> MailText | None:
         """The mail about that day; None once another evening has come. `now` in its zone."""
-        if about != EVENING + f"{last_evening(now)}":
-            return None
         day, own = last_evening(now), merchant.id
+        if about != f"{EVENING}{day}":
+            return None
         number = number_of(day)
         rows = self._db.rows(days.BETWEEN, merchant_id=own, first=number, last=number)
         took = [Money(of_minor(row.value_minor, row.currency), row.currency) for row in rows]
@@ -132,7 +140,7 @@ class Mail:
             took or [Money(of_minor(0, merchant.currency), merchant.currency)],
             sum(row.payments for row in rows),
             self._db.only(attentions.COUNT, merchant_id=own)[0],
-            now - unchecked_since(self._db, own) < OVERDUE,
+            now - unchecked_since(self._db, merchant.created_at) < OVERDUE,
             f"{self._base_url}/merchant",
             language,
         )
@@ -145,17 +153,14 @@ def add_timed(db: Database, now: datetime) -> None:
     """
     for who in db.rows(receivers.WANT_MAIL):
         local = _local(now, who.timezone)
-        is_late = now - unchecked_since(db, who.merchant_id) >= OVERDUE
+        is_late = now - unchecked_since(db, who.created_at) >= OVERDUE
         due = {f"check {local.date()}": is_late, f"{EVENING}{last_evening(local)}": who.evening}
         for about in (about for about, is_due in due.items() if who.address and is_due):
             db.run(
-                deliveries.ADD,
+                deliveries.ADD_MAIL,
                 receiver_id=receivers.mail_id(receivers.MAIL, who.merchant_id),
                 about=about,
-                event_seq=None,
                 created_at=to_ms(now),
-                next_at=to_ms(now),
-                line=None,
             )
 
 
@@ -172,7 +177,7 @@ def _local(now: datetime, zone_name: str) -> datetime:
         return now
 
 
-def unchecked_since(db: Database, merchant_id: int) -> datetime:
+def unchecked_since(db: Database, born_ms: int) -> datetime:
     """The time of the last complete check, or of the merchant's creation if that is later."""
-    born_at = from_ms(db.only(merchants.BY_ID, id=merchant_id).created_at)
+    born_at = from_ms(born_ms)
     return max(meta.time(db, meta.Key.CHECKED_AT) or born_at, born_at)

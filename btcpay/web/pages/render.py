@@ -83,7 +83,7 @@ class Pages:
             script=up + asset_address(SCRIPT),
             icon=self.icon(),
             testing=self._testing,
-            has_mail=bool(self._service.settings.smtp_url and self._service.settings.mail_from),
+            has_mail=self._service.settings.has_mail,
             language=language,
             direction=formats.direction(language),
             languages=LANGUAGES,

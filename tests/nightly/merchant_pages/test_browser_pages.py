@@ -120,21 +120,21 @@ def test_the_browsers_time_zone_is_offered_and_chosen_by_a_press_alone(open_tab,
     assert not tab.is_shown("own-zone")
 
 
-def test_the_menu_of_a_desk_is_one_line_in_every_language(open_tab, counter):
-    tab = log_in(open_tab(counter.root, size=(1024, 700)), counter)
+ONE_LINE = "document.querySelector('#sections a').offsetHeight"
+MENUS = {
+    "the menu of a desk is one line": ((1024, 700), "offsetHeight", ONE_LINE),
+    "the bar of a phone has room for every word": (SMALL, "scrollWidth", str(SMALL[0])),
+}
+
+
+@pytest.mark.parametrize("case", MENUS)
+def test_the_menu_fits_in_every_language(open_tab, counter, case):
+    size, measure, most = MENUS[case]
+    tab = log_in(open_tab(counter.root, size=size), counter)
     for language in LANGUAGES:
         tab.go(f"{counter.root}/merchant?lang={language}")
         tab.until("document.getElementById('sections')")
-        one_line = "document.querySelector('#sections a').offsetHeight"
-        assert tab.ask(f"document.getElementById('sections').offsetHeight === {one_line}"), language
-
-
-def test_the_bar_of_a_phone_has_room_for_every_word_of_every_language(open_tab, counter):
-    tab = log_in(open_tab(counter.root, size=SMALL), counter)
-    for language in LANGUAGES:
-        tab.go(f"{counter.root}/merchant?lang={language}")
-        tab.until("document.getElementById('sections')")
-        assert tab.ask("document.getElementById('sections').scrollWidth") == SMALL[0], language
+        assert tab.ask(f"document.getElementById('sections').{measure} === {most}"), language
 
 
 SHEET = "navigator.share = async (it) => { window.shared = it.url; }; true"
