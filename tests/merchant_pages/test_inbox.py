@@ -59,8 +59,8 @@ def test_a_row_says_the_difference_and_a_mail_to_the_customer_is_prepared(browse
     part = short(shop, 20)
     more = too_much(shop, 3, customer_email="ann@example.com", description="Tea")
     shop.sql(
-        "INSERT INTO merchant_mail (merchant_id, address, receipts, language)"
-        " VALUES (1, NULL, 0, 'de')"
+        "INSERT INTO merchant_mail (merchant_id, address, receipts, evening, language)"
+        " VALUES (1, NULL, 0, 0, 'de')"
     )
     page = browser.page("/attention")
     assert listed(page.source) == [part, more]
