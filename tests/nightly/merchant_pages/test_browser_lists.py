@@ -45,7 +45,7 @@ def test_yesterdays_order_is_two_taps_away(open_tab, counter, busy, script):
     tab.click("#yesterday")
     tab.until(f"document.querySelector('.list a[href*={busy}]')")
     tab.click(f".list a[href*={busy}]")
-    tab.until("document.getElementById('standing')")
+    tab.until("document.getElementById('how-far')")
 
 
 def test_the_search_of_a_phone_unfolds_without_a_script(open_tab, counter, busy):
