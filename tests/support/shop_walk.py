@@ -167,12 +167,12 @@ def print_a_card(walk: Walk) -> None:
 
 
 def download(walk: Walk, folder: Path) -> list[tuple[str, str]]:
-    """The invoices and values of the file that the browser has stored."""
+    """The invoices and amounts of the spreadsheet that the browser has stored."""
     walk.section("month", "#this-EUR")
     assert "€75.00" in walk.tab.text("this-EUR") and "3 payments" in walk.tab.text("this-EUR")
     stored = folder / "downloads"
     walk.tab.download_to(stored)
     walk.tab.click("#csv")
     until(lambda: walk.tab.ask("1") and list(stored.glob("*.csv")), "a download")
-    with next(stored.glob("*.csv")).open(newline="") as file:
-        return [(row["invoice_id"], row["value_at_receipt"]) for row in csv.DictReader(file)]
+    with next(stored.glob("*.csv")).open(newline="", encoding="utf-8-sig") as file:
+        return [(row["Invoice"], row["Amount"]) for row in csv.DictReader(file)]
