@@ -45,7 +45,10 @@ def refuse_unpayable(db: Database, prices: Prices, now: datetime, order: create.
 def make(
     db: Database, order: create.Order, terms: Terms, now: datetime, id: str | None = None
 ) -> Bill:
-    """Stores a bill, the first of its series where it has one. Call it in `db.write()`."""
+    """Stores a bill, the first of its series where it has one. Call it in `db.write()`.
+
+    Raises Refused (`until`) for a last day that is over.
+    """
     zone = zone_of(db.only(merchants.BY_ID, id=order.merchant_id).timezone)
     new = blank(
         Bill,
@@ -60,6 +63,8 @@ def make(
     )
     if terms.every:
         first, until = now.astimezone(zone).replace(tzinfo=None), terms.until
+        if until and until < first.date():
+            raise Refused("until", "the last day is over")
         new = changed(
             new,
             series_id=new.id,

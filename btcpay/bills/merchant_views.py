@@ -141,8 +141,10 @@ def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
     every = form.get("every") if form.get("every") in EVERY else None
     try:
         until = date.fromisoformat(form["until"]) if every and "until" in form else None
+        if until and until < visit.now.astimezone(visit.zone).date():
+            raise ValueError("it is over")
     except ValueError:
-        wrong["until"] = gettext("Enter a date such as 2026-12-31.")
+        wrong["until"] = gettext("Enter a date such as 2036-12-31, today or later.")
     return amount, acts.Terms(int(days), every, until)
 
 

@@ -40,6 +40,7 @@ def test_without_words_it_is_due_in_a_fortnight_and_its_page_is_printed(till, bt
         (("create", "shop", "--amount", "x"), 2, "--amount"),
         (("create", "shop", "--amount", "5", "--until", "2026-12-31"), 2, "goes with --every"),
         (("create", "shop", "--amount", "5", "--every", "day"), 2, "week"),
+        (("create", "shop", *MORE, "--amount", "5", "--until", "2001-01-31"), 1, "is over"),
         (("create", "nobody", "--amount", "5"), 1, "nobody"),
         (("show", "bil_x"), 1, "no bill"),
         (("end", "bil_x"), 1, "no bill"),

@@ -69,7 +69,12 @@ WRONG = {
     "a reference in two lines": ({"reference": "a\nb"}, "problem", "reference"),
     "no number of days": ({"due": "-1"}, "due-problem", "from 0 to 3650"),
     "a number of 5,000 digits": ({"due": "9" * 5000}, "due-problem", "from 0 to 3650"),
-    "no date": ({"every": "week", "until": "soon"}, "until-problem", "2026-12-31"),
+    "no date": ({"every": "week", "until": "soon"}, "until-problem", "2036-12-31"),
+    "a last day that is over": (
+        {"every": "week", "until": "2001-01-31"},
+        "until-problem",
+        "today or later",
+    ),
 }
 
 

@@ -59,7 +59,7 @@ def test_each_event_is_sent_once_by_one_of_several_and_a_receivers_in_order(wait
 
 @pytest.mark.skipif(not ON_POSTGRES, reason="SQLite has one writer, and one process delivers")
 def test_a_process_that_hangs_keeps_its_part_alone(waiting, released):
-    """What waits for a receiver that it has not taken is delivered by another."""
+    """Another process delivers what waits for a receiver that this one has not taken."""
     first, others = [], []
 
     def hang(receiver, *_):

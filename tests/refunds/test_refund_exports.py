@@ -1,4 +1,4 @@
-"""What was sent back in the books: negative sums on the day of its block, labels for the wallet."""
+"""Refunds in the books: negative sums on the day of its block, labels for the wallet."""
 
 import csv
 import io

@@ -209,7 +209,7 @@ def one(url: str, statement: str, *values: Any) -> Any:
 
 
 def waits(url: str, over: threading.Event) -> Counter[str]:
-    """What the server's busy connections waited for, until that is over."""
+    """Counts the waits of the server's busy connections until that is over."""
     found = Counter[str]()
     while not over.wait(SPELL_S):
         with contextlib.suppress(psycopg.Error), psycopg.connect(url, connect_timeout=5) as db:
