@@ -165,7 +165,7 @@ def show(visit: Visit, id: str) -> Response:
         brought=sum((stored_amount(one.paid) for one in series), of_minor(0, bill.currency)),
         state_of=state_of,
         now_ms=to_ms(visit.now),
-        is_mailed=bool(bill.customer_email and settings.smtp_url and settings.mail_from),
+        is_mailed=bool(bill.customer_email and settings.has_mail),
         url=url,
         qr=qr_svg(url),
         mailto=_mailto(visit, bill),

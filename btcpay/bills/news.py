@@ -6,7 +6,7 @@ from datetime import datetime
 from btcpay.bills import queries
 from btcpay.bills.kinds import STATE, BillKind
 from btcpay.notify.publish import publish_own
-from storage.database import Database, Values
+from storage.database import Database
 from storage.models import Bill
 from storage.queries import deliveries, receivers
 
@@ -22,16 +22,7 @@ def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
     """Adds mails by name, each to be sent once at its time, if the bill has an address."""
     if not bill.customer_email:
         return
-    id = receivers.mail_id(receivers.BILL, bill.merchant_id)
-    to: Values = {"id": id, "merchant_id": bill.merchant_id, "kinds": "[]"}
-    to |= {
-        "transport": receivers.BILL,
-        "url": None,
-        "command": None,
-        "secret": None,
-        "created_at": bill.created_at,
-    }
-    db.run(receivers.ADD, **to)
+    own = bill.merchant_id, (), bill.created_at
+    id = receivers.add_mailbox(db, receivers.BILL, receivers.BILL, *own)
     for name, ms in at_ms.items():
-        row: Values = {"receiver_id": id, "about": f"{bill.id} {name}", "event_seq": None}
-        db.run(deliveries.ADD, **row | {"line": None, "created_at": ms, "next_at": ms})
+        db.run(deliveries.ADD_MAIL, receiver_id=id, about=f"{bill.id} {name}", created_at=ms)

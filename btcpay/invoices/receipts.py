@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from btcpay.settings.settings import Settings
 from btcpay.values.times import from_ms, to_ms
-from storage.database import Database, Values
+from storage.database import Database
 from storage.models import Invoice
 from storage.queries import deliveries, invoices, receivers
 
@@ -19,12 +19,9 @@ def may_be_asked(settings: Settings, row: Invoice, now: datetime) -> bool:
 
 def ask(db: Database, row: Invoice, address: str, now: datetime) -> None:
     """Stores the address and adds the mail, unless somebody has been faster."""
-    at, own = to_ms(now), row.merchant_id
-    # A receiver of its own: the merchant's, for every payment, may be switched off.
-    new: Values = {"id": receivers.mail_id("asked", own), "merchant_id": own, "created_at": at}
-    new |= {"transport": receivers.RECEIPT, "kinds": "[]"}
+    at = to_ms(now)
     with db.write():
         if db.run(invoices.GIVE_ADDRESS, id=row.id, customer_email=address):
-            db.run(receivers.ADD, **new | {"url": None, "command": None, "secret": None})
-            receiver_id = str(new["id"])
-            db.run(deliveries.ADD_MAIL, receiver_id=receiver_id, about=row.id, created_at=at)
+            # A receiver of its own: the merchant's, for every payment, may be switched off.
+            own = receivers.add_mailbox(db, "asked", receivers.RECEIPT, row.merchant_id, (), at)
+            db.run(deliveries.ADD_MAIL, receiver_id=own, about=row.id, created_at=at)

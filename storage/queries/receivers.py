@@ -1,6 +1,7 @@
 """Receivers of events, and the addresses at which merchants want mail."""
 
 import json
+from collections.abc import Sequence
 
 from peewee import fn
 
@@ -115,15 +116,25 @@ def mail_id(transport: str, merchant_id: int) -> str:
     return f"{transport}_{merchant_id}"
 
 
+def add_mailbox(
+    db: Database, name: str, transport: str, merchant_id: int, kinds: Sequence[str], at_ms: int
+) -> str:
+    """Adds a receiver of mail, unless it is there; returns its id.
+
+    Events of these kinds are told to it; a mail that no event brings is added by itself.
+    """
+    new: Values = {"id": mail_id(name, merchant_id), "merchant_id": merchant_id}
+    new |= {"transport": transport, "kinds": json.dumps(kinds), "created_at": at_ms}
+    db.run(ADD, **new | {"url": None, "command": None, "secret": None})
+    return mail_id(name, merchant_id)
+
+
 def put_mail(db: Database, row: MerchantMail, at_ms: int) -> None:
     """Stores which mail a merchant wants; waiting mail that is no longer wanted is deleted."""
     db.run(PUT_MAIL, **as_dict(row))
     kinds = {MAIL: ["invoice.paid", "invoice.attention"], RECEIPT: ["invoice.paid"]}
     for transport, wanted in ((MAIL, row.address), (RECEIPT, row.receipts)):
-        id = mail_id(transport, row.merchant_id)
-        if not wanted:
-            db.run(REMOVE, id=id)
-            continue
-        new: Values = {"id": id, "merchant_id": row.merchant_id, "transport": transport}
-        new |= {"kinds": json.dumps(kinds[transport]), "created_at": at_ms}
-        db.run(ADD, **new | {"url": None, "command": None, "secret": None})
+        if wanted:
+            add_mailbox(db, transport, transport, row.merchant_id, kinds[transport], at_ms)
+        else:
+            db.run(REMOVE, id=mail_id(transport, row.merchant_id))
