@@ -19,6 +19,7 @@ from btcpay.invoices.create import Order
 from btcpay.settings.mail_settings import checked_address
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, InvalidRequest, Refused, TooLittle, TooMuch
+from btcpay.values.ids import is_id
 from btcpay.values.money import of_minor, stored_amount
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import AmountRefused, said
@@ -76,7 +77,7 @@ def state_of(bill: Bill, now_ms: int) -> str:
 def show_list(visit: Visit) -> Response:
     db, own, now_ms = visit.service.db, visit.merchant_id, to_ms(visit.now)
     status, behind = visit.query.get("status", ""), visit.query.get("older", "")
-    place = db.row(queries.PLACE, id=behind, merchant_id=own)
+    place = db.row(queries.PLACE, id=behind, merchant_id=own) if is_id("bil", behind) else None
     at = place or keyset.FIRST
     of: Values = {"merchant_id": own, "at": at.at, "place": at.place, "limit": SIZE + 1}
     if status in ("due", "overdue"):
