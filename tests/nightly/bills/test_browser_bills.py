@@ -43,3 +43,17 @@ def test_without_a_script_a_bill_is_paid_and_its_series_ended(open_tab, counter,
     tab.click("#end button")
     tab.until("!document.getElementById('end')")
     assert "have ended" in tab.ask("document.body.innerText")
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with a script", "without a script"])
+def test_a_bill_is_three_taps_and_its_fields(open_tab, counter, script):
+    tab = log_in(open_tab(counter.root, size=(375, 553), script=script), counter)
+    tab.click("#sections a[href$=bills]")
+    tab.until("document.getElementById('new')")
+    tab.click("#new")
+    tab.until("document.getElementById('amount')")
+    tab.click("#amount")
+    tab.type("25")
+    tab.click("#make")
+    tab.until("document.getElementById('mail')")
+    assert "$25.00" in tab.ask("document.body.innerText")
