@@ -40,9 +40,9 @@
   const CLOCK = { hour: "numeric", minute: "2-digit" }, DATE = { day: "numeric", month: "short" };
   const showTimes = () => every("time[data-local]", (it) => {
     const at = new Date(it.dateTime);
-    const isToday = at.toDateString() === new Date().toDateString();
+    const isNear = at - Date.now() < DAY / 2 || at.toDateString() === new Date().toDateString();
     const day = it.dataset.local === "at" ? { ...DATE, year: "numeric", timeZoneName: "short" }
-      : isToday ? {} : { ...DATE, weekday: "short" };
+      : isNear ? {} : { ...DATE, weekday: "short" };
     it.textContent = new Intl.DateTimeFormat(LANGUAGE, { ...day, ...CLOCK }).format(at);
   });
   const digits = (number, least = 1) =>
