@@ -68,9 +68,9 @@ class Area:
         return self.blueprint
 
     def open(self, method: str, path: str, view: View) -> None:
-        """Serves a page to anybody."""
-        add_path(self._open, ROOT + path, view, f"{method} {ROOT}{path}", method)
-        self._paths[self._open].add(ROOT + path)
+        """Serves a page to anybody; its path need not lie below /merchant."""
+        add_path(self._open, path, view, f"{method} {path}", method)
+        self._paths[self._open].add(path)
 
     def get(self, path: str, view: View) -> None:
         """Serves a page below /merchant to a logged-in merchant: `view(visit, **path values)`."""

@@ -9,6 +9,7 @@ from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.lists import downloads, search
 from btcpay.merchant_pages.settings import programs, shop
 from btcpay.merchant_pages.start import Start
+from btcpay.merchant_pages.visit import ROOT
 from btcpay.values.parts import brought
 from btcpay.web.service import Service
 
@@ -17,14 +18,14 @@ def blueprint(service: Service) -> Blueprint | None:
     if not service.settings.merchant_pages:
         return None
     area = Area(service)
-    area.open("GET", "/login/<secret>", area.show_login)
-    area.open("POST", "/login/<secret>", area.log_in)
-    area.open("POST", "/login", area.mail_link)
+    area.open("GET", f"{ROOT}/login/<secret>", area.show_login)
+    area.open("POST", f"{ROOT}/login/<secret>", area.log_in)
+    area.open("POST", f"{ROOT}/login", area.mail_link)
     start = Start(area)
-    area.open("GET", "/start/<token>", start.show)
-    area.open("POST", "/start/<token>", start.make)
+    area.open("GET", f"{ROOT}/start/<token>", start.show)
+    area.open("POST", f"{ROOT}/start/<token>", start.make)
     area.get("", home.show)
-    area.open("GET", "/", home.lead_here)
+    area.open("GET", f"{ROOT}/", home.lead_here)
     area.get("/attention", invoice.show_needing)
     area.post("/attention/set-aside", invoice.set_small_aside)
     area.get("/invoices", search.show_invoices)
@@ -38,7 +39,7 @@ def blueprint(service: Service) -> Blueprint | None:
     area.get("/downloads/payments", downloads.send_payments)
     area.get("/downloads/labels", downloads.send_labels)
     area.post("/files", downloads.make_link)
-    area.open("GET", "/files/<secret>", partial(downloads.send_linked, service))
+    area.open("GET", "/file/<secret>", partial(downloads.send_linked, service))
     area.post("/files/<id>/revoke", downloads.revoke)
     area.get("/till", till.show_form)
     area.post("/till", till.press)

@@ -95,7 +95,7 @@ DAYS = {"from": "2026-11-01", "to": "2026-11-30"}
 
 
 def link_in(source):
-    return re.search(r"http://[^\s<]*(/merchant/files/[0-9A-Za-z]+\?lang=\w+)", source)[1]
+    return re.search(r"http://[^\s<]*(/file/[0-9A-Za-z]+\?lang=\w+)", source)[1]
 
 
 def test_a_link_opens_the_file_without_a_session_for_a_week_or_until_it_is_revoked(
@@ -146,7 +146,7 @@ def test_links_to_files_are_bounded_and_guessing_is_counted(shop, browser):
     for odd in ({}, {"from": "x", "to": "y"}, {"from": "2026-11-02", "to": "2026-11-01"}):
         assert browser.post("/files", press="odd", **odd).status_code == 400, odd
     stranger = shop.app.test_client()
-    asked = [stranger.get(f"/merchant/files/{n}").status_code for n in range(21)]
+    asked = [stranger.get(f"/file/{n}").status_code for n in range(21)]
     assert asked == [404] * 20 + [429]
 
 

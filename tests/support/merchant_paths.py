@@ -17,7 +17,7 @@ def rules(shop: Shop, method: str) -> list[str]:
         for rule in shop.app.url_map.iter_rules()
         if rule.endpoint.startswith("merchant.")
         and method in (rule.methods or ())
-        and not rule.rule.startswith((f"{ROOT}/login", f"{ROOT}/start/", f"{ROOT}/files/<secret>"))
+        and not rule.rule.startswith((f"{ROOT}/login", f"{ROOT}/start/", "/file/"))
         and rule.rule != f"{ROOT}/"  # leads whoever asks to ROOT
     )
 

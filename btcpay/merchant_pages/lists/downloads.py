@@ -11,7 +11,7 @@ from flask import Response
 from btcpay.exports import payments
 from btcpay.exports.ledgers import FORMATS
 from btcpay.exports.payments import label_lines
-from btcpay.merchant_pages.visit import ROOT, Visit
+from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants.keys import sha256_of
 from btcpay.values.errors import InvalidRequest, NotFound, RateLimited
 from btcpay.values.times import date_of, number_of, start_of, to_ms, zone_of
@@ -59,9 +59,8 @@ def make_link(visit: Visit) -> Response:
                 last_day=number_of(last),
                 expires_at=to_ms(visit.now + LINK_LIFE),
             )
-    url = (
-        f"{visit.service.settings.base_url}{ROOT}/files/{visit.secret_of_press()}?lang={current()}"
-    )
+    # Not below /merchant, which proxies keep to the merchant's own network.
+    url = f"{visit.service.settings.base_url}/file/{visit.secret_of_press()}?lang={current()}"
     return show(visit, db.only(files.BY_ID, id=id), url)
 
 

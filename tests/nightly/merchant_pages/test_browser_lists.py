@@ -71,7 +71,7 @@ def test_last_month_is_three_taps_from_the_accountant(open_tab, counter, busy, s
     tab.click("#send")
     tab.until("document.getElementById('linked')")
     mail = unquote(tab.ask("document.getElementById('mail').href"))
-    (path,) = re.findall(r"/merchant/files/\w+", mail)
+    (path,) = re.findall(r"/file/\w+", mail)
     opened = f"fetch({path!r}, {{credentials: 'omit'}}).then((answer) => answer.status)"
     assert tab.ask(opened) == 200
 

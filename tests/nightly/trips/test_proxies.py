@@ -88,6 +88,12 @@ def test_the_merchants_pages_are_for_the_house_alone(proxy):
     assert status_of("/readyz", "127.0.0.2") in (200, 503)  # the rest is for everybody
 
 
+@pytest.mark.parametrize("proxy", ["nginx", "caddy"], indirect=True)
+def test_an_accountants_link_works_from_outside(proxy):
+    status, headers, _ = proxy.ask("GET", "/file/secret", "127.0.0.2")
+    assert status == 404 and headers["Content-Type"].startswith("text/html")
+
+
 @pytest.mark.parametrize("proxy", ["nginx"], indirect=True)
 def test_nginx_leads_to_tls_and_writes_no_link_that_is_a_secret_into_its_logs(proxy):
     plain = http.client.HTTPConnection("127.0.0.1", proxy.plain, timeout=60)
@@ -97,6 +103,7 @@ def test_nginx_leads_to_tls_and_writes_no_link_that_is_a_secret_into_its_logs(pr
     location = "https://pay.example.com/pay/x?y"
     assert (answer.status, answer.headers["Location"]) == (301, location)
     assert statuses(proxy, "127.0.0.1") == [410, 404, 401]
+    assert proxy.ask("GET", "/file/secret", "127.0.0.2")[0] == 404
     assert statuses(proxy, "127.0.0.2") == [403] * 3  # a link refused here works elsewhere
     assert_logged(proxy, "access.log")
     assert_logged(proxy, "error.log")
@@ -124,7 +131,7 @@ def test_the_onion_service_has_no_merchants_pages_and_logs_no_login_link(tmp_pat
     with proxies.onion(tmp_path, free_port()).running() as proxy:
         assert statuses(proxy, "127.0.0.1") == [403, 403, 403]
         assert proxy.ask("GET", "/api-keys/authorize?x")[0] == 403
-        assert proxy.ask("GET", "/pay/x")[0] == 502
+        assert proxy.ask("GET", "/file/secret")[0] == proxy.ask("GET", "/pay/x")[0] == 502
         until(lambda: "/pay/x" in (tmp_path / "access.log").read_text(), "the log")
         assert not any("secret" in log.read_text() for log in tmp_path.glob("*.log"))
 
