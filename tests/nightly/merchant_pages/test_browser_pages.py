@@ -169,6 +169,7 @@ def test_a_link_is_shared_where_the_browser_has_a_sheet_and_else_copied(open_tab
 
 
 def test_who_logged_out_sees_nothing_by_the_button_back(open_tab, counter):
+    counter.shop.invoice()
     tab = log_in(open_tab(counter.root), counter)
     tab.go(f"{counter.root}/merchant/invoices")
     tab.until("document.querySelector('table')")
