@@ -128,7 +128,7 @@ def _few(query: Q, model: Listed, condition: Expression) -> Q:
 
 # Invoices that need a human, the highest stake first, behind a row named by stake and id.
 WANTING = shaped(
-    InvoiceWith,
+    ListedInvoice,
     _INVOICES.select_extend(Invoice.price, Attention.since_at, Attention.stake_minor)
     .where(
         _own(Attention)
