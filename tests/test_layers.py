@@ -41,7 +41,7 @@ ROOMS = {
         "checkout": "chain invoices merchants settings settlement storage values web",
         "cli": (
             "backup bitcoin chain check exports health http invoices languages merchants "
-            "notify prices proofs schemas settings settlement setup storage values"
+            "notify prices proofs schemas settings settlement storage values"
         ),
         "check": (
             "bitcoin chain http invoices notify prices proofs settings settlement storage values"
@@ -59,7 +59,6 @@ ROOMS = {
         "merchants": "bitcoin storage values",
         "notify": "http languages schemas settings storage values",
         "prices": "http settings values",
-        "setup": "values",
         "http": "values",
         "languages": "values",
         "proofs": "bitcoin values",
