@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.chain.progress import Progress, progress_of
+from btcpay.chain.progress import Progress, progress_in, progress_of
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, YELLOW, Colour
 from btcpay.values.networks import Network
+from btcpay.values.times import from_ms
 from storage.database import Database
 from storage.queries import meta
+from storage.queries.lists import today
 
 # A shop that is backed up every night has then missed two backups.
 BACKUP_AGE = timedelta(days=3)
@@ -30,6 +32,7 @@ class State:
     chain: Colour  # red if its newest block is too old, yellow while blocks are still to be read
     progress: Progress | None
     backup: Colour
+    backed_up_at: datetime | None
 
 
 def state_in(db: Database, settings: Settings, now: datetime) -> State:
@@ -38,6 +41,16 @@ def state_in(db: Database, settings: Settings, now: datetime) -> State:
     )
     late = meta.count(db, meta.Key.PREVIEWS_LATE)
     return state_of(found_at, late, progress_of(db, now), backed_up_at, settings, now)
+
+
+def state_in_row(shop: today.Shop, settings: Settings, now: datetime) -> State:
+    """The same, of the facts that a merchant's first page reads with its shop."""
+    found_at, backed_up_at = (
+        None if text is None else from_ms(int(text))
+        for text in (shop.checked_at, shop.backed_up_at)
+    )
+    late = int(shop.previews_late or 0)
+    return state_of(found_at, late, progress_in(shop), backed_up_at, settings, now)
 
 
 def state_of(
@@ -60,6 +73,7 @@ def state_of(
         previews_late=previews_late,
         chain=_chain(progress, settings.network, now),
         progress=progress,
+        backed_up_at=backed_up_at,
         backup=GREEN if _is_within(backed_up_at, BACKUP_AGE, now) else YELLOW,
     )
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from flask import Response
 
-from btcpay.chain.progress import finished_after, progress_in
-from btcpay.health.state import state_of
+from btcpay.health.state import state_in_row
 from btcpay.invoices.status import rules_for
 from btcpay.merchant_pages.invoice import FIRST
 from btcpay.merchant_pages.queries import WANTING
@@ -18,9 +17,10 @@ from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
 from btcpay.settings.settings import Settings
 from btcpay.values.money import of_minor, value_of
 from btcpay.values.parts import brought
-from btcpay.values.times import date_of, day_of, from_ms, from_ms_or_none, to_ms
+from btcpay.values.times import date_of, day_of, from_ms, to_ms
 from storage.database import Values, grouped
 from storage.queries import payments
+from storage.queries.invoices import LATELY
 from storage.queries.lists import today
 from storage.queries.sessions import Session
 from storage.queries.totals import days
@@ -61,12 +61,10 @@ def show(visit: Visit) -> Response:
     took = takings(rows, first, today_number, currency)
     outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, merchant_id=own)
     of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
-    shop = db.only(today.SHOP, **of | {"finished_after": finished_after(now)})
-    progress = progress_in(shop)
-    checked_ms, backed_up_ms = (
-        None if text is None else int(text) for text in (shop.checked_at, shop.backed_up_at)
-    )
-    coming = by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings)
+    shop = db.only(today.SHOP, **of | {"finished_after": to_ms(now - LATELY)})
+    state = state_in_row(shop, settings, now)
+    tip_height = state.progress.height if state.progress else 0
+    coming = by_invoice(outputs[:MOST_OUTPUTS], tip_height, settings)
     paid = [] if shop.last_paid is None else [shop.last_paid]
     stake, id = FIRST
     gap = gap_of(paid, shop.next_index, shop.widest or 0)
@@ -86,16 +84,9 @@ def show(visit: Visit) -> Response:
         listed=LISTED,
         of_minor=of_minor,
         shop=shop,
-        state=state_of(
-            from_ms_or_none(checked_ms),
-            int(shop.previews_late or 0),
-            progress,
-            from_ms_or_none(backed_up_ms),
-            settings,
-            now,
-        ),
-        checked_ms=checked_ms,
-        backed_up_ms=backed_up_ms,
+        state=state,
+        checked_ms=state.found_at and to_ms(state.found_at),
+        backed_up_ms=state.backed_up_at and to_ms(state.backed_up_at),
         gap=gap,
         is_gap_well=gap.is_well_within(shop.wallet_gap_limit),
         advised_gap_limit=gap.limit + MARGIN,
