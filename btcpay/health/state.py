@@ -7,7 +7,7 @@ from btcpay.chain.progress import Progress, progress_in, progress_of
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, YELLOW, Colour
 from btcpay.values.networks import Network
-from btcpay.values.times import from_ms
+from btcpay.values.times import from_ms_or_none
 from storage.database import Database
 from storage.queries import meta
 from storage.queries.lists import today
@@ -32,7 +32,6 @@ class State:
     chain: Colour  # red if its newest block is too old, yellow while blocks are still to be read
     progress: Progress | None
     backup: Colour
-    backed_up_at: datetime | None
 
 
 def state_in(db: Database, settings: Settings, now: datetime) -> State:
@@ -45,11 +44,8 @@ def state_in(db: Database, settings: Settings, now: datetime) -> State:
 
 def state_in_row(shop: today.Shop, settings: Settings, now: datetime) -> State:
     """The same, of the facts that a merchant's first page reads with its shop."""
-    found_at, backed_up_at = (
-        None if text is None else from_ms(int(text))
-        for text in (shop.checked_at, shop.backed_up_at)
-    )
-    late = int(shop.previews_late or 0)
+    found_at, backed_up_at = map(from_ms_or_none, (shop.checked_at, shop.backed_up_at))
+    late = shop.previews_late or 0
     return state_of(found_at, late, progress_in(shop), backed_up_at, settings, now)
 
 
@@ -73,7 +69,6 @@ def state_of(
         previews_late=previews_late,
         chain=_chain(progress, settings.network, now),
         progress=progress,
-        backed_up_at=backed_up_at,
         backup=GREEN if _is_within(backed_up_at, BACKUP_AGE, now) else YELLOW,
     )
 
