@@ -10,14 +10,14 @@ from functools import partial
 
 from btcpay.chain.pool import Pool
 from btcpay.chain.progress import KEPT_PART, hours_to_read
-from btcpay.chain.sources import BlockSource
+from btcpay.chain.sources import BlockSource, proven_block
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
 from btcpay.check.receive import is_late, receipt_prices
 from btcpay.check.report import Report
 from btcpay.http.deadline import in_thread
 from btcpay.prices.price import Prices
-from btcpay.proofs.block import ProvenBlock, prove_block
+from btcpay.proofs.block import ProvenBlock
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import ExplorerError, OutOfQuota
@@ -102,7 +102,7 @@ class Reader:
         hash = row.hash
 
         def shown(one: BlockSource) -> Fetched:
-            return prove_block(one.raw_block(hash), hash), one.host
+            return proven_block(one, hash), one.host
 
         return in_thread(lambda: self.sources.ask(shown, by_turns))
 

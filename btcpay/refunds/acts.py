@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from btcpay.invoices.create import live_price
 from btcpay.invoices.events import record
-from btcpay.merchants.branding import checked_line
 from btcpay.notify.publish import News, Told, publish
 from btcpay.prices.price import Prices
 from btcpay.refunds import destination, queries
@@ -20,6 +19,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
 from btcpay.values.ids import new_id
 from btcpay.values.money import MAX_MONEY_SATS, SATS_PER_BTC
+from btcpay.values.texts import checked_line
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Invoice, Refund
