@@ -6,8 +6,7 @@ from decimal import Decimal
 
 from flask import Response
 
-from btcpay.chain.progress import finished_after, progress_in
-from btcpay.health.state import state_of
+from btcpay.health.state import state_in_row
 from btcpay.invoices.status import rules_for
 from btcpay.merchant_pages.invoice import FIRST
 from btcpay.merchant_pages.queries import WANTING
@@ -16,9 +15,10 @@ from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
 from btcpay.values.money import of_minor, value_of
 from btcpay.values.parts import brought
-from btcpay.values.times import date_of, day_of, from_ms, from_ms_or_none, to_ms
+from btcpay.values.times import date_of, day_of, from_ms, to_ms
 from storage.database import Values
 from storage.queries import payments
+from storage.queries.invoices import LATELY
 from storage.queries.lists import today
 from storage.queries.sessions import Session
 from storage.queries.totals import days
@@ -46,7 +46,7 @@ def show(visit: Visit) -> Response:
     took = takings(rows, first, today_number, currency)
     coming = db.rows(today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=own)
     of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
-    shop = db.only(today.SHOP, **of | {"finished_after": finished_after(now)})
+    shop = db.only(today.SHOP, **of | {"finished_after": to_ms(now - LATELY)})
     paid = [] if shop.last_paid is None else [shop.last_paid]
     stake, id = FIRST
     gap = gap_of(paid, shop.next_index, shop.widest or 0)
@@ -69,14 +69,7 @@ def show(visit: Visit) -> Response:
         listed=LISTED,
         of_minor=of_minor,
         shop=shop,
-        state=state_of(
-            from_ms_or_none(shop.checked_at),
-            shop.previews_late or 0,
-            progress_in(shop),
-            from_ms_or_none(shop.backed_up_at),
-            settings,
-            now,
-        ),
+        state=state_in_row(shop, settings, now),
         gap=gap,
         is_gap_well=gap.is_well_within(shop.wallet_gap_limit),
         advised_gap_limit=gap.limit + MARGIN,

@@ -8,11 +8,10 @@ from flask import Response
 from btcpay.merchant_pages.visit import Visit, forget
 from btcpay.merchants import keys, sessions
 from btcpay.notify import receivers
-from btcpay.notify.every_kind import KINDS
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import new_send
 from btcpay.notify.publish import wants
-from btcpay.notify.read import sample
+from btcpay.notify.read import KINDS, sample
 from btcpay.values.errors import CommandError, InvalidRequest, NotFound
 from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import gettext
