@@ -176,7 +176,7 @@ def test_explorers_are_opened_in_one_place():
 
 def test_nobody_else_knows_how_an_explorer_is_asked():
     """Paths, time-outs and retries stay behind the methods of `Explorers` and `Esplora`."""
-    named = ("esplora", "endpoint", "answers", "answer_schemas")
+    named = ("esplora", "endpoint", "answers")
     inner = {f"btcpay.chain.explorers.{name}" for name in named}
 
     def asking(path):
