@@ -13,7 +13,7 @@ import sys
 from importlib import import_module, metadata
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 from peewee import PeeweeException
@@ -53,7 +53,6 @@ COMMANDS = {
 PROJECT = Path(__file__).resolve().parents[2]  # a checkout, or the site-packages of a wheel
 GUNICORN = ["-c", "python:btcpay.web.gunicorn_conf", "wsgi:app"]
 OPTION = re.compile("(--[a-z-]+)(=.*)?", re.DOTALL)
-BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 
 
 class Commands(click.Group):
@@ -75,15 +74,6 @@ class Commands(click.Group):
             if (found := OPTION.fullmatch(word)) and (found[2] == "=" or not following):
                 raise click.UsageError(f"{found[1]} is followed by an empty value")
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            if shown := BEFORE.get(error.option_name):
-                message = f"{error.option_name} goes before the command: btcpay {shown} COMMAND"
-                raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from None
-            raise
 
 
 def _of_parts() -> dict[str, click.Command]:

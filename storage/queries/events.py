@@ -68,9 +68,6 @@ ADD = shaped(
         )
     ).returning(PublicEvent),
 )
-OF_ID = PublicEvent.select().where(
-    (PublicEvent.id == slot("id")) & (PublicEvent.merchant_id == slot("merchant_id"))
-)
 LAST = shaped(
     tuple[int],
     PublicEvent.select(fn.COALESCE(fn.MAX(PublicEvent.number), 0)).where(
