@@ -13,7 +13,6 @@ import sys
 from importlib import import_module, metadata
 from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn
 
 import click
 from peewee import PeeweeException
@@ -144,19 +143,15 @@ def main() -> None:
     )
     logging.getLogger("peewee").setLevel(logging.WARNING)
     try:
-        cli()
+        cli()  # which ends the process by itself when nothing is wrong
     except SettingsError as error:  # in a file that `setup` reads in order to change it
-        for mistake in error.mistakes:
-            say(f"btcpay: {mistake}", logging.ERROR)
-        sys.exit(2)
+        said, status = error.mistakes, 2
     except PeeweeException as error:
-        _fail(f"the database cannot be used: {in_one_line(error)}")
+        said, status = [f"the database cannot be used: {in_one_line(error)}"], 1
     except CommandError as error:
-        _fail(str(error), error.exit_status)
+        said, status = [str(error)], error.exit_status
     except (InvalidRequest, PriceUnavailable, OSError) as error:
-        _fail(str(error))
-
-
-def _fail(message: str, status: int = 1) -> NoReturn:
-    say(f"btcpay: {message}", logging.ERROR)
+        said, status = [str(error)], 1
+    for message in said:
+        say(f"btcpay: {message}", logging.ERROR)
     sys.exit(status)

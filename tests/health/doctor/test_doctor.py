@@ -144,7 +144,7 @@ def of_file(path, free_bytes=PLENTY):
     return Shop(read, {}, Clock(), lambda _: free_bytes)
 
 
-FOLDER = OWN_FOLDER.format("'{folder}'")
+FOLDER = OWN_FOLDER.format("{folder}")
 FILE, LOG = "chmod 600 '{folder}/shop.db'", "chmod 600 '{folder}/shop.db-wal'"
 MODES = {
     "all are its owner's": (0o700, 0o600, 0o600, ""),
