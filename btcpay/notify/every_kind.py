@@ -1,13 +1,13 @@
 """The table of kinds: ours, and those of the resources that parts bring in a module `kinds`."""
 
-from btcpay.notify.kinds import EventKind, Kind
+from typing import Any
+
+from btcpay.notify.kinds import EventKind, Kind, Resource
 from btcpay.values.parts import brought
 
-# By its resource, the module of a part: `KINDS`; `PROPERTIES`, a JSON schema for each field of the
-# resource; `data(db, base_url, event)` and `sample(base_url, kind, at_ms)`, its fields in an event.
-OF_PARTS = {part.RESOURCE: part for part in brought("kinds")}
-KINDS: dict[str, Kind] = {
-    kind.value: kind
-    for kinds in (EventKind, *(p.KINDS for p in OF_PARTS.values()))
-    for kind in kinds
+# Each part's RESOURCE, from its module `kinds`, by its name.
+OF_PARTS: dict[str, Resource[Any]] = {
+    part.RESOURCE.name: part.RESOURCE for part in brought("kinds")
 }
+_ALL: list[Kind] = [*EventKind, *(kind for one in OF_PARTS.values() for kind in one.kinds)]
+KINDS: dict[str, Kind] = {kind.value: kind for kind in _ALL}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from btcpay.notify.kinds import EventKind, Kind
+from btcpay.notify.kinds import EventKind, Kind, R, Resource
 from btcpay.notify.transport import About, Named
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.values.ids import new_id
@@ -59,16 +59,16 @@ def publish_link(db: Database, link: PaymentLink, kind: EventKind, now: datetime
     _add(db, [_Added(link, _new(link, kind, now, payment_link_id=link.id), {})], now)
 
 
-def publish_own(
-    db: Database, row: About, kind: Kind, state: Mapping[str, Any], now: datetime
-) -> None:
-    """An event of a part's own resource, with the values that may change. Call it within a write.
+def publish_own(db: Database, of: Resource[R], id: str, kind: Kind, now: datetime) -> R:
+    """An event of a part's own resource, as its row is now, which it returns.
 
-    The part's module `kinds` makes the data of it when it is sent.
+    Call it within `db.write()`.
     """
-    known = dict(state)
-    new = _new(row, kind, now, state=orjson.dumps(known).decode(), resource_id=row.id)
+    row = db.only(of.by_id, id=id)
+    known = {name: getattr(row, name) for name in of.state}
+    new = _new(row, kind, now, state=orjson.dumps(known).decode(), resource_id=id)
     _add(db, [_Added(row, new, known)], now)
+    return row
 
 
 class _Added(NamedTuple):

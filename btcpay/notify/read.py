@@ -91,7 +91,8 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     if kind is None:
         raise BadRow(f"{row.kind!r} is no kind of event")
     if part := OF_PARTS.get(kind.resource):
-        data = {kind.resource: part.data(db, resources.base_url, row)}
+        own = changed(db.only(part.by_id, id=row.resource_id or ""), **state_of(row))
+        data = {kind.resource: part.shown(resources.base_url, own)}
     elif kind.resource == "payment_link":
         data = of_link(resources, kind, db.only(links.ANY_BY_ID, id=row.payment_link_id or ""))
     else:
@@ -159,7 +160,7 @@ def sample(resources: Resources, merchant_id: int, kind: Kind, now: datetime) ->
     """A made-up event as it would be sent now, for trying a receiver."""
     at_ms = to_ms(now)
     if part := OF_PARTS.get(kind.resource):
-        data = {kind.resource: part.sample(resources.base_url, kind, at_ms)}
+        data = {kind.resource: part.shown(resources.base_url, part.sample(kind, at_ms))}
     elif kind.resource == "payment_link":
         data = of_link(resources, kind, changed(_LINK, created_at=at_ms))
     else:
