@@ -9,14 +9,13 @@ from btcpay.bills import acts, queries
 from btcpay.bills.calendar import EVERY
 from btcpay.bills.kinds import RESOURCE
 from btcpay.cli.context import Shell, answering, say, with_shell
-from btcpay.cli.operation_options import number, require_units, validated
+from btcpay.cli.operation_options import number, priced
 from btcpay.cli.own import add_list_and_show
 from btcpay.invoices.create import order_of
 from btcpay.invoices.links import most
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.values.money import checked_currency
-from schemas.requests import NEW_PRICED_INVOICE
 from storage.database import Database
 
 DAYS = click.IntRange(0, acts.MOST_DAYS)
@@ -56,9 +55,8 @@ def create(
         raise click.UsageError("--until goes with --every")
     owner, now = find_merchant(shell.db, merchant), shell.now
     code = checked_currency(currency or owner.currency)
-    wanted = validated(NEW_PRICED_INVOICE, fields)
-    require_units(code, [wanted["amount"]])
-    order = order_of(owner.id, wanted | {"reference": reference}, code, most(code))
+    wanted = priced(code, fields) | {"reference": reference}
+    order = order_of(owner.id, wanted, code, most(code))
     acts.refuse_unpayable(shell.db, new_prices(shell.settings), now, order)
     with shell.db.write():
         terms = acts.Terms(due_days, every, until and until.date())

@@ -6,21 +6,19 @@ from urllib.parse import parse_qs, urlencode
 
 from flask import Blueprint, Response, request
 
-from btcpay.checkout.asked import answers
-from btcpay.checkout.invoice_page import page_of
+from btcpay.checkout.invoice_page import page_of, proofs_of
 from btcpay.checkout.link_order import pressed, still_to_pay
-from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, link_values, rate_of
+from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, answers, link_values, rate_of
 from btcpay.checkout.of_link import OfLink
-from btcpay.checkout.proof_page import proofs_of
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.invoices import receipts
 from btcpay.invoices.links import raised
 from btcpay.merchants import branding
 from btcpay.settings.mail_settings import checked_address
-from btcpay.values.errors import Forbidden, InvalidRequest, NotFound, PriceUnavailable
+from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.parts import brought
-from btcpay.web.admission import Counted, is_from_another_site, visitor, visits
+from btcpay.web.admission import Counted, refuse_other_sites, visitor, visits
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
@@ -98,8 +96,7 @@ class Checkout:
 
     def mail_receipt(self, id: str) -> Response:
         """Has the receipt mailed to the typed address, if none has been given yet."""
-        if is_from_another_site(request.headers, self.service.settings.base_url):
-            raise Forbidden("another site sent this form")
+        refuse_other_sites(self.service)
         snapshot = snapshot_of(self.service, id)
         typed = fields_of_form().get("email", "")
         try:

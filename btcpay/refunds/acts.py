@@ -13,7 +13,6 @@ from peewee import Query
 
 from btcpay.invoices.create import live_price
 from btcpay.invoices.events import record
-from btcpay.merchants.branding import checked_line
 from btcpay.notify.publish import publish_own
 from btcpay.prices.price import Prices
 from btcpay.refunds import destination, queries
@@ -22,6 +21,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
 from btcpay.values.ids import new_id
 from btcpay.values.money import MAX_MONEY_SATS, SATS_PER_BTC
+from btcpay.values.texts import checked_line
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Invoice, Refund

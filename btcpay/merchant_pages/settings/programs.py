@@ -1,19 +1,21 @@
-"""Programs of the shop: API keys and webhooks, each made with a secret that is shown once."""
+"""Programs and browsers of the shop: API keys, webhooks, devices; each secret is shown once."""
+
+from contextlib import suppress
+from typing import Any
 
 from flask import Response
 
-from btcpay.merchant_pages.visit import Visit
-from btcpay.merchants import keys
+from btcpay.merchant_pages.visit import Visit, forget
+from btcpay.merchants import keys, sessions
 from btcpay.notify import receivers
-from btcpay.notify.every_kind import KINDS
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import new_send
-from btcpay.notify.outcome import Answer
 from btcpay.notify.publish import wants
-from btcpay.notify.read import sample
+from btcpay.notify.read import KINDS, sample
 from btcpay.values.errors import CommandError, InvalidRequest, NotFound
+from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import gettext
-from storage.models import Receiver
+from btcpay.web.pages.qr import qr_svg
 from storage.queries import keys as stored_keys
 from storage.queries import receivers as queries
 
@@ -22,13 +24,11 @@ MOST_NAME = 60
 TEST_S = 5  # of a request for which somebody waits
 
 
-def show_keys(
-    visit: Visit, status: int = 200, issued: keys.Issued | None = None, wrong: str = ""
-) -> Response:
-    """API keys, the newest first; those that no longer work last."""
+def show_keys(visit: Visit, status: int = 200, **shown: Any) -> Response:
+    """API keys, the newest first, those that no longer work last; and one that was just issued."""
     rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
     rows.sort(key=lambda row: (row.revoked_at is not None, -row.created_at))
-    return visit.page("keys.html", status, keys=rows, issued=issued, wrong=wrong)
+    return visit.page("keys.html", status, keys=rows, **shown)
 
 
 def issue_key(visit: Visit) -> Response:
@@ -53,18 +53,11 @@ def revoke_key(visit: Visit, id: str) -> Response:
     return visit.to("/keys", done="revoked")
 
 
-def show_webhooks(
-    visit: Visit,
-    status: int = 200,
-    added: Receiver | None = None,
-    wrong: str = "",
-    tested: tuple[str, Answer] | None = None,
-) -> Response:
+def show_webhooks(visit: Visit, status: int = 200, **shown: Any) -> Response:
+    """The webhooks; the one that was just added or tried, or what is `wrong` with an address."""
     rows = visit.service.db.rows(queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id)
-    typed = visit.form.get("url", "") if wrong else ""
-    return visit.page(
-        "webhooks.html", status, webhooks=rows, added=added, wrong=wrong, tested=tested, typed=typed
-    )
+    typed = visit.form.get("url", "") if "wrong" in shown else ""
+    return visit.page("webhooks.html", status, webhooks=rows, typed=typed, **shown)
 
 
 def add_webhook(visit: Visit) -> Response:
@@ -105,3 +98,52 @@ def send_all_now(visit: Visit, id: str) -> Response:
 def remove_webhook(visit: Visit, id: str) -> Response:
     receivers.remove(visit.service.db, visit.own(queries.BY_ID, "whk", id).id)
     return visit.to("/webhooks", done="removed")
+
+
+def add_device(visit: Visit) -> Response:
+    """A link that logs in another browser, once, and its QR code; to the till unless said."""
+    service, till_only = visit.service, visit.form.get("opens") != "everything"
+    root, own = service.settings.base_url, visit.merchant_id
+    link = sessions.login_url(service.db, root, own, visit.now, till_only)
+    return show_devices(visit, link, till_only)
+
+
+def show_devices(visit: Visit, link: str | None = None, till_only: bool = False) -> Response:
+    """This browser first, then the others, the newest first."""
+    rows = sessions.sessions_of(visit.service.db, visit.merchant_id, visit.now)
+    return visit.page(
+        "sessions.html",
+        sessions=sorted(rows, key=lambda row: row.id != visit.session.id),
+        own_id=visit.session.id,
+        named=sessions.named,
+        now_ms=to_ms(visit.now),
+        link=link,
+        qr=link and qr_svg(link),
+        link_is_of_till=till_only,
+    )
+
+
+def end_device(visit: Visit, id: str) -> Response:
+    """Ends one of the merchant's sessions; this browser's own is logged out."""
+    if id == visit.session.id:
+        return log_out(visit)
+    try:
+        sessions.end(visit.service.db, visit.merchant_id, id)
+    except CommandError as error:
+        raise NotFound(str(error)) from None
+    return visit.to("/sessions", done="ended")
+
+
+def log_out(visit: Visit) -> Response:
+    """Ends this browser's own session."""
+    with suppress(CommandError):  # somebody else has just ended it
+        sessions.end(visit.service.db, visit.merchant_id, visit.session.id)
+    response = visit.pages.page("merchant/logged_out.html")
+    forget(visit.service, response)
+    return response
+
+
+def end_other_devices(visit: Visit) -> Response:
+    """Ends every session but this browser's, and takes back links that nobody has used."""
+    sessions.end_all(visit.service.db, visit.merchant_id, visit.session.id)
+    return visit.to("/sessions", done="others_ended")
