@@ -1,17 +1,16 @@
 """The headers of the best chain, with a mark on blocks that are read; our scripts and coins."""
 
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import orjson
-from peewee import JOIN, SQL, Case, ColumnBase, Join, Select, fn
+from peewee import SQL, Case, ColumnBase, Expression, Select, fn
 
 from storage.database import Database
 from storage.models import Balance, Block, Invoice, Output, Refund
 from storage.queries.invoices import MAY_BE_PAID
-from storage.statement import Shaped, every, shaped, slot
+from storage.statement import every, same, shaped, slot
 
-T = TypeVar("T")
 _HEADER = (Block.height, Block.hash, Block.header, Block.mined_at)
 
 TOP = Block.select(*_HEADER).order_by(Block.height.desc()).limit(1)
@@ -72,57 +71,25 @@ def tip_height(db: Database) -> int | None:
     return db.only(_HEIGHT)[0]
 
 
-def given(db: Database, texts: Collection[str]) -> str | list[str]:
-    """Several texts as a single value of a statement."""
-    if db.is_server:
-        return list(texts)
-    return orjson.dumps(list(texts)).decode()
+def given(texts: Iterable[str]) -> str:
+    """Several texts as a single value of a statement: the names of a JSON object."""
+    return orjson.dumps(dict.fromkeys(texts)).decode()
 
 
-def is_given(column: ColumnBase, is_server: bool, name: str = "texts") -> Any:
+def is_given(column: ColumnBase, name: str = "texts") -> Expression:
     """True for each of the texts in the slot of this name, a value that `given` has made."""
-    if is_server:
-        return column == fn.ANY(slot(name))
-    return column.in_(Select([fn.json_each(slot(name)).alias(name)], [SQL(f"{name}.value")]))
+    return column.in_(Select([fn.json_each(slot(name)).alias(name)], [SQL(f"{name}.key")]))
 
 
-def _of_given(model: type[T], columns: Sequence[Any], key: Any, is_server: bool) -> Shaped[T]:
-    """The rows whose `key` is among the texts that the statement is given in one slot.
-
-    SQLite seeks each text in turn; IN would sort all of them first, at five times the cost.
-    """
-    if is_server:
-        return shaped(model, key.model.select(*columns).where(key == fn.ANY(slot("texts"))))
-    given = fn.json_each(slot("texts")).alias("given")
-    joined = Join(given, key.model, JOIN.CROSS, on=key == SQL("given.value"))
-    return shaped(model, Select([joined], columns))
-
-
-_OURS = {
-    is_server: _of_given(
-        Invoice, (Invoice.id, Invoice.merchant_id, Invoice.script), Invoice.script, is_server
-    )
-    for is_server in (False, True)
-}
-_COINS = {
-    is_server: _of_given(
-        Output,
-        (Output.invoice_id, Output.merchant_id, Output.txid, Output.vout),
-        Output.txid,
-        is_server,
-    ).where(Output.block_height.is_null(False) & Output.spent_height.is_null())
-    for is_server in (False, True)
-}
-
-
-def of_scripts(db: Database, scripts: Collection[str]) -> list[Invoice]:
-    """The invoices whose addresses have these scripts, in hex."""
-    return db.rows(_OURS[db.is_server], texts=given(db, scripts))
-
-
-def coins_of(db: Database, txids: Collection[str]) -> list[Output]:
-    return db.rows(_COINS[db.is_server], texts=given(db, txids))
-
+# The invoices whose addresses have the given scripts, in hex.
+OF_SCRIPTS = Invoice.select(Invoice.id, Invoice.merchant_id, Invoice.script).where(
+    is_given(Invoice.script)
+)
+_COIN = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.vout)
+# The unspent ones of the given transactions.
+COINS = _COIN.where(
+    is_given(Output.txid), Output.block_height.is_null(False), Output.spent_height.is_null()
+)
 
 # Rows that a reorganisation takes back, above the last block that both chains have.
 PAID_ABOVE = (
@@ -130,11 +97,9 @@ PAID_ABOVE = (
     .where(Output.block_height > slot("height"))
     .order_by(Output.merchant_id, Output.invoice_id)
 )
-SPENT_ABOVE = (
-    Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.vout)
-    .where((Output.spent_height > slot("height")) & (Output.block_height <= slot("height")))
-    .order_by(Output.merchant_id, Output.invoice_id)
-)
+SPENT_ABOVE = _COIN.where(
+    Output.spent_height > slot("height"), Output.block_height <= slot("height")
+).order_by(Output.merchant_id, Output.invoice_id)
 UNSPEND = Output.update({Output.spent_height: None}).where(
     (Output.invoice_id == slot("invoice_id")) & (Output.spent_height > slot("height"))
 )

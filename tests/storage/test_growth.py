@@ -48,7 +48,7 @@ PARTS = {
     *("balances._SUMS", "listings._CHOSEN"),
     *("invoices._CAME", "invoices._EVER_CAME", "invoices.CAME_SATS", "invoices._UNTOUCHED"),
     "invoices._GONE_AT",
-    *("listings._LISTED", "mempool_watch._UNSETTLED"),
+    *("blocks._COIN", "listings._LISTED", "mempool_watch._UNSETTLED"),
     *("merchant_pages._INVOICES", "merchant_pages._PAYMENTS", "merchant_pages._SALES"),
     *("deliveries._WHOLE", "deliveries._COUNTED"),
 }
@@ -60,14 +60,13 @@ SMALL = (
 
 
 def constants():
-    """Every query that is a module's constant; of two that are for either database SQLite's."""
+    """Every query that is a module's constant, or in a table that is one."""
     found = {}
     names = [module.name for module in pkgutil.walk_packages(queries.__path__, "storage.queries.")]
     for module in [*map(importlib.import_module, names), *brought("queries")]:
         subject = module.__name__.removesuffix(".queries").rpartition(".")[2]
         for name, value in vars(module).items():
-            by_name = value.get(False) if isinstance(value, dict) else {"": value}
-            for what, query in by_name.items() if isinstance(by_name, dict) else ():
+            for what, query in (value if isinstance(value, dict) else {"": value}).items():
                 if isinstance(query, Select | Update | Delete):
                     found[f"{subject}.{name} {what}".rstrip()] = query
     parts = {id(found.get(name)) for name in PARTS}  # others import them by their names

@@ -74,7 +74,7 @@ def search(
 def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Named]:
     """Rows that an id, the beginning of one, of an address or a txid, or a reference names."""
     if is_id(listing.prefix, typed):
-        return db.rows(names["chosen"], **listing.values | {"texts": given(db, [typed])})
+        return db.rows(names["chosen"], **listing.values | {"texts": given([typed])})
     limits: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
     name, begin = _beginning(typed)
     if name and (rows := db.rows(names[name], **limits | {"begin": begin, "end": begin + END})):
@@ -123,7 +123,7 @@ def _in_texts(
         last = row
         if is_found(row, typed):
             ids.append(row.id)
-    rows = db.rows(whole, **listing.values | {"texts": given(db, ids)}) if ids else []
+    rows = db.rows(whole, **listing.values | {"texts": given(ids)}) if ids else []
     if last is None or last is piece[-1]:
         return Found(rows)
     return Found(rows, until_at=last.created_at, further=last.id)
@@ -196,7 +196,7 @@ def show_payments(visit: Visit) -> Response:
 
 
 def _page(
-    visit: Visit, listing: Listing, names: Mapping[bool, Names], texts: Typed[queries.Texts]
+    visit: Visit, listing: Listing, names: Names, texts: Typed[queries.Texts]
 ) -> dict[str, Any]:
     """The typed text with the rows that it finds, or a page of the list without one."""
     db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
@@ -205,5 +205,5 @@ def _page(
         before_ms = start_of(number_of(day) + 1, visit.zone) if day else None
         return {"q": typed, "found": None, "shown": listing.page(db, visit.query, before_ms)}
     behind = visit.query.get("older", "")
-    found = search(db, listing, names[db.is_server], texts, typed, behind)
+    found = search(db, listing, names, texts, typed, behind)
     return {"q": typed, "found": found, "shown": None}
