@@ -16,8 +16,8 @@ _HEADER = (Block.height, Block.hash, Block.header, Block.mined_at)
 TOP = Block.select(*_HEADER).order_by(Block.height.desc()).limit(1)
 FIRST = Block.select(*_HEADER).order_by(Block.height).limit(1)
 LAST_BEFORE = TOP.where(Block.mined_at <= slot("mined_before"))
-OF_HASH = Block.select(*_HEADER).where(Block.hash == slot("hash"))
-AT = Block.select(*_HEADER).where(Block.height == slot("height"))
+OF_HASH = Block.select(*_HEADER).where(same(Block.hash))
+AT = Block.select(*_HEADER).where(same(Block.height))
 ABOVE = Block.select(*_HEADER).where(Block.height > slot("height")).order_by(Block.height)
 # The headers that follow a block's: so many of them, as a proof keeps them.
 FOLLOWING = ABOVE.limit(slot("limit"))
@@ -30,13 +30,11 @@ NEVER = 0  # in place of the time of reading: the block is passed over
 _UNREAD = Block.read_at.is_null()
 # Blocks to be read now; one that no source could show is passed over for a while.
 _DUE = Block.select(*_HEADER, Block.not_before).where(
-    _UNREAD & (Block.not_before.is_null() | (Block.not_before <= slot("now")))
+    _UNREAD, Block.not_before.is_null() | (Block.not_before <= slot("now"))
 )
 NEWEST = _DUE.order_by(Block.height.desc()).limit(slot("limit"))
 OLDEST = _DUE.order_by(Block.height).limit(slot("limit"))
-PASS_OVER = Block.update({Block.not_before: slot("until")}).where(
-    _UNREAD & (Block.hash == slot("hash"))
-)
+PASS_OVER = Block.update({Block.not_before: slot("until")}).where(_UNREAD, same(Block.hash))
 # The number of them, and the first.
 UNREAD = shaped(
     tuple[int, int | None],
@@ -44,23 +42,19 @@ UNREAD = shaped(
 )
 # Succeeds once: whoever comes second changes nothing.
 READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).where(
-    _UNREAD & (Block.hash == slot("hash"))
+    _UNREAD, same(Block.hash)
 )
 # Marks blocks unread that were read before we knew that coins spent in them are ours.
-READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(
-    Block.height == slot("height")
-)
+READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(same(Block.height))
 SPENDS = Block.select(Block.height, Block.spends).where(
-    Block.spends.is_null(False) & (Block.height > slot("height"))
+    Block.spends.is_null(False), Block.height > slot("height")
 )
 # Once no block below is unread, the spends kept for these blocks have been looked up.
 FORGET_SPENDS = Block.update({Block.spends: None}).where(
-    Block.spends.is_null(False) & (Block.height < slot("height"))
+    Block.spends.is_null(False), Block.height < slot("height")
 )
 # Blocks from a time when nothing was at stake are not read.
-SKIP = Block.update({Block.read_at: NEVER}).where(
-    _UNREAD & (Block.mined_at <= slot("mined_before"))
-)
+SKIP = Block.update({Block.read_at: NEVER}).where(_UNREAD, Block.mined_at <= slot("mined_before"))
 
 
 _HEIGHT = shaped(tuple[int | None], Block.select(fn.MAX(Block.height)))
@@ -101,7 +95,7 @@ SPENT_ABOVE = _COIN.where(
     Output.spent_height > slot("height"), Output.block_height <= slot("height")
 ).order_by(Output.merchant_id, Output.invoice_id)
 UNSPEND = Output.update({Output.spent_height: None}).where(
-    (Output.invoice_id == slot("invoice_id")) & (Output.spent_height > slot("height"))
+    same(Output.invoice_id), Output.spent_height > slot("height")
 )
 UNREPLACE = Output.update({Output.replaced_height: None}).where(
     Output.replaced_height > slot("height")
@@ -123,7 +117,7 @@ WAITS_AGAIN = Output.update(
         Output.position: None,
         Output.coinbase: 0,
     }
-).where((Output.invoice_id == slot("invoice_id")) & (Output.block_height > slot("height")))
+).where(same(Output.invoice_id), Output.block_height > slot("height"))
 
 # A new beginning gives up the blocks and keeps the payments: their outputs get a height that no
 # reorganisation takes back.
@@ -138,7 +132,7 @@ KEEP_PROVEN = Output.update(
 AT_STAKE = Invoice.select(Invoice.id).where(MAY_BE_PAID).limit(1)
 MONEY_AT_STAKE = Balance.select(Balance.merchant_id).where(Balance.total_sats > 0).limit(1)
 REFUND_AT_STAKE = (
-    Refund.select(Refund.id).where(Refund.script.is_null(False) & Refund.sent_height.is_null())
+    Refund.select(Refund.id).where(Refund.script.is_null(False), Refund.sent_height.is_null())
 ).limit(1)
 # The best block that we know, with the answers of UNREAD and of those at stake.
 BEST = Block.alias()

@@ -3,7 +3,7 @@
 from peewee import fn
 
 from storage.models import ApiKey, Merchant
-from storage.statement import needed, shaped, slot, slots
+from storage.statement import needed, same, shaped, slot, slots
 
 
 class Caller(ApiKey):
@@ -21,9 +21,9 @@ BY_SECRET = shaped(
         ApiKey.store_id,
         ApiKey.permissions,
     ).where(
-        (ApiKey.secret_sha256 == slot("secret_sha256"))
-        & ApiKey.revoked_at.is_null()
-        & (ApiKey.expires_at.is_null() | (ApiKey.expires_at > slot("now")))
+        same(ApiKey.secret_sha256),
+        ApiKey.revoked_at.is_null(),
+        ApiKey.expires_at.is_null() | (ApiKey.expires_at > slot("now")),
     ),
 )
 
@@ -54,16 +54,16 @@ ALL = shaped(
     .order_by(ApiKey.created_at, ApiKey.id),
 )
 
-OF_MERCHANT = ALL.where(ApiKey.merchant_id == slot("merchant_id"))
-BY_ID = ApiKey.select().where(ApiKey.id == slot("id"))
+OF_MERCHANT = ALL.where(same(ApiKey.merchant_id))
+BY_ID = ApiKey.select().where(same(ApiKey.id))
 
 # A key is revoked once, and for ever.
 REVOKE = ApiKey.update({ApiKey.revoked_at: slot("at")}).where(
-    (ApiKey.id == slot("id")) & ApiKey.revoked_at.is_null()
+    same(ApiKey.id), ApiKey.revoked_at.is_null()
 )
 # A key is rotated once; the old one ends by itself.
 EXPIRE = ApiKey.update({ApiKey.expires_at: slot("at")}).where(
-    (ApiKey.id == slot("id")) & ApiKey.revoked_at.is_null() & ApiKey.expires_at.is_null()
+    same(ApiKey.id), ApiKey.revoked_at.is_null(), ApiKey.expires_at.is_null()
 )
 
-USED = ApiKey.update({ApiKey.last_used_at: slot("at")}).where(ApiKey.id == slot("id"))
+USED = ApiKey.update({ApiKey.last_used_at: slot("at")}).where(same(ApiKey.id))

@@ -10,14 +10,12 @@ from btcpay.values.ids import ID_CHARACTERS, random_base62
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import Attention, Brand, Merchant, MerchantLogin, MerchantSession, Refund
-from storage.statement import needed, shaped, slot
+from storage.statement import needed, same, shaped, slot
 
 LINK_LIFE_MS = 600_000
 ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
 
-_IS_LOGIN = (MerchantLogin.secret_sha256 == slot("secret_sha256")) & (
-    MerchantLogin.expires_at > slot("now")
-)
+_IS_LOGIN = same(MerchantLogin.secret_sha256) & (MerchantLogin.expires_at > slot("now"))
 
 
 class Login(NamedTuple):
@@ -42,7 +40,7 @@ USE_LOGIN = shaped(
     .returning(MerchantLogin.merchant_id, MerchantLogin.till_only),
 )
 OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_at <= slot("now"))
-LOGINS_OF_MERCHANT = MerchantLogin.delete().where(MerchantLogin.merchant_id == slot("merchant_id"))
+LOGINS_OF_MERCHANT = MerchantLogin.delete().where(same(MerchantLogin.merchant_id))
 
 ADD = MerchantSession.insert(needed(MerchantSession))
 MOST_COUNTED = 100
@@ -105,10 +103,7 @@ BY_SECRET = shaped(
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
-    .where(
-        (MerchantSession.secret_sha256 == slot("secret_sha256"))
-        & (MerchantSession.last_used_at > slot("used_after"))
-    ),
+    .where(same(MerchantSession.secret_sha256), MerchantSession.last_used_at > slot("used_after")),
 )
 OF_MERCHANT = (
     MerchantSession.select(
@@ -118,26 +113,19 @@ OF_MERCHANT = (
         MerchantSession.last_used_at,
         MerchantSession.till_only,
     )
-    .where(
-        (MerchantSession.merchant_id == slot("merchant_id"))
-        & (MerchantSession.last_used_at > slot("used_after"))
-    )
+    .where(same(MerchantSession.merchant_id), MerchantSession.last_used_at > slot("used_after"))
     .order_by(MerchantSession.created_at.desc(), MerchantSession.id)
 )
 # Never moves the time back, since a note may come late.
 USED = MerchantSession.update({MerchantSession.last_used_at: slot("at")}).where(
-    (MerchantSession.id == slot("id")) & (MerchantSession.last_used_at < slot("at"))
+    same(MerchantSession.id), MerchantSession.last_used_at < slot("at")
 )
 
-END = MerchantSession.delete().where(
-    (MerchantSession.id == slot("id")) & (MerchantSession.merchant_id == slot("merchant_id"))
-)
+END = MerchantSession.delete().where(same(MerchantSession.id, MerchantSession.merchant_id))
 END_OTHERS = MerchantSession.delete().where(
-    (MerchantSession.merchant_id == slot("merchant_id")) & (MerchantSession.id != slot("id"))
+    same(MerchantSession.merchant_id), MerchantSession.id != slot("id")
 )
-END_BY_SECRET = MerchantSession.delete().where(
-    MerchantSession.secret_sha256 == slot("secret_sha256")
-)
+END_BY_SECRET = MerchantSession.delete().where(same(MerchantSession.secret_sha256))
 # In a restored database nobody is logged in: a session that was ended must not come back.
 END_EVERY = MerchantSession.delete()
 EVERY_LOGIN = MerchantLogin.delete()

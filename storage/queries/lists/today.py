@@ -9,7 +9,7 @@ from storage.queries import blocks
 from storage.queries.meta import Key
 from storage.queries.payments import OutputWith
 from storage.queries.totals import gaps
-from storage.statement import shaped, slot
+from storage.statement import same, shaped, slot
 
 MOST_BILLS = 100
 
@@ -20,7 +20,7 @@ def _fact(key: Key) -> Select:
 
 def _open_bills(*due: Expression) -> Select:
     """The number of the merchant's open bills that are due then, at most MOST_BILLS."""
-    own = Bill.select(Bill.id).where((Bill.merchant_id == Merchant.id) & (Bill.status == "open"))
+    own = Bill.select(Bill.id).where(Bill.merchant_id == Merchant.id, Bill.status == "open")
     counted = own.where(*due).limit(MOST_BILLS).alias("counted")
     return Select([counted], [fn.COUNT(counted.c.id)])
 
@@ -85,10 +85,10 @@ ON_ITS_WAY = shaped(
     )
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
-        (Output.merchant_id == slot("merchant_id"))
-        & Output.payment_id.is_null()
-        & Output.vanished_at.is_null()
-        & Output.spent_height.is_null()
+        same(Output.merchant_id),
+        Output.payment_id.is_null(),
+        Output.vanished_at.is_null(),
+        Output.spent_height.is_null(),
     )
     .order_by(Output.first_seen_at.desc(), Output.invoice_id)
     .limit(slot("limit")),
