@@ -9,6 +9,7 @@ from btcpay.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit, address
 from btcpay.merchants import sessions
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError, Forbidden, NotFound, Unauthorized
+from btcpay.values.ids import sha256_of
 from btcpay.values.times import to_ms
 from btcpay.web.admission import count, door, is_from_another_site, of_caller, visits, wrong
 from btcpay.web.pages.qr import qr_svg
@@ -164,8 +165,9 @@ class Area:
         return self.pages.page("merchant/link_mailed.html")
 
     def _whose(self, secret: str) -> stored.Login | None:
-        """The login that a link offers; a wrong link is counted. Raises RateLimited."""
-        login = sessions.login_of(self.service.db, secret, self.service.now())
+        """The login that a link offers, not used up; a wrong one is counted. Raises RateLimited."""
+        now_ms = to_ms(self.service.now())
+        login = self.service.db.row(stored.LOGIN, secret_sha256=sha256_of(secret), now=now_ms)
         if login is None:
             count(self.service, wrong())
         return login

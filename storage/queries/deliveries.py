@@ -50,12 +50,8 @@ class Due(PublicEvent):
 _WHOLE = shaped(
     Due,
     Delivery.select(
-        Delivery.receiver_id,
-        Delivery.about,
-        Delivery.attempts,
-        Delivery.first_at,
-        Delivery.created_at,
-        Delivery.line,
+        *(Delivery.receiver_id, Delivery.about, Delivery.attempts, Delivery.first_at),
+        *(Delivery.created_at, Delivery.line),
         PublicEvent,
     )
     .join(PublicEvent, JOIN.LEFT_OUTER, on=(PublicEvent.seq == Delivery.event_seq))
@@ -134,16 +130,9 @@ class Listed(Delivery):
 LIST = shaped(
     Listed,
     Delivery.select(
-        Delivery.receiver_id,
-        PublicEvent.number,
-        PublicEvent.id.alias("event_id"),
-        PublicEvent.kind,
-        STATE.alias("state"),
-        Delivery.attempts,
-        Delivery.status,
-        Delivery.tried_at,
-        Delivery.next_at,
-        Delivery.answer,
+        *(Delivery.receiver_id, PublicEvent.number, PublicEvent.id.alias("event_id")),
+        *(PublicEvent.kind, STATE.alias("state"), Delivery.attempts, Delivery.status),
+        *(Delivery.tried_at, Delivery.next_at, Delivery.answer),
     )
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
     .where(_OF_RECEIVER)

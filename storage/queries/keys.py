@@ -15,10 +15,7 @@ class Caller(ApiKey):
 BY_SECRET = shaped(
     Caller,
     ApiKey.select(
-        ApiKey.id.alias("key_id"),
-        ApiKey.merchant_id,
-        ApiKey.scope,
-        ApiKey.store_id,
+        *(ApiKey.id.alias("key_id"), ApiKey.merchant_id, ApiKey.scope, ApiKey.store_id),
         ApiKey.permissions,
     ).where(
         same(ApiKey.secret_sha256),
@@ -40,14 +37,8 @@ class Listed(ApiKey):
 ALL = shaped(
     Listed,
     ApiKey.select(
-        ApiKey.id,
-        ApiKey.name,
-        ApiKey.merchant_id,
-        Merchant.name.alias("merchant"),
-        ApiKey.scope,
-        ApiKey.last_four,
-        ApiKey.created_at,
-        ApiKey.last_used_at,
+        *(ApiKey.id, ApiKey.name, ApiKey.merchant_id, Merchant.name.alias("merchant")),
+        *(ApiKey.scope, ApiKey.last_four, ApiKey.created_at, ApiKey.last_used_at),
         fn.COALESCE(ApiKey.revoked_at, ApiKey.expires_at).alias("revoked_at"),
     )
     .join(Merchant, on=(ApiKey.merchant_id == Merchant.id))

@@ -50,17 +50,11 @@ class Listed(Receiver):
 LIST = shaped(
     Listed,
     Receiver.select(
-        Receiver.id,
-        Receiver.transport,
-        Merchant.name.alias("merchant"),
-        Receiver.url,
-        Receiver.command,
-        Receiver.kinds,
+        *(Receiver.id, Receiver.transport, Merchant.name.alias("merchant"), Receiver.url),
+        *(Receiver.command, Receiver.kinds),
         Delivery.select(fn.COUNT(Delivery.about)).where(_OWN_WAITING).alias("pending"),
-        Receiver.failing_since.alias("failing_since_at"),
-        Receiver.disabled_at,
-        Receiver.disabled_reason,
-        Receiver.created_at,
+        *(Receiver.failing_since.alias("failing_since_at"), Receiver.disabled_at),
+        *(Receiver.disabled_reason, Receiver.created_at),
     )
     .join(Merchant, on=(Merchant.id == Receiver.merchant_id))
     .where(Receiver.transport.not_in(MAILS))

@@ -13,27 +13,12 @@ PAYMENTS = keyset.newer(
     shaped(
         PaymentWith,
         Payment.select(
-            Payment.seq,
-            Payment.id,
-            Payment.address_invoice_id,
-            Payment.invoice_id,
-            Payment.amount_sats,
-            Payment.amount_usd_at_receipt,
-            Payment.currency,
-            Payment.value_at_receipt,
-            Payment.tx_hash,
-            Payment.created_at,
-            Invoice.status,
-            Invoice.amount_usd_quote,
-            Invoice.price_usd,
-            Invoice.description,
-            Invoice.reference,
-            *Invoice.PERSONAL,
-            Invoice.deposit_address,
-            Invoice.tip,
-            Invoice.bill_id,
-            Invoice.currency.alias("invoice_currency"),
-            Invoice.tx_hash.alias("completed_by"),
+            *(Payment.seq, Payment.id, Payment.address_invoice_id, Payment.invoice_id),
+            *(Payment.amount_sats, Payment.amount_usd_at_receipt, Payment.currency),
+            *(Payment.value_at_receipt, Payment.tx_hash, Payment.created_at, Invoice.status),
+            *(Invoice.amount_usd_quote, Invoice.price_usd, Invoice.description, Invoice.reference),
+            *(*Invoice.PERSONAL, Invoice.deposit_address, Invoice.tip, Invoice.bill_id),
+            *(Invoice.currency.alias("invoice_currency"), Invoice.tx_hash.alias("completed_by")),
         )
         .join(Invoice, on=(Invoice.id == Payment.address_invoice_id))
         .where(same(Payment.merchant_id), Payment.created_at < slot("before")),
@@ -65,14 +50,8 @@ RECORDS_OF_PAGE = (
 
 INVOICES = keyset.newer(
     Invoice.select(
-        Invoice.seq,
-        Invoice.id,
-        Invoice.description,
-        Invoice.reference,
-        Invoice.address_index,
-        Invoice.deposit_address,
-        Invoice.script,
-        Invoice.created_at,
+        *(Invoice.seq, Invoice.id, Invoice.description, Invoice.reference, Invoice.address_index),
+        *(Invoice.deposit_address, Invoice.script, Invoice.created_at),
     ).where(same(Invoice.merchant_id)),
     Invoice,
 )

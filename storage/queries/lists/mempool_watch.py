@@ -5,15 +5,8 @@ from storage.queries.payments import OutputWith
 from storage.statement import same, shaped, slot
 
 COLUMNS = (
-    Invoice.id,
-    Invoice.status,
-    Invoice.amount_sats,
-    Invoice.checked_at,
-    Invoice.asked_at,
-    Invoice.asked_since,
-    Invoice.expires_at,
-    Invoice.failures,
-    Invoice.failed_at,
+    *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.checked_at, Invoice.asked_at),
+    *(Invoice.asked_since, Invoice.expires_at, Invoice.failures, Invoice.failed_at),
 )
 # Each has an index of its own, which holds only open invoices.
 _OPEN = Invoice.finished_at.is_null()
@@ -25,10 +18,7 @@ EXPECTING = Invoice.select(*COLUMNS).where(
 )
 ONE = Invoice.select(*COLUMNS).where(same(Invoice.id))
 _UNSETTLED = Output.select(
-    Output.invoice_id,
-    Output.amount_sats,
-    Output.first_seen_at,
-    Output.block_height,
+    *(Output.invoice_id, Output.amount_sats, Output.first_seen_at, Output.block_height),
     Output.vanished_at,
 ).where(Output.payment_id.is_null())
 # Outputs that are no payment yet, and those that vanished so lately that an end must wait for them.

@@ -49,13 +49,9 @@ class Shop(NamedTuple):
 SHOP = shaped(
     Shop,
     Merchant.select(
-        Merchant.next_index,
-        Merchant.created_at,
-        Merchant.wallet_gap_limit,
-        MerchantMail.address.alias("mail_address"),
-        Balance.confirmed_sats,
-        gaps.LAST_PAID.alias("last_paid"),
-        gaps.WIDEST.alias("widest"),
+        *(Merchant.next_index, Merchant.created_at, Merchant.wallet_gap_limit),
+        *(MerchantMail.address.alias("mail_address"), Balance.confirmed_sats),
+        *(gaps.LAST_PAID.alias("last_paid"), gaps.WIDEST.alias("widest")),
         _fact(Key.CHECKED_AT),
         _fact(Key.PREVIEWS_LATE),
         _fact(Key.BACKED_UP_AT),
@@ -72,15 +68,8 @@ SHOP = shaped(
 ON_ITS_WAY = shaped(
     OutputWith,
     Output.select(
-        Output.invoice_id,
-        Output.amount_sats,
-        Output.first_seen_at,
-        Output.block_height,
-        Invoice.description,
-        Invoice.reference,
-        Invoice.tip,
-        *Invoice.RULED,
-        Invoice.currency,
+        *(Output.invoice_id, Output.amount_sats, Output.first_seen_at, Output.block_height),
+        *(Invoice.description, Invoice.reference, Invoice.tip, *Invoice.RULED, Invoice.currency),
         Invoice.price,
     )
     .join(Invoice, on=(Invoice.id == Output.invoice_id))

@@ -34,6 +34,7 @@ LAST_PAID = shaped(
 WIDEST = shaped(
     tuple[int | None], Invoice.select(fn.MAX(Invoice.gap_before).alias("widest")).where(_PAID)
 )
+LAST_AND_WIDEST = shaped(tuple[int | None, int | None], Select([], [LAST_PAID, WIDEST]))
 _SET = Invoice.update({Invoice.gap_before: slot("gap_before")}).where(
     same(Invoice.merchant_id, Invoice.address_index)
 )
@@ -69,13 +70,3 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
 
 def _gap(merchant_id: int, index: int, step: int | None = None) -> Values:
     return {"merchant_id": merchant_id, "address_index": index, "gap_before": step}
-
-
-def last_paid(db: Database, merchant_id: int) -> int | None:
-    """The highest number of a merchant's addresses to which anything has come; None before."""
-    return db.only(LAST_PAID, merchant_id=merchant_id)[0]
-
-
-def widest(db: Database, merchant_id: int) -> int:
-    """The widest step from one paid address to the next, the first included; 0 before any."""
-    return db.only(WIDEST, merchant_id=merchant_id)[0] or 0
