@@ -7,9 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from btcpay.bitcoin.header import parse_header
 from btcpay.chain.explorers.pool import open_explorers
-from btcpay.chain.sources import Explorer
+from btcpay.chain.sources import Explorer, hash_at
 from btcpay.settings.settings import read_or_exit
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Known, Network
@@ -34,10 +33,6 @@ def newest_checkpoint(network: Network, explorers: Sequence[Explorer]) -> Known:
         shown = ", ".join(f"{one.host} has {hash}" for one, hash in pairs)
         sys.exit(f"they differ at block {height}: {shown}")
     return Known(height, said[0])
-
-
-def hash_at(one: Explorer, height: int) -> str:
-    return parse_header(one.header_at(height)).hash
 
 
 if __name__ == "__main__":

@@ -26,40 +26,34 @@ ROOMS = {
             "web"
         ),
         "merchant_pages": (
-            "chain checkout exports health invoices languages merchants notify schemas settings "
+            "checkout exports health invoices languages merchants notify schemas settings "
             "storage values web"
         ),
         "refunds": (
-            "bitcoin cli invoices languages merchants notify prices proofs schemas settings "
-            "storage values web"
-        ),
-        "bills": (
-            "checkout cli invoices languages merchants notify prices schemas settings storage "
+            "bitcoin cli invoices languages notify prices proofs schemas settings storage "
             "values web"
         ),
-        "api": "merchants notify schemas settings settlement storage values web",
+        "bills": (
+            "checkout cli invoices languages merchants notify prices settings storage values web"
+        ),
+        "api": "merchants notify schemas settlement storage values web",
         "checkout": "chain invoices merchants settings settlement storage values web",
         "cli": (
             "backup bitcoin chain check exports health http invoices languages merchants "
-            "notify prices proofs schemas settings settlement setup storage values"
+            "notify prices proofs schemas settings storage values"
         ),
         "check": (
             "bitcoin chain http invoices notify prices proofs settings settlement storage values"
         ),
         "web": "health languages prices schemas settings storage values",
         "backup": "bitcoin chain merchants settings storage values",
-        "health": (
-            "bitcoin chain http merchants notify prices proofs settings settlement storage values"
-        ),
-        "invoices": (
-            "bitcoin http merchants notify prices schemas settings settlement storage values"
-        ),
-        "chain": "bitcoin http proofs schemas settings settlement storage values",
+        "health": ("bitcoin chain http merchants notify prices settings settlement storage values"),
+        "invoices": "merchants notify prices schemas settings settlement storage values",
+        "chain": "bitcoin http proofs settings settlement storage values",
         "exports": "bitcoin languages storage values",
         "merchants": "bitcoin storage values",
         "notify": "http languages schemas settings storage values",
         "prices": "http settings values",
-        "setup": "values",
         "http": "values",
         "languages": "values",
         "proofs": "bitcoin values",
@@ -182,11 +176,11 @@ def test_explorers_are_opened_in_one_place():
 
 def test_nobody_else_knows_how_an_explorer_is_asked():
     """Paths, time-outs and retries stay behind the methods of `Explorers` and `Esplora`."""
-    named = ("esplora", "endpoint", "answers")
-    inner = {f"btcpay.chain.explorers.{name}" for name in named} | {"schemas.esplora"}
+    named = ("esplora", "endpoint", "answers", "answer_schemas")
+    inner = {f"btcpay.chain.explorers.{name}" for name in named}
 
     def asking(path):
-        own = within(name_of(path), "btcpay.chain.explorers") or within(name_of(path), "schemas")
+        own = within(name_of(path), "btcpay.chain.explorers")
         return set() if own else imported(path) & inner
 
     assert offences(asking) == []

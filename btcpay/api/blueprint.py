@@ -20,7 +20,7 @@ def blueprint(service: Service, operations: Mapping[str, Operation]) -> Blueprin
     interface = Blueprint("api", __name__, url_prefix=ROOT)
     interface.after_request(lambda response: show_window(service, response))
     interface.register_error_handler(Exception, lambda error: error_response(as_api_error(error)))
-    document = functools.cache(lambda: openapi.document(service.settings, operations))
+    document = functools.cache(lambda: openapi.document(service.settings.base_url, operations))
     add_path(interface, "/openapi.json", document, "openapi")
     refuse_others(interface, "/openapi.json")
     keyed = Blueprint("operations", __name__)

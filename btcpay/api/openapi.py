@@ -8,7 +8,6 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 
 from btcpay.api.call import IGNORED_HEADER, ROOT, Operation
 from btcpay.api.openapi_events import event_schemas, part, text, webhooks, whole
-from btcpay.settings.settings import Settings
 from btcpay.web.errors import STATUS
 from schemas.fields import Number, Timestamp
 from schemas.requests import Body, Limit
@@ -61,7 +60,7 @@ _FAULT = whole({"code": _CODE, "message": _MESSAGE})
 STATUS_PATH = "/pay/{id}/status"
 
 
-def document(settings: Settings, operations: Mapping[str, Operation]) -> dict[str, Any]:
+def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, Any]:
     """The whole document; `operations` is app.py's table."""
     plugin = MarshmallowPlugin()
     spec = APISpec(
@@ -71,10 +70,10 @@ def document(settings: Settings, operations: Mapping[str, Operation]) -> dict[st
         plugins=[plugin],
         info={
             "description": "On-chain Bitcoin payments: invoices, payment links, payments, balance.",
-            "contact": {"name": "Whoever runs this service", "url": settings.base_url},
+            "contact": {"name": "Whoever runs this service", "url": base_url},
             "license": {"name": "MIT", "identifier": "MIT"},
         },
-        servers=[{"url": settings.base_url}],
+        servers=[{"url": base_url}],
         security=[{"apiKey": []}],
         tags=[{"name": name, "description": means} for name, means in _TAGS.items()],
     )

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from btcpay.notify.every_kind import KINDS, OF_PARTS
 from btcpay.notify.kinds import EventKind, Kind
+from btcpay.notify.read import KINDS, OF_PARTS
 from btcpay.settlement.attention import REASONS
 
 Schema = dict[str, Any]

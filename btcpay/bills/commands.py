@@ -9,13 +9,12 @@ from btcpay.bills import acts, queries
 from btcpay.bills.calendar import EVERY
 from btcpay.bills.kinds import shown, sums_of
 from btcpay.cli.context import Shell, answering, limited, printable, say, with_shell
-from btcpay.cli.operation_options import number, require_units, validated
+from btcpay.cli.operation_options import number, priced
 from btcpay.invoices.create import order_of
 from btcpay.invoices.links import most
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.values.money import checked_currency
-from schemas.requests import NEW_PRICED_INVOICE
 
 DAYS = click.IntRange(0, acts.MOST_DAYS)
 LIST_COLUMNS = "id status amount paid currency reference every due_at created_at"
@@ -53,12 +52,9 @@ def create(
     if until and not every:
         raise click.UsageError("--until goes with --every")
     owner, now = find_merchant(shell.db, merchant), shell.now
-    code, wanted = (
-        checked_currency(currency or owner.currency),
-        validated(NEW_PRICED_INVOICE, fields),
-    )
-    require_units(code, [wanted["amount"]])
-    order = order_of(owner.id, wanted | {"reference": reference}, code, most(code))
+    code = checked_currency(currency or owner.currency)
+    wanted = priced(code, fields) | {"reference": reference}
+    order = order_of(owner.id, wanted, code, most(code))
     acts.refuse_unpayable(shell.db, new_prices(shell.settings), now, order)
     with shell.db.write():
         terms = acts.Terms(due_days, every, until and until.date())

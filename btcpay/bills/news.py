@@ -5,7 +5,7 @@ from datetime import datetime
 
 from btcpay.bills import queries
 from btcpay.bills.kinds import STATE, BillKind
-from btcpay.notify.publish import publish_own
+from btcpay.notify.publish import News, Told, publish
 from storage.database import Database
 from storage.models import Bill
 from storage.queries import deliveries, receivers
@@ -14,7 +14,8 @@ from storage.queries import deliveries, receivers
 def tell(db: Database, bill_id: str, kind: BillKind, now: datetime) -> Bill:
     """Adds an event about the row as it is now, and returns the row. Call it in `db.write()`."""
     row = db.only(queries.BY_ID, id=bill_id)
-    publish_own(db, row, kind, {name: getattr(row, name) for name in STATE}, now)
+    state = {name: getattr(row, name) for name in STATE}
+    publish(db, [Told(row, News(kind), state)], now)
     return row
 
 

@@ -10,8 +10,7 @@ from btcpay.bitcoin.header import Header
 from btcpay.bitcoin.tx import coinbase_height, parse_tx
 from btcpay.chain.follow import add_header, check_header, check_headers, work_of
 from btcpay.chain.pool import Pool
-from btcpay.chain.sources import BlockSource
-from btcpay.proofs.block import prove_block
+from btcpay.chain.sources import BlockSource, proven_block
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
 from btcpay.values.networks import Known, Network
 from btcpay.values.times import from_ms, from_unix_s, iso
@@ -103,7 +102,7 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Clock) -> _Cla
     if any(above.previous != below.hash for below, above in pairwise(kept)):
         raise ProofFailed("shows headers that do not form a chain")
     first = kept[-1]
-    coinbase = prove_block(one.raw_block(first.hash), first.hash).parts.stripped(0)
+    coinbase = proven_block(one, first.hash).parts.stripped(0)
     said = coinbase_height(parse_tx(coinbase).inputs[0].script_sig)
     if height and said not in (None, height):
         raise ProofFailed(f"shows block {said} as number {height}")

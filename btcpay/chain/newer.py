@@ -9,8 +9,7 @@ from btcpay.bitcoin.header import Header, parse_header
 from btcpay.chain.begin import BEFORE, BELOW, Clock, begin, headers_above
 from btcpay.chain.follow import work_of
 from btcpay.chain.pool import Pool, open_sources
-from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource
-from btcpay.proofs.block import prove_block
+from btcpay.chain.sources import MAX_BLOCKS_BEHIND, BlockSource, proven_block
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ExplorerError, FetchError
 from btcpay.values.times import from_ms, to_ms
@@ -36,7 +35,7 @@ def paid_since(
         with _asked(db, settings, now) as sources, ThreadPoolExecutor(sources.at_once) as threads:
 
             def paid_by(hash: str, sources: Pool[BlockSource] = sources) -> Set[bytes]:
-                block = sources.ask(lambda one: prove_block(one.raw_block(hash), hash), True)
+                block = sources.ask(lambda one: proven_block(one, hash), True)
                 return block.parts.paid.keys() & scripts
 
             try:

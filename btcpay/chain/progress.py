@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.queries import blocks
+from storage.queries.invoices import LATELY
 from storage.queries.lists import today
 
-LATELY = timedelta(hours=168)  # after its end, while an invoice may still be paid
 # Of the hour's calls: kept for headers and the mempool while many blocks are to be read.
 KEPT_PART = 3
 
@@ -25,7 +25,7 @@ class Progress:
 
 def progress_of(db: Database, now: datetime) -> Progress | None:
     """None before the first invoice is checked."""
-    found = db.row(blocks.PROGRESS, finished_after=finished_after(now))
+    found = db.row(blocks.PROGRESS, finished_after=to_ms(now - LATELY))
     return progress_in(found) if found else None
 
 
@@ -44,9 +44,5 @@ def hours_to_read(behind: int, per_hour: int) -> int:
 
 def is_at_stake(db: Database, now: datetime) -> bool:
     """True if any money may come, go, or go back; otherwise no block is read."""
-    at_stake = db.row(blocks.AT_STAKE, finished_after=finished_after(now))
+    at_stake = db.row(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))
     return bool(at_stake or db.row(blocks.MONEY_AT_STAKE) or db.row(blocks.REFUND_AT_STAKE))
-
-
-def finished_after(now: datetime) -> int:
-    return to_ms(now - LATELY)

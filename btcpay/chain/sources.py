@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from btcpay.bitcoin.block import BlockParts, scan_block
-from btcpay.bitcoin.header import HEADER_BYTES
+from btcpay.bitcoin.header import HEADER_BYTES, parse_header
+from btcpay.proofs.block import ProvenBlock, prove_block
 from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
 from btcpay.values.networks import Known
@@ -90,6 +91,16 @@ class BlockSource(Protocol):
 
     def raw_block(self, hash: str) -> bytes:
         """The whole block of this hash; 4,000,000 bytes at most."""
+
+
+def hash_at(source: BlockSource, height: int) -> str:
+    """The hash of its block at this height, by its own word. Raises FetchError."""
+    return parse_header(source.header_at(height)).hash
+
+
+def proven_block(source: BlockSource, hash: str) -> ProvenBlock:
+    """The whole block, which its header proves. Raises FetchError, ProofFailed."""
+    return prove_block(source.raw_block(hash), hash)
 
 
 class Mempool(NamedTuple):

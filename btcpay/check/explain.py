@@ -9,7 +9,7 @@ from btcpay.check.mempool import watched_of
 from btcpay.check.plan import due
 from btcpay.invoices.status import Story
 from btcpay.settings.settings import Settings
-from btcpay.settlement.attention import REASONS, WAYS_OUT
+from btcpay.settlement.attention import REASONS
 from btcpay.settlement.decide import confirmations_text
 from btcpay.settlement.values import Verdict
 from btcpay.values.money import asked_of, btc_shown, money_text, price_of
@@ -20,6 +20,15 @@ from storage.models import Invoice, Output
 Lines = Iterator[tuple[str, str]]
 
 AHEAD_MIN = 60  # minutes in which the next look at the mempool is worked out
+_SETTLE = "`btcpay invoice settle ID --reason TEXT` accepts what came"
+_DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
+# Commands that are not refused: `settle` refuses a paid invoice, and one without any money.
+WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
+    "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
+    "too_much": f"the invoice is paid; {_DISMISS}",
+    "vanished": f"nothing came that could be accepted: ask the payer; {_DISMISS}",
+    "refunded_twice": f"ask the payer for what was sent a second time; {_DISMISS}",
+}
 ANYWAY = "; a block shows it in any case"
 
 

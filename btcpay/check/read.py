@@ -6,17 +6,18 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from btcpay.chain.pool import Pool
 from btcpay.chain.progress import KEPT_PART, hours_to_read
-from btcpay.chain.sources import BlockSource
+from btcpay.chain.sources import BlockSource, proven_block
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
 from btcpay.check.receive import is_late, receipt_prices
 from btcpay.check.report import Report
 from btcpay.http.deadline import in_thread
 from btcpay.prices.price import Prices
-from btcpay.proofs.block import ProvenBlock, prove_block
+from btcpay.proofs.block import ProvenBlock
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import ExplorerError, OutOfQuota
@@ -101,7 +102,7 @@ class Reader:
         hash = row.hash
 
         def shown(one: BlockSource) -> Fetched:
-            return prove_block(one.raw_block(hash), hash), one.host
+            return proven_block(one, hash), one.host
 
         return in_thread(lambda: self.sources.ask(shown, by_turns))
 
@@ -136,22 +137,10 @@ class Reader:
             first = self.db.only(blocks.UNREAD)[1]
             if not self._mark_read(row, block, first, now):
                 return True
-            found = facts_of(self.db, self.settings.network.name, row.height, block)
             tip_height = blocks.tip_height(self.db) or row.height
-            scans = {
-                id: Scan(
-                    asked_at=now,
-                    tip_height=tip_height,
-                    confirmed=facts.confirmed,
-                    spent=facts.spent,
-                    replaced=facts.replaced,
-                    prices=prices,
-                    explorer=host,
-                )
-                for id, facts in found.items()
-            }
-            proofs = {id: facts.proofs for id, facts in found.items()}
-            failed = try_apply(self.db, self.settings, scans, now, report, proofs)
+            new = partial(Scan, now, tip_height, prices=prices, explorer=host)
+            scans = facts_of(self.db, self.settings.network.name, row.height, block, new)
+            failed = try_apply(self.db, self.settings, scans, now, report)
             applied = (scan for id, scan in scans.items() if id not in failed)
             read_spends_again(self.db, [coin for scan in applied for coin in scan.confirmed])
             for part, concern in heard:

@@ -14,7 +14,6 @@ from btcpay.check.catch_up import CatchUp, end_by_blocks, settle_deep
 from btcpay.check.mempool import Look, asked_lately, gather, misses, watched_of
 from btcpay.check.plan import NEVER, is_waiting, plan
 from btcpay.check.report import Report
-from btcpay.http.clock_skew import REMEDY
 from btcpay.invoices.erase import erase_emails
 from btcpay.notify.read import forget_old
 from btcpay.prices.price import Prices
@@ -24,7 +23,7 @@ from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import OutOfQuota
 from btcpay.values.parts import brought
-from btcpay.values.times import boot_mark, to_ms
+from btcpay.values.times import SET_CLOCK, boot_mark, to_ms
 from storage.database import Database
 from storage.queries import blocks, idempotency, invoices, meta, payments
 from storage.queries.lists import mempool_watch
@@ -185,7 +184,7 @@ class Checker:
                 "this machine's clock is %d s ahead of the sources' clocks: invoices end by those,"
                 " and nothing is erased; %s",
                 report.clock_ahead_s,
-                REMEDY,
+                SET_CLOCK,
             )
 
     def finish(self, report: Report) -> None:

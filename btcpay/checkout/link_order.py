@@ -73,7 +73,12 @@ def pressed(
     last_id = cookie.last(page.id)
     next_id = last_id and cookie.made_after(last_id)
     text = fields.get("amount", [""])[0]
-    _refuse_other_sites(service)
+    # Another site's visitors would fill the link without knowing it.
+    if is_from_another_site(request.headers, service.settings.base_url):
+        said = gettext(
+            "Another site asked for this payment. If you want to pay, please press here."
+        )
+        raise LinkRefused(403, said)
     invoice_id = pay(service, page, Visitor(visitor(service), text, form_id, last_id, next_id))
     # Relative, so that it stays in the origin that the form's policy allows.
     to_pay = f"../pay/{invoice_id}{carried()}"
@@ -168,13 +173,6 @@ def _refuse_full(service: Service, window: Window) -> None:
             gettext("Too many invoices were made from your network. Please try again in an hour."),
             retry_after_s=window.retry_after_s(service.now().timestamp()),
         )
-
-
-def _refuse_other_sites(service: Service) -> None:
-    """Raises LinkRefused: another site's visitors would fill the link without knowing it."""
-    message = gettext("Another site asked for this payment. If you want to pay, please press here.")
-    if is_from_another_site(request.headers, service.settings.base_url):
-        raise LinkRefused(403, message)
 
 
 def _refuse_crowded(service: Service, page: Page) -> None:

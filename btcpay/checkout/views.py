@@ -17,10 +17,10 @@ from btcpay.invoices import receipts
 from btcpay.invoices.links import raised
 from btcpay.merchants import branding
 from btcpay.settings.mail_settings import checked_address
-from btcpay.values.errors import Forbidden, InvalidRequest, NotFound, PriceUnavailable
+from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.parts import brought
-from btcpay.web.admission import Counted, door, is_from_another_site, visitor, visits
+from btcpay.web.admission import Counted, door, refuse_other_sites, visitor, visits
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
@@ -103,8 +103,7 @@ class Checkout:
 
     def mail_receipt(self, id: str) -> Response:
         """Has the receipt mailed to the typed address, if none has been given yet."""
-        if is_from_another_site(request.headers, self.service.settings.base_url):
-            raise Forbidden("another site sent this form")
+        refuse_other_sites(self.service)
         snapshot = snapshot_of(self.service, id)
         typed = fields_of_form().get("email", "")
         try:

@@ -5,7 +5,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from btcpay.check.explain import explanation, next_look_of
+from btcpay.check.explain import WAYS_OUT, explanation, next_look_of
 from btcpay.cli.context import (
     Shell,
     answering,
@@ -17,17 +17,16 @@ from btcpay.cli.context import (
     show,
     with_shell,
 )
-from btcpay.cli.operation_options import currency_of, number, require_units, validated
+from btcpay.cli.operation_options import currency_of, number, priced, validated
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.links import most
 from btcpay.invoices.status import Story, find_invoice, find_story
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.proofs.verify import check_document, load
-from btcpay.settlement.attention import REASONS, WAYS_OUT
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.times import iso, utc_now
-from schemas.requests import NEW_INVOICE, NEW_PRICED_INVOICE, STATUSES
+from schemas.requests import NEW_INVOICE, STATUSES
 from schemas.resources import Resources
 from storage.models import Payment
 from storage.queries import payments
@@ -80,9 +79,7 @@ def invoice_create(
     """Make an invoice, as create-invoice does; prints its id and its page."""
     owner = find_merchant(shell.db, merchant)
     currency = currency_of(owner, currency, fields)
-    wanted = validated(NEW_PRICED_INVOICE if currency else NEW_INVOICE, fields)
-    if currency:
-        require_units(currency, [wanted["amount"]])
+    wanted = priced(currency, fields) if currency else validated(NEW_INVOICE, fields)
     shown = wanted | {"reference": reference, "return_url": return_url}
     order = create.order_of(owner.id, shown, currency, most(currency or "USD"))
     quote = create.quote(shell.db, new_prices(shell.settings), utc_now(), order)
@@ -180,8 +177,8 @@ def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
 @with_shell
 def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
     """Take an invoice off the attention list until something new happens to it."""
-    wanted = by_hand.dismiss(shell.db, shell.settings, invoice_id, reason, utc_now())
-    say(f"dismissed {invoice_id}: {REASONS[wanted]}")
+    was_wanted = by_hand.dismiss(shell.db, shell.settings, invoice_id, reason, utc_now())
+    say(f"dismissed {invoice_id}: {was_wanted}")
 
 
 PROOF_COLUMNS = "txid vout amount_sats script block_hash mined_at network"

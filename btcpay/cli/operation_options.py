@@ -40,6 +40,13 @@ def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(shown) from None
 
 
+def priced(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an order for an --amount of this currency. Raises UsageError."""
+    wanted = validated(accepts.NEW_PRICED_INVOICE, options)
+    require_units(currency, [wanted["amount"]])
+    return wanted
+
+
 def currency_of(merchant: Merchant, currency: str | None, fields: Mapping[str, Any]) -> str | None:
     """The currency of --amount; None where --usd is given. Raises UsageError, CommandError."""
     if (fields["amount_usd"] is None) == (fields["amount"] is None):

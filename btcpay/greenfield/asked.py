@@ -16,7 +16,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 from btcpay.greenfield import queries
 from btcpay.greenfield.keys import own_url
 from btcpay.invoices.create import BTC, Order
-from btcpay.merchants.branding import INVOICE, MAX_CHARACTERS
+from btcpay.merchants.branding import INVOICE
 from btcpay.values.errors import CommandError, TooMuch
 from btcpay.values.money import (
     MAX_MONEY_BTC,
@@ -26,6 +26,7 @@ from btcpay.values.money import (
     rounded,
     unit_of,
 )
+from btcpay.values.texts import MAX_CHARACTERS
 from btcpay.web.body import parse, read_body
 from schemas.fields import Text
 from schemas.requests import MAX_AMOUNT, Body

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.chain.progress import Progress, progress_of
+from btcpay.chain.progress import Progress, progress_in, progress_of
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, YELLOW, Colour
 from btcpay.values.networks import Network
+from btcpay.values.times import from_ms_or_none
 from storage.database import Database
 from storage.queries import meta
+from storage.queries.lists import today
 
 # A shop that is backed up every night has then missed two backups.
 BACKUP_AGE = timedelta(days=3)
@@ -38,6 +40,13 @@ def state_in(db: Database, settings: Settings, now: datetime) -> State:
     )
     late = meta.count(db, meta.Key.PREVIEWS_LATE)
     return state_of(found_at, late, progress_of(db, now), backed_up_at, settings, now)
+
+
+def state_in_row(shop: today.Shop, settings: Settings, now: datetime) -> State:
+    """The same, of the facts that a merchant's first page reads with its shop."""
+    found_at, backed_up_at = map(from_ms_or_none, (shop.checked_at, shop.backed_up_at))
+    late = shop.previews_late or 0
+    return state_of(found_at, late, progress_in(shop), backed_up_at, settings, now)
 
 
 def state_of(

@@ -10,7 +10,6 @@ from email.utils import parsedate_to_datetime
 # More than the sum of a Date's rounding, the time on the way, and a minute in a cache. A clock
 # that is further ahead would let invoices expire too early.
 CLOCK_OFF = timedelta(minutes=2)
-REMEDY = "set the clock by NTP: `timedatectl set-ntp true`"
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 

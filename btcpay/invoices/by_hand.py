@@ -12,6 +12,7 @@ from btcpay.invoices.status import find_invoice, verdict_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
+from btcpay.settlement.attention import REASONS
 from btcpay.values.errors import Refused
 from storage.database import Database
 from storage.models import Invoice
@@ -75,7 +76,8 @@ def dismiss(
     now: datetime,
     below_minor: int | None = None,
 ) -> str:
-    """Sets attention aside until something new happens to the invoice; returns its former reason.
+    """Sets attention aside until something new happens to the invoice; returns its former reason,
+    as part of a sentence.
 
     `below_minor` refuses unless less is at stake, in smallest units of the currency. Raises
     Refused: `no_reason`, `nothing_wanted`, `at_stake`.
@@ -90,7 +92,7 @@ def dismiss(
             raise Refused("at_stake", "more is at stake by now")
         detail = {"attention": attention.reason, "reason": reason}
         record(db, invoice_id, Kind.DISMISSED, detail, now)
-    return attention.reason
+    return REASONS[attention.reason]
 
 
 @contextmanager

@@ -10,10 +10,8 @@ from datetime import datetime, timedelta
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, NamedTuple
 
-from btcpay.bitcoin.address import DUST_SATS, address_of
-from btcpay.http.clock_skew import REMEDY
-from btcpay.merchants.account import stored_account
-from btcpay.merchants.branding import checked_line, checked_url
+from btcpay.merchants import account
+from btcpay.merchants.branding import checked_url
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, Told, publish
 from btcpay.prices.price import Prices
@@ -21,7 +19,8 @@ from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.ids import new_id
 from btcpay.values.money import CENT, SATS_PER_BTC, rounded, sats_for, unit_of
 from btcpay.values.networks import Network
-from btcpay.values.times import to_ms
+from btcpay.values.texts import checked_line
+from btcpay.values.times import SET_CLOCK, to_ms
 from schemas.requests import MAX_USD
 from storage.database import Database
 from storage.models import Invoice
@@ -108,7 +107,7 @@ def live_price(prices: Prices, now: datetime, currency: str) -> Price:
     price_usd = prices.usd.current()
     if ahead := prices.usd.clock_ahead(now):
         message = f"the service's clock is {ahead // timedelta(seconds=1)} s ahead"
-        log.error("%s of most price sources, so no invoice is made; %s", message, REMEDY)
+        log.error("%s of most price sources, so no invoice is made; %s", message, SET_CLOCK)
         raise PriceUnavailable(f"{message}: no invoice is made until it is corrected")
     known = {"USD": price_usd, BTC: Decimal(1)}
     return Price(price_usd, currency, known.get(currency) or prices.of(currency).current())
@@ -127,7 +126,7 @@ def _price_beside(prices: Prices, now: datetime, currency: str) -> Price:
 
 def least_sats_of(db: Database, merchant_id: int) -> int:
     merchant = db.only(merchants.BY_ID, id=merchant_id)
-    return DUST_SATS[len(stored_account(merchant.descriptor).script(0))]
+    return account.least_sats_of(account.stored_account(merchant.descriptor).script(0).hex())
 
 
 def least_of(least_sats: int, price: Decimal, currency: str) -> Decimal:
@@ -172,9 +171,9 @@ def new_invoice(
     `id` is given where a form determines it.
     """
     order, price = quote.order, quote.price
-    account = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
-    index = account.next_index - 1
-    script = stored_account(account.descriptor).script(index)
+    merchant = db.only(merchants.TAKE_INDEX, id=order.merchant_id)
+    index = merchant.next_index - 1
+    script, address = account.at_index(merchant.descriptor, index, network)
     is_in_btc = order.currency == BTC
     shown = price._replace(currency="USD", in_currency=price.usd) if is_in_btc else price
     given: dict[str, Any] = {
@@ -188,7 +187,7 @@ def new_invoice(
         "currency": shown.currency,
         "amount": str(order.amount) if order.currency and not is_in_btc else None,
         "price": str(shown.in_currency),
-        "deposit_address": address_of(script, network),
+        "deposit_address": address,
         "script": script.hex(),
         "address_index": index,
         "expires_at": None if order.life is None else to_ms(now + order.life),

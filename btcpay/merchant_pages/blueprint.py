@@ -1,29 +1,119 @@
-"""The merchant's pages as one blueprint: every path and the view that answers it."""
+"""The merchant's pages as one blueprint: who may see them, every path and its view."""
 
+from collections.abc import Callable
 from functools import partial
 
-from flask import Blueprint
+from flask import Blueprint, Response, g, request
 
 from btcpay.merchant_pages import home, invoice, links, takings, till
-from btcpay.merchant_pages.area import Area
 from btcpay.merchant_pages.lists import downloads, search
 from btcpay.merchant_pages.settings import programs, shop
-from btcpay.merchant_pages.start import Start
-from btcpay.merchant_pages.visit import ROOT
+from btcpay.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit, keep, presented
+from btcpay.merchant_pages.way_in import WayIn
+from btcpay.merchants import sessions
+from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.values.parts import brought
+from btcpay.web.admission import count, door, of_caller, refuse_other_sites, visits, wrong
+from btcpay.web.pages.render import Pages
+from btcpay.web.paths import add_path, refuse_others
+from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
+from storage.queries import sessions as stored
+
+TILL = f"{ROOT}/till"  # what is served at this path, and below it, a till-only session may use
+View = Callable[..., Response]
+
+
+def _kept_apart(response: Response) -> Response:
+    """No page of a neighbouring host (`shop.example.com`) may embed a file or hold a window."""
+    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    return response
+
+
+def _keep_to_till() -> None:
+    """Raises Forbidden when a till-only session asks for anything but the till and its sales."""
+    rule = str(request.url_rule)
+    if g.caller.till_only and rule != TILL and not rule.startswith(f"{TILL}/"):
+        raise Forbidden("this device opens the till alone")
+
+
+class Area:
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.pages = Pages(service, (), "merchant/message.html", "merchant.css")
+        self.blueprint = Blueprint("merchant", __name__, template_folder="templates")
+        self.blueprint.register_error_handler(Exception, self.pages.failed)
+        self.blueprint.after_request(self.pages.guard)
+        self.blueprint.after_request(_kept_apart)
+        self._open = Blueprint("open", __name__)
+        self._open.before_request(door(service, lambda _: visits(service)))
+        self._inside = Blueprint("inside", __name__)
+        windows = of_caller(READS, WRITES)
+        self._inside.before_request(door(service, windows, self._session, MAX_UPLOAD_BYTES))
+        self._inside.before_request(_keep_to_till)
+        self._paths = {self._open: set[str](), self._inside: {f"{ROOT}/<rest:rest>"}}
+        self.blueprint.register_blueprint(self._open)
+        self.blueprint.register_blueprint(self._inside)
+
+    def whole(self) -> Blueprint:
+        """The blueprint; every other request to its paths, and to any below ROOT, gets a page."""
+        for part, paths in self._paths.items():
+            refuse_others(part, *paths)
+        return self.blueprint
+
+    def open(self, method: str, path: str, view: View) -> None:
+        """Serves a page to anybody; its path need not lie below /merchant."""
+        add_path(self._open, path, view, f"{method} {path}", method)
+        self._paths[self._open].add(path)
+
+    def get(self, path: str, view: View) -> None:
+        self.add("GET", ROOT + path, view)
+
+    def post(self, path: str, view: View) -> None:
+        self.add("POST", ROOT + path, view)
+
+    def add(self, method: str, path: str, view: View) -> None:
+        """Serves a logged-in merchant: `view(visit, **path values)`.
+
+        A form has to be of this session and this site.
+        """
+
+        def answered(**values: str) -> Response:
+            secret, now = presented(self.service), self.service.now()
+            visit = Visit(self.service, self.pages, g.caller, secret, now)
+            if method == "POST" and not visit.is_own_form():
+                raise Forbidden("this form is not of this session")
+            response = view(visit, **values)
+            if method == "GET":
+                keep(self.service, response, secret)
+            return response
+
+        add_path(self._inside, path, answered, f"{method} {path}", method)
+        self._paths[self._inside].add(path)
+
+    def _session(self) -> stored.Session:
+        """The session of the browser; a form must come from this site. Raises Unauthorized."""
+        if request.method == "POST":
+            refuse_other_sites(self.service)
+        service, secret, now = self.service, presented(self.service), self.service.now()
+        if session := sessions.session_of(service.db, secret, now) if secret else None:
+            service.notes.note(stored.USED, session.id, now)
+            return session
+        count(service, wrong() if secret else visits(service))
+        raise Unauthorized("log in with a new link")
 
 
 def blueprint(service: Service) -> Blueprint | None:
     if not service.settings.merchant_pages:
         return None
     area = Area(service)
-    area.open("GET", f"{ROOT}/login/<secret>", area.show_login)
-    area.open("POST", f"{ROOT}/login/<secret>", area.log_in)
-    area.open("POST", f"{ROOT}/login", area.mail_link)
-    start = Start(area)
-    area.open("GET", f"{ROOT}/start/<token>", start.show)
-    area.open("POST", f"{ROOT}/start/<token>", start.make)
+    way_in = WayIn(service, area.pages)
+    area.open("GET", f"{ROOT}/login/<secret>", way_in.show_login)
+    area.open("POST", f"{ROOT}/login/<secret>", way_in.log_in)
+    area.open("POST", f"{ROOT}/login", way_in.mail_link)
+    area.open("GET", f"{ROOT}/start/<token>", way_in.show_start)
+    area.open("POST", f"{ROOT}/start/<token>", way_in.start)
     area.get("", home.show)
     area.open("GET", f"{ROOT}/", home.lead_here)
     area.get("/attention", invoice.show_needing)
@@ -47,7 +137,7 @@ def blueprint(service: Service) -> Blueprint | None:
     area.post("/tips", till.set_tips)
     area.get("/till/tip", till.ask_tip)
     area.get("/till/<id>", till.show_invoice)
-    area.post("/till/log-out", area.log_out)
+    area.post("/till/log-out", programs.log_out)
     area.get("/links", links.show_links)
     area.post("/links", links.make)
     area.get("/links/new", links.show_form)
@@ -67,10 +157,10 @@ def blueprint(service: Service) -> Blueprint | None:
     area.post("/webhooks/<id>/test", programs.test_webhook)
     area.post("/webhooks/<id>/send", programs.send_all_now)
     area.post("/webhooks/<id>/remove", programs.remove_webhook)
-    area.get("/sessions", area.show_devices)
-    area.post("/sessions", area.add_device)
-    area.post("/sessions/<id>/end", area.end_one)
-    area.post("/sessions/end-others", area.end_others)
+    area.get("/sessions", programs.show_devices)
+    area.post("/sessions", programs.add_device)
+    area.post("/sessions/<id>/end", programs.end_device)
+    area.post("/sessions/end-others", programs.end_other_devices)
     for part in brought("merchant_views"):
         for method, path, view in part.views(service.settings):
             area.add(method, path, view)

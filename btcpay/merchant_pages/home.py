@@ -3,24 +3,22 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import NamedTuple
 
 from flask import Response
 
-from btcpay.chain.progress import finished_after, progress_in
-from btcpay.health.state import state_of
+from btcpay.health.state import state_in_row
 from btcpay.invoices.status import rules_for
 from btcpay.merchant_pages.invoice import FIRST
 from btcpay.merchant_pages.queries import WANTING
-from btcpay.merchant_pages.takings import amounts, chart_of, takings
+from btcpay.merchant_pages.takings import amounts, takings
 from btcpay.merchant_pages.visit import Visit, address
 from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
-from btcpay.settings.settings import Settings
 from btcpay.values.money import of_minor, value_of
 from btcpay.values.parts import brought
-from btcpay.values.times import date_of, day_of, from_ms, from_ms_or_none, to_ms
-from storage.database import Values, grouped
+from btcpay.values.times import date_of, day_of, from_ms, to_ms
+from storage.database import Values
 from storage.queries import payments
+from storage.queries.invoices import LATELY
 from storage.queries.lists import today
 from storage.queries.sessions import Session
 from storage.queries.totals import days
@@ -29,20 +27,7 @@ SOON = timedelta(days=7)  # until a bill is due
 DAYS = 30  # in the chart; they are compared with as many before
 LISTED = 5  # invoices of each kind on the page; the full lists have them all
 NEW = timedelta(days=30)  # a shop counts as new, and is told what is left to do
-MOST_OUTPUTS = 100  # on their way, at most, that are summed
-
-
-class Coming(NamedTuple):
-    """Money on its way to one invoice.
-
-    `confirmations`: those of the youngest output, 0 while it waits for a block.
-    """
-
-    invoice: payments.OutputWith
-    value: Decimal
-    seen_ms: int
-    confirmations: int
-    needed: int
+MOST_COMING = 100  # invoices to which money is on its way, at most, that are summed
 
 
 def lead_here() -> Response:
@@ -59,14 +44,9 @@ def show(visit: Visit) -> Response:
     first = today_number - DAYS + 1
     rows = db.rows(days.BETWEEN, first=first - DAYS, last=today_number, merchant_id=own)
     took = takings(rows, first, today_number, currency)
-    outputs = db.rows(today.ON_ITS_WAY, limit=MOST_OUTPUTS + 1, merchant_id=own)
+    coming = db.rows(today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=own)
     of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
-    shop = db.only(today.SHOP, **of | {"finished_after": finished_after(now)})
-    progress = progress_in(shop)
-    checked_ms, backed_up_ms = (
-        None if text is None else int(text) for text in (shop.checked_at, shop.backed_up_at)
-    )
-    coming = by_invoice(outputs[:MOST_OUTPUTS], progress.height if progress else 0, settings)
+    shop = db.only(today.SHOP, **of | {"finished_after": to_ms(now - LATELY)})
     paid = [] if shop.last_paid is None else [shop.last_paid]
     stake, id = FIRST
     gap = gap_of(paid, shop.next_index, shop.widest or 0)
@@ -78,24 +58,18 @@ def show(visit: Visit) -> Response:
         yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),
         thirty_days_took=amounts(took, lambda one: one.whole),
         compared=took[0].percent,
-        charts=[(one, chart_of(one)) for one in took],
-        coming=coming,
-        coming_sums=sums(coming, currency),
-        is_more_coming=len(outputs) > MOST_OUTPUTS,
+        charts=took,
+        yesterday=today_number - 1,
+        coming=coming[:MOST_COMING],
+        coming_sums=_sums(coming[:MOST_COMING], currency),
+        is_more_coming=len(coming) > MOST_COMING,
+        value=_value,
+        needed=lambda row: rules_for(settings, row).confirmations,
         wanting=db.rows(WANTING, merchant_id=own, stake_minor=stake, id=id, limit=LISTED + 1),
         listed=LISTED,
         of_minor=of_minor,
         shop=shop,
-        state=state_of(
-            from_ms_or_none(checked_ms),
-            int(shop.previews_late or 0),
-            progress,
-            from_ms_or_none(backed_up_ms),
-            settings,
-            now,
-        ),
-        checked_ms=checked_ms,
-        backed_up_ms=backed_up_ms,
+        state=state_in_row(shop, settings, now),
         gap=gap,
         is_gap_well=gap.is_well_within(shop.wallet_gap_limit),
         advised_gap_limit=gap.limit + MARGIN,
@@ -121,32 +95,13 @@ def to_do(
     return [name for name, is_so in is_left.items() if is_so]
 
 
-def by_invoice(
-    rows: Sequence[payments.OutputWith], tip_height: int, settings: Settings
-) -> list[Coming]:
-    """Each invoice of `today.ON_ITS_WAY` once, in the order of its rows, with its `value`."""
-    outputs = grouped(rows, lambda row: row.invoice_id)
-    return [_coming(of_one, tip_height, settings) for of_one in outputs.values()]
-
-
-def sums(coming: Sequence[Coming], currency: str) -> list[tuple[Decimal, str]]:
+def _sums(coming: Sequence[payments.OutputWith], currency: str) -> dict[str, Decimal]:
     """The total value in each currency; with nothing on its way, 0 in the shop's own currency."""
-    found = {one.invoice.currency: Decimal(0) for one in coming} or {
-        currency: of_minor(0, currency)
-    }
-    for one in coming:
-        found[one.invoice.currency] += one.value
-    return [(value, code) for code, value in found.items()]
+    found = {row.currency: Decimal(0) for row in coming} or {currency: of_minor(0, currency)}
+    for row in coming:
+        found[row.currency] += _value(row)
+    return found
 
 
-def _coming(outputs: Sequence[payments.OutputWith], tip_height: int, settings: Settings) -> Coming:
-    invoice, heights = outputs[0], [row.block_height for row in outputs if row.block_height]
-    all_in_blocks = len(heights) == len(outputs)
-    sats = sum(row.amount_sats for row in outputs)
-    return Coming(
-        invoice,
-        value=value_of(sats, Decimal(invoice.price), invoice.currency),
-        seen_ms=min(row.first_seen_at for row in outputs),
-        confirmations=max(0, tip_height - max(heights) + 1) if all_in_blocks else 0,
-        needed=rules_for(settings, invoice).confirmations,
-    )
+def _value(row: payments.OutputWith) -> Decimal:
+    return value_of(row.amount_sats, Decimal(row.price), row.currency)

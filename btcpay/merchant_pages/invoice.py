@@ -21,24 +21,12 @@ from btcpay.values.parts import brought
 from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
-from storage.models import Invoice
 from storage.queries import attentions, invoices, receivers
 from storage.statement import as_dict
 from storage.values import Values
 
 MOST_SHOWN = 100  # outputs, and events, so that dust sent to an address makes no endless page
 MOST_REASON = 300  # characters
-# The columns of the invoice that the page shows.
-SHOWN = [
-    *(field.name for field in Invoice.PUBLIC),
-    "address_index",
-    "settled_reason",
-    "reference",
-    "tip",
-    "customer_name",
-    "customer_note",
-    "bill_id",
-]
 NEEDING = 25  # invoices on a page
 AT_ONCE = 100  # set aside by one press: a second of work
 # Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
@@ -57,13 +45,12 @@ def show(visit: Visit, id: str) -> Response:
     payer_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(
         "invoice.html",
-        row={name: getattr(story.row, name) for name in SHOWN},
+        row=story.row,
         asked_for=asked_for,
         asked_in=asked_in,
         price=price_of(story.row),
         came_sats=sum(came),
-        cards=[(template, values) for template, values in cards if values],
-        attention=story.row.attention,
+        cards=[card for card in cards if card[1]],
         verdict=story.verdict,
         needed=story.needed,
         checked_at=story.checked_at,
@@ -115,10 +102,9 @@ def _reason(visit: Visit) -> str:
 
 def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     own, db = visit.merchant_id, visit.service.db
-    after = visit.query.get("after", "")
-    place = (
-        db.row(queries.WANTING_PLACE, merchant_id=own, id=after) if is_id("inv", after) else None
-    )
+    after, place = visit.query.get("after", ""), None
+    if is_id("inv", after):
+        place = db.row(queries.WANTING_PLACE, merchant_id=own, id=after)
     stake_minor, id = (place.stake_minor, after) if place else FIRST
     rows = db.rows(
         queries.WANTING, merchant_id=own, stake_minor=stake_minor, id=id, limit=NEEDING + 1

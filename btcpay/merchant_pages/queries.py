@@ -1,15 +1,14 @@
 """A merchant's invoices, payments and links as their own pages list them, page by page, both ways.
 
 A page begins after a row that is named by its time and its place in that time; the indexes on
-merchant and time serve both ways. Sums are made only for rows that are shown.
+merchant and time serve both ways.
 """
 
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from peewee import JOIN, SQL, ColumnBase, Expression, Select, fn
 
 from storage.models import Attention, Invoice, Output, Payment, PaymentLink
-from storage.queries.blocks import is_given
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
@@ -19,31 +18,26 @@ Listed = type[Invoice] | type[Payment]
 Q = TypeVar("Q", bound=Select)
 
 
-class Texts(NamedTuple):
-    """The columns that a search goes through."""
-
-    id: str
-    description: str | None
-    reference: str | None
-    customer_email: str | None
-    customer_name: str | None
-    customer_note: str | None
-    amount_sats: int
-    value: str | None  # of a payment at its receipt, in the currency beside it
+class ListedInvoice(InvoiceWith):
+    value: str | None  # that a search finds, in the currency beside it
     value_in: str
-    amount_usd_quote: str
+
+
+class ListedPayment(PaymentWith):
+    value: str | None  # at its receipt; `amount` and `currency` are those of its invoice
+    value_in: str
     amount: str | None
-    currency: str
-    created_at: int
 
 
 _INVOICES = shaped(
-    InvoiceWith,
+    ListedInvoice,
     Invoice.select(
         Invoice.id,
         Invoice.status,
         Invoice.amount_sats,
         *Invoice.ASKED,
+        Invoice.amount.alias("value"),
+        Invoice.currency.alias("value_in"),
         Invoice.description,
         Invoice.reference,
         Invoice.tip,
@@ -54,27 +48,28 @@ _INVOICES = shaped(
         CAME_SATS.alias("received_sats"),
     ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id)),
 )
-_OF_ADDRESS = Invoice.id == Payment.address_invoice_id
 _PAYMENTS = shaped(
-    PaymentWith,
+    ListedPayment,
     Payment.select(
         Payment.id,
         Payment.amount_sats,
-        Payment.currency,
-        Payment.value_at_receipt,
+        Payment.currency.alias("value_in"),
+        Payment.value_at_receipt.alias("value"),
         Payment.tx_hash,
         Payment.created_at,
         Payment.address_invoice_id,
         Payment.invoice_id,
         Invoice.description,
         Invoice.reference,
+        *Invoice.PERSONAL,
+        *Invoice.ASKED,
         Invoice.tip,
         Invoice.status,
         Invoice.expires_at,
         Output.select(fn.MIN(Output.first_seen_at))
         .where(Output.payment_id == Payment.id)
         .alias("first_seen_at"),
-    ).join(Invoice, on=_OF_ADDRESS),
+    ).join(Invoice, on=(Invoice.id == Payment.address_invoice_id)),
 )
 
 
@@ -86,9 +81,8 @@ def _older(query: Q, model: Listed) -> Q:
     return keyset.older(query.where(_own(model)), model)
 
 
-_OF_STATUS = Invoice.status == slot("status")
 INVOICES = _older(_INVOICES, Invoice)
-INVOICES_BY_STATUS = INVOICES.where(_OF_STATUS)
+INVOICES_BY_STATUS = INVOICES.where(Invoice.status == slot("status"))
 _SALES = shaped(
     InvoiceWith,
     Invoice.select(
@@ -120,62 +114,24 @@ INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
 
 # Payments that settle nothing: parts, and money that was late, too much, or for a cancelled
 # invoice. An index holds only them.
-_LOOSE = Payment.invoice_id.is_null()
 PAYMENTS = _older(_PAYMENTS, Payment)
-LOOSE_PAYMENTS = PAYMENTS.where(_LOOSE)
+LOOSE_PAYMENTS = PAYMENTS.where(Payment.invoice_id.is_null())
 PAYMENT_PLACE = keyset.place_of(Payment).where(_own(Payment))
-
-# The columns that a search in texts goes through, a piece at a time; then the rows that were found.
-INVOICE_TEXTS = _older(
-    shaped(
-        Texts,
-        Invoice.select(
-            Invoice.id,
-            Invoice.description,
-            Invoice.reference,
-            *Invoice.PERSONAL,
-            Invoice.amount_sats,
-            Invoice.amount.alias("value"),
-            Invoice.currency.alias("value_in"),
-            *Invoice.ASKED,
-            Invoice.created_at,
-        ),
-    ),
-    Invoice,
-)
-INVOICE_TEXTS_BY_STATUS = INVOICE_TEXTS.where(_OF_STATUS)
-PAYMENT_TEXTS = _older(
-    shaped(
-        Texts,
-        Payment.select(
-            Payment.id,
-            Invoice.description,
-            Invoice.reference,
-            *Invoice.PERSONAL,
-            Payment.amount_sats,
-            Payment.value_at_receipt.alias("value"),
-            Payment.currency.alias("value_in"),
-            *Invoice.ASKED,
-            Payment.created_at,
-        ).join(Invoice, on=_OF_ADDRESS),
-    ),
-    Payment,
-)
-LOOSE_PAYMENT_TEXTS = PAYMENT_TEXTS.where(_LOOSE)
 
 
 def _few(query: Q, model: Listed, condition: Expression) -> Q:
     """The newest first, by the condition's index, not by that of all the merchant's rows."""
     own = (model.merchant_id + 0) == slot("merchant_id")
-    return query.where(condition & own).order_by(*keyset.order(model))
+    newest_first = query.where(condition & own).order_by(*keyset.order(model))
+    return newest_first.limit(slot("limit"))
 
 
 # Invoices that need a human, the highest stake first, behind a row named by stake and id.
 WANTING = shaped(
-    InvoiceWith,
+    ListedInvoice,
     _INVOICES.select_extend(Invoice.price, Attention.since_at, Attention.stake_minor)
     .where(
-        (Attention.merchant_id == slot("merchant_id"))
+        _own(Attention)
         & (Attention.stake_minor <= slot("stake_minor"))
         & ((Attention.stake_minor < slot("stake_minor")) | (Attention.invoice_id > slot("id")))
     )
@@ -183,7 +139,7 @@ WANTING = shaped(
     .limit(slot("limit")),
 )
 WANTING_PLACE = Attention.select(Attention.stake_minor).where(
-    (Attention.invoice_id == slot("id")) & (Attention.merchant_id == slot("merchant_id"))
+    (Attention.invoice_id == slot("id")) & _own(Attention)
 )
 
 
@@ -202,7 +158,7 @@ _OF_REFERENCE = (
 
 
 def _found(query: Q, model: Listed) -> dict[str, Q]:
-    """Rows by the beginning of an id, an address or a txid, or by a reference; and the given ids.
+    """Rows by the beginning of an id, an address or a txid, by a reference, or by a payment's id.
 
     A txid finds its invoice also while the transaction waits, and when it has vanished.
     """
@@ -217,9 +173,9 @@ def _found(query: Q, model: Listed) -> dict[str, Q]:
         "txid": by_txid,
         "reference": invoice_id.in_(_OF_REFERENCE),
     }
-    by_name = {name: _few(query, model, one) for name, one in conditions.items()}
-    found = {name: one.limit(slot("limit")) for name, one in by_name.items()}
-    return found | {"chosen": _few(query, model, is_given(model.id))}
+    if model is Payment:
+        conditions["payment"] = Payment.id == slot("begin")
+    return {name: _few(query, model, condition) for name, condition in conditions.items()}
 
 
 FOUND_INVOICES = _found(_INVOICES, Invoice)
@@ -256,13 +212,5 @@ LINK_PLACE = keyset.place_of(PaymentLink).where(_IS_OWN)
 LINK = _OWN.where(PaymentLink.id == slot("id"))
 
 _OF_LINK = Invoice.payment_link_id == slot("payment_link_id")
-_INVOICES_OF_LINK = Invoice.select(
-    Invoice.id,
-    Invoice.status,
-    *Invoice.ASKED,
-    Invoice.amount_sats,
-    Invoice.created_at,
-    CAME_SATS.alias("received_sats"),
-).where(_OF_LINK)
-INVOICES_OF_LINK = keyset.older(_INVOICES_OF_LINK, Invoice)
+INVOICES_OF_LINK = keyset.older(_INVOICES.where(_OF_LINK), Invoice)
 INVOICE_OF_LINK_PLACE = keyset.place_of(Invoice).where(_OF_LINK)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import count
 from typing import NamedTuple
 
 from flask import Response
@@ -20,8 +21,6 @@ from storage.values import Values
 
 MOST_PERCENT = 1000  # beyond that a comparison says nothing
 
-# Units of the chart's box: the page stretches it to any width and height.
-STEP, BAR, HEIGHT = 10, 7, 1000
 ROUND = (2, 4, 6, 8, 10)  # half of each is as round as itself
 EARLIEST = date(2009, 1, 1)  # there was no bitcoin before
 
@@ -55,6 +54,13 @@ class Takings:
 
     def value(self, took: Sum) -> Decimal:
         return of_minor(took.value_minor, self.currency)
+
+    def top(self) -> int:
+        """The upper edge of a chart of the days: a round number of whole units of the currency."""
+        unit = 10 ** places_of(self.currency)
+        most = max(took.value_minor for took in self.by_day.values())
+        edges = (number * 10**zeros for zeros in count() for number in ROUND)
+        return int(next(edge for edge in edges if edge * unit >= most))
 
 
 def takings(rows: Sequence[MerchantDay], first: int, last: int, currency: str) -> list[Takings]:
@@ -94,44 +100,6 @@ def amounts(took: Sequence[Takings], sum_of: Callable[[Takings], Sum]) -> list[t
     return [pair for pair in found if pair[1].payments] or found[:1]
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One day; `x`, `y` and `height` in the chart's box, whose `y` grows downwards."""
-
-    day: int
-    took: Sum
-    x: int
-    y: int
-    height: int
-
-
-@dataclass(frozen=True)
-class Chart:
-    """`top`: the upper edge, in whole units of the currency; `box`: an SVG's viewBox."""
-
-    bars: list[Bar]
-    box: str
-    top: int
-
-
-def chart_of(took_in: Takings) -> Chart:
-    """A bar for each day, in order; a day with any takings has a visible one."""
-    unit = 10 ** places_of(took_in.currency)
-    top = _round_up(max(took.value_minor for took in took_in.by_day.values()), unit)
-    bars = []
-    for place, (day, took) in enumerate(took_in.by_day.items()):
-        height = -(-took.value_minor * HEIGHT // top)
-        height = max(height, HEIGHT // 100) if took.payments else 0
-        bars.append(Bar(day, took, place * STEP + (STEP - BAR) // 2, HEIGHT - height, height))
-    return Chart(bars, f"0 0 {len(bars) * STEP} {HEIGHT}", top // unit)
-
-
-def _round_up(minor: int, scale: int) -> int:
-    while scale * ROUND[-1] < minor:
-        scale *= 10
-    return next(scale * number for number in ROUND if scale * number >= minor)
-
-
 def show_month(visit: Visit) -> Response:
     """The month of `?month=2026-11`, else this one: one statement, of two months' days at most."""
     today = visit.now.astimezone(visit.zone).date()
@@ -146,7 +114,7 @@ def show_month(visit: Visit) -> Response:
     return visit.page(
         "month.html",
         lines=[line for part in brought("menu") for line in part.month(visit, first, last)],
-        charts=[(one, chart_of(one)) for one in took],
+        charts=took,
         first=first,
         last=last,
         before=before if before >= EARLIEST else None,

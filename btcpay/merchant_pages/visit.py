@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -16,6 +16,7 @@ from flask import Response, request
 
 from btcpay.invoices.create import Order, order_of
 from btcpay.invoices.links import most
+from btcpay.merchants.sessions import LIFE
 from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.money import CODES, asked_of
@@ -48,6 +49,31 @@ def address(path: str = "", **query: object) -> str:
     asked = {name: value for name, value in query.items() if value not in (None, "")}
     text = urlencode(asked | languages.picked())
     return to_root() + ROOT[1:] + path + (f"?{text}" if text else "")
+
+
+def _cookie(service: Service) -> tuple[str, bool]:
+    """The session cookie's name, and if it is Secure: only then browsers take a __Host- cookie."""
+    is_https = service.settings.base_url.startswith("https://")
+    return ("__Host-merchant" if is_https else "merchant"), is_https
+
+
+def presented(service: Service) -> str:
+    """The secret of the cookie, "" without one."""
+    return request.cookies.get(_cookie(service)[0], "")
+
+
+def keep(service: Service, response: Response, secret: str, life: timedelta = LIFE) -> None:
+    """Sends the session's cookie, whose life begins again with each page."""
+    name, is_https = _cookie(service)
+    response.set_cookie(
+        name, secret, max_age=life, path="/", secure=is_https, httponly=True, samesite="Strict"
+    )
+
+
+def forget(service: Service, response: Response) -> None:
+    """Takes back the cookie, and has the browser drop the pages that it has kept."""
+    keep(service, response, "", timedelta(0))
+    response.headers["Clear-Site-Data"] = '"cache"'
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,13 @@ def derive(descriptor: str, index: int, network: Network) -> str:
 
     Raises InvalidChild for an index of 2**31 and more, and for the one in 2**127 that has no key.
     """
-    return address_of(stored_account(descriptor).script(index), network)
+    return at_index(descriptor, index, network)[1]
+
+
+def at_index(descriptor: str, index: int, network: Network) -> tuple[bytes, str]:
+    """The script and the address there. Raises InvalidChild, as `derive` does."""
+    script = stored_account(descriptor).script(index)
+    return script, address_of(script, network)
 
 
 def least_sats_of(script: str) -> int:

@@ -1,4 +1,4 @@
-"""Pure checks of a merchant's name, logo, accent, reference and way back.
+"""Pure checks of a merchant's logo, accent and way back.
 
 An accent is the colour of the page's one button. Contrast is WCAG 2.2's, from 1 to 21.
 """
@@ -9,14 +9,13 @@ from typing import Any
 
 from btcpay.values.errors import CommandError
 from btcpay.values.hosts import MAX_URL_CHARACTERS, web_parts
+from btcpay.values.texts import checked_line
 
 TEXT_CONTRAST = 4.5  # WCAG 1.4.3, AA: the button's text on the accent
 SHAPE_CONTRAST = 3.0  # WCAG 1.4.11: the button on the page, whichever theme the visitor has
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#15181d"  # the backgrounds in static/pages.css
 BUTTON_TEXTS = ("#ffffff", "#000000")
 
-# Texts of one line: the seller's name, an order's number, the contact for customers.
-MAX_CHARACTERS = {"name": 60, "reference": 200, "contact": 200, "reason": 200}
 MAX_LOGO_BYTES = 65_536  # it is the heaviest part of a page that is about 17 kB
 INVOICE = "{invoice}"  # in an address, the place of the invoice's id
 # No SVG: it can carry scripts.
@@ -73,17 +72,6 @@ def checked_accent(text: str) -> str:
             f"the contrast of {accent} is too low ({'; '.join(low)}): choose {advice} one"
         )
     return accent
-
-
-def checked_line(what: str, text: str) -> str:
-    """The line without spaces around it; `what` is a key of MAX_CHARACTERS. Raises CommandError.
-
-    Printable text has no mark that turns the direction of writing around either.
-    """
-    line, most = text.strip(), MAX_CHARACTERS[what]
-    if not line or not line.isprintable() or len(line) > most:
-        raise CommandError(f"the {what} must be printable, 1 to {most} characters")
-    return line
 
 
 def image_type(content: bytes) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from btcpay.notify.every_kind import KINDS, OF_PARTS
 from btcpay.notify.kinds import EventKind, Kind
 from btcpay.values.errors import BadRow
 from btcpay.values.ids import new_id
+from btcpay.values.parts import brought
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
 from storage.database import Database
@@ -18,6 +18,14 @@ from storage.models import Invoice, PaymentLink, PublicEvent
 from storage.queries import deliveries, events, invoices, links
 from storage.statement import blank, changed
 
+# By its resource, the module of a part: `KINDS`; `PROPERTIES`, a JSON schema for each field of the
+# resource; `data(db, base_url, event)` and `sample(base_url, kind, at_ms)`, its fields in an event.
+OF_PARTS = {part.RESOURCE: part for part in brought("kinds")}
+KINDS: dict[str, Kind] = {
+    kind.value: kind
+    for kinds in (EventKind, *(part.KINDS for part in OF_PARTS.values()))
+    for kind in kinds
+}
 PAGE = 100
 # 30 days: longer than any receiver is tried, and than a shop closes for the holidays.
 KEPT = timedelta(days=30)

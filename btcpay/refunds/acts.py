@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from btcpay.invoices.create import live_price
 from btcpay.invoices.events import record
-from btcpay.merchants.branding import checked_line
-from btcpay.notify.publish import publish_own
+from btcpay.notify.publish import News, Told, publish
 from btcpay.prices.price import Prices
 from btcpay.refunds import destination, queries
 from btcpay.refunds.kinds import STATE, RefundKind
@@ -20,6 +19,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
 from btcpay.values.ids import new_id
 from btcpay.values.money import MAX_MONEY_SATS, SATS_PER_BTC
+from btcpay.values.texts import checked_line
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Invoice, Refund
@@ -184,7 +184,8 @@ def note(db: Database, row: Refund, kind: Kind, now: datetime, **by: Any) -> Non
 def tell(db: Database, row: Refund, kind: RefundKind, now: datetime) -> Refund:
     """Adds an event about the row as it is now, and returns the row."""
     found = db.only(queries.BY_ID, id=row.id)
-    publish_own(db, found, kind, {name: getattr(found, name) for name in STATE}, now)
+    state = {name: getattr(found, name) for name in STATE}
+    publish(db, [Told(found, News(kind), state)], now)
     return found
 
 

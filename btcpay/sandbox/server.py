@@ -13,11 +13,9 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 from werkzeug.serving import make_server
 
-from btcpay.sandbox.errors import BadRequest, ShopAway
 from btcpay.sandbox.esplora import create_esplora, text
 from btcpay.sandbox.state import current
-from btcpay.sandbox.workbench.buttons import create_buttons, wants_json
-from btcpay.sandbox.workbench.page import create_page, show
+from btcpay.sandbox.workbench.buttons import create_workbench
 
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 1_000_000  # a form, or an event
@@ -31,13 +29,11 @@ def create_app() -> Flask:
     """The routes; `app.extensions[EXTENSION]` is the sandbox that they are about."""
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
-    for blueprint in (create_esplora(), create_page(), create_buttons()):
-        app.register_blueprint(blueprint)
+    app.register_blueprint(create_esplora())
+    app.register_blueprint(create_workbench())
     app.add_url_rule("/price", view_func=price)
     app.add_url_rule("/sandbox/webhook", view_func=receive, methods=["POST"])
     app.register_error_handler(NotFound, _no_such_path)
-    for kind, status in ((BadRequest, 400), (ShopAway, 502)):
-        app.register_error_handler(kind, lambda error, status=status: _problem(error, status))
     return app
 
 
@@ -82,10 +78,3 @@ def _is_signed(secret: str, body: bytes) -> bool:
 
 def _no_such_path(_: Exception) -> Response:
     return text(f'endpoint does not exist "{request.path}"', 404)
-
-
-def _problem(error: Exception, status: int) -> ResponseReturnValue:
-    """The reason why a button could not do its work, on the page or as JSON."""
-    if wants_json():
-        return jsonify({"error": str(error)}), status
-    return show(str(error), request.form), status

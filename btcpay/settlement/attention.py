@@ -20,15 +20,6 @@ REASONS = {
     "vanished": "seen in full and taken back",
     "refunded_twice": "sent back twice",
 }
-_SETTLE = "`btcpay invoice settle ID --reason TEXT` accepts what came"
-_DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
-# Commands that are not refused: `settle` refuses a paid invoice, and one without any money.
-WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
-    "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
-    "too_much": f"the invoice is paid; {_DISMISS}",
-    "vanished": f"nothing came that could be accepted: ask the payer; {_DISMISS}",
-    "refunded_twice": f"ask the payer for what was sent a second time; {_DISMISS}",
-}
 # A human's decisions; each deals with everything that happened before it.
 LAST_WORDS = ("settled", "dismissed", "canceled")
 SENT_BACK, SENT_AGAIN, TAKEN_BACK = "refund sent", "refund sent again", "refund undone"

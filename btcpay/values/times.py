@@ -21,6 +21,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from btcpay.values.errors import BadRow, CommandError
 
+SET_CLOCK = "set the clock by NTP: `timedatectl set-ntp true`"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = _EPOCH.date()

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from flask import Response, g, request
 from werkzeug.datastructures import Headers
 
-from btcpay.values.errors import RateLimited
+from btcpay.values.errors import Forbidden, RateLimited
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, Bucket, Window
 from btcpay.web.service import Service
 
@@ -121,6 +121,12 @@ def is_from_another_site(headers: Headers, base_url: str) -> bool:
         return site not in _OURS
     origin = headers.get("Origin")
     return origin is not None and _origin(origin) != _origin(base_url)
+
+
+def refuse_other_sites(service: Service) -> None:
+    """Raises Forbidden when a browser says that another site's page sent this."""
+    if is_from_another_site(request.headers, service.settings.base_url):
+        raise Forbidden("another site sent this form")
 
 
 def _origin(text: str) -> tuple[str, str, int | None] | None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from btcpay.cli.main import cli
-from btcpay.setup.machine import PACKAGED, STATE, units
+from btcpay.cli.setup.machine import STATE
+from btcpay.cli.setup.units import PACKAGED, units
 
 NAME = ".TH BTCPAY 1\n.SH NAME\nbtcpay, blocktill \\- Bitcoin payments for small merchants\n"
 

@@ -94,9 +94,7 @@ PAID_ABOVE = (
 SPENT_ABOVE = _COIN.where(
     Output.spent_height > slot("height"), Output.block_height <= slot("height")
 ).order_by(Output.merchant_id, Output.invoice_id)
-UNSPEND = Output.update({Output.spent_height: None}).where(
-    same(Output.invoice_id), Output.spent_height > slot("height")
-)
+UNSPEND = Output.update({Output.spent_height: None}).where(Output.spent_height > slot("height"))
 UNREPLACE = Output.update({Output.replaced_height: None}).where(
     Output.replaced_height > slot("height")
 )
@@ -117,7 +115,7 @@ WAITS_AGAIN = Output.update(
         Output.position: None,
         Output.coinbase: 0,
     }
-).where(same(Output.invoice_id), Output.block_height > slot("height"))
+).where(Output.block_height > slot("height"))
 
 # A new beginning gives up the blocks and keeps the payments: their outputs get a height that no
 # reorganisation takes back.

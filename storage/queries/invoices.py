@@ -1,5 +1,6 @@
 """Invoices: what was asked for, and where it stands."""
 
+from datetime import timedelta
 from typing import NamedTuple
 
 from peewee import Case, ColumnBase, fn
@@ -26,6 +27,7 @@ MAY_BE_PAID = (Invoice.status == "open") | (
     Invoice.status.in_(("paid", "expired", "canceled"))
     & (Invoice.finished_at > slot("finished_after"))
 )
+LATELY = timedelta(hours=168)  # after its end, while an invoice may still be paid
 
 # All columns, for the check, the pages and the command line.
 WHOLE = Invoice.select().where(same(Invoice.id))

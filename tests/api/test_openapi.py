@@ -384,7 +384,7 @@ def addresses():
 # Made without a service, since pytest asks for the operations before any fixture is there.
 # The key is the test's own business: generated ones would only be overwritten by it.
 described = schemathesis.openapi.from_dict(
-    openapi.document(read({}), app.OPERATIONS),
+    openapi.document(read({}).base_url, app.OPERATIONS),
     config=schemathesis.Config.from_dict({"generation": {"with-security-parameters": False}}),
 )
 

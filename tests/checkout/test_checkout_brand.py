@@ -9,6 +9,7 @@ from payer import Page
 from btcpay.merchants import branding
 from btcpay.merchants.merchants import find_merchant, set_brand
 from btcpay.values.errors import CommandError
+from btcpay.values.texts import checked_line
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + b"\x00" * 40
 JPEG = b"\xff\xd8\xff\xe0" + b"\x00" * 40
@@ -176,7 +177,7 @@ def test_the_pages_own_texts_have_a_contrast_of_aa(theme):
 )
 def test_a_name_is_one_short_printable_line(name):
     with pytest.raises(CommandError, match="printable"):
-        branding.checked_line("name", name)
+        checked_line("name", name)
 
 
 def test_a_name_is_text_and_never_markup(shop, btcpay):

@@ -15,11 +15,10 @@ from databases import ON_POSTGRES, plan
 from findings import found
 from samples import figures
 
-from btcpay.check.explain import explanation, next_look_of
+from btcpay.check.explain import WAYS_OUT, explanation, next_look_of
 from btcpay.invoices import by_hand
 from btcpay.invoices.events import record, update_attention
 from btcpay.invoices.status import find_story
-from btcpay.settlement.attention import WAYS_OUT
 from btcpay.values.errors import CommandError
 from storage.queries import attentions, events, meta
 from storage.queries.events import Kind
@@ -211,7 +210,7 @@ def test_a_dismissal_says_what_was_wanted_and_is_refused_when_nothing_is(till):
         dismiss(till, invoice["id"])
     cancel(till, invoice["id"], force=True)
     till.confirm(invoice, 2_000)
-    assert dismiss(till, invoice["id"]) == "after_cancellation"
+    assert dismiss(till, invoice["id"]) == "paid after cancellation"
     with refused("nothing about"):
         dismiss(till, invoice["id"])
     assert till.kinds(invoice).count("dismissed") == 1

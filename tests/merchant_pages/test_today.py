@@ -19,7 +19,9 @@ def words(text):
 def test_what_came_in_today_and_in_thirty_days(shop, browser):
     shop.clock.move(days=-29)
     pay(shop, shop.invoice(100))
-    shop.clock.move(days=28)
+    shop.clock.move(days=27)
+    pay(shop, shop.invoice(0.5))
+    shop.clock.move(days=1)
     pay(shop, shop.invoice(50))
     pay(shop, shop.invoice(30))
     shop.clock.move(days=1)
@@ -27,11 +29,15 @@ def test_what_came_in_today_and_in_thirty_days(shop, browser):
     page = browser.page()
     assert words(page.texts["took-today"]).startswith("Received today $20.00 1 payment")
     assert "Yesterday: $80.00" in words(page.texts["took-today"])
-    assert "$200.00 4 payments" in words(page.texts["took-in-all"])
+    assert "$200.50 5 payments" in words(page.texts["took-in-all"])
     days = words(page.texts["days"])
     assert days.index("20.00") < days.rindex("2 payments") < days.rindex("100.00")
     bars = [attrs for tag, attrs in page.tags if attrs.get("class") == "bar"]
-    assert [int(bar["height"]) for bar in bars if bar["height"] != "0"] == [1000, 800, 200]
+    heights = [int(bar["height"]) for bar in bars]
+    assert [(place, height) for place, height in enumerate(heights) if height] == [
+        *((0, 1000), (27, 10), (28, 800), (29, 200))  # a day with any takings has a bar to see
+    ]
+    assert all(int(bar["y"]) == 1000 - height for bar, height in zip(bars, heights, strict=True))
 
 
 def test_what_comes_is_one_line_for_each_invoice_at_its_own_price(shop, browser):

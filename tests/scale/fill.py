@@ -1,5 +1,8 @@
 """A large service on PostgreSQL, made by SQL past the program: merchants, receivers, invoices."""
 
+import sys
+import time
+
 import psycopg
 
 from storage.migrate import migrate
@@ -77,3 +80,8 @@ def fill(url: str, merchants: int, invoices: int, now_ms: int, receivers: str) -
         )
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("VACUUM ANALYZE")
+
+
+if __name__ == "__main__":
+    url, merchants, invoices = sys.argv[1:]
+    fill(url, int(merchants), int(invoices), int(time.time() * 1000), "http://127.0.0.1:9/")

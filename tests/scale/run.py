@@ -2,8 +2,9 @@
 
 Two web processes behind a pooler, two checks, a receiver for each merchant, payers who poll pages,
 orders, and blocks full of our payments. Each block has a fault beside it. What is printed: how long
-each block took, the slowest order and look meanwhile, what the server's connections waited for, and
-at the end whether the sums agree with the chain and each event was delivered.
+each block took, the slowest answers meanwhile, what the server's connections waited for, what broke
+first, whether the sums agree with the chain and each event was delivered, and the aims.
+`--against FOLDER` begins with blocks of 250 payments in turns with another checkout's program.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import postgres
@@ -43,7 +45,9 @@ ROOT = Path(__file__).parents[2]
 BELOW = 30  # empty blocks, so that headers link for some hours
 ORDER = json.dumps({"amount_usd": 25, "description": "Tea"})
 P2WPKH = b"\x00\x14" + b"\xab" * 20
+QUIET, BLOCK = "nothing but orders, looks and reads", "a block"
 SPELL_S = 0.5  # between two looks at what the server waits for
+IN_TURNS, ROUNDS = 250, 5  # payments of a block that another checkout reads too; how often
 PAYERS = 300  # with an open page each, of the invoices that no block pays
 
 
@@ -133,12 +137,13 @@ class Load:
 
     def __init__(self, ports: list[int], invoices: int, merchants: int) -> None:
         self.ports, self.invoices, self.merchants = ports, invoices, merchants
-        self.took: dict[str, list[float]] = {"look": [], "order": []}
+        self.took: dict[str, list[float]] = {"look": [], "read": [], "order": []}
         self.refused, self.made = Counter[str](), list[str]()
+        self.step, self.first_refused, self.steps = "", "", dict[str, Counter[str]]()
         self._over, self._keys = threading.Event(), iter(range(10**9))
         self._threads = [
             threading.Thread(target=self._ask, args=(kind, number), daemon=True)
-            for kind, count in (("look", 4), ("order", 2))
+            for kind, count in (("look", 3), ("read", 2), ("order", 2))
             for number in range(count)
         ]
         for thread in self._threads:
@@ -150,12 +155,12 @@ class Load:
             thread.join(60)
 
     def _ask(self, kind: str, number: int) -> None:
-        while not self._over.wait(0.02 if kind == "look" else 0.2):
+        while not self._over.wait(0.2 if kind == "order" else 0.02):
             began_s = time.monotonic()
             try:
                 self._once(kind, random.choice(self.ports))
             except (OSError, http.client.HTTPException) as error:
-                self.refused[f"{kind}: {type(error).__name__}"] += 1
+                self._refuse(kind, type(error).__name__)
             else:
                 self.took[kind].append(time.monotonic() - began_s)
 
@@ -163,19 +168,27 @@ class Load:
         address = f"127.0.{random.randrange(1, 250)}.{random.randrange(1, 250)}"
         line = http.client.HTTPConnection("127.0.0.1", port, 30, source_address=(address, 0))
         with contextlib.closing(line):
+            number = self.invoices - 1 - random.randrange(PAYERS)
+            owner = number if kind == "read" else next(self._keys)
+            headers = {"Authorization": f"Bearer {secret(owner % self.merchants)}"}
             if kind == "look":
-                number = self.invoices - 1 - random.randrange(PAYERS)
                 line.request("GET", f"/pay/{invoice_id(number)}/status")
+            elif kind == "read":
+                line.request("GET", f"/api/v1/invoices/{invoice_id(number)}", None, headers)
             else:
-                key = secret(next(self._keys) % self.merchants)
-                headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+                headers["Content-Type"] = "application/json"
                 line.request("POST", "/api/v1/invoices", ORDER, headers)
             answer = line.getresponse()
             body = answer.read()
         if answer.status == 201:
             self.made.append(json.loads(body)["id"])
         elif answer.status != 200:
-            self.refused[f"{kind}: {answer.status}"] += 1
+            self._refuse(kind, str(answer.status))
+
+    def _refuse(self, kind: str, why: str) -> None:
+        if self.step:  # else the processes are still starting
+            self.refused[f"{kind}: {why}"] += 1
+            self.first_refused = self.first_refused or f"{kind}: {why}, beside {self.step}"
 
 
 def is_up(port: int) -> bool:
@@ -229,6 +242,7 @@ def watched(name: str, url: str, load: Load) -> Iterator[None]:
     over, seen = threading.Event(), list[Counter[str]]()
     looking = threading.Thread(target=lambda: seen.append(waits(url, over)), daemon=True)
     looking.start()
+    load.step = name
     before, refused = {kind: len(took) for kind, took in load.took.items()}, load.refused.copy()
     began_s = time.monotonic()
     yield
@@ -236,11 +250,12 @@ def watched(name: str, url: str, load: Load) -> Iterator[None]:
     over.set()
     looking.join(30)
     print(f"\n{name}: {took_s:.1f} s")
+    load.steps[name] = figures = Counter(seconds=took_s)
     for kind, took in load.took.items():
         now = sorted(took[before[kind] :]) or [0.0]
         p99_s = now[len(now) * 99 // 100]
-        rate = len(now) / took_s
-        print(f"  {kind}s: {rate:.1f} a second, p99 {p99_s:.2f} s, the slowest {now[-1]:.2f} s")
+        figures[kind], figures[f"slowest {kind}"] = rate, slowest_s = len(now) / took_s, now[-1]
+        print(f"  {kind}s: {rate:.1f} a second, p99 {p99_s:.2f} s, the slowest {slowest_s:.2f} s")
     for what, count in (load.refused - refused).most_common(4):
         print(f"  not answered: {count} {what}")
     for event, count in (seen[0] if seen else Counter[str]()).most_common(3):
@@ -288,9 +303,38 @@ def main() -> None:
     parser.add_argument("--merchants", type=int, default=1_000)
     parser.add_argument("--payments", type=int, default=1_667, help="of ours in a block")
     parser.add_argument("--within", type=float, default=300, help="seconds for each step")
+    parser.add_argument("--against", type=Path, help="another checkout, for blocks in turns")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         run(options, stack)
+
+
+def compare(options: argparse.Namespace, server: postgres.Server) -> list[float]:
+    """How many times as long the other checkout's program takes for such a block, each round."""
+    folder, ratios = Path(__file__).parent, list[float]()
+    for turn in range(ROUNDS + 1):
+        taken_s = []
+        for name, root in (("before", options.against.resolve()), ("now", ROOT)):
+            url = server.url(name)
+            path = os.pathsep.join(map(str, (root, root / "tests/support", folder)))
+            environ = os.environ | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+            words = [folder / "apply.py", root, url, 1_000 + turn * IN_TURNS, IN_TURNS]
+            if not turn:
+                create(server, name)
+                words = [folder / "fill.py", url, options.merchants, options.invoices]
+            ran = subprocess.run(
+                [sys.executable, *map(str, words)], env=environ, capture_output=True, text=True
+            )
+            assert ran.returncode == 0, ran.stderr
+            taken_s.append(float(ran.stdout or 1))
+        print(f"a block of {IN_TURNS} payments, before and now: {taken_s}", flush=True)
+        ratios.append(taken_s[0] / taken_s[1])
+    return ratios[1:]
+
+
+def create(server: postgres.Server, name: str) -> None:
+    with psycopg.connect(server.url("postgres"), autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name}")  # type: ignore[call-overload]
 
 
 def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
@@ -299,8 +343,8 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     server, chain = postgres.Server(), stack.enter_context(Chain())
     receivers, ticker = stack.enter_context(Receivers()), stack.enter_context(TickerServer())
     redis = stack.enter_context(RedisServer(folder))
-    with psycopg.connect(server.url("postgres"), autocommit=True) as db:
-        db.execute("CREATE DATABASE scale")
+    ratios = compare(options, server) if options.against else []
+    create(server, "scale")
     url, began_s = server.url("scale"), time.monotonic()
     now_ms = int(time.time() * 1000)
     fill(url, options.merchants, options.invoices, now_ms, f"{receivers.root}/")
@@ -336,9 +380,9 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     stack.callback(load.end)
     until(lambda: load.made, "the first order", options.within)
     step = Steps(options, url, chain, load)
-    with watched("nothing but orders and looks", url, load):
+    with watched(QUIET, url, load):
         time.sleep(10)
-    step("a block")
+    step(BLOCK)
     step("a block while Redis is away", redis.stop)
     redis.start()
     step("a block while a web machine is killed", webs[0].end)
@@ -357,9 +401,23 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     with watched("the last deliveries", url, load):
         until(lambda: is_delivered(url), "all to be delivered", options.within, 0.5)
     print(f"  not answered in all: {dict(load.refused)}")
-    print(f"  deliveries in the busiest minute: {receivers.most_in_a_minute()}")
+    print(f"  what broke first: {load.first_refused}")
     verify(url, chain, receivers.came, load.made)
     fail_over(server, replica, environ, chain, receivers, load)
+    print()
+    quiet, busy = load.steps[QUIET], load.steps[BLOCK]
+    if ratios:
+        aim(f"a block of {IN_TURNS}, times as fast", median(ratios), 5)
+    aim("deliveries in the busiest minute", receivers.most_in_a_minute(), 600)
+    for kind in ("look", "read"):
+        aim(f"{kind}s beside a block, of their rate", busy[kind] / quiet[kind], 0.5)
+    aim("seconds of a block without a fault", -busy["seconds"], -60)
+    aim("seconds of the slowest order beside it", -busy["slowest order"], -1)
+
+
+def aim(name: str, value: float, aim: float) -> None:
+    """Below zero for an aim that must not be passed."""
+    print(f"{name:<40}{abs(value):8.2f}  aim {abs(aim)}  {'met' if value >= aim else 'MISSED'}")
 
 
 class Steps:
@@ -373,7 +431,7 @@ class Steps:
     ) -> None:
         first = len(self._chain.paid)
         delivered = self._delivered()
-        with watched(f"{name}, {self._options.payments} payments", self._url, self._load):
+        with watched(name, self._url, self._load):
             self._chain.pay(range(first, first + self._options.payments))
             if fault:
                 time.sleep(after_s)

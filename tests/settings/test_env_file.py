@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from paths import PROJECT
 from programs import tool
 
+from btcpay.cli.setup.units import template
 from btcpay.settings.env_file import ACCEPTED, changed, fill, parse
-from btcpay.setup.machine import template
 from btcpay.values.errors import SettingsError
 
 # systemd's own reader of such files; it also replaces $NAME, which EnvironmentFile= does not.

@@ -1,8 +1,8 @@
 """The life of an invoice, pure: what each check finds in, what has become of the invoice out.
 
-Trips of the same kind are tests/check/test_check.py and tests/node/test_node_trips.py. Times are
-minutes after the creation; 100,000 satoshis are asked, the invoice ends at minute 60, and what has
-vanished holds it for an hour. What follows from a scan is the program's own `settle`; what the
+Trips of the same kind are in tests/check/test_check.py. Times are minutes after the creation;
+100,000 satoshis are asked, the invoice ends at minute 60, and what has vanished holds it for an
+hour. What follows from a scan is the program's own `settle`; what the
 database keeps from one scan to the next, Life keeps.
 """
 

@@ -195,10 +195,6 @@ class BitcoinNode:
         with self.lock:
             return self.send(self.wallet.build(parts))
 
-    def take_back(self, txid: str) -> bytes:
-        """The double spend, raw: the wallet's coins that `txid` spends, back to the wallet."""
-        return self.wallet.build([], self.spent_by(txid))
-
     def spent_by(self, txid: str) -> list[Coin]:
         spent = [i.outpoint for i in self.transaction(txid).inputs]
         return [Coin(o, self.transaction(o.txid).outputs[o.vout], 0) for o in spent]

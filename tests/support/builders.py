@@ -230,9 +230,8 @@ def pay(
     seen = SeenOutput(txid, 0, amount_sats, block, position=1 if block else None)
     known = {code: Decimal(price) for code, price in (prices or {"USD": "60000.00"}).items()}
     scan = Scan(now, 100, ends_at=now, prices=known)
-    scan = replace(scan, confirmed=[seen]) if block else replace(scan, waiting=[seen])
-    proofs = {invoice["id"]: {txid: "{}"}} if block else {}
-    apply(db, shop.service.settings, {invoice["id"]: scan}, now, proofs)
+    came = {"confirmed": [seen], "proofs": {txid: "{}"}} if block else {"waiting": [seen]}
+    apply(db, shop.service.settings, {invoice["id"]: replace(scan, **came)}, now)
     db.run(mempool_watch.LOOKED, id=invoice["id"], at=to_ms(now))
     return txid
 

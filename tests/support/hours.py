@@ -4,8 +4,7 @@ The plan, what lasts and the shop's state are real. A check begins each minute, 
 second, and stays for fifty seconds while somebody waits; a block comes every ten minutes.
 """
 
-from collections import Counter, deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +19,7 @@ from btcpay.values.finding import RED
 from btcpay.values.networks import NETWORKS
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
-HOUR = timedelta(hours=1)
+HOUR, HOUR_S, FOREVER_S = timedelta(hours=1), 3600, 10**9
 PER_HOUR, BLOCK_S = 600, 600
 PASS_S, STAYS_S = 5, 50
 SETTINGS: Any = SimpleNamespace(check_max_age_min=15, network=NETWORKS["mainnet"])
@@ -49,199 +48,169 @@ class Hours:
     bots: int = 0
     bots_from_s: int = 0
     patiences_s: tuple[int, ...] = PATIENCES_S
-    seconds: int = 4 * 3600
+    seconds: int = 4 * HOUR_S
     stays: bool = True
     away: int = 0
 
 
 @dataclass
 class Order:
+    """Its page is open from `since_s` on, unless that is never, and asks each minute."""
+
     known: Watched
     since_s: int
-    asks_until_s: int = -1
-    pays_s: int | None = None
+    asks_until_s: int
+    pays_s: int
     is_mined: bool = False
 
+    def asked_s(self, second: int) -> int:
+        """When its page has asked last; -1 for never."""
+        asking_s = min(second, self.asks_until_s) - self.since_s
+        return self.since_s + asking_s // 60 * 60 if asking_s >= 0 else -1
 
-@dataclass
-class Outcome:
-    """Seconds from paying to seen, and from a block to counted.
+    def shown(self, second: int) -> Watched:
+        """It as the shop knows it then."""
+        asked_s = self.asked_s(second)
+        if asked_s >= 0 and at(asked_s) != self.known.asked_at:
+            self.known = replace(self.known, asked_at=at(asked_s))
+        return self.known
+
+
+class Simulation:
+    """Its outcome: seconds from paying to seen, and from a block to counted.
 
     `unready`: in how many minutes `/readyz` says no. `calls`: in the worst hour.
     """
 
-    seen_s: list[int] = field(default_factory=list)
-    counted_s: list[int] = field(default_factory=list)
-    unready: int = 0
-    calls: int = 0
-    runs_unreached: int = 0
-
-    @property
-    def mean_s(self) -> float:
-        return sum(self.seen_s) / len(self.seen_s)
-
-    @property
-    def late(self) -> int:
-        return sum(1 for seconds in self.seen_s if seconds > 300)
-
-
-class Simulation:
     def __init__(self, case: Hours) -> None:
-        self.case, self.outcome = case, Outcome()
+        self.case, self.second = case, 0
+        self.seen_s: list[int] = []
+        self.counted_s: list[int] = []
+        self.unready = self.calls = self.runs_unreached = 0
         self.orders: dict[str, Order] = {}
-        self.spent: deque[tuple[int, int]] = deque()
-        self.used = 0
+        self.spent = [0] * (HOUR_S + case.seconds)  # calls in each second, an hour before too
         self.made = 0
         self.put_off = False
-        self.asked: dict[str, Order] = {}
         self.history = case.away
         self.unread: list[tuple[int, list[str]]] = []
         self.headers = -(-case.away // 10)
         self.found_at = at(-7 * 86_400) if case.away else None
-
-    def run(self) -> Outcome:
         stays_until = plan_s = -1
-        for second in range(self.case.seconds):
-            self._come(second)
-            self._ask(second)
+        for second in range(case.seconds):
+            self.second = second
+            self._come()
             if second % BLOCK_S == BLOCK_S - 60 + second // BLOCK_S * 17 % 60:
-                self._mine(second)
+                self._mine()
             if second % 60 == 1:
-                plan_s = second + self._follow(second)
-                stays_until = second + STAYS_S if self.case.stays else -1
+                plan_s = second + self._follow()
+                stays_until = second + STAYS_S if case.stays else -1
                 state = state_of(self.found_at, 0, None, None, SETTINGS, at(second))
-                self.outcome.unready += state.found is RED
+                self.unready += state.found is RED
             if second == plan_s:
-                self._plan(second, whole=True)
+                self._plan(whole=True)
             is_pass = plan_s < second < stays_until and second % PASS_S == 1
-            if is_pass and not self._plan(second, whole=False):
+            if is_pass and not self._plan(whole=False):
                 stays_until = -1
-        return self.outcome
 
-    def _follow(self, second: int) -> int:
+    def _follow(self) -> int:
         """Asks for the tip and new headers, and reads blocks; how many, a second each."""
-        self._spend(second, 1 + self.headers)
+        self._spend(1 + self.headers)
         self.headers = done = 0
         if self.unread:
-            self._count(second, self.unread.pop())
+            self._count(*self.unread.pop())
             done = 1
         part = PER_HOUR / 60 / KEPT_PART
         while (self.unread or self.history) and done < MOST_S:
-            if self._allowance(second).minutely <= part:
+            if self._allowance().minutely <= part:
                 return done
             if self.history:
                 self.history -= 1
-                self._spend(second, 1)
+                self._spend(1)
             else:
-                self._count(second, self.unread.pop(0))
+                self._count(*self.unread.pop(0))
             done += 1
         if not (self.unread or self.history):
-            self.found_at = at(second)
+            self.found_at = at(self.second)
         return done
 
-    def _count(self, second: int, block: tuple[int, list[str]]) -> None:
-        self._spend(second, 1)
-        mined_s, ids = block
-        for id in ids:
-            order = self.orders.pop(id)
-            self.asked.pop(id, None)
-            self.outcome.counted_s.append(second - mined_s)
-            if order.pays_s is not None and not order.known.is_covered:
-                self.outcome.seen_s.append(second - order.pays_s)
+    def _count(self, mined_s: int, ids: list[str]) -> None:
+        self._spend(1)
+        for order in map(self.orders.pop, ids):
+            self.counted_s.append(self.second - mined_s)
+            if not order.known.is_covered:
+                self.seen_s.append(self.second - order.pays_s)
 
-    def _new(self, second: int, asks_until_s: int = -1, pays_s: int | None = None) -> None:
+    def _new(self, asks_until_s: int = -1, pays_s: int = FOREVER_S, ends: bool = True) -> None:
         self.made += 1
-        known = Watched(f"o{self.made}", "open", expires_at=at(second) + HOUR)
-        if asks_until_s >= second:
-            known = replace(known, asked_at=at(second), opened_at=at(second))
-        self.orders[known.id] = order = Order(known, second, asks_until_s, pays_s)
-        if asks_until_s >= second:
-            self.asked[known.id] = order
+        now = at(self.second)
+        known = Watched(f"o{self.made}", "open", expires_at=now + HOUR if ends else None)
+        if asks_until_s >= self.second:
+            known = replace(known, asked_at=now, opened_at=now)
+        self.orders[known.id] = Order(known, self.second, asks_until_s, pays_s)
 
-    def _come(self, second: int) -> None:
-        case = self.case
-        if second == case.bots_from_s:
-            for _ in range(case.bots):
-                self._new(second, asks_until_s=10**9)
-                (order,) = deque(self.orders.values(), 1)
-                order.known = replace(order.known, expires_at=None)
-        for per_hour, kind in ((case.unpaid, 0), (case.opened, 1), (case.payers, 2)):
-            if not per_hour or (second * per_hour) // 3600 == ((second - 1) * per_hour) // 3600:
+    def _come(self) -> None:
+        case, second = self.case, self.second
+        for _ in range(case.bots if second == case.bots_from_s else 0):
+            self._new(FOREVER_S, ends=False)
+        for kind, per_hour in enumerate((case.unpaid, case.opened, case.payers)):
+            number = second * per_hour // HOUR_S
+            if number == (second - 1) * per_hour // HOUR_S:
                 continue
-            if kind < 2:
-                self._new(second, second if kind else -1)
-            elif second < case.seconds - 3600:
-                number = (second * per_hour) // 3600
-                pays = second + case.patiences_s[number % len(case.patiences_s)] + number * 17 % 60
-                self._new(second, pays if number % 3 == 2 else 10**9, pays)
+            if kind == 0:
+                self._new()
+            elif kind == 1:
+                self._new(second)
+            elif second < case.seconds - HOUR_S:
+                pays_s = (
+                    second + case.patiences_s[number % len(case.patiences_s)] + number * 17 % 60
+                )
+                self._new(pays_s if number % 3 == 2 else FOREVER_S, pays_s)
 
-    def _ask(self, second: int) -> None:
-        for order in self.asked.values():
-            known = order.known
-            if order.asks_until_s >= second and (second - order.since_s) % 60 == 0:
-                order.known = replace(known, asked_at=at(second))
-
-    def _mine(self, second: int) -> None:
-        ids = []
-        for id, order in self.orders.items():
-            if order.pays_s is not None and order.pays_s <= second and not order.is_mined:
-                order.is_mined = True
-                ids.append(id)
-        self.unread.append((second, ids))
+    def _mine(self) -> None:
+        ids = [id for id, order in self.orders.items() if self._waits(order)]
+        for id in ids:
+            self.orders[id].is_mined = True
+        self.unread.append((self.second, ids))
         self.headers += 1
 
-    def _spend(self, second: int, calls: int) -> None:
-        self.spent.append((second, calls))
-        self.used += calls
-        self._forget(second)
-        self.outcome.calls = max(self.outcome.calls, self.used)
+    def _waits(self, order: Order) -> bool:
+        """True if its payment waits for a block."""
+        return order.pays_s <= self.second and not order.is_mined
 
-    def _forget(self, second: int) -> None:
-        while self.spent and self.spent[0][0] <= second - 3600:
-            self.used -= self.spent.popleft()[1]
+    def _spend(self, calls: int) -> None:
+        now = HOUR_S + self.second
+        self.spent[now] += calls
+        self.calls = max(self.calls, sum(self.spent[now - HOUR_S + 1 : now + 1]))
 
-    def _allowance(self, second: int) -> Allowance:
-        self._forget(second)
-        used = Counter[int]()
-        for spent, calls in self.spent:
-            used[(second - spent) // 60] += calls
-        left = PER_HOUR - self.used
+    def _allowance(self) -> Allowance:
+        ends = [HOUR_S + self.second - 60 * minute + 1 for minute in range(60)]
+        used = {minute: sum(self.spent[end - 60 : end]) for minute, end in enumerate(ends)}
+        left = PER_HOUR - sum(used.values())
         return Allowance(PER_HOUR, left, lasting(left, used))
 
-    def _plan(self, second: int, whole: bool) -> bool:
-        now = at(second)
-        if whole:
-            oldest = now - CLOSED_LATELY
-            self.asked = {
-                id: order for id, order in self.orders.items() if order.known.asked_at >= oldest
-            }
-        orders = self.orders if whole else self.asked
-        known = [order.known for order in orders.values()]
-        allowance = self._allowance(second)
-        planned = plan(
-            known, HOUR, allowance, now, now if whole else NEVER, None if whole else self.put_off
-        )
+    def _plan(self, whole: bool) -> bool:
+        """A run's looks, or those of a pass after it; whether anybody waits at a page."""
+        now, allowance = at(self.second), self._allowance()
+        oldest_s = -1 if whole else max(0, self.second - CLOSED_LATELY.seconds)
+        orders = [o for o in self.orders.values() if o.asked_s(self.second) >= oldest_s]
+        known = [order.shown(self.second) for order in orders]
+        times = (now, now if whole else NEVER, None if whole else self.put_off)
+        planned = plan(known, HOUR, allowance, *times)
         if whole:
             self.put_off = planned.put_off > 0
         for id in planned.ids:
-            self._look(self.orders[id], second, allowance)
-        self.outcome.runs_unreached += bool(planned.unreached)
-        self._spend(second, len(planned.ids))
+            self._look(self.orders[id], allowance)
+        self.runs_unreached += bool(planned.unreached)
+        self._spend(len(planned.ids))
         return any(is_waiting(one, now) for one in known)
 
-    def _look(self, order: Order, second: int, allowance: Allowance) -> None:
-        known = order.known
-        why = due(known, HOUR, allowance.per_hour, at(second))
+    def _look(self, order: Order, allowance: Allowance) -> None:
+        known, now = order.known, at(self.second)
+        why = due(known, HOUR, allowance.per_hour, now)
         if why and why.reason is Reason.ENDED and not known.is_covered:
             del self.orders[known.id]
-            self.asked.pop(known.id, None)
             return
-        order.known = known = replace(known, checked_at=at(second))
-        has_paid = order.pays_s is not None and order.pays_s <= second and not order.is_mined
-        if has_paid and not known.is_covered:
-            self.outcome.seen_s.append(second - order.pays_s)
-            order.known = replace(known, is_covered=True, came_at=at(second))
-
-
-def simulate(case: Hours) -> Outcome:
-    return Simulation(case).run()
+        order.known = known = replace(known, checked_at=now)
+        if self._waits(order) and not known.is_covered:
+            self.seen_s.append(self.second - order.pays_s)
+            order.known = replace(known, is_covered=True, came_at=now)

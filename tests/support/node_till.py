@@ -1,29 +1,82 @@
 """A shop before a full node's chain, and a merchant whose wallet can spend."""
 
 import contextlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from bitcoin_node import NOBODY, BitcoinNode
 from builders import REGTEST, Clock, TickerServer, open_shop
-from fake_esplora import OWN_EXPLORER, Json, Till
+from fake_esplora import NOT_FOUND, OWN_EXPLORER, Json, Till, of_blocks
 from hd_wallet import HdWallet
-from node_esplora import NodeEsplora
+from serving import Reply, Serving, say
 from spending import Coin, spend_p2wpkh
 
-from btcpay.bitcoin.tx import Outpoint, TxOut
-from btcpay.merchants.account import derive, parse_account
+from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
+from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
-from btcpay.proofs.verify import Proven, check_document
+from btcpay.sandbox.errors import BadRequest
+from btcpay.sandbox.node.block import Block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.key import Key
-from storage.queries import payments
+from storage.queries import invoices
+
+ACCOUNT = "m/84'/1'/0'"
+CHAIN_TXS_PER_PAGE, MAX_MEMPOOL_TXS = 25, 50
+
+
+class NodeEsplora(Serving):
+    """A public explorer's answers about a node's chain and mempool (Blockstream/esplora API.md)."""
+
+    def __init__(self, node: BitcoinNode) -> None:
+        super().__init__()
+        self.node = node
+        self._chain: list[Block] = []
+
+    def answer(self, request: BaseHTTPRequestHandler) -> Reply:
+        path = request.path.partition("?")[0]
+        with self.node.lock:
+            blocks = dict(enumerate(self._read_chain()))
+            return of_blocks(blocks, len(blocks) - 1, path) or self._of_address(path)
+
+    def _read_chain(self) -> list[Block]:
+        """The best chain, of which only what is new is fetched."""
+        height, block_hash = self.node.tip()
+        del self._chain[height + 1 :]
+        newer: list[Block] = []
+        while height >= 0 and [b.hash for b in self._chain[height : height + 1]] != [block_hash]:
+            newer.insert(0, self.node.block(block_hash))
+            block_hash, height = newer[0].previous, height - 1
+        self._chain[height + 1 :] = newer
+        return self._chain
+
+    def _of_address(self, path: str) -> Reply:
+        """The transactions of an address, newest first, those that wait before the others."""
+        match path.split("/")[1:]:
+            case ["address", address, "txs", *rest]:
+                try:
+                    found = self.node.history(script_of(address))[::-1]
+                except BadRequest as error:
+                    return say(str(error), 400)
+                waiting = [_tx_json(tx, False) for tx, height in found if height < 0]
+                confirmed = [_tx_json(tx, True) for tx, height in found if height >= 0]
+                shown = [] if rest else confirmed[:CHAIN_TXS_PER_PAGE]
+                return say(waiting[:MAX_MEMPOOL_TXS] + shown)
+        return NOT_FOUND
+
+
+def _tx_json(tx: Tx, is_confirmed: bool) -> Json:
+    outpoints = [spending.outpoint for spending in tx.inputs]
+    return {
+        "txid": tx.txid,
+        "vin": [{"txid": spent.txid, "vout": spent.vout} for spent in outpoints],
+        "vout": [{"scriptpubkey": o.script.hex(), "value": o.value_sats} for o in tx.outputs],
+        "status": {"confirmed": is_confirmed},
+    }
+
 
 Chain = tuple[BitcoinNode, NodeEsplora, Clock]
-ACCOUNT = "m/84'/1'/0'"
-WALLET_LOOKS_AHEAD = 20
 
 
 @dataclass
@@ -43,17 +96,6 @@ class NodeTill(Till):
         self.node.set_time(self.now)
         self.node.mine(blocks)
 
-    def state(self, invoice: Json) -> tuple[str, int, int]:
-        """The checkout page's news: status, satoshis received and unconfirmed."""
-        body = self.shop.client.get(f"/pay/{invoice['id']}/status").json
-        return body["status"], body["received_sats"], body["unconfirmed_sats"]
-
-    def proof(self, invoice: Json) -> Proven:
-        """The facts proven offline by the invoice's only payment."""
-        rows = self.shop.service.db.rows(payments.PROOFS_OF_ADDRESS, invoice_id=invoice["id"])
-        (proven,) = (check_document(json.loads(row.document)) for row in rows)
-        return proven
-
     def sweep(self, invoice: Json, txid: str) -> str:
         """The merchant's wallet moves what `txid` paid to the invoice; the sweep's txid."""
         script = script_of(invoice["deposit_address"])
@@ -64,12 +106,8 @@ class NodeTill(Till):
         return self.node.send(tx.raw)
 
     def key_of(self, invoice: Json) -> Key:
-        account = str(parse_account(self.merchant.at(ACCOUNT).xpub(), REGTEST))
-        for index in range(WALLET_LOOKS_AHEAD):
-            if derive(account, index, REGTEST) == invoice["deposit_address"]:
-                path = f"{ACCOUNT}/0/{index}"
-                return Key(self.merchant.at(path).secret)
-        raise AssertionError("the merchant's wallet does not find this address")
+        index = self.shop.service.db.only(invoices.WHOLE, id=invoice["id"]).address_index
+        return Key(self.merchant.at(f"{ACCOUNT}/0/{index}").secret)
 
 
 @contextlib.contextmanager

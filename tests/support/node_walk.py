@@ -1,7 +1,7 @@
 """A random walk of payers, a merchant and miners on a full node: its own index is always right.
 
 Without an explorer nothing that waits is seen before its block: the shop has what blocks had and
-have. `WALK_SEEDS="1 2 3" WALK_STEPS=100` makes the night's walks others.
+have. `WALK_SEED=3 WALK_STEPS=100` makes the night's walks others.
 
 As a script this file is what killed checks come from (see forge.py).
 """
@@ -27,7 +27,7 @@ from dying import die_before
 from fake_esplora import Json
 from forge import Forge, fork_for_each_order
 from node_till import NodeTill, open_chain, open_node_till
-from spending import Coin, spend_p2wpkh
+from spending import spend_p2wpkh
 
 from btcpay.bitcoin.tx import Tx, TxOut, parse_tx
 from btcpay.chain.explorers.pool import open_explorers
@@ -41,14 +41,13 @@ from btcpay.settings import settings
 from storage.database import Database, open_database
 
 STEPS = int(os.environ.get("WALK_STEPS", "15" if ON_POSTGRES else "30"))
-SEEDS = [int(seed) for seed in os.environ.get("WALK_SEEDS", "2").split()]
+SEED = int(os.environ.get("WALK_SEED", "2"))
 Over = Callable[[BitcoinNode], dict[str, str]]
 
 MOST_INVOICES = 14
 CONFIRMATIONS = {25: 1, 150: 3}  # by amount in USD
 COINBASE_MATURITY = 100
 DEEPEST = 12  # reorganisation
-FATES = ("back", "elsewhere")  # of the coins of a payment that comes no more
 FEE_SATS = 500
 
 
@@ -73,24 +72,17 @@ def print_connections(event: str, args: tuple[Any, ...]) -> None:
 
 
 class Where(NamedTuple):
-    """An output in the best chain, and the height of its spend."""
+    """An output in the best chain, in the columns of its row."""
 
     amount_sats: int
-    height: int
+    block_height: int
     block_hash: str
-    is_coinbase: bool
+    coinbase: bool
     spent_height: int | None
 
 
 Outpoint = tuple[str, int]
-
-
-@dataclass
-class Index:
-    """The payments to one address: outputs in the best chain, and those that wait."""
-
-    confirmed: dict[Outpoint, Where] = field(default_factory=dict)
-    waiting: dict[Outpoint, int] = field(default_factory=dict)
+Confirmed, Waiting = dict[Outpoint, Where], dict[Outpoint, int]
 
 
 @dataclass
@@ -104,25 +96,26 @@ class Order:
     mined: set[Outpoint] = field(default_factory=set)  # in a block at any time
     status: str = "open"
 
-    @property
-    def address(self) -> str:
-        return self.invoice["deposit_address"]
+    def __post_init__(self) -> None:
+        self.address, self.amount_sats = (
+            self.invoice[n] for n in ("deposit_address", "amount_sats")
+        )
+        self.script = script_of(self.address)
 
-    @property
-    def script(self) -> bytes:
-        return script_of(self.address)
+    def is_deep(self, where: Where, tip: int) -> bool:
+        needed = COINBASE_MATURITY if where.coinbase else self.confirmations
+        return tip - where.block_height + 1 >= needed
 
-    @property
-    def amount_sats(self) -> int:
-        return self.invoice["amount_sats"]
+    def has_time_at(self, at_s: float) -> bool:
+        return self.expires_at is None or at_s < self.expires_at.timestamp()
 
 
 class Walk:
     """A shop, and everything that may happen to it."""
 
-    def __init__(self, till: NodeTill, forge: Forge, seed: int) -> None:
-        self.till, self.node = till, till.node
-        self.forge, self.seed, self.dice = forge, seed, random.Random(seed)
+    def __init__(self, till: NodeTill, forge: Forge) -> None:
+        self.till, self.node, self.forge = till, till.node, forge
+        self.dice = random.Random(SEED)
         self.orders: list[Order] = []
         self.did: Counter[str] = Counter()
         self.by_blocks = not till.settings.explorers
@@ -188,19 +181,14 @@ class Walk:
         """Up to twelve blocks; some of what they paid is spent otherwise, or forgotten."""
         depth = self.dice.choice([1, 2, 3, *self.dice.choices(range(4, DEEPEST + 1), k=2)])
         height, _ = self.node.tip()
-        lost = [
-            tx
-            for each in range(height - depth + 1, height + 1)
-            for tx in self.node.block(self.node.rpc("getblockhash", each)).txs[1:]
-        ]
         instead: list[Tx] = []
-        for tx in lost:
-            fate = self.dice.choice(["waits", "again", *FATES])
-            with contextlib.suppress(NodeError, ValueError):
-                if fate == "again":
-                    instead.append(tx)
-                elif fate != "waits":
-                    instead.append(self._otherwise(tx.txid, fate))
+        for each in range(height - depth + 1, height + 1):
+            for tx in self.node.block(self.node.rpc("getblockhash", each)).txs[1:]:
+                match self.dice.choice(["waits", "again", "otherwise", "otherwise"]):
+                    case "again":
+                        instead.append(tx)
+                    case "otherwise":
+                        instead += self._otherwise(tx.txid)
         raws = [tx.raw for tx in possible(self.node, instead, height - depth)]
         try:
             self.node.reorganise(depth, instead=raws)
@@ -210,22 +198,22 @@ class Walk:
         self.did["transactions of other branches"] += len(raws)
         return True
 
-    def _coins_of(self, txid: str) -> list[Coin]:
-        """The wallet's coins that a payment spends. Raises ValueError when it is no payment."""
-        coins = self.node.spent_by(txid)
+    def _otherwise(self, txid: str) -> list[Tx]:
+        """The coins of a payment go back to the wallet, or to an invoice; none of others' coins."""
+        try:
+            coins = self.node.spent_by(txid)
+        except NodeError:
+            return []
         if any(coin.output.script not in self.node.wallet.scripts for coin in coins):
-            raise ValueError("not the wallet's")
-        return coins
-
-    def _otherwise(self, txid: str, fate: str) -> Tx:
-        """The coins of a payment go back to the wallet, or to another invoice."""
-        coins = self._coins_of(txid)
-        if fate == "back":
-            return parse_tx(self.node.wallet.build([], coins))
-        order = self.dice.choice(self.orders)
-        most_sats = sum(coin.output.value_sats for coin in coins) - FEE_SATS
-        part = (order.address, min(order.amount_sats, most_sats))
-        return parse_tx(self.node.wallet.build([part], coins))
+            return []
+        order, parts = self.dice.choice(self.orders), []
+        if self.dice.random() < 0.5:
+            most_sats = sum(coin.output.value_sats for coin in coins) - FEE_SATS
+            parts = [(order.address, min(order.amount_sats, most_sats))]
+        try:
+            return [parse_tx(self.node.wallet.build(parts, coins))]
+        except ValueError:  # too little for the fee
+            return []
 
     def drop(self) -> bool:
         waiting = self.node.mempool()
@@ -235,14 +223,11 @@ class Walk:
 
     def replace(self) -> bool:
         """A block has a double spend of what waits."""
-        waiting = self.node.mempool()
-        for txid in waiting:
-            with contextlib.suppress(ValueError):
-                coins = self._coins_of(txid)
-                if not {coin.outpoint.txid for coin in coins} & set(waiting):
-                    self.node.mine_conflict(self._otherwise(txid, self.dice.choice(FATES)).raw)
-                    return True
-        return False
+        instead = [tx for txid in self.node.mempool() for tx in self._otherwise(txid)]
+        instead = possible(self.node, instead, self.node.tip()[0])[:1]
+        for tx in instead:
+            self.node.mine_conflict(tx.raw)
+        return bool(instead)
 
     def kill(self) -> None:
         """A check dies before one of its commits; without an explorer it has asked none."""
@@ -283,96 +268,89 @@ class Walk:
     def _ids(self) -> list[str]:
         return [order.invoice["id"] for order in self.orders]
 
-    def index(self) -> list[Index]:
-        """For each invoice what the node's index says of its address."""
-        headers: dict[int, Json] = {}
-
-        def header(height: int) -> Json:
-            if height not in headers:
-                block_hash = self.node.rpc("getblockhash", height)
-                headers[height] = self.node.rpc("getblockheader", block_hash)
-            return headers[height]
-
-        def one(order: Order) -> Index:
-            found, history = Index(), self.node.history(order.script)
-            spends = {
-                tuple(each.outpoint): height
-                for tx, height in history
-                if height >= 0
-                for each in tx.inputs
-            }
-            for tx, height in history:
-                for vout, output in enumerate(tx.outputs):
-                    if output.script != order.script:
-                        continue
-                    outpoint, sats = (tx.txid, vout), output.value_sats
-                    if height < 0:
-                        found.waiting[outpoint] = sats
-                        continue
-                    spent, block_hash = spends.get(outpoint), header(height)["hash"]
-                    where = Where(sats, height, block_hash, tx.is_coinbase, spent)
-                    found.confirmed[outpoint] = where
-                    mined_at = header(height)["time"]
-                    if order.expires_at is None or mined_at < order.expires_at.timestamp():
+    def index(self, order: Order) -> tuple[Confirmed, Waiting]:
+        """What the node's index says of an invoice's address, and so is in time."""
+        confirmed, waiting = Confirmed(), Waiting()
+        history = self.node.history(order.script)
+        spends = {
+            tuple(spent.outpoint): height
+            for tx, height in history
+            if height >= 0
+            for spent in tx.inputs
+        }
+        for tx, height in history:
+            for vout, output in enumerate(tx.outputs):
+                outpoint, sats = (tx.txid, vout), output.value_sats
+                if output.script == order.script and height < 0:
+                    waiting[outpoint] = sats
+                elif output.script == order.script:
+                    header = self.node.rpc("getblockheader", self.node.rpc("getblockhash", height))
+                    of_block = (height, header["hash"], tx.is_coinbase)
+                    confirmed[outpoint] = Where(sats, *of_block, spends.get(outpoint))
+                    if order.has_time_at(header["time"]):
                         order.in_time.add(outpoint)
-            if order.expires_at is None or self.now < order.expires_at:
-                seen = set() if self.by_blocks else found.waiting.keys()
-                order.in_time |= seen | found.confirmed.keys()
-            order.mined |= found.confirmed.keys()
-            return found
+        if order.has_time_at(self.now.timestamp()):
+            order.in_time |= confirmed.keys() | (set() if self.by_blocks else waiting.keys())
+        order.mined |= confirmed.keys()
+        return confirmed, waiting
 
-        return [one(order) for order in self.orders]
-
-    def deep(self, order: Order, found: Index, tip: int) -> dict[Outpoint, Where]:
-        def is_deep(where: Where) -> bool:
-            needed = COINBASE_MATURITY if where.is_coinbase else order.confirmations
-            return tip - where.height + 1 >= needed
-
-        return {outpoint: where for outpoint, where in found.confirmed.items() if is_deep(where)}
-
-    def decide(
-        self, before: str, order: Order, found: Index, deep: dict[Outpoint, Where]
-    ) -> set[str]:
+    def decide(self, order: Order, confirmed: Confirmed, waiting: Waiting, tip: int) -> set[str]:
         """The status that it may have now, given its former one."""
-        paid_sats = sum(w.amount_sats for one, w in deep.items() if one in order.in_time)
-        if before == "expired":
+        in_time = {one: where for one, where in confirmed.items() if one in order.in_time}
+        deep = [where for where in in_time.values() if order.is_deep(where, tip)]
+        if order.status == "expired":
             return {"expired"}
-        if paid_sats >= order.amount_sats:
+        if sum(where.amount_sats for where in deep) >= order.amount_sats:
             return {"paid"}
-        if order.expires_at is None or self.now < order.expires_at:
+        if order.has_time_at(self.now.timestamp()):
             return {"open"}
-        came = {one: w.amount_sats for one, w in found.confirmed.items()} | found.waiting
-        came_sats = sum(sats for one, sats in came.items() if one in order.in_time)
+        came_sats = sum(where.amount_sats for where in in_time.values())
+        came_sats += sum(sats for one, sats in waiting.items() if one in order.in_time)
         # A payment that vanished just now may hold it until the next look.
         return {"open"} if came_sats >= order.amount_sats else {"open", "expired"}
 
     def compare(self) -> None:
         """The shop has what the index has, and nothing else."""
-        tip, found = self.node.tip()[0], self.index()
+        tip = self.node.tip()[0]
         with raw(self.till.settings.database_url) as connection:
             rows = tables(connection)
         confirmed_sats = total_sats = 0
-        for invoice_id, order, index in zip(self._ids(), self.orders, found, strict=True):
+        for invoice_id, order in zip(self._ids(), self.orders, strict=True):
+            confirmed, waiting = self.index(order)
             outputs = [row for row in rows["output"] if row["invoice_id"] == invoice_id]
-            assert _confirmed(outputs) == index.confirmed
+            shown = {
+                (row["txid"], row["vout"]): row["amount_sats"]
+                for row in outputs
+                if row["block_height"] is None and row["vanished_at"] is None
+            }
             if self.by_blocks:
-                index.waiting = _waiting(outputs)
-                assert index.waiting.keys() <= order.mined - index.confirmed.keys()
-            assert _waiting(outputs) == index.waiting
-            deep = self.deep(order, index, tip)
+                assert shown.keys() <= order.mined - confirmed.keys()
+                waiting = shown
+            assert shown == waiting
+            assert confirmed == {
+                (row["txid"], row["vout"]): Where(*(row[name] for name in Where._fields))
+                for row in outputs
+                if row["block_height"] is not None
+            }
+            deep = {one for one, where in confirmed.items() if order.is_deep(where, tip)}
+            sums: Counter[str] = Counter()
+            for one in deep:
+                sums[one[0]] += confirmed[one].amount_sats
             payments = [row for row in rows["payment"] if row["address_invoice_id"] == invoice_id]
-            assert len({row["tx_hash"] for row in payments}) == len(payments)
-            assert {row["tx_hash"]: row["amount_sats"] for row in payments} == _sums(deep)
-            proofs = [row for row in rows["proof"] if row["invoice_id"] == invoice_id]
-            assert _proven(proofs) == {(one[0], w.block_hash) for one, w in index.confirmed.items()}
+            paid = [(row["tx_hash"], row["amount_sats"]) for row in payments]
+            assert sorted(paid) == sorted(sums.items())
+            proofs = [row["document"] for row in rows["proof"] if row["invoice_id"] == invoice_id]
+            proven = [check_document(json.loads(document)) for document in proofs]
+            mined = {(one[0], where.block_hash) for one, where in confirmed.items()}
+            assert {(one.txid, one.block_hash) for one in proven} == mined
             status = next(row["status"] for row in rows["invoice"] if row["id"] == invoice_id)
-            assert status in self.decide(order.status, order, index, deep), (status, order)
+            assert status in self.decide(order, confirmed, waiting, tip), (status, order)
             order.status = status
-            settled = [row["tx_hash"] for row in payments if row["invoice_id"] == invoice_id]
-            assert (status == "paid") == bool(settled)
-            unspent = {o: w for o, w in index.confirmed.items() if w.spent_height is None}
-            confirmed_sats += sum(w.amount_sats for o, w in unspent.items() if o in deep)
-            total_sats += sum(w.amount_sats for w in unspent.values()) + sum(index.waiting.values())
+            settled = any(row["invoice_id"] == invoice_id for row in payments)
+            assert (status == "paid") == settled
+            unspent = {o: w.amount_sats for o, w in confirmed.items() if w.spent_height is None}
+            confirmed_sats += sum(sats for one, sats in unspent.items() if one in deep)
+            total_sats += sum(unspent.values()) + sum(waiting.values())
         assert self.till.balance() == (confirmed_sats, total_sats)
 
 
@@ -394,85 +372,43 @@ def possible(node: BitcoinNode, txs: list[Tx], height: int) -> list[Tx]:
     return list(possible.values())
 
 
-def _confirmed(outputs: list[Json]) -> dict[Outpoint, Where]:
-    return {
-        (row["txid"], row["vout"]): Where(
-            row["amount_sats"],
-            row["block_height"],
-            row["block_hash"],
-            bool(row["coinbase"]),
-            row["spent_height"],
-        )
-        for row in outputs
-        if row["block_height"] is not None
-    }
-
-
-def _waiting(outputs: list[Json]) -> dict[Outpoint, int]:
-    return {
-        (row["txid"], row["vout"]): row["amount_sats"]
-        for row in outputs
-        if row["block_height"] is None and row["vanished_at"] is None
-    }
-
-
-def _sums(deep: dict[Outpoint, Where]) -> dict[str, int]:
-    sums: Counter[str] = Counter()
-    for (txid, _), where in deep.items():
-        sums[txid] += where.amount_sats
-    return dict(sums)
-
-
-def _proven(proofs: list[Json]) -> set[tuple[str, str]]:
-    proven = [check_document(json.loads(row["document"])) for row in proofs]
-    return {(one.txid, one.block_hash) for one in proven}
-
-
 HAPPENS = {
     Walk.invoice: 3, Walk.pay: 10, Walk.spend: 4, Walk.pay_and_spend_in_one_block: 2, Walk.mine: 8,
     Walk.coinbase: 1, Walk.reorganise: 5, Walk.drop: 2, Walk.replace: 3,
 }  # fmt: skip
 
 
-def run(
-    folder: Path, ticker: TickerServer, seed: int, steps: int, over: Over | None = None
-) -> Walk:
+def run(folder: Path, ticker: TickerServer, steps: int = STEPS, over: Over | None = None) -> None:
     """A walk of so many steps; after each the shop has what the node's index says.
 
-    `over` has the settings of a shop that asks the node alone, and no explorer.
+    `over` has the settings of a shop that asks the node alone, and no explorer. A night's walk of
+    its usual length must have happened upon everything.
     """
     with contextlib.ExitStack() as stack:
         chain = stack.enter_context(open_chain())
         environ = {"BTCPAY_CONFIRMATIONS": "1 3@100"}
         if over:
             environ |= {"BTCPAY_EXPLORERS": "none"} | over(chain[0])
-        opened = open_node_till(folder, ticker, chain, **environ)
-        till = stack.enter_context(opened)
+        till = stack.enter_context(open_node_till(folder, ticker, chain, **environ))
         forge = Forge(__file__)
         stack.callback(forge.close)
-        walk = Walk(till, forge, seed)
+        walk = Walk(till, forge)
         walk.till.mine(DEEPEST + 1)  # what lies two hours before the first invoice stays
         for step in range(steps):
             go(walk, step, steps // 2)
         print(walk.did)
-    return walk
-
-
-def run_long(folder: Path, ticker: TickerServer, seed: int, over: Over | None = None) -> Walk:
-    """A night's walk; of its usual length it must have happened upon everything."""
-    walk = run(folder, ticker, seed, STEPS, over)
-    if STEPS >= 30 and SEEDS == [2]:
+    assert walk.orders
+    if steps >= 30 and SEED == 2:
         assert {event.__name__ for event in HAPPENS} | {"killed"} <= walk.did.keys()
         assert walk.did["traced"] or not over
         assert walk.did["blocks of the deepest"] >= 10
         assert {order.status for order in walk.orders} >= {"paid", "expired"}
-    return walk
 
 
 def go(walk: Walk, step: int, half: int) -> None:
     """Some of what may happen, and what the shop finds then."""
     # Ids differ from run to run, and what is done to which; what happens does not.
-    dice, happened = random.Random(f"{walk.seed} {step}"), []
+    dice, happened = random.Random(f"{SEED} {step}"), []
     walk.till.clock.move(minutes=dice.choice([11, 15, 25]))
     walk.node.set_time(walk.till.now)
     if step == half:
@@ -482,7 +418,7 @@ def go(walk: Walk, step: int, half: int) -> None:
     before = dice.choice(["", "kill", "twice" if ON_POSTGRES else ""])
     happens += dice.choices(list(HAPPENS), list(HAPPENS.values()), k=dice.randint(1, 4))
     for number, event in enumerate(happens):
-        walk.dice = random.Random(f"{walk.seed} {step} {number}")
+        walk.dice = random.Random(f"{SEED} {step} {number}")
         with contextlib.suppress(Refused, StopIteration):
             if event(walk):
                 walk.did[event.__name__] += 1

@@ -4,23 +4,15 @@ As an explorer's `instead` it answers what is asked of headers and blocks; the r
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from fake_esplora import Till, of_blocks
 from serving import Reply
 
-from btcpay.bitcoin.header import bits_of, merkle_root, target_of
+from btcpay.bitcoin.header import bits_of, target_of
 from btcpay.bitcoin.tx import Tx
-from btcpay.bitcoin.wire import txid_bytes, txid_hex
-from btcpay.sandbox.node.block import BITS, VERSION, Block, build_coinbase
+from btcpay.sandbox.node.block import BITS, build_block, build_coinbase
 
 HARDER = bits_of(target_of(BITS) // 8)  # a block of this target has the work of eight
-
-
-def worked(block: Block) -> Block:
-    while int(block.hash, 16) > target_of(block.bits):
-        block = replace(block, nonce=block.nonce + 1)
-    return block
 
 
 class Rival:
@@ -42,12 +34,10 @@ class Rival:
     ) -> "Rival":
         """Blocks of its own, the first of them with `txs`; of the present unless told otherwise."""
         for number in range(count):
-            inside = list(txs) if number == 0 else []
-            contents = (build_coinbase(self.height + 1, 0, b"\x51", inside), *inside)
-            root = txid_hex(merkle_root([txid_bytes(tx.txid) for tx in contents]))
+            inside = txs if number == 0 else ()
+            coinbase = build_coinbase(self.height + 1, 0, b"\x51", inside)
             time = max(self.till.now if at is None else at, self.blocks[-1].time + 1)
-            made = Block(VERSION, self.blocks[-1].hash, root, time, bits, 0, contents)
-            self.blocks.append(worked(made))
+            self.blocks.append(build_block(self.blocks[-1].hash, time, coinbase, inside, bits))
         return self
 
     def __call__(self, path: str) -> Reply | None:

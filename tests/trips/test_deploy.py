@@ -20,7 +20,7 @@ from btcpay import __version__
 from btcpay.settings.settings import OF_FILES, VARIABLES, read
 
 DEPLOY = PROJECT / "deploy"
-FILES = PROJECT / "btcpay" / "setup" / "files"
+FILES = PROJECT / "btcpay/cli/setup/files"
 UNITS = sorted(path.name for path in FILES.glob("btcpay*.service"))
 TIMERS = sorted(path.name for path in FILES.glob("*.timer"))
 MOST_EXPOSED = 15  # tenths, of systemd's own scale up to 100; below 20 it says OK

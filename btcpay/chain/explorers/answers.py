@@ -11,12 +11,12 @@ from marshmallow import Schema, ValidationError
 from btcpay.bitcoin.header import build_header
 from btcpay.bitcoin.tx import NO_TXID
 from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
+from btcpay.chain.explorers import answer_schemas as schemas
 from btcpay.chain.sources import MAX_INPUTS, Mempool
 from btcpay.http.http_client import Response
 from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import FetchError
 from btcpay.values.money import MAX_MONEY_SATS
-from schemas import esplora
 
 # Bytes of a page's values in memory: an array of empty ones takes thirty times its length.
 MAX_PAGE_WEIGHT = 32_000_000
@@ -30,8 +30,8 @@ MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES = 16_000_000, 3_000_000
 # Servers cap the list, electrs at 50, others lower; a shorter list is complete.
 WHOLE_BELOW = 25
 MAX_PARTS = 15_000  # outputs and inputs of one address
-_BLOCK, _TRANSACTION = esplora.Block(), esplora.Transaction()
-_SUMMARY = esplora.Transaction(only=("txid", "status"))
+_BLOCK, _TRANSACTION = schemas.Block(), schemas.Transaction()
+_SUMMARY = schemas.Transaction(only=("txid", "status"))
 
 # The transactions of a page, each with `txid` and `status`.
 TRANSACTIONS = Response(

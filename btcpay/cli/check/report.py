@@ -11,10 +11,9 @@ import click
 from btcpay.check.report import Report
 from btcpay.check.run import MOST_RUN_S
 from btcpay.cli.context import Shell, answer_json, plain, say
-from btcpay.http.clock_skew import REMEDY
 from btcpay.settings.logs import is_json
 from btcpay.values.errors import CommandError
-from btcpay.values.times import boot_mark, elapsed
+from btcpay.values.times import SET_CLOCK, boot_mark, elapsed
 from storage.database import place_of
 from storage.queries import merchants, meta, sources
 
@@ -95,7 +94,7 @@ def _holding(handler: logging.Handler) -> MemoryHandler:
 
 
 def lines_of(report: Report) -> list[str]:
-    behind, looked_at = report.blocks_behind, report.looked_at
+    behind, looked_at, ahead_s = report.blocks_behind, report.looked_at, report.clock_ahead_s
     blocks = "1 block is" if behind == 1 else f"{behind} blocks are"
     hours = "an hour" if report.hours_behind == 1 else f"{report.hours_behind} hours"
     said = [
@@ -103,7 +102,7 @@ def lines_of(report: Report) -> list[str]:
         (report.failed, f"invoices that could not be looked for: {len(report.failed)}"),
         (report.chain_failed, "the chain could not be read: `btcpay doctor` says what to do"),
         (report.stuck, f"the chain may not be whole, and nothing expires: {report.stuck}"),
-        (report.clock_ahead_s, f"this machine's clock is {report.clock_ahead_s} s ahead: {REMEDY}"),
+        (ahead_s, f"this machine's clock is {ahead_s} s ahead: {SET_CLOCK}"),
     ]
     late = [  # and no failure
         (

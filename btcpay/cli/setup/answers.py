@@ -90,11 +90,6 @@ def answered(question: Question, text: str, answers: Mapping[str, str]) -> str:
     return text
 
 
-def folder_of(database_url: str) -> Path | None:
-    """The folder of a SQLite database; None for a database on a server."""
-    return Path(database_url[len(SQLITE) :]).parent if database_url.startswith(SQLITE) else None
-
-
 @dataclass(frozen=True)
 class Talk:
     """The options that were `given`. `asks`: the others are asked for."""

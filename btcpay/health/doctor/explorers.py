@@ -9,16 +9,21 @@ from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.explorers.pool import Explorers, open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.sources import MAX_BLOCKS_BEHIND, Explorer, OtherNetwork, Spent
+from btcpay.chain.sources import (
+    MAX_BLOCKS_BEHIND,
+    Explorer,
+    OtherNetwork,
+    Spent,
+    hash_at,
+    proven_block,
+)
 from btcpay.health.doctor.shop import Shop
 from btcpay.http.clock_skew import CLOCK_OFF
-from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.merchants.account import derive
-from btcpay.proofs.block import prove_block
 from btcpay.values.errors import ExplorerError, FetchError, ProofFailed
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.networks import SANDBOX_URL, Known, Network
-from btcpay.values.times import from_unix_s
+from btcpay.values.times import SET_CLOCK, from_unix_s
 from storage.database import Database
 from storage.models import Merchant
 from storage.queries import merchants
@@ -106,14 +111,14 @@ def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
     header = parse_header(raw)
     probe.height, probe.tip_at = height, from_unix_s(header.time)
     try:
-        prove_block(explorer.raw_block(header.hash), header.hash)
+        proven_block(explorer, header.hash)
     except Spent:
         raise
     except (FetchError, ProofFailed) as error:
         probe.trouble = f"cannot show its last block, so it settles nothing: {error}"
         probe.remedy = "name one that shows whole blocks in BTCPAY_EXPLORERS"
         raise
-    if first and parse_header(explorer.header_at(min(first.height, height))).hash != first.hash:
+    if first and hash_at(explorer, min(first.height, height)) != first.hash:
         probe.trouble = f"lacks our block {first.height}, the first that we keep"
         probe.remedy = (
             "name another one in BTCPAY_EXPLORERS; if all lack it, `btcpay chain begin-anew`"
@@ -134,7 +139,7 @@ def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
     """Compares our clock with the explorers'; agreement with one is enough."""
     tips = [probe.tip_at for probe in probes if probe.tip_at and not probe.is_foreign]
     if any(tip_at - shop.now() > BLOCK_AHEAD for tip_at in tips):
-        yield Finding("clock", RED, "the chain's last block is hours ahead of it", CLOCK_REMEDY)
+        yield Finding("clock", RED, "the chain's last block is hours ahead of it", SET_CLOCK)
         return
     off = min((probe.ahead for probe in probes if probe.ahead is not None), key=abs, default=None)
     if off is None:
@@ -143,7 +148,7 @@ def clock(shop: Shop, probes: Sequence[Probe]) -> Iterator[Finding]:
         return
     colour = RED if abs(off) > CLOCK_OFF else YELLOW if abs(off) > CLOCK_NEAR else GREEN
     sentence = f"{abs(off) // timedelta(seconds=1)} s from the nearest explorer's"
-    yield Finding("clock", colour, sentence, "" if colour == GREEN else CLOCK_REMEDY)
+    yield Finding("clock", colour, sentence, "" if colour == GREEN else SET_CLOCK)
 
 
 def addresses_ahead(

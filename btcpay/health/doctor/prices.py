@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from btcpay.health.doctor.explorers import OF_NETWORK, OF_SANDBOX
 from btcpay.health.doctor.shop import Shop
 from btcpay.http import http_client
-from btcpay.http.clock_skew import REMEDY as CLOCK_REMEDY
 from btcpay.http.clock_skew import agreed_ahead, time_sent
 from btcpay.prices.price import new_prices
 from btcpay.prices.tickers import MAX_DEVIATION, agree, read_price, timeout_s_of
@@ -18,6 +17,7 @@ from btcpay.values.errors import FetchError
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.hosts import is_here
 from btcpay.values.networks import SANDBOX_URL
+from btcpay.values.times import SET_CLOCK
 from storage.database import Database
 from storage.queries import links, merchants
 
@@ -59,7 +59,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
         sentence = (
             f"{ahead // timedelta(seconds=1)} s ahead of most price sources: no invoice can be made"
         )
-        yield Finding("clock of the prices", RED, sentence, CLOCK_REMEDY)
+        yield Finding("clock of the prices", RED, sentence, SET_CLOCK)
 
 
 def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:

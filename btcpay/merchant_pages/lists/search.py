@@ -4,27 +4,27 @@ A row's name is found at once; texts and amounts are searched a piece at a time.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple, cast
 
 from flask import Response
 
 from btcpay.languages.formats import symbol
 from btcpay.merchant_pages import queries
-from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing, Named
+from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.ids import is_id
 from btcpay.values.money import SATS_PER_BTC, Money, asked_of
 from btcpay.values.times import number_of, start_of
 from schemas.requests import STATUSES
 from storage.database import Database
-from storage.queries.blocks import given
 from storage.queries.lists.keyset import FIRST
 from storage.statement import Typed
 from storage.values import Values
 
-PIECE = 1_000  # rows whose texts one request goes through: some milliseconds
+PIECE = 1_000  # rows whose texts one request goes through: a few hundredths of a second
 MOST_CHARACTERS = 200  # of the typed text; the longest name of a row has 90
 END = "\x7f"  # sorts after every character of an id or an address
 
@@ -36,7 +36,8 @@ _BASE58 = re.compile(r"(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")
 _UNIT = r"(sats?|[a-z]{3}|[^\w\s.,])?"
 _AMOUNT = re.compile(rf"{_UNIT}\s*(\d{{1,16}})(?:[.,٫](\d{{1,8}}))?\s*{_UNIT}", re.I)
 _BITCOIN = {"", "BTC", "₿", "SAT", "SATS"}
-Names = Mapping[str, Typed[Named]]  # the queries that find a row by its name
+Listed = queries.ListedInvoice | queries.ListedPayment
+Names = Mapping[str, Typed[Listed]]  # the queries that find a row by its name
 LOOSE = "loose"
 
 
@@ -47,49 +48,42 @@ class Found(NamedTuple):
     id behind which it goes on; both None when it came to the end. `named`: found by its name.
     """
 
-    rows: list[Named]
+    rows: Sequence[Listed]
     named: bool = False
     until_at: int | None = None
     further: str | None = None
 
 
-def search(
-    db: Database,
-    listing: Listing,
-    names: Names,
-    texts: Typed[queries.Texts],
-    typed: str,
-    behind: str,
-) -> Found:
-    """Rows found by name; without any, or behind an id, rows of the next piece of texts."""
+def search(db: Database, listing: Listing, names: Names, typed: str, behind: str) -> Found:
+    """Rows found by name; without any, or behind an id, rows with the typed words or amount."""
     rows = [] if behind else _by_name(db, listing, names, typed)
     if not rows:
-        return _in_texts(db, listing, names["chosen"], texts, typed, behind)
+        return _in_texts(db, listing, typed, behind)
     if len(rows) <= SIZE:
         return Found(rows, named=True)
     last = rows[SIZE - 1]  # texts are searched behind it, references among them
     return Found(rows[:SIZE], until_at=last.created_at, further=last.id)
 
 
-def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Named]:
+def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Listed]:
     """Rows that an id, the beginning of one, of an address or a txid, or a reference names."""
-    if is_id(listing.prefix, typed):
-        return db.rows(names["chosen"], **listing.values | {"texts": given([typed])})
-    limits: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
     name, begin = _beginning(typed)
-    if name and (rows := db.rows(names[name], **limits | {"begin": begin, "end": begin + END})):
-        return rows
-    if not typed.isprintable():  # no reference is, and a server takes no null in a text
-        return []
-    return db.rows(names["reference"], **limits | {"begin": typed})
+    asked: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
+    asked |= {"begin": begin, "end": begin + END}
+    named = db.rows(names[name], **asked) if name in names else []
+    if named or not typed.isprintable():  # no reference is, and a server takes no null in a text
+        return named
+    return db.rows(names["reference"], **asked | {"begin": typed})
 
 
 def _beginning(typed: str) -> tuple[str, str]:
-    """The kind of name that this may begin ("id", "address", "txid", ""), and the beginning.
+    """The kind of name that this may begin ("id", "address", "txid", …, ""), and the beginning.
 
     It is found within copied texts, too, such as a page's link or a payment request. The first
     eight characters of one in ten thousand old addresses could also be a transaction's.
     """
+    if is_id("pay", typed):
+        return "payment", typed
     if found := _ID.search(typed):
         return "id", found[0]
     if found := _SEGWIT.match(typed):
@@ -101,35 +95,19 @@ def _beginning(typed: str) -> tuple[str, str]:
     return "", ""
 
 
-def _in_texts(
-    db: Database,
-    listing: Listing,
-    whole: Typed[Named],
-    texts: Typed[queries.Texts],
-    typed: str,
-    behind: str,
-) -> Found:
-    """The next rows with these words or this amount, in one piece of the list behind an id.
-
-    Three statements: the place, the piece, the rows that were found in it.
-    """
+def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> Found:
+    """The next rows with these words or this amount, in one piece of the list behind an id."""
     place = listing.place_of(db, behind) or FIRST
-    piece = db.rows(texts, **listing.behind(place, PIECE + 1))
-    ids: list[str] = []
-    last = None
-    for row in piece[:PIECE]:
-        if len(ids) == SIZE:
-            break
-        last = row
-        if is_found(row, typed):
-            ids.append(row.id)
-    rows = db.rows(whole, **listing.values | {"texts": given(ids)}) if ids else []
-    if last is None or last is piece[-1]:
-        return Found(rows)
-    return Found(rows, until_at=last.created_at, further=last.id)
+    rows = cast(list[Listed], db.rows(listing.older, **listing.behind(place, PIECE + 1)))
+    piece = rows[:PIECE]
+    found = list(islice((row for row in piece if is_found(row, typed)), SIZE))
+    last = found[-1:] if len(found) == SIZE else piece[-1:]
+    if last == rows[-1:]:
+        return Found(found)
+    return Found(found, until_at=last[0].created_at, further=last[0].id)
 
 
-def is_found(row: queries.Texts, typed: str) -> bool:
+def is_found(row: Listed, typed: str) -> bool:
     """True where the row has all the typed words, or the typed amount."""
     payer = (row.customer_email, row.customer_name, row.customer_note)
     texts = (row.description, row.reference, *payer)
@@ -137,7 +115,7 @@ def is_found(row: queries.Texts, typed: str) -> bool:
     return all(word in text for word in typed.casefold().split()) or _is_of(typed, row)
 
 
-def _is_of(typed: str, row: queries.Texts) -> bool:
+def _is_of(typed: str, row: Listed) -> bool:
     """A number can mean a row's value, what its invoice asked for, its satoshis, or its bitcoin.
 
     With a unit it means that one: `€25` no other currency.
@@ -170,13 +148,11 @@ def loose_kind(status: str, expires_at: int | None, came_at: int) -> str:
 def show_invoices(visit: Visit) -> Response:
     """A page of the list or of a search; if only one row has the name, it is opened at once."""
     own: Values = {"merchant_id": visit.merchant_id}
-    older, texts = queries.INVOICES, queries.INVOICE_TEXTS
-    status = visit.query.get("status", "")
+    older, status = queries.INVOICES, visit.query.get("status", "")
     if status in STATUSES:
-        own["status"] = status
-        older, texts = queries.INVOICES_BY_STATUS, queries.INVOICE_TEXTS_BY_STATUS
+        own["status"], older = status, queries.INVOICES_BY_STATUS
     listing = Listing("inv", older, queries.INVOICE_PLACE, own)
-    page = _page(visit, listing, queries.FOUND_INVOICES, texts)
+    page = _page(visit, listing, queries.FOUND_INVOICES)
     found = page["found"]
     if found and found.named and len(found.rows) == 1:
         return visit.to(f"/invoices/{found.rows[0].id}")
@@ -185,25 +161,20 @@ def show_invoices(visit: Visit) -> Response:
 
 def show_payments(visit: Visit) -> Response:
     """A page of all payments, of those that settle no invoice, or of a search."""
-    older, texts = queries.PAYMENTS, queries.PAYMENT_TEXTS
     kind = LOOSE if visit.query.get("kind") == LOOSE else ""
-    if kind:
-        older, texts = queries.LOOSE_PAYMENTS, queries.LOOSE_PAYMENT_TEXTS
+    older = queries.LOOSE_PAYMENTS if kind else queries.PAYMENTS
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
-    page = _page(visit, listing, queries.FOUND_PAYMENTS, texts)
+    page = _page(visit, listing, queries.FOUND_PAYMENTS)
     return visit.page("payments.html", kind=kind, loose_kind=loose_kind, **page)
 
 
-def _page(
-    visit: Visit, listing: Listing, names: Names, texts: Typed[queries.Texts]
-) -> dict[str, Any]:
+def _page(visit: Visit, listing: Listing, names: Names) -> dict[str, Any]:
     """The typed text with the rows that it finds, or a page of the list without one."""
     db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
     if not typed:
         day = visit.day("day")
         before_ms = start_of(number_of(day) + 1, visit.zone) if day else None
         return {"q": typed, "found": None, "shown": listing.page(db, visit.query, before_ms)}
-    behind = visit.query.get("older", "")
-    found = search(db, listing, names, texts, typed, behind)
+    found = search(db, listing, names, typed, visit.query.get("older", ""))
     return {"q": typed, "found": found, "shown": None}

@@ -1,18 +1,21 @@
-"""Programs of the shop: API keys and webhooks, each made with a secret that is shown once."""
+"""Programs and browsers of the shop: API keys, webhooks, devices; each secret is shown once."""
+
+from contextlib import suppress
 
 from flask import Response
 
-from btcpay.merchant_pages.visit import Visit
-from btcpay.merchants import keys
+from btcpay.merchant_pages.visit import Visit, forget
+from btcpay.merchants import keys, sessions
 from btcpay.notify import receivers
-from btcpay.notify.every_kind import KINDS
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import new_send
 from btcpay.notify.outcome import Answer
 from btcpay.notify.publish import wants
-from btcpay.notify.read import sample
+from btcpay.notify.read import KINDS, sample
 from btcpay.values.errors import CommandError, InvalidRequest, NotFound
+from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import gettext
+from btcpay.web.pages.qr import qr_svg
 from storage.models import Receiver
 from storage.queries import keys as stored_keys
 from storage.queries import receivers as queries
@@ -105,3 +108,52 @@ def send_all_now(visit: Visit, id: str) -> Response:
 def remove_webhook(visit: Visit, id: str) -> Response:
     receivers.remove(visit.service.db, visit.own(queries.BY_ID, "whk", id).id)
     return visit.to("/webhooks", done="removed")
+
+
+def add_device(visit: Visit) -> Response:
+    """A link that logs in another browser, once, and its QR code; to the till unless said."""
+    service, till_only = visit.service, visit.form.get("opens") != "everything"
+    root, own = service.settings.base_url, visit.merchant_id
+    link = sessions.login_url(service.db, root, own, visit.now, till_only)
+    return show_devices(visit, link, till_only)
+
+
+def show_devices(visit: Visit, link: str | None = None, till_only: bool = False) -> Response:
+    """This browser first, then the others, the newest first."""
+    rows = sessions.sessions_of(visit.service.db, visit.merchant_id, visit.now)
+    return visit.page(
+        "sessions.html",
+        sessions=sorted(rows, key=lambda row: row.id != visit.session.id),
+        own_id=visit.session.id,
+        named=sessions.named,
+        now_ms=to_ms(visit.now),
+        link=link,
+        qr=link and qr_svg(link),
+        link_is_of_till=till_only,
+    )
+
+
+def end_device(visit: Visit, id: str) -> Response:
+    """Ends one of the merchant's sessions; this browser's own is logged out."""
+    if id == visit.session.id:
+        return log_out(visit)
+    try:
+        sessions.end(visit.service.db, visit.merchant_id, id)
+    except CommandError as error:
+        raise NotFound(str(error)) from None
+    return visit.to("/sessions", done="ended")
+
+
+def log_out(visit: Visit) -> Response:
+    """Ends this browser's own session."""
+    with suppress(CommandError):  # somebody else has just ended it
+        sessions.end(visit.service.db, visit.merchant_id, visit.session.id)
+    response = visit.pages.page("merchant/logged_out.html")
+    forget(visit.service, response)
+    return response
+
+
+def end_other_devices(visit: Visit) -> Response:
+    """Ends every session but this browser's, and takes back links that nobody has used."""
+    sessions.end_all(visit.service.db, visit.merchant_id, visit.session.id)
+    return visit.to("/sessions", done="others_ended")

@@ -15,6 +15,7 @@ from btcpay.merchants.merchants import set_brand, set_currency, set_mail, set_ti
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.money import CODES, checked_currency
+from btcpay.values.texts import checked_line
 from btcpay.values.times import checked_zone, places
 from btcpay.web.pages.languages import gettext
 from storage.queries import merchants, receivers
@@ -147,9 +148,9 @@ def _language(text: str) -> str:
 PARTS = {
     "look": Part(
         {
-            "name": _or_none(partial(branding.checked_line, "name")),
+            "name": _or_none(partial(checked_line, "name")),
             "accent": _accent,
-            "contact": _or_none(partial(branding.checked_line, "contact")),
+            "contact": _or_none(partial(checked_line, "contact")),
         },
         _store_brand,
     ),

@@ -1,6 +1,7 @@
 """Blocks: header, proof of work, coinbase with height (BIP34) and witness commitment (BIP141)."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,7 +10,6 @@ from btcpay.bitcoin.tx import NO_TXID, NO_VOUT, Outpoint, Tx, TxIn, TxOut, read_
 from btcpay.bitcoin.wire import Reader, compact_size, hash256, txid_bytes, txid_hex
 
 BITS = 0x207FFFFF  # regtest's easiest target: every second hash meets it
-TARGET = target_of(BITS)
 VERSION = 0x20000000  # BIP9, signalling nothing
 HALVING_BLOCKS = 150
 COMMITMENT_PREFIX = bytes.fromhex("6a24aa21a9ed")
@@ -61,17 +61,19 @@ def parse_block(raw: bytes) -> Block:
     return Block(version, previous, root, time, bits, nonce, txs)
 
 
-def build_block(previous: str, time: int, coinbase: Tx, txs: list[Tx]) -> Block:
+def build_block(
+    previous: str, time: int, coinbase: Tx, txs: Sequence[Tx], bits: int = BITS
+) -> Block:
     """A block on `previous` with its work done: about two hashes."""
     contents = (coinbase, *txs)
     root = txid_hex(merkle_root([txid_bytes(tx.txid) for tx in contents]))
-    block = Block(VERSION, previous, root, time, BITS, 0, contents)
-    while int(block.hash, 16) > TARGET:
+    block = Block(VERSION, previous, root, time, bits, 0, contents)
+    while int(block.hash, 16) > target_of(bits):
         block = replace(block, nonce=block.nonce + 1)
     return block
 
 
-def build_coinbase(height: int, fees_sats: int, script: bytes, txs: list[Tx]) -> Tx:
+def build_coinbase(height: int, fees_sats: int, script: bytes, txs: Sequence[Tx]) -> Tx:
     """Reward to `script`, and the commitment to `txs`."""
     tag = os.urandom(8)  # keeps rival branches' coinbases of one height apart (BIP30)
     script_sig = push_height(height) + bytes([len(tag)]) + tag

@@ -22,9 +22,8 @@ MAX_REORGANISATION_BLOCKS = 100  # a deeper one would take mature coinbases away
 class Journal:
     """The append-only file of everything that happened to the chain: one JSON object a line.
 
-    `{"block": hex}`, `{"tx": hex, "at": unix}`, or for a reorganisation
-    `{"fork_height": int, "blocks": [hex], "at": unix}`. It is locked until closed; raises
-    JournalError when another sandbox has it.
+    `{"tx": hex, "at": unix}`, or `{"blocks": [hex]}`, which follow any block of the best branch.
+    It is locked until closed; raises JournalError when another sandbox has it.
     """
 
     def __init__(self, path: Path):
@@ -67,7 +66,10 @@ class Chain:
         self._journal, self._reward_script = journal, reward_script
         self.ledger.connect(GENESIS)
         for event in journal.load():
-            self._replay(event)
+            if raw := event.get("tx"):
+                self.mempool.add(self.mempool.judge(self.ledger, parse_tx(bytes.fromhex(raw))))
+            else:
+                self._connect([parse_block(bytes.fromhex(raw)) for raw in event["blocks"]])
 
     def accept(self, raw: bytes, now: int) -> str:
         """The txid; one that waits already is accepted again. Raises Malformed or BadRequest."""
@@ -85,9 +87,7 @@ class Chain:
             raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
         with self.lock:
             for _ in range(count):
-                block = _next_block(self.ledger, self.mempool, self._reward_script, now)
-                self._journal.append({"block": block.raw.hex()})
-                _connect(self.ledger, self.mempool, block)
+                self._keep([self._next_block(self.ledger, self.mempool, now)])
             return self.ledger.hashes[-count:]
 
     def reorganise(self, depth: int, now: int, instead: Sequence[bytes] = ()) -> list[str]:
@@ -100,18 +100,16 @@ class Chain:
             deepest = min(MAX_REORGANISATION_BLOCKS, self.ledger.height)
             if not 1 <= depth <= deepest:
                 raise BadRequest(f"Depth: give 1 to {deepest}, not {depth}")
-            fork_height = self.ledger.height - depth
-            ledger, mempool = self.ledger.branch(fork_height), Mempool()
+            ledger, mempool = self.ledger.branch(self.ledger.height - depth), Mempool()
             for raw in instead:
                 mempool.add(mempool.judge(ledger, parse_tx(raw)))
+            blocks = list[Block]()
             for _ in range(depth + 1):
-                block = _next_block(ledger, mempool, self._reward_script, now)
-                _connect(ledger, mempool, block)
-            hashes = ledger.hashes[fork_height + 1 :]
-            raw_blocks = [ledger.blocks[block_hash].raw.hex() for block_hash in hashes]
-            self._journal.append({"fork_height": fork_height, "blocks": raw_blocks, "at": now})
-            self._switch(ledger, fork_height)
-            return hashes
+                blocks.append(self._next_block(ledger, mempool, now))
+                ledger.connect(blocks[-1])
+                mempool.remove(tx.txid for tx in blocks[-1].txs[1:])
+            self._keep(blocks)
+            return [block.hash for block in blocks]
 
     def find(self, txid: str) -> Found:
         """A transaction in the mempool or on the best branch; KeyError when it is in neither."""
@@ -127,38 +125,28 @@ class Chain:
         waiting = reversed(self.mempool.entries.values())
         return [entry for entry in waiting if script in entry.scripts]
 
-    def _switch(self, ledger: Ledger, fork_height: int) -> None:
-        """Goes over to a branch that forks at this height; lost transactions wait again."""
-        lost = [ledger.blocks[block_hash] for block_hash in self.ledger.hashes[fork_height + 1 :]]
+    def _next_block(self, ledger: Ledger, mempool: Mempool, now: int) -> Block:
+        """The block that would follow the ledger's tip, later than the median time past."""
+        time = max(now, ledger.median_time_past(ledger.tip.hash) + 1)
+        entries = list(mempool.entries.values())[:MAX_BLOCK_TXS]
+        txs, fees_sats = [entry.tx for entry in entries], sum(entry.fee_sats for entry in entries)
+        coinbase = build_coinbase(ledger.height + 1, fees_sats, self._reward_script, txs)
+        return build_block(ledger.tip.hash, time, coinbase, txs)
+
+    def _keep(self, blocks: Sequence[Block]) -> None:
+        self._journal.append({"blocks": [block.raw.hex() for block in blocks]})
+        self._connect(blocks)
+
+    def _connect(self, blocks: Sequence[Block]) -> None:
+        """Puts blocks on the one that they follow; transactions of those above it wait again."""
+        fork_height = self.ledger.heights[blocks[0].previous]
+        lost = [self.ledger.blocks[hash] for hash in self.ledger.hashes[fork_height + 1 :]]
         waiting = [entry.tx for entry in self.mempool.entries.values()]
-        self.ledger, self.mempool = ledger, Mempool()
+        if lost:
+            self.ledger = self.ledger.branch(fork_height)
+        for block in blocks:
+            self.ledger.connect(block)
+        self.mempool = Mempool()
         for tx in [*(tx for block in lost for tx in block.txs[1:]), *waiting]:
-            with contextlib.suppress(BadRequest):  # its coins went another way on the new branch
-                self.mempool.add(self.mempool.judge(ledger, tx))
-
-    def _replay(self, event: dict[str, Any]) -> None:
-        if "tx" in event:
-            tx = parse_tx(bytes.fromhex(event["tx"]))
-            self.mempool.add(self.mempool.judge(self.ledger, tx))
-        elif "block" in event:
-            _connect(self.ledger, self.mempool, parse_block(bytes.fromhex(event["block"])))
-        else:
-            ledger = self.ledger.branch(event["fork_height"])
-            for raw in event["blocks"]:
-                ledger.connect(parse_block(bytes.fromhex(raw)))
-            self._switch(ledger, event["fork_height"])
-
-
-def _connect(ledger: Ledger, mempool: Mempool, block: Block) -> None:
-    """Adds a block whose transactions all waited."""
-    ledger.connect(block)
-    mempool.remove(tx.txid for tx in block.txs[1:])
-
-
-def _next_block(ledger: Ledger, mempool: Mempool, script: bytes, now: int) -> Block:
-    """The block that would follow the tip, later than the median time past."""
-    time = max(now, ledger.median_time_past(ledger.tip.hash) + 1)
-    entries = list(mempool.entries.values())[:MAX_BLOCK_TXS]
-    txs, fees_sats = [entry.tx for entry in entries], sum(entry.fee_sats for entry in entries)
-    coinbase = build_coinbase(ledger.height + 1, fees_sats, script, txs)
-    return build_block(ledger.tip.hash, time, coinbase, txs)
+            with contextlib.suppress(BadRequest):  # it is in the blocks, or its coins are spent
+                self.mempool.add(self.mempool.judge(self.ledger, tx))

@@ -69,7 +69,13 @@ class Ledger:
         self.blocks[block.hash] = block
         self.heights[block.hash] = self.height
         for tx in block.txs:
-            self._confirm(tx)
+            inputs = () if tx.is_coinbase else tx.inputs
+            spent = tuple(self.coins.pop(i.outpoint).tx.outputs[i.outpoint.vout] for i in inputs)
+            self.confirmed[tx.txid] = found = Found(tx, spent, self.height)
+            for vout, output in enumerate(tx.outputs):
+                is_spendable = output.script[:1] != bytes([OP_RETURN])
+                if self.height > 0 and is_spendable:  # nobody can spend what genesis paid
+                    self.coins[Outpoint(tx.txid, vout)] = found
 
     def branch(self, fork_height: int) -> "Ledger":
         """A ledger that ends at this height, and keeps the blocks above it as lost ones."""
@@ -77,15 +83,6 @@ class Ledger:
         for block_hash in self.hashes[: fork_height + 1]:
             ledger.connect(self.blocks[block_hash])
         return ledger
-
-    def _confirm(self, tx: Tx) -> None:
-        inputs = () if tx.is_coinbase else tx.inputs
-        spent = tuple(self.coins.pop(i.outpoint).tx.outputs[i.outpoint.vout] for i in inputs)
-        self.confirmed[tx.txid] = found = Found(tx, spent, self.height)
-        for vout, output in enumerate(tx.outputs):
-            is_spendable = output.script[:1] != bytes([OP_RETURN])
-            if self.height > 0 and is_spendable:  # nobody can spend what genesis paid
-                self.coins[Outpoint(tx.txid, vout)] = found
 
 
 @dataclass
@@ -108,19 +105,15 @@ class Mempool:
         return Found(tx, tuple(self._output(ledger, i.outpoint) for i in tx.inputs), None)
 
     def add(self, entry: Found) -> None:
-        """Adds an entry, and drops those that it replaces."""
-        self.remove(self.replaced(entry.tx))
+        """Adds an entry, and drops those that spend the same coins, with all that need them."""
+        spenders = self.spenders
+        spent = [i.outpoint for i in entry.tx.inputs if i.outpoint in spenders]
+        self.remove(self.descendants({spenders[outpoint] for outpoint in spent}))
         self.entries[entry.tx.txid] = entry
 
     def remove(self, txids: Iterable[str]) -> None:
         for txid in txids:
             del self.entries[txid]
-
-    def replaced(self, tx: Tx) -> set[str]:
-        """The waiting transactions that spend what `tx` spends, and what depends on them."""
-        spenders = self.spenders
-        spent = [txin.outpoint for txin in tx.inputs if txin.outpoint in spenders]
-        return self.descendants({spenders[outpoint] for outpoint in spent})
 
     def descendants(self, txids: set[str]) -> set[str]:
         """`txids` and every waiting transaction that depends on one of them."""

@@ -61,7 +61,10 @@ class Wallet:
 
     def draft(self, sats: Mapping[str, int]) -> bytes:
         """A signed payment, raw, that is sent to nobody."""
-        outputs = [_output(address, value_sats) for address, value_sats in sats.items()]
+        outputs = [TxOut(value_sats, script_of(address)) for address, value_sats in sats.items()]
+        for value_sats, script in outputs:
+            if value_sats < (least := DUST_SATS.get(len(script), MOST_DUST_SATS)):
+                raise BadRequest(f"Amount: nodes relay at least {least} satoshis to this address")
         needed_sats = sum(sats.values())
         coins = choose(self.coins(), needed_sats)
         while total(coins) < needed_sats + (fee := self.usual_fee_sats(len(coins), outputs)):
@@ -91,13 +94,6 @@ class Wallet:
         scripts = [output.script for output in outputs] + [self.script]
         outputs_vb = sum(OUTPUT_VB + len(script) for script in scripts)
         return (OVERHEAD_VB + INPUT_VB * input_count + outputs_vb) * FEE_SATS_PER_VB
-
-
-def _output(address: str, amount_sats: int) -> TxOut:
-    script = script_of(address)
-    if amount_sats < (least := DUST_SATS.get(len(script), MOST_DUST_SATS)):
-        raise BadRequest(f"Amount: nodes relay at least {least} satoshis to this address")
-    return TxOut(amount_sats, script)
 
 
 def choose(coins: Iterable[Spendable], needed_sats: int) -> list[Spendable]:
@@ -143,7 +139,11 @@ def replace(wallet: Wallet, now: int, txid: str = "", away: bool = False) -> str
     Raises BadRequest when no such payment waits, or it cannot be replaced.
     """
     with wallet.chain.lock:
-        entry = _waiting_payment(wallet, txid)
+        if not (own := wallet.payments()):
+            raise BadRequest("no payment of the sandbox wallet is waiting; press pay first")
+        if txid and txid not in own:
+            raise BadRequest(f"{txid} is no waiting payment of the sandbox wallet")
+        entry = wallet.chain.mempool.entries[txid or own[0]]
         coins = _spent_coins(entry)
         outputs = [] if away else [o for o in entry.tx.outputs if o.script != wallet.script]
         fee_sats = _fee_sats(wallet, entry, outputs)
@@ -166,15 +166,6 @@ def double_spends(wallet: Wallet, depth: int) -> list[bytes]:
         found = [wallet.chain.find(tx.txid) for tx in first]
         spent = [_spent_coins(f) for f in found if wallet.owns(f.prevouts)]
         return [wallet.build(c, [], wallet.usual_fee_sats(len(c), [])) for c in spent]
-
-
-def _waiting_payment(wallet: Wallet, txid: str) -> Found:
-    own = wallet.payments()
-    if not own:
-        raise BadRequest("no payment of the sandbox wallet is waiting; press pay first")
-    if txid and txid not in own:
-        raise BadRequest(f"{txid} is no waiting payment of the sandbox wallet")
-    return wallet.chain.mempool.entries[txid or own[0]]
 
 
 def _spent_coins(found: Found) -> list[Spendable]:

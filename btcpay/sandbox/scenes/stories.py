@@ -26,35 +26,25 @@ class Actors:
         self.sandbox.stage.show(made)
         return made
 
-    def pay(self, invoice: Json, sats: int | None = None) -> str:
-        """The customer pays these satoshis, or all of it; the txid."""
+    def pay(self, invoice: Json, sats: int | None = None, before_sats: int = 0) -> str:
+        """The customer pays these satoshis, or all, and the shop sees them; the txid."""
         amount_sats = invoice["amount_sats"] if sats is None else sats
-        return self.sandbox.pay(invoice["deposit_address"], amount_sats)
+        txid = self.sandbox.pay(invoice["deposit_address"], amount_sats)
+        self.until(invoice, "received_sats", before_sats + amount_sats)
+        return txid
 
-    def confirm(self, invoice: Json) -> int:
+    def confirm(self, invoice: Json, status: str = "paid") -> int:
+        """Mines until the shop may deliver, and waits for the status; the number of blocks."""
         blocks: int = self.shop.look(invoice)["confirmations_needed"]
         self.sandbox.mine(blocks)
-        return blocks
-
-    def pay_and_confirm(self, invoice: Json) -> int:
-        """Pays and mines until the status is `paid`; the number of blocks that it took."""
-        self.pay(invoice)
-        self.until_seen(invoice)
-        blocks = self.confirm(invoice)
-        self.until_status(invoice, "paid")
+        self.until(invoice, "status", status)
         return blocks
 
     @property
     def next_height(self) -> str:
         return f"{self.sandbox.chain.ledger.height + 1:,}"
 
-    def until_seen(self, invoice: Json, sats: int | None = None) -> None:
-        self._until(invoice, "received_sats", invoice["amount_sats"] if sats is None else sats)
-
-    def until_status(self, invoice: Json, status: str) -> None:
-        self._until(invoice, "status", status)
-
-    def _until(self, invoice: Json, name: str, expected: Any) -> None:
+    def until(self, invoice: Json, name: str, expected: Any) -> None:
         def holds() -> bool:
             try:
                 return bool(self.shop.look(invoice)[name] == expected)
@@ -80,11 +70,9 @@ def in_time(on: Actors) -> Iterator[str]:
     )
     yield "The customer scans the code and pays. Nothing is final yet: the payment waits."
     on.pay(invoice)
-    on.until_seen(invoice)
     yield "The shop has seen it and says so. It does not deliver: what waits can be taken back."
     yield f"A miner puts it into block {on.next_height}. The shop reads the block, and proves it."
     on.confirm(invoice)
-    on.until_status(invoice, "paid")
     yield (
         "Paid. A signed webhook tells the shop's program. The money is in the shop's own wallet:"
         " no key was ever on this server."
@@ -97,15 +85,12 @@ def in_parts(on: Actors) -> Iterator[str]:
     rest_sats = invoice["amount_sats"] - part_sats
     yield f"An invoice over {sats(invoice['amount_sats'])}. The customer sends only half of it."
     on.pay(invoice, part_sats)
-    on.until_seen(invoice, part_sats)
     yield f"The page asks for the rest: {sats(rest_sats)}, to the same address."
-    on.confirm(invoice)
+    on.confirm(invoice, "open")
     yield "The half is in a block now. The invoice stays open, and the money is not lost."
     yield "The customer sends the rest, and another block comes."
-    on.pay(invoice, rest_sats)
-    on.until_seen(invoice)
+    on.pay(invoice, rest_sats, part_sats)
     on.confirm(invoice)
-    on.until_status(invoice, "paid")
     yield "Both together make it paid, once: two payments, one invoice."
 
 
@@ -114,9 +99,7 @@ def too_much(on: Actors) -> Iterator[str]:
     more_sats = 20_000
     yield "The customer types the amount by hand, and sends too much."
     on.pay(invoice, invoice["amount_sats"] + more_sats)
-    on.until_seen(invoice, invoice["amount_sats"] + more_sats)
     on.confirm(invoice)
-    on.until_status(invoice, "paid")
     yield f"Paid, and {sats(more_sats)} too much. The seller makes a refund, and sends its page."
     refund = on.shop.refund("create", invoice["id"], "--reason", "too much")
     on.sandbox.stage.show({"id": invoice["id"], "pay_url": refund["refund_url"]})
@@ -140,13 +123,13 @@ def too_late(on: Actors) -> Iterator[str]:
     left_s = SOON_QUICK_S if on.sandbox.stage.quick else SOON_S
     invoice = on.invoice(left_s)
     yield f"This invoice ends in {left_s} seconds, and its customer hesitates."
-    on.until_status(invoice, "expired")
+    on.until(invoice, "status", "expired")
     yield (
         "Time is up. The shop has asked the chain once more, then closed it: an explorer that does"
         " not answer is never read as “unpaid”."
     )
     yield "Now the customer pays all the same, as happens with slow wallets and low fees."
-    txid = on.pay(invoice)
+    txid = on.sandbox.pay(invoice["deposit_address"], invoice["amount_sats"])
     height = on.next_height
     on.sandbox.mine(1)
     on.sandbox.stage.until(lambda: on.shop.has_received(txid), "the late payment")
@@ -164,33 +147,35 @@ def replaced(on: Actors) -> Iterator[str]:
     invoice = on.invoice()
     yield "The customer pays with a low fee, and becomes impatient."
     txid = on.pay(invoice)
-    on.until_seen(invoice)
     yield "The wallet replaces the payment by one with a higher fee. It is counted once."
     txid = on.sandbox.replace(txid, away=False)
-    on.until_seen(invoice)
+    on.until(invoice, "received_sats", invoice["amount_sats"])
     yield "Now the customer replaces it again, and sends the money back home."
     on.sandbox.replace(txid, away=True)
-    on.until_seen(invoice, 0)
+    on.until(invoice, "received_sats", 0)
     yield "The page says that what was seen has vanished. Who delivered on “seen” has lost."
     yield "An honest payment, after all; and a block."
-    on.pay_and_confirm(invoice)
+    on.pay(invoice)
+    on.confirm(invoice)
     yield "Paid: only a block makes it so."
 
 
 def reorganised(on: Actors) -> Iterator[str]:
     invoice = on.invoice()
     yield "An invoice is paid, in a block, as it should be."
-    blocks = on.pay_and_confirm(invoice)
+    on.pay(invoice)
+    blocks = on.confirm(invoice)
     yield "Then miners find a longer branch without that block: the chain is reorganised."
     on.sandbox.reorganise(blocks, double_spend=True)
-    on.until_status(invoice, "open")
+    on.until(invoice, "status", "open")
     yield (
         "In it the same coins went elsewhere. The shop takes the payment back, opens the invoice,"
         " and sends an event: invoice.reopened."
     )
     yield 'It is rare. For large sums ask for more blocks: BTCPAY_CONFIRMATIONS="1 3@1000".'
     yield "The customer pays again."
-    on.pay_and_confirm(invoice)
+    on.pay(invoice)
+    on.confirm(invoice)
     yield "Paid again, and counted once."
 
 
@@ -198,7 +183,7 @@ def explorer_lies(on: Actors) -> Iterator[str]:
     invoice = on.invoice()
     yield "Nobody pays this invoice. But the explorer that the shop asks begins to lie."
     invented = on.sandbox.invent(invoice)
-    on.until_seen(invoice)
+    on.until(invoice, "received_sats", invoice["amount_sats"])
     yield "It shows a payment that nobody has sent. The page says “seen”, and no more than that."
     yield f"Now it swears that the payment is in block {on.next_height}."
     on.sandbox.mine(1)
@@ -209,9 +194,10 @@ def explorer_lies(on: Actors) -> Iterator[str]:
     )
     yield "The explorer tells the truth again. The shop reads the real block: nothing was paid."
     on.sandbox.switches.invented = None
-    on.until_seen(invoice, 0)
+    on.until(invoice, "received_sats", 0)
     yield "Somebody pays in earnest, and a block has it."
-    on.pay_and_confirm(invoice)
+    on.pay(invoice)
+    on.confirm(invoice)
     yield "Paid. No explorer's word was needed for that: the block proves it."
 
 

@@ -9,12 +9,11 @@ from functools import partial
 from flask import Blueprint, jsonify, redirect, request
 from flask.typing import ResponseReturnValue
 
-from btcpay.sandbox.errors import BadRequest
+from btcpay.sandbox.errors import BadRequest, ShopAway
 from btcpay.sandbox.scenes.stories import SCENES, Actors
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.sandbox.workbench.forms import (
-    Order,
     field,
     read_amount,
     read_count,
@@ -24,29 +23,37 @@ from btcpay.sandbox.workbench.forms import (
     read_usd,
     refused,
 )
-from btcpay.sandbox.workbench.page import on_chain, refuse_other_sites
+from btcpay.sandbox.workbench.page import create_page, on_chain, show
 
 MAX_PRICE_USD, MAX_INVOICE_USD = 1_000_000_000, 1_000_000
 
 
 def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
-    """Pays so many tenths of the amount, rounded down."""
-    order = _order_of(sandbox)
-    amount_sats = order.amount_sats * tenths // 10
-    txid = sandbox.pay(order.address, amount_sats)
-    return {"txid": txid, "address": order.address, "amount_sats": amount_sats}
+    """Pays so many tenths, rounded down, of `amount`, else of the missing sum, or of all again."""
+    if id := field("invoice"):
+        invoice = sandbox.require_shop().invoice(id)
+        address, given = invoice["deposit_address"], field("amount")
+        missing_sats = on_chain(sandbox, invoice).missing_sats
+        sats = read_amount(given) if given else missing_sats or invoice["amount_sats"]
+    else:
+        address, sats = read_order()
+    amount_sats = sats * tenths // 10
+    txid = sandbox.pay(address, amount_sats)
+    return {"txid": txid, "address": address, "amount_sats": amount_sats}
 
 
 def mine(sandbox: Sandbox) -> Json:
-    count = read_count(request.form, "blocks", "1")
-    return _new_tip(sandbox, sandbox.mine(count))
+    return _new_tip(sandbox, sandbox.mine(read_count("blocks", 1)))
 
 
 def replace(sandbox: Sandbox) -> Json:
     """Field `invoice` or `txid`, by default the newest waiting payment; `away` takes it back."""
-    given, away = field(request.form, "txid").lower(), read_flag(request.form, "away")
-    if not given and (id := field(request.form, "invoice")):
-        given = _newest_payment(sandbox, id)
+    given, away = field("txid").lower(), read_flag("away")
+    if not given and (id := field("invoice")):
+        payments = on_chain(sandbox, sandbox.require_shop().invoice(id)).payments
+        if not payments:
+            raise BadRequest("nothing waits for this invoice; press pay first")
+        given = payments[0]
     with sandbox.chain.lock:
         replaced = given or next(iter(sandbox.wallet.payments()), "")
         txid = sandbox.replace(replaced, away)
@@ -55,8 +62,7 @@ def replace(sandbox: Sandbox) -> Json:
 
 def reorganise(sandbox: Sandbox) -> Json:
     """Field `depth`, by default 1; `double_spend` makes the payments of these blocks impossible."""
-    depth = read_count(request.form, "depth", "1")
-    double_spend = read_flag(request.form, "double_spend")
+    depth, double_spend = read_count("depth", 1), read_flag("double_spend")
     with sandbox.chain.lock:
         lost = sandbox.chain.ledger.hashes[-depth:]
         hashes = sandbox.reorganise(depth, double_spend)
@@ -66,39 +72,44 @@ def reorganise(sandbox: Sandbox) -> Json:
 def explorer(sandbox: Sandbox) -> Json:
     """Field `state`; it lies about `invoice`, by default the newest open one."""
     switches = sandbox.switches
-    state = read_switch(request.form, switches.explorer, ("up", "down", "lies"))
+    state = read_switch(switches.explorer, "up", "down", "lies")
     if state != "lies":
         switches.invented, switches.explorer_up = None, state == "up"
         return {"explorer": state}
-    about = _open_invoice(sandbox)
+    shop = sandbox.require_shop()
+    if id := field("invoice"):
+        about = shop.invoice(id)
+    elif opened := [each for each in shop.invoices() if each["status"] == "open"]:
+        about = opened[0]
+    else:
+        raise BadRequest("no invoice is open that the explorer could lie about; make one first")
     txid = sandbox.invent(about).found.tx.txid
     return {"explorer": state, "invoice": about["id"], "txid": txid}
 
 
 def price(sandbox: Sandbox) -> Json:
     """Field `usd` sets the price; field `state`, or no field at all, switches the ticker."""
-    switches, has_price = sandbox.switches, bool(field(request.form, "usd"))
-    new_usd = read_usd(request.form, "usd", MAX_PRICE_USD) if has_price else switches.price_usd
-    if not has_price or field(request.form, "state"):
-        switches.price_up = read_switch(request.form, switches.price) == "up"
+    switches, has_price = sandbox.switches, bool(field("usd"))
+    new_usd = read_usd("usd", MAX_PRICE_USD) if has_price else switches.price_usd
+    if not has_price or field("state"):
+        switches.price_up = read_switch(switches.price, "up", "down") == "up"
     switches.price_usd = new_usd
     return {"price": switches.price, "usd": f"{new_usd:.2f}"}
 
 
 def invoice(sandbox: Sandbox) -> Json:
     """Fields `amount_usd`, `description`, and `minutes` until it ends."""
-    minutes = field(request.form, "minutes")
-    expires_in_s = read_count(request.form, "minutes") * 60 if minutes else None
-    usd = read_usd(request.form, "amount_usd", MAX_INVOICE_USD)
-    return sandbox.require_shop().create(usd, field(request.form, "description"), expires_in_s)
+    expires_in_s = read_count("minutes", 1) * 60 if field("minutes") else None
+    usd = read_usd("amount_usd", MAX_INVOICE_USD)
+    return sandbox.require_shop().create(usd, field("description"), expires_in_s)
 
 
 def scene(sandbox: Sandbox) -> Json:
     """Field `scene`; `quick` waits for no reader. First it mends explorer and price."""
-    shop, name = sandbox.require_shop(), field(request.form, "scene")
+    shop, name = sandbox.require_shop(), field("scene")
     if not (chosen := SCENES.get(name)):
         raise refused("scene", f"give one of {', '.join(SCENES)}")
-    quick = read_flag(request.form, "quick")
+    quick = read_flag("quick")
     sandbox.switches.mend()
     sandbox.stage.start(name, chosen.title, chosen.play(Actors(sandbox, shop)), quick)
     return {"scene": name, "title": chosen.title}
@@ -127,15 +138,18 @@ BUTTONS: dict[str, tuple[Callable[[Sandbox], Json], str]] = {
 }
 
 
-def create_buttons() -> Blueprint:
-    blueprint = Blueprint("buttons", __name__, url_prefix="/sandbox")
-    blueprint.before_request(refuse_other_sites)
+def create_workbench() -> Blueprint:
+    """The page, with a view for each of its buttons."""
+    blueprint = create_page()
     for name in BUTTONS:
-        blueprint.add_url_rule(f"/{name}", name, partial(_press, name), methods=["POST"])
+        view = partial(_press, name)
+        blueprint.add_url_rule(f"/sandbox/{name}", name, view, methods=["POST"])
+    for kind, status in ((BadRequest, 400), (ShopAway, 502)):
+        blueprint.register_error_handler(kind, partial(_problem, status))
     return blueprint
 
 
-def wants_json() -> bool:
+def _wants_json() -> bool:
     json = "application/json"
     return request.accept_mimetypes.best_match(["text/html", json]) == json
 
@@ -144,35 +158,14 @@ def _press(name: str) -> ResponseReturnValue:
     button, notice = BUTTONS[name]
     answer, switches = button(current()), current().switches
     switches.notice = notice.format(**answer, price_usd=switches.price_usd)
-    return jsonify(answer) if wants_json() else redirect("/", 303)
+    return jsonify(answer) if _wants_json() else redirect("/", 303)
 
 
-def _order_of(sandbox: Sandbox) -> Order:
-    """Field `amount`, else the missing sum, or the whole again. Raises BadRequest, ShopAway."""
-    if not (id := field(request.form, "invoice")):
-        return read_order(request.form)
-    invoice = sandbox.require_shop().invoice(id)
-    if given := field(request.form, "amount"):
-        return Order(invoice["deposit_address"], read_amount(given))
-    missing_sats = on_chain(sandbox, invoice).missing_sats
-    return Order(invoice["deposit_address"], missing_sats or invoice["amount_sats"])
-
-
-def _newest_payment(sandbox: Sandbox, id: str) -> str:
-    """The txid of the payer's newest waiting payment to an invoice. Raises BadRequest, ShopAway."""
-    payments = on_chain(sandbox, sandbox.require_shop().invoice(id)).payments
-    if not payments:
-        raise BadRequest("nothing waits for this invoice; press pay first")
-    return payments[0]
-
-
-def _open_invoice(sandbox: Sandbox) -> Json:
-    shop = sandbox.require_shop()
-    if id := field(request.form, "invoice"):
-        return shop.invoice(id)
-    if invoice := next((each for each in shop.invoices() if each["status"] == "open"), None):
-        return invoice
-    raise BadRequest("no invoice is open that the explorer could lie about; make one first")
+def _problem(status: int, error: Exception) -> ResponseReturnValue:
+    """The reason why a button could not do its work, on the page or as JSON."""
+    if _wants_json():
+        return jsonify({"error": str(error)}), status
+    return show(str(error), request.form), status
 
 
 def _new_tip(sandbox: Sandbox, hashes: list[str]) -> Json:

@@ -4,24 +4,18 @@ Every reader raises BadRequest, naming the field.
 """
 
 import re
-from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
-from typing import NamedTuple
+from decimal import Decimal
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from flask import request
 
 from btcpay.sandbox.errors import BadRequest
 from btcpay.values.money import SATS_PER_BTC
 
-MAX_DIGITS = 16  # 21 million BTC in satoshis
-# Satoshis, also with commas, or BTC with a point.
-AMOUNT = re.compile(r"[0-9]{1,16}|[0-9]{1,3}(,[0-9]{3}){1,5}|[0-9]{0,8}\.[0-9]{1,16}")
-
-Form = Mapping[str, str]
-
-
-class Order(NamedTuple):
-    address: str
-    amount_sats: int
+SATS = re.compile(r"[0-9]{1,16}|[0-9]{1,3}(,[0-9]{3}){1,5}")  # 21 million BTC have 16 digits
+BTC = re.compile(r"(?=\.?[0-9])[0-9]{0,8}(\.[0-9]{0,16})?")
+USD = re.compile(r"\$?(?=\.?[0-9])[0-9,]{0,16}(\.[0-9]{0,2})?")
+WHOLE = re.compile("[1-9][0-9]{0,15}")
 
 
 def refused(name: str, why: str) -> BadRequest:
@@ -29,80 +23,67 @@ def refused(name: str, why: str) -> BadRequest:
     return BadRequest(f"{name.replace('_', ' ').capitalize()}: {why}")
 
 
-def field(form: Form, name: str) -> str:
+def field(name: str) -> str:
     """The field without the spaces around it; empty where there is none."""
-    return form.get(name, "").strip()
+    return request.form.get(name, "").strip()
 
 
-def read_order(form: Form) -> Order:
-    """Fields `address` (or a BIP21 URI) and `amount`, which overrides the URI's."""
-    given, amount = field(form, "address"), field(form, "amount")
-    address, uri_sats = _read_uri(given) if given.lower().startswith("bitcoin:") else (given, None)
+def read_order() -> tuple[str, int]:
+    """Address and satoshis: fields `address` (or a BIP21 URI) and `amount`, if not the URI's."""
+    given, amount = field("address"), field("amount")
+    address, btc = given, ""
+    if given.lower().startswith("bitcoin:"):
+        uri = urlsplit(given)
+        address, (btc, *_) = unquote(uri.path), parse_qs(uri.query).get("amount", [""])
     if not address:
         raise refused("address", "give a regtest address or a bitcoin: URI")
-    return Order(address, read_amount(amount) if amount or uri_sats is None else uri_sats)
+    return address, _btc_to_sats(btc) if btc and not amount else read_amount(amount)
 
 
 def read_amount(given: str) -> int:
     """Satoshis, as a checkout page shows and copies it: `41,667` satoshis, or with a point BTC."""
-    sats = 0
-    if AMOUNT.fullmatch(given):
-        sats = _btc_to_sats(given) if "." in given else int(given.replace(",", ""))
-    if sats < 1:
+    if "." in given:
+        return _btc_to_sats(given)
+    sats = int(given.replace(",", "")) if SATS.fullmatch(given) else 0
+    if not sats:
         raise refused("amount", "give satoshis, such as 41667, or BTC with a point: 0.00041667")
     return sats
 
 
-def read_count(form: Form, name: str, default: str = "") -> int:
+def read_count(name: str, default: int) -> int:
     """A whole number of at least 1."""
-    given = field(form, name) or default
-    if not (given.isascii() and given.isdigit()) or len(given) > MAX_DIGITS or int(given) < 1:
+    given = field(name) or str(default)
+    if not WHOLE.fullmatch(given):
         raise refused(name, "give a whole number of at least 1")
     return int(given)
 
 
-def read_usd(form: Form, name: str, most: int) -> Decimal:
+def read_usd(name: str, most: int) -> Decimal:
     """A price or an amount, from a cent to `most` dollars."""
-    usd = _decimal(field(form, name).removeprefix("$").replace(",", ""), name)
-    if not Decimal("0.01") <= usd <= most or usd != usd.quantize(Decimal("0.01")):
+    given = field(name)
+    usd = Decimal(given.strip("$").replace(",", "") if USD.fullmatch(given) else 0)
+    if not 0 < usd <= most:
         raise refused(name, f"give 0.01 to {most:,}, with at most two decimals")
     return usd
 
 
-def read_switch(form: Form, now: str, states: tuple[str, ...] = ("up", "down")) -> str:
-    """Field `state`: one of these; empty flips the switch."""
-    given = field(form, "state")
+def read_switch(now: str, *states: str) -> str:
+    """Field `state`: one of these; empty flips the switch between the first two."""
+    given = field("state")
     if given not in ("", *states):
         raise refused("state", f"give {', '.join(states[:-1])} or {states[-1]}")
-    return given or ("down" if now == "up" else "up")
+    return given or (states[1] if now == states[0] else states[0])
 
 
-def read_flag(form: Form, name: str) -> bool:
-    given = field(form, name)
+def read_flag(name: str) -> bool:
+    given = field(name)
     if given not in ("", "0", "1"):
         raise refused(name, "give 1 or nothing")
     return given == "1"
 
 
-def _read_uri(uri: str) -> tuple[str, int | None]:
-    """Address and satoshis of a BIP21 URI, whose amount is in BTC."""
-    parts = urlsplit(uri)
-    amounts = parse_qs(parts.query).get("amount", [])
-    return unquote(parts.path), _btc_to_sats(amounts[0]) if amounts else None
-
-
 def _btc_to_sats(text: str) -> int:
-    sats = _decimal(text, "amount") * SATS_PER_BTC
-    if sats != sats.to_integral_value():
+    sats = Decimal(text) * SATS_PER_BTC if BTC.fullmatch(text) else Decimal()
+    if sats < 1 or sats % 1:
         raise refused("amount", f"{text} BTC is not a whole number of satoshis")
     return int(sats)
-
-
-def _decimal(text: str, name: str) -> Decimal:
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        raise refused(name, f"{text} is no number") from None
-    if not number.is_finite() or abs(number.adjusted()) > MAX_DIGITS:
-        raise refused(name, f"{text} is no number in range")
-    return number

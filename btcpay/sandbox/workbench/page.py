@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
 from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, abort, jsonify, redirect, render_template, request
@@ -13,7 +12,6 @@ from flask.typing import ResponseReturnValue
 
 from btcpay.sandbox.errors import ShopAway
 from btcpay.sandbox.esplora import text
-from btcpay.sandbox.node.chain import Chain
 from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.wallet import total
@@ -22,7 +20,7 @@ from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.values.hosts import is_here
 
-SHOWN_INVOICES, SHOWN_BLOCKS, SHOWN_TXS = 8, 5, 6
+SHOWN_INVOICES, SHOWN_TXS = 8, 6
 OVER = ("paid", "expired", "canceled")
 OWN_SITES = ("", "same-origin", "none")
 # Its own style and script alone; the frame shows the shop's pages, on any host.
@@ -81,23 +79,30 @@ def merchant() -> ResponseReturnValue:
 def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> Response:
     """The page as HTML. `message` is a problem, and `typed` then fills the fields again."""
     sandbox = current()
-    shop = _shop_facts(sandbox)  # first: nothing waits for the shop with the chain's lock
-    with sandbox.chain.lock:
-        facts = _chain_facts(sandbox)
-        rows = [_row_of(sandbox, invoice) for invoice in shop["invoices"][:SHOWN_INVOICES]]
-    scene = sandbox.stage.view()
-    page = render_template(
-        "sandbox.html",
-        **facts | shop,
-        rows=rows,
-        scene=scene,
-        customer_page=_customer_page(scene, rows),
-        message=message,
-        typed=typed,
-        scenes=SCENES,
-        switches=sandbox.switches,
-        events=list(sandbox.events),
-    )
+    scene, chain, wallet = sandbox.stage.view(), sandbox.chain, sandbox.wallet
+    invoices, is_away = _invoices(sandbox)  # first: nothing waits for it with the chain's lock
+    with chain.lock:
+        confirmed, waiting = chain.ledger.confirmed.values(), chain.mempool.entries.values()
+        newest = (each for each in reversed([*confirmed, *waiting]) if not each.tx.is_coinbase)
+        page = render_template(
+            "sandbox.html",
+            sandbox=sandbox,
+            ledger=chain.ledger,
+            waiting=len(waiting),
+            balance_sats=total(wallet.coins()),  # with waiting change
+            txs=list(islice(newest, SHOWN_TXS)),
+            rows=[(each, on_chain(sandbox, each)) for each in invoices[:SHOWN_INVOICES]],
+            invoices=invoices,
+            is_away=is_away,
+            customer_page=_customer_page(scene, invoices[:SHOWN_INVOICES]),
+            scene=scene,
+            scenes=SCENES,
+            events=list(sandbox.events),
+            message=message,
+            typed=typed,
+            address_of=address_of,
+            time_of=lambda unix_s: f"{datetime.fromtimestamp(unix_s, UTC):%H:%M:%S}",
+        )
     response = Response(page)
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "same-origin"
@@ -134,58 +139,17 @@ def _sum(all_found: list[Found], script: bytes) -> int:
     return sum(output.value_sats for output in outputs if output.script == script)
 
 
-def _shop_facts(sandbox: Sandbox) -> dict[str, Any]:
-    shop = sandbox.shop
-    if shop is None:
-        return {"has_shop": False, "invoices": []}
+def _invoices(sandbox: Sandbox) -> tuple[list[Json], bool]:
+    """The shop's, and True if it should have some and does not answer."""
     try:
-        return {"has_shop": True, "invoices": shop.invoices()}
+        return (sandbox.shop.invoices() if sandbox.shop else []), False
     except ShopAway:
-        return {"has_shop": True, "invoices": [], "is_away": True}
+        return [], True
 
 
-def _customer_page(scene: Json | None, rows: list[dict[str, Any]]) -> str:
+def _customer_page(scene: Json | None, invoices: list[Json]) -> str:
     """The page of the scene's invoice, else of the newest open one, else of the newest."""
     if scene and scene["invoice"]:
         return str(scene["invoice"]["pay_url"])
-    ordered = sorted(rows, key=lambda row: row["is_over"])
-    return ordered[0]["pay_url"] if ordered else ""
-
-
-def _chain_facts(sandbox: Sandbox) -> dict[str, Any]:
-    chain, wallet = sandbox.chain, sandbox.wallet
-    newest_blocks = chain.ledger.hashes[-SHOWN_BLOCKS:][::-1]
-    all_txs = (*chain.ledger.confirmed.values(), *chain.mempool.entries.values())
-    newest_txs = (found for found in reversed(all_txs) if not found.tx.is_coinbase)
-    return {
-        "height": chain.ledger.height,
-        "balance_sats": total(wallet.coins()),  # with waiting change
-        "wallet_address": wallet.address,
-        "blocks": [_block_row(chain, each) for each in newest_blocks],
-        "waiting": len(chain.mempool.entries),
-        "txs": [_tx_row(wallet.script, found) for found in islice(newest_txs, SHOWN_TXS)],
-    }
-
-
-def _block_row(chain: Chain, block_hash: str) -> dict[str, Any]:
-    block, height = chain.ledger.blocks[block_hash], chain.ledger.heights[block_hash]
-    mined_at = datetime.fromtimestamp(block.time, UTC)
-    return {"height": height, "hash": block_hash, "time": mined_at, "tx_count": len(block.txs)}
-
-
-def _tx_row(wallet_script: bytes, found: Found) -> dict[str, Any]:
-    """`outputs`: address and satoshis of each one but the wallet's own change."""
-    others = [output for output in found.tx.outputs if output.script != wallet_script]
-    paid = [(address_of(o.script), o.value_sats) for o in others]
-    return {"txid": found.tx.txid, "height": found.height, "outputs": paid}
-
-
-def _row_of(sandbox: Sandbox, invoice: Json) -> Json:
-    chain = on_chain(sandbox, invoice)
-    places = {
-        "in blocks": chain.confirmed_sats,
-        "in the mempool": chain.waiting_sats,
-        "missing": chain.missing_sats,
-    }
-    came = [f"{sats:,} {place}" for place, sats in places.items() if sats]
-    return {**invoice, "chain": chain, "is_over": invoice["status"] in OVER, "came": came}
+    first = min(invoices, key=lambda each: each["status"] in OVER, default={"pay_url": ""})
+    return str(first["pay_url"])

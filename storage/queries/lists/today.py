@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from peewee import JOIN, Expression, Select, fn
+from peewee import JOIN, SQL, Case, Expression, Select, fn
 
 from storage.models import Balance, Bill, Fact, Invoice, Merchant, MerchantMail, Output
 from storage.queries import blocks
@@ -15,7 +15,9 @@ MOST_BILLS = 100
 
 
 def _fact(key: Key) -> Select:
-    return Fact.select(Fact.value).where(Fact.name == key.value).alias(key.value)
+    """A number that is kept by its name: a time, or a count."""
+    number = Fact.select(Fact.value.cast("BIGINT")).where(Fact.name == key.value)
+    return number.alias(key.value)
 
 
 def _open_bills(*due: Expression) -> Select:
@@ -33,9 +35,9 @@ class Shop(NamedTuple):
     confirmed_sats: int
     last_paid: int | None
     widest: int | None
-    checked_at: str | None
-    previews_late: str | None
-    backed_up_at: str | None
+    checked_at: int | None
+    previews_late: int | None
+    backed_up_at: int | None
     height: int | None
     mined_at: int | None
     behind: int
@@ -64,11 +66,19 @@ SHOP = shaped(
     .join(blocks.BEST, JOIN.LEFT_OUTER, on=blocks.IS_BEST)
     .where(Merchant.id == slot("merchant_id")),
 )
-# Outputs that do not count yet, in a block or in none; the newest first.
+# What has come to each invoice and does not count yet, the newest first: the sum, the time of the
+# first output, and the height of the youngest block, unless an output is in none.
 ON_ITS_WAY = shaped(
     OutputWith,
     Output.select(
-        *(Output.invoice_id, Output.amount_sats, Output.first_seen_at, Output.block_height),
+        Output.invoice_id,
+        fn.SUM(Output.amount_sats).cast("BIGINT").alias("amount_sats"),
+        fn.MIN(Output.first_seen_at).alias("first_seen_at"),
+        Case(
+            None,
+            [(fn.COUNT(Output.block_height) == fn.COUNT(SQL("*")), fn.MAX(Output.block_height))],
+            None,
+        ).alias("block_height"),
         *(Invoice.description, Invoice.reference, Invoice.tip, *Invoice.RULED, Invoice.currency),
         Invoice.price,
     )
@@ -79,6 +89,7 @@ ON_ITS_WAY = shaped(
         Output.vanished_at.is_null(),
         Output.spent_height.is_null(),
     )
-    .order_by(Output.first_seen_at.desc(), Output.invoice_id)
+    .group_by(Output.invoice_id, Invoice.seq)
+    .order_by(fn.MAX(Output.first_seen_at).desc(), Output.invoice_id)
     .limit(slot("limit")),
 )

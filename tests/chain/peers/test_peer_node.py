@@ -63,14 +63,13 @@ def test_a_payment_is_seen_as_the_node_announces_it(till):
     until(lambda: till.pay(invoice, part_sats) and ear.has_news(), "a part", every_s=1)
     ear.apply(Report())
     deafen(ear.listener)
-    status, received_sats, unconfirmed_sats = till.state(invoice)
-    assert (status, received_sats) == ("open", unconfirmed_sats)
-    assert received_sats and received_sats % part_sats == 0
+    shown = till.shop.client.get(f"/pay/{invoice['id']}/status").json
+    assert (shown["status"], shown["received_sats"]) == ("open", shown["unconfirmed_sats"])
+    assert shown["received_sats"] and shown["received_sats"] % part_sats == 0
     till.mine()
     till.check()
     assert till.kinds(invoice)[0] == "seen"
 
 
 def test_after_every_step_of_a_walk_the_shop_has_what_the_nodes_index_says(tmp_path, ticker):
-    over = run(tmp_path, ticker, 2, 6, lambda node: {"BTCPAY_PEERS": node.place})
-    assert over.orders
+    run(tmp_path, ticker, 6, lambda node: {"BTCPAY_PEERS": node.place})

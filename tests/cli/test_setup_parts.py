@@ -13,8 +13,9 @@ from paths import PROJECT
 from programs import done, tool
 
 from btcpay.cli.setup.answers import QUESTIONS, answered, default_of
+from btcpay.cli.setup.machine import make_folder, usual_places, write_settings
+from btcpay.cli.setup.units import template, units, write
 from btcpay.settings.env_file import changed
-from btcpay.setup.machine import make_folder, template, units, usual_places, write, write_settings
 from btcpay.values.errors import CommandError, SettingsError
 
 BY_NAME = {question.name: question for question in QUESTIONS}
@@ -91,7 +92,7 @@ def test_whose_settings_are_a_link_is_given_nothing_of_what_it_leads_to(tmp_path
 
 TRIES = """
 import os, pwd
-from btcpay.setup.machine import as_user
+from btcpay.cli.setup.machine import as_user
 
 def work():
     assert os.getresuid() == (user.pw_uid,) * 3 and os.getresgid() == (user.pw_gid,) * 3

@@ -1,13 +1,11 @@
-"""The machine's side of `btcpay setup`: places and owners of files, and the systemd units."""
+"""The machine's side of `btcpay setup`: places and owners of files."""
 
 import os
 import pwd
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from importlib import resources
 from pathlib import Path
 
 from btcpay.values.errors import CommandError
@@ -97,7 +95,18 @@ def is_closed(file: Path) -> bool:
     return file.exists() and not file.stat().st_mode & OPEN_TO_OTHERS
 
 
-def open_settings(file: str, flags: int) -> int:
+def text_of(file: Path, if_missing: str) -> str:
+    """The text of the file of settings. Raises CommandError."""
+    try:
+        with open(file, encoding="utf-8", opener=_open_settings) as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return if_missing
+    except UnicodeDecodeError:
+        raise CommandError(f"{file} is not in UTF-8") from None
+
+
+def _open_settings(file: str, flags: int) -> int:
     """As `os.open`. Root follows no link: the service's user may own the folder, and may later
     read the file into which root copies these settings.
     """
@@ -120,87 +129,3 @@ def write_settings(file: Path, text: str, user: pwd.struct_passwd) -> None:
             os.fchmod(handle, 0o640)
         os.fsync(handle)
     beside.replace(file)
-
-
-BACKUPS = Path("/var/backups/btcpay")
-UNITS = ("run", "cron")  # the whole shop in one process, or a service and a check every minute
-OF_CRON = ("btcpay-check.service", "btcpay-check.timer")
-STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
-SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
-OWN, PACKAGED = Path("/etc/systemd/system"), Path("/usr/lib/systemd/system")
-# Example configurations of TLS proxies.
-PROXIES = {"nginx": "nginx.conf", "caddy": "Caddyfile"}
-_FILES = resources.files("btcpay.setup") / "files"
-_ONE_WORD = re.compile(r"[^\s%$\"'\\;]+")
-
-
-def template(name: str) -> str:
-    return (_FILES / name).read_text(encoding="utf-8")
-
-
-def units(
-    program: list[str],
-    env_file: Path,
-    user: str,
-    state: Path | None,
-    backups: Path = BACKUPS,
-    kind: str = UNITS[0],
-) -> Mapping[str, str]:
-    """Each unit's text by its name; `kind`: of UNITS. `state`: the folder of a SQLite database.
-
-    Raises CommandError for a path that a unit cannot hold.
-    """
-    words = " ".join(program)
-    for text in (*program, str(env_file), user, str(state or ""), str(backups)):
-        if text and not _ONE_WORD.fullmatch(text):
-            raise CommandError(
-                f"a unit cannot name {text!r}: choose a path without blanks or special characters"
-            )
-    elsewhere = state if state and not state.is_relative_to(STATE) else None
-    found = {}
-    for file in _FILES.iterdir():
-        is_unit = file.name.endswith((".service", ".timer"))
-        if not is_unit or (file.name in OF_CRON and kind != "cron"):
-            continue
-        text = file.read_text(encoding="utf-8")
-        for old, new in (
-            ("/opt/btcpay/bin/btcpay ", f"{words} "),
-            ("/etc/btcpay.env", str(env_file)),
-            (str(BACKUPS), str(backups)),
-            ("User=btcpay\n", f"User={user}\n"),
-            ("Group=btcpay\n", ""),  # the user's own
-            ("\nUMask=", f"\nReadWritePaths={elsewhere}\nUMask=" if elsewhere else "\nUMask="),
-        ):
-            text = text.replace(old, new)
-        found[file.name] = text if kind == "run" else text.replace(" run\n", " serve\n")
-    return found
-
-
-def unwanted(folder: Path, texts: Mapping[str, str]) -> list[str]:
-    """The units of another kind that stand there."""
-    return [name for name in OF_CRON if name not in texts and (folder / name).exists()]
-
-
-def write(folder: Path, texts: Mapping[str, str], packaged: Path | None = None) -> list[str]:
-    """Writes the units that differ from these texts; the names of those written.
-
-    What is not in `folder` systemd reads from `packaged`, where a package has put it.
-    """
-    changed = []
-    for name, text in sorted(texts.items()):
-        place = there = folder / name
-        if packaged and not place.exists():
-            there = packaged / name
-        if not there.exists() or there.read_text(encoding="utf-8") != text:
-            beside = place.with_name(f".{name}.new")
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(place)
-            changed.append(name)
-    return changed
-
-
-def systemctl(*words: str) -> None:
-    """Raises CommandError with its error output."""
-    ended = subprocess.run(["systemctl", *words], capture_output=True, text=True)
-    if ended.returncode:
-        raise CommandError(f"systemctl {' '.join(words)}: {ended.stderr.strip()}")

@@ -1,0 +1,105 @@
+"""The systemd units of `btcpay setup`, from the files that a package has too."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from btcpay.cli.setup.machine import STATE
+from btcpay.values.errors import CommandError
+
+BACKUPS = Path("/var/backups/btcpay")
+KINDS = ("run", "cron")  # the whole shop in one process, or a service and a check every minute
+OF_CRON = ("btcpay-check.service", "btcpay-check.timer")
+STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
+SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
+OWN, PACKAGED = Path("/etc/systemd/system"), Path("/usr/lib/systemd/system")
+_FILES = resources.files("btcpay.cli.setup") / "files"
+_ONE_WORD = re.compile(r"[^\s%$\"'\\;]+")
+
+
+def template(name: str) -> str:
+    return (_FILES / name).read_text(encoding="utf-8")
+
+
+def units(
+    program: list[str],
+    env_file: Path,
+    user: str,
+    state: Path | None,
+    backups: Path = BACKUPS,
+    kind: str = KINDS[0],
+) -> Mapping[str, str]:
+    """Each unit's text by its name; `kind`: of KINDS. `state`: the folder of a SQLite database.
+
+    Raises CommandError for a path that a unit cannot hold.
+    """
+    for text in (*program, str(env_file), user, str(state or ""), str(backups)):
+        if text and not _ONE_WORD.fullmatch(text):
+            raise CommandError(
+                f"a unit cannot name {text!r}: choose a path without blanks or special characters"
+            )
+    elsewhere = state if state and not state.is_relative_to(STATE) else None
+    changes = {
+        "/opt/btcpay/bin/btcpay ": f"{' '.join(program)} ",
+        "/etc/btcpay.env": str(env_file),
+        str(BACKUPS): str(backups),
+        "User=btcpay\n": f"User={user}\n",
+        "Group=btcpay\n": "",  # the user's own
+        "\nUMask=": f"\nReadWritePaths={elsewhere}\nUMask=" if elsewhere else "\nUMask=",
+        " run\n": " run\n" if kind == "run" else " serve\n",
+    }
+    found = {}
+    for file in _FILES.iterdir():
+        if file.name.endswith((".service", ".timer")) and (
+            kind == "cron" or file.name not in OF_CRON
+        ):
+            text = file.read_text(encoding="utf-8")
+            for old, new in changes.items():
+                text = text.replace(old, new)
+            found[file.name] = text
+    return found
+
+
+def install(folder: Path, texts: Mapping[str, str]) -> list[str]:
+    """Has systemd read these units, and no others of ours; the names of those written."""
+    for name in OF_CRON:
+        if name not in texts and (folder / name).exists():
+            systemctl("disable", "--now", name)
+            (folder / name).unlink()
+    written = write(folder, texts, PACKAGED if folder == OWN else None)
+    systemctl("daemon-reload")
+    return written
+
+
+def write(folder: Path, texts: Mapping[str, str], packaged: Path | None = None) -> list[str]:
+    """Writes the units that differ from these texts; the names of those written.
+
+    What is not in `folder` systemd reads from `packaged`, where a package has put it.
+    """
+    changed = []
+    for name, text in sorted(texts.items()):
+        place = there = folder / name
+        if packaged and not place.exists():
+            there = packaged / name
+        if not there.exists() or there.read_text(encoding="utf-8") != text:
+            beside = place.with_name(f".{name}.new")
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(place)
+            changed.append(name)
+    return changed
+
+
+def start(texts: Mapping[str, str]) -> None:
+    """Starts the units, now and at each boot."""
+    started = [name for name in STARTED if name in texts]
+    systemctl("enable", "--now", *started)
+    systemctl("restart", started[0])  # it reads its settings once
+
+
+def systemctl(*words: str) -> None:
+    """Raises CommandError with its error output."""
+    ended = subprocess.run(["systemctl", *words], capture_output=True, text=True)
+    if ended.returncode:
+        raise CommandError(f"systemctl {' '.join(words)}: {ended.stderr.strip()}")

@@ -1,1 +1,0 @@
-"""The work of `btcpay setup`: settings, units, folders, the service's user."""

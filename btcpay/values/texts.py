@@ -1,0 +1,16 @@
+"""Texts of one line: the seller's name, an order's number, the contact for customers."""
+
+from btcpay.values.errors import CommandError
+
+MAX_CHARACTERS = {"name": 60, "reference": 200, "contact": 200, "reason": 200}
+
+
+def checked_line(what: str, text: str) -> str:
+    """The line without spaces around it; `what` is a key of MAX_CHARACTERS. Raises CommandError.
+
+    Printable text has no mark that turns the direction of writing around either.
+    """
+    line, most = text.strip(), MAX_CHARACTERS[what]
+    if not line or not line.isprintable() or len(line) > most:
+        raise CommandError(f"the {what} must be printable, 1 to {most} characters")
+    return line
