@@ -77,11 +77,7 @@ def _own(model: type[Attention] | Listed) -> Any:
     return model.merchant_id == slot("merchant_id")
 
 
-def _older(query: Q, model: Listed) -> Q:
-    return keyset.older(query.where(_own(model)), model)
-
-
-INVOICES = _older(_INVOICES, Invoice)
+INVOICES = keyset.older(_INVOICES.where(_own(Invoice)), Invoice)
 INVOICES_BY_STATUS = INVOICES.where(Invoice.status == slot("status"))
 _SALES = shaped(
     InvoiceWith,
@@ -114,7 +110,7 @@ INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
 
 # Payments that settle nothing: parts, and money that was late, too much, or for a cancelled
 # invoice. An index holds only them.
-PAYMENTS = _older(_PAYMENTS, Payment)
+PAYMENTS = keyset.older(_PAYMENTS.where(_own(Payment)), Payment)
 LOOSE_PAYMENTS = PAYMENTS.where(Payment.invoice_id.is_null())
 PAYMENT_PLACE = keyset.place_of(Payment).where(_own(Payment))
 
