@@ -169,12 +169,12 @@ def show_payments(visit: Visit) -> Response:
     return visit.page("payments.html", kind=kind, loose_kind=loose_kind, **page)
 
 
-def _page(visit: Visit, listing: Listing, names: Mapping[bool, Names]) -> dict[str, Any]:
+def _page(visit: Visit, listing: Listing, names: Names) -> dict[str, Any]:
     """The typed text with the rows that it finds, or a page of the list without one."""
     db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
     if not typed:
         day = visit.day("day")
         before_ms = start_of(number_of(day) + 1, visit.zone) if day else None
         return {"q": typed, "found": None, "shown": listing.page(db, visit.query, before_ms)}
-    found = search(db, listing, names[db.is_server], typed, visit.query.get("older", ""))
+    found = search(db, listing, names, typed, visit.query.get("older", ""))
     return {"q": typed, "found": found, "shown": None}
