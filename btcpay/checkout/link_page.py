@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -29,20 +30,14 @@ Texts = dict[str, str]
 _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 
 
+@dataclass(eq=False)
 class LinkRefused(Exception):
     """The page's status and its sentence, or a sentence for each field that is `wrong`."""
 
-    def __init__(
-        self,
-        status: int,
-        message: str = "",
-        wrong: Mapping[str, str] | None = None,
-        retry_after_s: int | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.wrong = wrong or {}
-        self.retry_after_s = retry_after_s
+    status: int
+    message: str = ""
+    wrong: Mapping[str, str] = field(default_factory=dict)
+    retry_after_s: int | None = None
 
 
 def link_values(

@@ -109,9 +109,7 @@ def show_manifest(visit: Visit) -> Response:
     manifest = {
         "name": f"{gettext('Till')} · {visit.session.seller}",
         "short_name": gettext("Till"),
-        "id": address("/till"),
-        "start_url": address("/till"),
-        "scope": address("/till"),
+        **dict.fromkeys(("id", "start_url", "scope"), address("/till")),
         "display": "standalone",
         "background_color": branding.LIGHT_PAGE,
         "icons": icons,

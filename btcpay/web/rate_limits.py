@@ -8,7 +8,7 @@ import threading
 import time
 from array import array
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from importlib.util import find_spec
 from pkgutil import resolve_name
 from typing import NamedTuple
@@ -24,6 +24,7 @@ class Bucket(NamedTuple):
     name: str
     limit: int
     period_s: int
+    is_kept: bool = False  # rather refuses a newcomer than lets somebody try again too soon
 
 
 class Window(NamedTuple):
@@ -49,13 +50,11 @@ WRITES = Bucket("write", 30, period_s=60)
 # A paid order costs a shop's plug-in one write and three reads; pretix polls 300 invoices in a row.
 SHOP_READS = Bucket("shop-read", 600, period_s=60)
 SHOP_WRITES = Bucket("shop-write", 120, period_s=60)
-FAILED_AUTH = Bucket("auth", 20, period_s=60)
+FAILED_AUTH = Bucket("auth", 20, period_s=60, is_kept=True)
 # Ten a second: twenty people behind one address, whose pages ask every two seconds.
 VISITS = Bucket("visit", 600, period_s=60)
 # For one invoice, so that endless requests for its page close no other: four open tabs.
 LOOKS = Bucket("look", 120, period_s=60)
-# Rather refuse a stranger's wrong key than let somebody try again too soon.
-KEPT = {FAILED_AUTH}
 # Imported by name: its driver takes 200 ms and 6 MB, which a single process does not need.
 _SHARED = "btcpay.web.rate_limits_redis"
 
@@ -79,26 +78,25 @@ class MemoryWindows:
     """The time of every request, so that a window is exact. Thread safe.
 
     A window is dropped when its time is over. When a bucket has more than MOST, the one that
-    counted nothing for longest is dropped too. A `kept` bucket drops none: instead a new window is
-    full from its start, so that nobody can empty his own by filling the memory with others.
+    counted nothing for longest is dropped too. A bucket that `is_kept` drops none: a new window is
+    then full from its start, so that nobody can empty his own by filling the memory with others.
     """
 
-    def __init__(self, unix_s: Callable[[], float], kept: Collection[Bucket]) -> None:
+    def __init__(self, unix_s: Callable[[], float]) -> None:
         self._unix_s = unix_s
-        self._kept = kept
         self._buckets: defaultdict[str, Hits] = defaultdict(OrderedDict)
         self._lock = threading.Lock()
 
     def ask(self, bucket: Bucket, key: str, counts: bool) -> Window:
         """The window of this key; a request that `counts` is in it, unless the window is full."""
-        _, limit, period_s = bucket
+        _, limit, period_s, is_kept = bucket
         with self._lock:
             now_s = self._unix_s()  # read under the lock, or a hit in between is ahead of it
             windows = self._buckets[bucket.name]
             _drop_ended(windows, now_s, period_s)
             hits_s = windows.get(key)
             if hits_s is None:
-                if counts and len(windows) >= MOST and bucket in self._kept:
+                if counts and len(windows) >= MOST and is_kept:
                     return Window(limit, 0, now_s + period_s, False)
                 hits_s = array("d")
             _forget(hits_s, now_s, period_s)
@@ -142,14 +140,14 @@ class Limiter:
         unix_s: Callable[[], float],
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._own = MemoryWindows(unix_s, KEPT)
+        self._own = MemoryWindows(unix_s)
         self._shared = None
         if store != "memory://":
             self._shared = resolve_name(f"{_SHARED}:SharedWindows")(store, monotonic_s)
 
     def hit(self, bucket: Bucket, key: str, counts: bool = True) -> Window:
         """Counts one request, unless the window is full: then it is not `allowed`."""
-        shared = self._shared and self._shared.ask(bucket, key, counts)
+        shared = self._shared and self._shared.ask(*bucket[:3], key, counts)
         return Window(*shared) if shared else self._own.ask(bucket, key, counts)
 
     def look(self, bucket: Bucket, key: str) -> Window:

@@ -59,13 +59,12 @@ class SharedWindows:
         self._not_before_s = self._log_after_s = monotonic_s()
 
     def ask(
-        self, bucket: tuple[str, int, int], key: str, counts: bool
+        self, name: str, limit: int, period_s: int, key: str, counts: bool
     ) -> tuple[int, int, float, bool] | None:
         """The fields of the `Window` of this key, in which a request is that `counts` and fits.
 
         None while the store is away, at once during a pause.
         """
-        name, limit, period_s = bucket
         asked = [f"btcpay:{name}:{key}"], [limit, period_s, int(counts)]
         answer = self._try(lambda: self._script(*asked))
         if answer is None:
