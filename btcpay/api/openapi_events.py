@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from btcpay.notify.every_kind import KINDS, OF_PARTS
 from btcpay.notify.kinds import EventKind, Kind
+from btcpay.notify.read import KINDS, OF_PARTS
 from btcpay.settlement.attention import REASONS
 
 Schema = dict[str, Any]
@@ -68,7 +68,7 @@ def webhooks() -> dict[str, Any]:
 
 def event_schemas() -> dict[str, Schema]:
     """The components that are of events alone; they refer to the resources."""
-    own = {resource.title(): whole(one.PROPERTIES) for resource, one in OF_PARTS.items()}
+    own = {name.title(): whole(one.properties) for name, one in OF_PARTS.items()}
     return (
         {"Sighting": _SIGHTING}
         | own

@@ -2,16 +2,14 @@
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from btcpay.check.news import news_of
 from btcpay.check.receive import add_payments
 from btcpay.check.report import Report
-from btcpay.check.settled import Settled, settled
-from btcpay.invoices.events import finish, recorded, update_attentions
+from btcpay.check.settled import Settled, news_of, settled
+from btcpay.invoices.events import End, finish, recorded, update_attentions
 from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import Change
 from btcpay.settlement.values import Output, Scan
@@ -19,22 +17,16 @@ from btcpay.values.errors import BeyondMoney
 from btcpay.values.times import to_ms
 from storage import at_once
 from storage.database import Database, Values, grouped
-from storage.models import Invoice, Payment
+from storage.models import Invoice
 from storage.queries import events, invoices, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances, gaps
 
-Proofs = Mapping[str, str]
 log = logging.getLogger(__name__)
 
 
 def try_apply(
-    db: Database,
-    settings: Settings,
-    scans: Mapping[str, Scan],
-    now: datetime,
-    report: Report,
-    proofs: Mapping[str, Proofs] | None = None,
+    db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime, report: Report
 ) -> set[str]:
     """Applies the scans of these invoices and reports each new status; returns the ids that failed.
 
@@ -44,14 +36,14 @@ def try_apply(
     if not scans:
         return set()
     try:
-        found = apply(db, settings, scans, now, proofs)
+        found = apply(db, settings, scans, now)
     except Exception as error:  # noqa: BLE001 - the edge of the loops over invoices
         if len(scans) == 1:
             return _failed(next(iter(scans)), error, report)
         log.warning("%d invoices are settled by halves: %s", len(scans), error)
         ids, half = list(scans), len(scans) // 2
         parts = ({id: scans[id] for id in some} for some in (ids[:half], ids[half:]))
-        return {id for part in parts for id in try_apply(db, settings, part, now, report, proofs)}
+        return {id for part in parts for id in try_apply(db, settings, part, now, report)}
     report.changed |= {id: after for id, (before, after) in found.items() if before != after}
     return set()
 
@@ -66,16 +58,11 @@ def _failed(invoice_id: str, error: Exception, report: Report) -> set[str]:
 
 
 def apply(
-    db: Database,
-    settings: Settings,
-    scans: Mapping[str, Scan],
-    now: datetime,
-    proofs: Mapping[str, Proofs] | None = None,
+    db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
 ) -> dict[str, tuple[str, str]]:
     """Writes all consequences of the scans, or none; each invoice's status before and after.
 
-    `proofs`: of each invoice, by txid, the documents that prove a block's payments. Raises
-    BeyondMoney for sightings of more money than can exist, never for proven outputs.
+    Raises BeyondMoney for sightings of more money than can exist, never for proven outputs.
     """
     ids: list[Values] = [{"id": id} for id in scans]
     with db.write():
@@ -83,48 +70,50 @@ def apply(
         cases = settled(db, settings, scans, now)
         bounded = any(scan.waiting is not None for scan in scans.values())
         with balances.kept(db, scans, bounded):
-            _put_outputs(db, cases)
-            changes = [(case, change) for case in cases for change in case.noted if change.kind]
-            at_once.run(db, events.RECORD, [_of_change(*one, now) for one in changes])
-            at_once.run(db, payments.ADD_PROOF, _proofs(scans, proofs or {}))
+            _put(db, cases, now)
             made = grouped(add_payments(db, cases, now), lambda one: one.address_invoice_id)
-            at_once.run(db, payments.SETTLE, [key for case in cases for key in case.settles])
+            at_once.run(db, payments.SETTLE, _settling(cases))
         gaps.note(db, [case.row for case in cases if case.outcome.changes])
-        _end(db, settings, cases, made, now)
+        covered = [case.row.id for case in cases if case.is_covered]
+        at_once.run(db, invoices.COVER, [{"id": id, "at": to_ms(now)} for id in covered])
+        finish(db, [_end(case) for case in cases if case.has_ended], now)
+        news = {case.row.id: news_of(case, made[case.row.id]) for case in cases if case.has_changed}
+        update_attentions(db, settings, news, now)
     return {case.row.id: (case.row.status, case.outcome.verdict.status) for case in cases}
 
 
-def _put_outputs(db: Database, cases: Sequence[Settled]) -> None:
+def _put(db: Database, cases: Sequence[Settled], now: datetime) -> None:
+    """Stores the outputs, their history and their proofs."""
     put = [_columns(one.after, case.row) for case in cases for one in case.outcome.changes]
     at_once.run(db, payments.PUT_OUTPUT, put)
     forgotten = [_key(output, case.row) for case in cases for output in case.outcome.forgotten]
     at_once.run(db, payments.FORGET_OUTPUT, forgotten)
+    changes = [(case, change) for case in cases for change in case.noted if change.kind]
+    told = [
+        recorded(case.row.id, Kind(one.kind or ""), _detail(one, case.scan), now)
+        for case, one in changes
+    ]
+    at_once.run(db, events.RECORD, told)
+    proofs: list[Values] = [
+        {"invoice_id": case.row.id, "txid": txid, "document": document}
+        for case in cases
+        for txid, document in case.scan.proofs.items()
+    ]
+    at_once.run(db, payments.ADD_PROOF, proofs)
 
 
-def _proofs(scans: Iterable[str], proofs: Mapping[str, Proofs]) -> list[Values]:
+def _settling(cases: Sequence[Settled]) -> list[Values]:
     return [
-        {"invoice_id": id, "txid": txid, "document": document}
-        for id in scans
-        for txid, document in proofs.get(id, {}).items()
+        {"invoice_id": case.row.id, "tx_hash": txid}
+        for case in cases
+        for txid in case.outcome.settling
     ]
 
 
-def _end(
-    db: Database,
-    settings: Settings,
-    cases: Sequence[Settled],
-    made: Mapping[str, Sequence[Payment]],
-    now: datetime,
-) -> None:
-    """Ends what has ended, and tells of all that has changed."""
-    covered = [case.row.id for case in cases if case.is_covered]
-    at_once.run(db, invoices.COVER, [{"id": id, "at": to_ms(now)} for id in covered])
-    finish(db, [case.end for case in cases if case.has_ended], now)
-    news = {
-        row.id: news_of(replace(outcome, changes=noted), made[row.id], row.status)
-        for row, _, _, outcome, noted in (case for case in cases if case.has_changed)
-    }
-    update_attentions(db, settings, news, now)
+def _end(case: Settled) -> End:
+    verdict, explorer = case.outcome.verdict, case.scan.explorer
+    paid_at = to_ms(verdict.paid_at) if verdict.paid_at else None
+    return End(case.row, verdict.status, verdict.reason, explorer, verdict.tx_hash, paid_at)
 
 
 def _key(output: Output, row: Invoice) -> Values:
@@ -164,7 +153,3 @@ def _detail(change: Change, scan: Scan) -> dict[str, Any]:
     elif change.kind == Kind.SPENT:
         detail["height"] = output.spent_height
     return detail
-
-
-def _of_change(case: Settled, change: Change, now: datetime) -> Values:
-    return recorded(case.row.id, Kind(change.kind or ""), _detail(change, case.scan), now)

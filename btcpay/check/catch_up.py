@@ -150,6 +150,6 @@ def end_by_blocks(
     ends_at = min(report.ends_before - ahead, from_ms(top.mined_at) - ENDS_AFTER)
     if not report.is_agreed:
         ends_at -= HELD_AT_MOST
-    for row in db.rows(mempool_watch.ENDING, before=to_ms(ends_at)):
-        scan = Scan(asked_at=now, tip_height=top.height, ends_at=ends_at)
-        try_apply(db, settings, {row.id: scan}, now, report)
+    ending = [row.id for row in db.rows(mempool_watch.ENDING, before=to_ms(ends_at))]
+    scan = Scan(asked_at=now, tip_height=top.height, ends_at=ends_at)
+    try_apply(db, settings, dict.fromkeys(ending, scan), now, report)

@@ -2,19 +2,20 @@
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.bitcoin.wire import txid_bytes, txid_hex, u32
 from btcpay.invoices.status import inputs_of
 from btcpay.proofs.block import ProvenBlock
 from btcpay.proofs.verify import to_document
-from btcpay.settlement.values import Block, SeenOutput
+from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.values.errors import BadRow
 from storage.database import Database
 from storage.models import Invoice, Output
 from storage.queries import blocks
+from storage.queries.blocks import given
 from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
@@ -22,39 +23,27 @@ log = logging.getLogger(__name__)
 KEY_BYTES = 8  # of a txid: with the index, enough to tell that a coin is worth a look
 
 
-@dataclass
-class Facts:
-    """A block's facts about one invoice's address; `proofs` are documents by txid."""
-
-    merchant_id: int
-    confirmed: list[SeenOutput] = field(default_factory=list)
-    spent: dict[tuple[str, int], int] = field(default_factory=dict)
-    replaced: dict[str, int] = field(default_factory=dict)
-    proofs: dict[str, str] = field(default_factory=dict)
-
-
-def facts_of(db: Database, network: str, height: int, block: ProvenBlock) -> dict[str, Facts]:
-    """The outputs that this block pays, spends and replaces, by invoice id."""
-    found: dict[str, Facts] = {}
+def facts_of(
+    db: Database, network: str, height: int, block: ProvenBlock, new: Callable[[], Scan]
+) -> dict[str, Scan]:
+    """The outputs that this block pays, spends and replaces: a `new` scan for each invoice id."""
+    found: dict[str, Scan] = defaultdict(new)
     where = Block(height, block.hash, block.mined_at)
     for row in paid_by(db, block):
-        facts = found.setdefault(row.id, Facts(row.merchant_id))
-        _add_paid(facts, bytes.fromhex(row.script), where, block, network)
+        _add_paid(found[row.id], bytes.fromhex(row.script), where, block, network)
     for coin in _spent_coins(db, block):
-        facts = found.setdefault(coin.invoice_id, Facts(coin.merchant_id))
-        facts.spent[coin.txid, coin.vout] = height
+        found[coin.invoice_id].spent[coin.txid, coin.vout] = height
     for lost in conflicting(db, block.parts.spent, block.parts.txids):
-        facts = found.setdefault(lost.invoice_id, Facts(lost.merchant_id))
-        facts.replaced[lost.txid] = height
+        found[lost.invoice_id].replaced[lost.txid] = height
     return found
 
 
 def paid_by(db: Database, block: ProvenBlock) -> list[Invoice]:
     """The invoices whose addresses it pays, each with its `script`."""
-    return blocks.of_scripts(db, [script.hex() for script in block.parts.paid])
+    return db.rows(blocks.OF_SCRIPTS, texts=given(script.hex() for script in block.parts.paid))
 
 
-def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, network: str) -> None:
+def _add_paid(facts: Scan, script: bytes, where: Block, block: ProvenBlock, network: str) -> None:
     inputs: dict[int, tuple[str, ...]] = {}  # read once, however many outputs of it pay us
     for position, vout, amount_sats in block.parts.paid[script]:
         txid = block.txid(position)
@@ -73,7 +62,7 @@ def _add_paid(facts: Facts, script: bytes, where: Block, block: ProvenBlock, net
 
 def _spent_coins(db: Database, block: ProvenBlock) -> list[Output]:
     txids = {outpoint[:32] for outpoint in block.parts.spent}
-    coins = blocks.coins_of(db, [txid_hex(txid) for txid in txids])
+    coins = db.rows(blocks.COINS, texts=given(map(txid_hex, txids)))
     return [coin for coin in coins if _outpoint(coin.txid, coin.vout) in block.parts.spent]
 
 

@@ -77,9 +77,42 @@ class Listening:
         """Applies everything that was heard; an invented payment does not fail the run."""
         if self.has_news():
             found = Report()
-            hear(self.db, self.settings, self._heard, self.now(), found, self.listener.takes_back)
+            for invoice_id, script in _concerned(self.db, self._heard).items():
+                try:
+                    self._apply(invoice_id, script, found)
+                except BadRow:  # the next is somebody's money too
+                    log.exception("the waiting outputs of invoice %s are damaged", invoice_id)
             report.changed |= found.changed
             self._heard = ()
+
+    def _apply(self, invoice_id: str, script: bytes, report: Report) -> None:
+        """Applies transactions one after another, each as a look at a mempool.
+
+        In such a look only those are missing that it replaces, and the listener must agree to each.
+        Peers announce nothing twice, so everything else that waited still waits. Raises BadRow.
+        """
+        waiting = _waiting(self.db, invoice_id)
+        for one in self._heard:
+            new = _paid(one.parts, script)
+            internal = one.parts.txids[0]
+            txid = txid_hex(internal)
+            others = [seen for seen in waiting if seen.txid != txid]
+            left = [seen for seen in others if not is_any_spent(seen.inputs, one.parts.spent)]
+            lost = {seen.txid for seen in others} - {seen.txid for seen in left}
+            is_back = all(self.listener.takes_back(internal, txid_bytes(id)) for id in lost)
+            if not (new or lost) or not is_back:
+                continue
+            scan = Scan(
+                asked_at=one.at,
+                tip_height=blocks.tip_height(self.db) or 0,
+                waiting=[*left, *new],
+                misses=bool(lost),
+                explorer=one.host,
+            )
+            if not try_apply(self.db, self.settings, {invoice_id: scan}, self.now(), report):
+                waiting = [*left, *new]
+                # So an explorer is asked about it no sooner than if it had shown it itself.
+                self.db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(one.at))
 
 
 def listening_of(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listening | None:
@@ -89,51 +122,10 @@ def listening_of(settings: Settings, db: Database, now: Callable[[], datetime]) 
     return Listening(db, settings, listener, now) if listener else None
 
 
-def hear(
-    db: Database,
-    settings: Settings,
-    heard: Sequence[Announced],
-    now: datetime,
-    report: Report,
-    takes_back: Callable[[bytes, bytes], bool] = lambda new, old: True,
-) -> None:
-    """Applies transactions one after another, each as a look at a mempool.
-
-    In such a look only those are missing that it replaces, and `takes_back` must agree to each.
-    Peers announce nothing twice, so everything else that waited still waits.
-    """
-    for invoice_id, script in _concerned(db, heard).items():
-        try:
-            waiting = _waiting(db, invoice_id)
-        except BadRow:  # the next is somebody's money too
-            log.exception("the waiting outputs of invoice %s are damaged", invoice_id)
-            continue
-        for one in heard:
-            new = _paid(one.parts, script)
-            internal = one.parts.txids[0]
-            txid = txid_hex(internal)
-            others = [seen for seen in waiting if seen.txid != txid]
-            left = [seen for seen in others if not is_any_spent(seen.inputs, one.parts.spent)]
-            lost = {seen.txid for seen in others} - {seen.txid for seen in left}
-            if not (new or lost) or not all(takes_back(internal, txid_bytes(id)) for id in lost):
-                continue
-            scan = Scan(
-                asked_at=one.at,
-                tip_height=blocks.tip_height(db) or 0,
-                waiting=[*left, *new],
-                misses=bool(lost),
-                explorer=one.host,
-            )
-            if not try_apply(db, settings, {invoice_id: scan}, now, report):
-                waiting = [*left, *new]
-                # So an explorer is asked about it no sooner than if it had shown it itself.
-                db.run(mempool_watch.LOOKED, id=invoice_id, at=to_ms(one.at))
-
-
 def _concerned(db: Database, heard: Sequence[Announced]) -> dict[str, bytes]:
     """The paid script, by invoice id; empty for an invoice that only loses money."""
     scripts = {script.hex() for one in heard for script in one.parts.paid}
-    rows = blocks.of_scripts(db, scripts)
+    rows = db.rows(blocks.OF_SCRIPTS, texts=blocks.given(scripts))
     found = {row.id: bytes.fromhex(row.script) for row in rows}
     spent = set[bytes]().union(*(one.parts.spent for one in heard))
     for row in conflicting(db, spent, ()):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from btcpay.chain.pool import Pool
 from btcpay.chain.progress import KEPT_PART, hours_to_read
@@ -136,22 +137,10 @@ class Reader:
             first = self.db.only(blocks.UNREAD)[1]
             if not self._mark_read(row, block, first, now):
                 return True
-            found = facts_of(self.db, self.settings.network.name, row.height, block)
             tip_height = blocks.tip_height(self.db) or row.height
-            scans = {
-                id: Scan(
-                    asked_at=now,
-                    tip_height=tip_height,
-                    confirmed=facts.confirmed,
-                    spent=facts.spent,
-                    replaced=facts.replaced,
-                    prices=prices,
-                    explorer=host,
-                )
-                for id, facts in found.items()
-            }
-            proofs = {id: facts.proofs for id, facts in found.items()}
-            failed = try_apply(self.db, self.settings, scans, now, report, proofs)
+            new = partial(Scan, now, tip_height, prices=prices, explorer=host)
+            scans = facts_of(self.db, self.settings.network.name, row.height, block, new)
+            failed = try_apply(self.db, self.settings, scans, now, report)
             applied = (scan for id, scan in scans.items() if id not in failed)
             read_spends_again(self.db, [coin for scan in applied for coin in scan.confirmed])
             for part, concern in heard:

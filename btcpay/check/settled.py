@@ -1,21 +1,22 @@
 """The consequences of scans: all rows are read at once, and each invoice is decided by itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from btcpay.invoices.events import End
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
+from btcpay.notify.kinds import EventKind
+from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle
 from btcpay.settlement.values import Rules, Scan
-from btcpay.values.times import to_ms
 from storage import at_once
-from storage.database import Database, Values
-from storage.models import Invoice
+from storage.database import Database
+from storage.models import Invoice, Payment
 from storage.queries import events, invoices
 
 LONG_HISTORY = 1000  # of one invoice; receivers may be sent each of them
+_SEEN, _VANISHED = ("seen", "seen again"), ("vanished",)
 
 
 class Settled(NamedTuple):
@@ -46,16 +47,6 @@ class Settled(NamedTuple):
         came = out.changes or out.forgotten or out.payments or out.settling
         return self.has_ended or bool(came)
 
-    @property
-    def settles(self) -> list[Values]:
-        return [{"invoice_id": self.row.id, "tx_hash": tx} for tx in self.outcome.settling]
-
-    @property
-    def end(self) -> End:
-        verdict, explorer = self.outcome.verdict, self.scan.explorer
-        paid_at = to_ms(verdict.paid_at) if verdict.paid_at else None
-        return End(self.row, verdict.status, verdict.reason, explorer, verdict.tx_hash, paid_at)
-
 
 def settled(
     db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
@@ -72,3 +63,39 @@ def settled(
         noted = [one for one in outcome.changes if one.after.block or not is_long]
         found.append(Settled(row, scan, rules, outcome, noted))
     return found
+
+
+def news_of(case: Settled, made: Sequence[Payment]) -> list[News]:
+    """The events of a scan that `made` payments, in order.
+
+    An output that counts at once is not first announced as on its way.
+    """
+    counted = {payment.tx_hash for payment in made}
+    on_its_way = [one for one in case.noted if one.after.txid not in counted]
+    news = _of_transactions(EventKind.INVOICE_PAYMENT_SEEN, on_its_way, _SEEN)
+    news += _of_transactions(EventKind.INVOICE_PAYMENT_VANISHED, case.noted, _VANISHED)
+    found = {one.after.txid for one in case.noted if one.kind in _SEEN}
+    for payment in made:
+        one = of_payment(EventKind.PAYMENT_RECEIVED, payment)
+        news.append(News(one.kind, {**one.detail, "is_first_seen": payment.tx_hash in found}))
+    ended = f"invoice.{case.outcome.verdict.status}"
+    return news + ([News(EventKind(ended))] if case.has_ended else [])
+
+
+def _of_transactions(
+    kind: EventKind, changes: Iterable[Change], words: Sequence[str]
+) -> list[News]:
+    """One for each transaction, with the sum of its outputs to the address."""
+    sums: dict[str, int] = {}
+    for change in changes:
+        if change.kind in words:
+            txid = change.after.txid
+            sums[txid] = sums.get(txid, 0) + change.after.amount_sats
+    return [
+        News(kind, {"transaction": {"tx_hash": txid, "amount_sats": amount_sats}})
+        for txid, amount_sats in sums.items()
+    ]
+
+
+def of_payment(kind: EventKind, row: Payment) -> News:
+    return News(kind, {"payment": {one.name: getattr(row, one.name) for one in Payment.PUBLIC}})

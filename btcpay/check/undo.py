@@ -1,11 +1,11 @@
 """Undoes the payments and the spends of coins in blocks that left the best chain."""
 
 import logging
-from collections.abc import Sequence
 from datetime import datetime
 
-from btcpay.check.news import undone
+from btcpay.check.settled import of_payment
 from btcpay.invoices.events import record, try_update
+from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.values.parts import brought
@@ -46,59 +46,49 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     balances.lock_all(db)
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
     db.run(blocks.UNREPLACE, height=height)
-    paid = grouped(db.rows(blocks.PAID_ABOVE, height=height), lambda one: one.invoice_id)
-    spent = grouped(db.rows(blocks.SPENT_ABOVE, height=height), lambda one: one.invoice_id)
-    taken: list[Payment] = []
-    for invoice_id in paid | spent:
-        with balances.kept(db, [invoice_id], bounded=False):
-            for coin in spent.get(invoice_id, ()):
-                detail = {"txid": coin.txid, "vout": coin.vout}
-                record(db, invoice_id, Kind.UNSPENT, detail, now)
-            db.run(blocks.UNSPEND, invoice_id=invoice_id, height=height)
-            rows, news = _undo_outputs(db, invoice_id, paid.get(invoice_id, ()), height, now)
-        taken += rows
-        if invoice_id in paid:
-            try_update(db, settings, invoice_id, now, news)
+    outputs = db.rows(blocks.PAID_ABOVE, height=height)
+    spent = db.rows(blocks.SPENT_ABOVE, height=height)
+    of_payments = {one.payment_id: one for one in outputs if one.payment_id}
+    taken = [db.only(payments.OF_ID, payment_id=id) for id in of_payments]
+    with balances.kept(db, {one.invoice_id for one in (*outputs, *spent)}, bounded=False):
+        db.run(blocks.UNSPEND, height=height)
+        db.run(blocks.WAITS_AGAIN, height=height)
+        for coin in spent:
+            record(db, coin.invoice_id, Kind.UNSPENT, {"txid": coin.txid, "vout": coin.vout}, now)
+        for id, txid in {(one.invoice_id, one.txid) for one in outputs}:
+            db.run(payments.DELETE_PROOF, invoice_id=id, txid=txid)
+        for output in outputs:
+            if output.payment_id is None:
+                detail = {"txid": output.txid, "vout": output.vout, "block": _block(output)}
+                record(db, output.invoice_id, Kind.REORGANISED, detail, now)
+                log.warning(
+                    "reorganised: %s to invoice %s waits again", output.txid, output.invoice_id
+                )
+        reopened = {one.invoice_id for one in taken if _undo(db, one, of_payments[one.id], now)}
+    undone = grouped(taken, lambda payment: payment.address_invoice_id)
+    for id in dict.fromkeys(output.invoice_id for output in outputs):
+        news = [of_payment(EventKind.PAYMENT_UNDONE, payment) for payment in undone[id]]
+        news += [News(EventKind.INVOICE_REOPENED)] * (id in reopened)
+        try_update(db, settings, id, now, news)
     days.take(db, taken)
     for part in brought("blocks"):
         part.undo(db, settings, height, now)
 
 
-def _undo_outputs(
-    db: Database, invoice_id: str, outputs: Sequence[Output], height: int, now: datetime
-) -> tuple[list[Payment], list[News]]:
-    """The payments that are undone, and the events that tell of it."""
-    ids = dict.fromkeys(output.payment_id for output in outputs if output.payment_id)
-    rows = [db.only(payments.OF_ID, payment_id=payment_id) for payment_id in ids]
-    blocks_of = {output.txid: output for output in outputs}
-    for output in outputs:
-        if output.payment_id is None:
-            detail = {"txid": output.txid, "vout": output.vout}
-            record(db, invoice_id, Kind.REORGANISED, detail | _block(output), now)
-            log.warning("reorganised: %s to invoice %s waits again", output.txid, invoice_id)
-    db.run(blocks.WAITS_AGAIN, invoice_id=invoice_id, height=height)
-    for txid in blocks_of:
-        db.run(payments.DELETE_PROOF, invoice_id=invoice_id, txid=txid)
-    reopened = [
-        _undo_payment(db, payment, _block(blocks_of[payment.tx_hash]), now) for payment in rows
-    ]
-    return rows, undone(rows, any(reopened))
-
-
 def _block(output: Output) -> Row:
-    return {"block": {"height": output.block_height, "hash": output.block_hash}}
+    return {"height": output.block_height, "hash": output.block_hash}
 
 
-def _undo_payment(db: Database, payment: Payment, block: Row, now: datetime) -> bool:
-    """True if its invoice is open again."""
+def _undo(db: Database, payment: Payment, output: Output, now: datetime) -> bool:
+    """True if the invoice is open again; `output` has the block that the payment was in."""
     invoice_id = payment.address_invoice_id
     db.run(payments.DELETE, payment_id=payment.id)
     db.run(tallies.ADD, name="payments_undone", label="", total=1)
-    reopened = payment.invoice_id is not None and db.run(invoices.REOPEN, id=invoice_id)
+    reopened = bool(payment.invoice_id and db.run(invoices.REOPEN, id=invoice_id))
     if reopened:
         db.run(payments.UNSETTLE, invoice_id=invoice_id)
-    detail = {"id": payment.id, "txid": payment.tx_hash, "reopened": bool(reopened)}
-    record(db, invoice_id, Kind.REORGANISED, detail | block, now)
+    detail = {"id": payment.id, "txid": payment.tx_hash, "reopened": reopened}
+    record(db, invoice_id, Kind.REORGANISED, detail | {"block": _block(output)}, now)
     log.error(
         "reorganised: payment %s of %s satoshis to invoice %s is undone%s",
         payment.id,
@@ -106,4 +96,4 @@ def _undo_payment(db: Database, payment: Payment, block: Row, now: datetime) -> 
         invoice_id,
         ", the invoice is open again" if reopened else "",
     )
-    return bool(reopened)
+    return reopened

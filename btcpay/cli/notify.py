@@ -11,10 +11,9 @@ import click
 from btcpay.cli.context import Shell, Stop, answering, limited, printable, say, with_shell
 from btcpay.merchants.merchants import find_merchant
 from btcpay.notify import read, receivers
-from btcpay.notify.every_kind import KINDS
 from btcpay.notify.outbox import new_send
 from btcpay.notify.publish import wants
-from btcpay.notify.read import Event, sample
+from btcpay.notify.read import KINDS, Event, sample
 from btcpay.notify.receivers import refuse_url
 from btcpay.notify.transports import new_secret
 from btcpay.values.errors import CommandError

@@ -8,7 +8,7 @@ from typing import Any
 
 from btcpay.invoices.create import Price, least_of, least_sats_of, worth_usd
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.publish import publish_link
+from btcpay.notify.publish import News, Told, publish
 from btcpay.values.errors import CommandError, TooLittle
 from btcpay.values.ids import new_id
 from btcpay.values.money import of_minor, places_of, rounded
@@ -53,7 +53,7 @@ def new_link(
     )
     new = changed(new, suggested=_checked(wanted.get("suggested", ()), new))
     row = db.only(links.ADD, **as_dict(new))
-    publish_link(db, row, EventKind.PAYMENT_LINK_CREATED, now)
+    publish(db, [Told(row, News(EventKind.PAYMENT_LINK_CREATED))], now)
     return row
 
 
@@ -135,4 +135,4 @@ def set_active(db: Database, link_id: str, active: bool, now: datetime) -> None:
         row = db.named(links.LOCKED, f"payment link {link_id!r}", id=link_id)
         db.run(links.SET_STATUS, id=link_id, status=status)
         if row.status == "active" and not active:
-            publish_link(db, row, EventKind.PAYMENT_LINK_DEACTIVATED, now)
+            publish(db, [Told(row, News(EventKind.PAYMENT_LINK_DEACTIVATED))], now)

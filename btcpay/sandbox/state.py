@@ -124,7 +124,7 @@ class Sandbox:
 def open_sandbox(state_dir: Path, clock: Callable[[], int], shop: Shop | None = None) -> Sandbox:
     """Continues the chain in `state_dir`, or begins one; locks it. Raises JournalError."""
     state_dir.mkdir(parents=True, exist_ok=True)
-    journal = Journal(state_dir / "chain.jsonl")
+    journal = Journal(state_dir / "chain.db")
     key = open_key(state_dir / "wallet.key")
     chain, now = Chain(journal, key.script), clock()
     # Blocks of the past, ten minutes apart: the next one can then have the time of the clock.

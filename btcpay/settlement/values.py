@@ -39,9 +39,9 @@ class SeenOutput:
 class Scan:
     """News of an invoice's address, and the time by our clock when we learned it.
 
-    `confirmed`: outputs of blocks to the address. `spent`: the heights at which its coins were
-    spent, by outpoint. `replaced`: for waiting transactions whose inputs another one has spent, the
-    height of that spend, by txid.
+    `confirmed`: outputs of blocks to the address; `proofs`: the documents that prove them, by txid.
+    `spent`: the heights at which its coins were spent, by outpoint. `replaced`: for waiting
+    transactions whose inputs another one has spent, the height of that spend, by txid.
     `waiting`: the mempool's outputs to the address; None when the mempool was not asked. `misses`:
     true when every block is read, so that an output which neither a block nor the mempool shows is
     gone. `is_cut`: true when the mempool's list may be incomplete.
@@ -52,9 +52,10 @@ class Scan:
 
     asked_at: datetime
     tip_height: int
-    confirmed: Sequence[SeenOutput] = ()
-    spent: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    replaced: Mapping[str, int] = field(default_factory=dict)
+    confirmed: list[SeenOutput] = field(default_factory=list)
+    proofs: dict[str, str] = field(default_factory=dict)
+    spent: dict[tuple[str, int], int] = field(default_factory=dict)
+    replaced: dict[str, int] = field(default_factory=dict)
     waiting: Sequence[SeenOutput] | None = None
     misses: bool = False
     ends_at: datetime | None = None

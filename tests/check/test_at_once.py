@@ -51,15 +51,12 @@ def scans_of(shop, ids):
         kind = kinds[number % len(kinds)]
         confirmed = list(seen(number, kind, block))
         moved = {one.outpoint: 100 for one in confirmed if number % 4 == 3}
-        found[id] = Scan(shop.clock(), 100, confirmed=confirmed, spent=moved, explorer="one.test")
+        facts = {"spent": moved, "proofs": {one.txid: "{}" for one in confirmed}}
+        found[id] = Scan(shop.clock(), 100, confirmed, explorer="one.test", **facts)
         if number % 3 == 2:
             waiting = list(seen(number, kind, None))
             waited[id] = Scan(shop.clock(), 99, waiting=waiting, explorer="one.test")
     return waited, found
-
-
-def proofs_of(scans):
-    return {id: {one.txid: "{}" for one in scan.confirmed} for id, scan in scans.items()}
 
 
 def rows_of(shop, ids):
@@ -83,7 +80,7 @@ def rows_of(shop, ids):
 
 
 def read(shop, scans):
-    apply(shop.service.db, shop.service.settings, scans, shop.clock(), proofs_of(scans))
+    apply(shop.service.db, shop.service.settings, scans, shop.clock())
 
 
 def test_all_at_once_give_the_rows_that_each_alone_gives(open_shops):
@@ -118,8 +115,7 @@ def test_one_that_fails_stops_none_of_the_others(shop):
     _, scans = scans_of(shop, ids)
     shop.sql(f"UPDATE invoice SET amount_usd_quote = 'spoiled' WHERE id = '{ids[3]}'")  # noqa: S608
     report, db = Report(), shop.service.db
-    proofs, now = proofs_of(scans), shop.clock()
-    failed = try_apply(db, shop.service.settings, scans, now, report, proofs)
+    failed = try_apply(db, shop.service.settings, scans, shop.clock(), report)
     assert failed == {ids[3]} and report.failed == [ids[3]]
     paid = db.rows(invoices.LIST_BY_STATUS, merchant_id=shop.merchant_id, status="paid", limit=99)
     assert {row.id for row in paid} == {ids[n] for n in (0, 2, 4, 6, 8) if n % 5 != 2}

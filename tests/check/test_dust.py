@@ -6,6 +6,7 @@ Counted are the steps of the program and of SQLite, which no busy machine change
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from blocks import block_of, coinbase, hash_of, payment
@@ -58,9 +59,10 @@ def look(shop, invoice, keys, block):
         for place, (txid, vout) in enumerate(keys)
     ]
     now, db = shop.clock(), shop.service.db
-    scan = Scan(now, 100, confirmed=seen) if block else Scan(now, 100, waiting=seen, misses=True)
-    proofs = {invoice["id"]: {txid: "{}" for txid, _ in keys}} if block else None
-    apply(db, shop.service.settings, {invoice["id"]: scan}, now, proofs)
+    scan = Scan(now, 100, waiting=seen, misses=True)
+    if block:
+        scan = Scan(now, 100, confirmed=seen, proofs={txid: "{}" for txid, _ in keys})
+    apply(db, shop.service.settings, {invoice["id"]: scan}, now)
 
 
 def undone(shop):
@@ -100,8 +102,9 @@ def read(shop, txs, outputs):
     dust = [TxOut(330, script_of(shop.invoice()["deposit_address"]))] * outputs
     raw = block_of([coinbase(), *(payment(number, *dust) for number in range(1, 1 + txs))])
     block = prove_block(raw, hash_of(raw))
+    new = partial(Scan, shop.clock(), 100)
     with steps(shop) as counted:
-        (facts,) = facts_of(shop.service.db, "regtest", 100, block).values()
+        (facts,) = facts_of(shop.service.db, "regtest", 100, block, new).values()
     assert len(facts.confirmed) == txs * outputs
     return counted
 

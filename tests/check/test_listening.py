@@ -7,7 +7,7 @@ import pytest
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut, parse_tx
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.sources import Announced
-from btcpay.check.listening import Listening, hear
+from btcpay.check.listening import Listening
 from btcpay.check.report import Report
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer import wallet as wallets
@@ -19,12 +19,30 @@ def waiting(till, txid):
     return till.sandbox.chain.mempool.entries[txid].tx
 
 
+class Told:
+    """In place of a listener."""
+
+    def __init__(self):
+        self.is_wanted, self.heard = False, list[Announced]()
+
+    def listen(self, is_wanted):
+        self.is_wanted = is_wanted
+
+    def take(self):
+        taken, self.heard = self.heard, []
+        return taken
+
+    def takes_back(self, new, old):
+        return True
+
+
 def announce(till, *transactions):
     """Enough sources announce these, in this order."""
     heard = [Announced(tx.raw, "a peer", till.clock()) for tx in transactions]
-    report = Report()
-    hear(till.shop.service.db, till.settings, heard, till.clock(), report)
-    assert not report.failed and not report.changed
+    report, told = Report(), Told()
+    told.heard = heard
+    Listening(till.shop.service.db, till.settings, told, till.clock).apply(report)
+    assert not report.changed
 
 
 def received(till, *invoices):
@@ -83,23 +101,6 @@ def test_a_row_that_is_spoiled_keeps_no_other_payment_back(till, caplog):
     both = waiting(till, till.pay_outputs((invoice, 6_000), (other, 7_000)))
     announce(till, both)
     assert till.kinds(other) == ["seen"] and "are damaged" in caplog.text
-
-
-class Told:
-    """In place of a listener."""
-
-    def __init__(self):
-        self.is_wanted, self.heard = False, list[Announced]()
-
-    def listen(self, is_wanted):
-        self.is_wanted = is_wanted
-
-    def take(self):
-        taken, self.heard = self.heard, []
-        return taken
-
-    def takes_back(self, new, old):
-        return True
 
 
 def test_sources_are_heard_while_a_page_is_open_and_what_they_invent_fails_no_run(till):

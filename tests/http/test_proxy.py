@@ -16,7 +16,7 @@ from tunnels import Http, Proxy, Socks
 
 from btcpay.http import http_client
 from btcpay.notify import receivers
-from btcpay.notify.every_kind import KINDS
+from btcpay.notify.read import KINDS
 from btcpay.values.errors import Unreachable
 
 pytest.importorskip("socks")

@@ -11,8 +11,7 @@ from fake_esplora import open_till
 from paths import PROJECT
 from shop_events import live_through_all
 
-from btcpay.notify.every_kind import KINDS
-from btcpay.notify.read import sample
+from btcpay.notify.read import KINDS, sample
 from schemas.resources import Resources
 
 PAGE = (PROJECT / "docs/developers/events.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from databases import ON_POSTGRES
 from btcpay.invoices.links import new_link
 from btcpay.notify import read
 from btcpay.notify.kinds import EventKind
-from btcpay.notify.publish import publish_link
+from btcpay.notify.publish import News, Told, publish
 from schemas.resources import Resources
 from storage.models import PaymentLink
 from storage.queries import events
@@ -46,7 +46,8 @@ def test_what_was_undone_leaves_no_gap(shop):
     first = make(shop)
     with pytest.raises(LookupError), shop.service.db.write():
         link = blank(PaymentLink, id=first, merchant_id=shop.merchant_id)
-        publish_link(shop.service.db, link, EventKind.PAYMENT_LINK_DEACTIVATED, shop.clock())
+        told = Told(link, News(EventKind.PAYMENT_LINK_DEACTIVATED))
+        publish(shop.service.db, [told], shop.clock())
         raise LookupError
     second = make(shop)
     assert numbered(shop) == [(1, first), (2, second)]

@@ -10,7 +10,7 @@ import pytest
 from builders import until
 from fake_esplora import say, silent
 
-from btcpay.notify.every_kind import KINDS
+from btcpay.notify.read import KINDS
 from storage.queries.totals import tallies
 
 

@@ -153,10 +153,8 @@ def read(shop, invoice, tip_height):
     """The check reads the block of the payment."""
     mined_in = Block(HEIGHT, parse_header(FIRST).hash, shop.clock())
     seen = SeenOutput(TXID, 1, invoice["amount_sats"], mined_in, 4)
-    scan = Scan(shop.clock(), tip_height, confirmed=[seen])
-    proofs = {invoice["id"]: {TXID: json.dumps(ALONE)}}
-    scans = {invoice["id"]: scan}
-    apply(shop.service.db, shop.service.settings, scans, shop.clock(), proofs)
+    scan = Scan(shop.clock(), tip_height, [seen], {TXID: json.dumps(ALONE)})
+    apply(shop.service.db, shop.service.settings, {invoice["id"]: scan}, shop.clock())
 
 
 def deepen(shop, invoice, tip_height):

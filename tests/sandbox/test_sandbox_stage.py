@@ -10,6 +10,7 @@ from btcpay.sandbox import shop as shops
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.scenes import stage as stages
 from btcpay.sandbox.scenes.stage import Stage
+from btcpay.sandbox.scenes.stories import Actors, scenes
 from btcpay.sandbox.shop import Shop
 
 
@@ -34,6 +35,12 @@ def test_a_scene_that_cannot_go_on_says_why_after_what_it_has_told():
     view = played(refuse)
     assert (view["state"], view["problem"]) == ("failed", "nothing waits")
     assert view["lines"] == ["before"]
+
+
+def test_every_step_of_a_scene_is_a_line_or_an_act():
+    steps = [step for scene in scenes().values() for step in scene.steps.splitlines()]
+    acts = {step.split()[0] for step in steps if step[:2] != "> "}
+    assert len(acts) > 9 and [act for act in acts if not hasattr(Actors, act)] == []
 
 
 def test_what_does_not_happen_is_waited_for_in_vain(monkeypatch):

@@ -171,8 +171,13 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
     about = gettext("About your payment of %(amount)s") % {"amount": amount}
     subject = _subject(about, row)
     body = "\r\n\r\n".join(filter(None, (asks.get(row.attention or ""), page_url, seller)))
-    address = quote(row.customer_email or "", safe="@")
-    return f"mailto:{address}?subject={quote(subject, safe='')}&body={quote(body, safe='')}"
+    return mail_link(row.customer_email, subject, body)
+
+
+def mail_link(to: str | None, subject: str, body: str) -> str:
+    """A link (RFC 6068) that opens a mail; lines of the body end with CR and LF."""
+    address, texts = quote(to or "", safe="@"), [quote(text, safe="") for text in (subject, body)]
+    return f"mailto:{address}?subject={texts[0]}&body={texts[1]}"
 
 
 def _mail(about: About, language: str, subject: str, sentences: list[str]) -> MailText:
@@ -201,16 +206,14 @@ def _facts(about: About, language: str) -> list[tuple[str, str]]:
     ]
     if state["received_sats"] != invoice.amount_sats:
         facts.append((gettext("Received"), f"{formats.btc(state['received_sats'], language)} BTC"))
-    if invoice.reference:
-        facts.append((gettext("Reference"), invoice.reference))
-    if invoice.description:
-        facts.append((gettext("For"), invoice.description))
-    if invoice.customer_name:
-        facts.append((gettext("Name"), invoice.customer_name))
-    if invoice.customer_note:
-        facts.append((gettext("Note"), invoice.customer_note))
-    if state["paid_at"] is not None:
-        facts.append((gettext("Time"), formats.moment(state["paid_at"], language, about.zone)))
-    if state["tx_hash"]:
-        facts.append((gettext("Transaction"), state["tx_hash"]))
-    return [*facts, (gettext("Invoice"), invoice.id)]
+    at_ms = state["paid_at"]
+    known = [
+        (gettext("Reference"), invoice.reference),
+        (gettext("For"), invoice.description),
+        (gettext("Name"), invoice.customer_name),
+        (gettext("Note"), invoice.customer_note),
+        (gettext("Time"), at_ms and formats.moment(at_ms, language, about.zone)),
+        (gettext("Transaction"), state["tx_hash"]),
+        (gettext("Invoice"), invoice.id),
+    ]
+    return facts + [(label, text) for label, text in known if text]

@@ -1,9 +1,8 @@
 """The chain: takes transactions in, mines, reorganises, and writes each step to the journal."""
 
 import contextlib
-import fcntl
 import json
-import os
+import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,41 +19,35 @@ MAX_REORGANISATION_BLOCKS = 100  # a deeper one would take mature coinbases away
 
 
 class Journal:
-    """The append-only file of everything that happened to the chain: one JSON object a line.
+    """The SQLite file of everything that happened to the chain, locked until it is closed.
 
-    `{"tx": hex, "at": unix}`, or `{"blocks": [hex]}`, which follow any block of the best branch.
-    It is locked until closed; raises JournalError when another sandbox has it.
+    `past`: the events so far, `{"tx": hex, "at": unix}`, or `{"blocks": [hex]}`, which follow any
+    block of the best branch. Raises JournalError for a file that another sandbox has, or a spoilt
+    one.
     """
 
     def __init__(self, path: Path):
-        self._path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        path.touch(mode=0o600)
+        self._db = sqlite3.connect(path, 0, isolation_level=None, check_same_thread=False)
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            # An event survives a killed process, not a loss of power.
+            self._db.executescript(
+                "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
+                " PRAGMA synchronous = OFF; CREATE TABLE IF NOT EXISTS event (json TEXT)"
+            )
+            rows = self._db.execute("SELECT json FROM event ORDER BY rowid")
+            self.past: list[dict[str, Any]] = [json.loads(text) for (text,) in rows]
+        except sqlite3.DatabaseError as error:
             self.close()
-            raise JournalError(f"another sandbox is running on {path}") from None
-
-    def load(self) -> list[dict[str, Any]]:
-        """All events so far; cuts a torn last line off the file."""
-        content = self._path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        os.ftruncate(self._fd, len(whole))
-        events = []
-        for number, line in enumerate(whole.splitlines(), 1):
-            try:
-                events.append(json.loads(line))
-            except ValueError:
-                what = f"line {number} of {self._path} is unreadable"
-                raise JournalError(f"{what}; remove the file to begin a new chain") from None
-        return events
+            if error.sqlite_errorname == "SQLITE_BUSY":
+                raise JournalError(f"another sandbox is running on {path}") from None
+            raise JournalError(f"{path}: {error}; remove it to begin a new chain") from None
 
     def append(self, event: dict[str, Any]) -> None:
-        """Survives a killed process, not a loss of power."""
-        os.write(self._fd, json.dumps(event).encode() + b"\n")
+        self._db.execute("INSERT INTO event VALUES (?)", [json.dumps(event)])
 
     def close(self) -> None:
-        os.close(self._fd)
+        self._db.close()
 
 
 class Chain:
@@ -65,7 +58,7 @@ class Chain:
         self.ledger, self.mempool = Ledger(), Mempool()
         self._journal, self._reward_script = journal, reward_script
         self.ledger.connect(GENESIS)
-        for event in journal.load():
+        for event in journal.past:
             if raw := event.get("tx"):
                 self.mempool.add(self.mempool.judge(self.ledger, parse_tx(bytes.fromhex(raw))))
             else:

@@ -10,7 +10,7 @@ from flask import Blueprint, jsonify, redirect, request
 from flask.typing import ResponseReturnValue
 
 from btcpay.sandbox.errors import BadRequest, ShopAway
-from btcpay.sandbox.scenes.stories import SCENES, Actors
+from btcpay.sandbox.scenes.stories import scenes
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.sandbox.workbench.forms import (
@@ -107,11 +107,11 @@ def invoice(sandbox: Sandbox) -> Json:
 def scene(sandbox: Sandbox) -> Json:
     """Field `scene`; `quick` waits for no reader. First it mends explorer and price."""
     shop, name = sandbox.require_shop(), field("scene")
-    if not (chosen := SCENES.get(name)):
-        raise refused("scene", f"give one of {', '.join(SCENES)}")
+    if not (chosen := scenes().get(name)):
+        raise refused("scene", f"give one of {', '.join(scenes())}")
     quick = read_flag("quick")
     sandbox.switches.mend()
-    sandbox.stage.start(name, chosen.title, chosen.play(Actors(sandbox, shop)), quick)
+    sandbox.stage.start(name, chosen.title, chosen.play(sandbox, shop), quick)
     return {"scene": name, "title": chosen.title}
 
 

@@ -15,7 +15,7 @@ from btcpay.sandbox.esplora import text
 from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.node.script import address_of, script_of
 from btcpay.sandbox.payer.wallet import total
-from btcpay.sandbox.scenes.stories import SCENES
+from btcpay.sandbox.scenes.stories import scenes
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.values.hosts import is_here
@@ -96,7 +96,7 @@ def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> 
             is_away=is_away,
             customer_page=_customer_page(scene, invoices[:SHOWN_INVOICES]),
             scene=scene,
-            scenes=SCENES,
+            scenes=scenes(),
             events=list(sandbox.events),
             message=message,
             typed=typed,

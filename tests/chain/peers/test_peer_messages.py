@@ -1,6 +1,10 @@
 """Messages byte by byte: the vectors of the protocol's documentation, and what is refused."""
 
+import json
+from typing import Any
+
 import pytest
+from paths import VECTORS
 
 from btcpay import __version__
 from btcpay.bitcoin.wire import Malformed
@@ -8,32 +12,14 @@ from btcpay.chain.peers import messages
 from btcpay.values.networks import NETWORKS
 
 MAGIC = NETWORKS["mainnet"].magic
-# en.bitcoin.it/wiki/Protocol_documentation, of 0.7.2; without its head, and a verack with it.
-VERSION = bytes.fromhex(
-    "62ea0000010000000000000011b2d05000000000"
-    "010000000000000000000000000000000000ffff000000000000"
-    "010000000000000000000000000000000000ffff000000000000"
-    "3b2eb35d8ce617650f2f5361746f7368693a302e372e322fc03e0300"
+# Published: en.bitcoin.it/wiki/Protocol_documentation shows a version of 0.7.2 without its head and
+# a verack with it; developer.bitcoin.org, reference, the fields of a version of 0.9.3, and the
+# header that follows the first block.
+PUBLISHED: dict[str, Any] = json.loads((VECTORS / "messages.json").read_text(encoding="utf-8"))
+VERSION, VERACK, HEADER_1, FIRST = (
+    bytes.fromhex(PUBLISHED[name]) for name in ("version", "verack", "header 1", "genesis")
 )
-VERACK = bytes.fromhex("f9beb4d976657261636b000000000000000000005df6e0e2")
-# developer.bitcoin.org, reference, version: of 0.9.3, a field a line.
-VERSION_FIELDS = [
-    "72110100",  # 70002
-    "0100000000000000",
-    "bc8f5e5400000000",
-    "010000000000000000000000000000000000ffffc61b6409208d",
-    "010000000000000000000000000000000000ffffcb0071c0208d",
-    "128035cbc97953f8",
-    "0f2f5361746f7368693a302e392e332f",
-    "cf050500",
-    "01",  # it wants transactions announced
-]
-# developer.bitcoin.org, reference, getheaders and headers: the first two blocks that follow.
-GENESIS = "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f"
-HEADER_1 = bytes.fromhex(
-    "010000006fe28c0ab6f1b372c1a6a246ae63f74f931e8365e15a089c68d6190000000000982051fd"
-    "1e4ba744bbbe680e1fee14677ba1a3c3540bf7b1cdb606e857233e0e61bc6649ffff001d01e36299"
-)
+GENESIS = FIRST.hex()
 
 
 def test_a_message_is_what_the_documentation_shows():
@@ -52,7 +38,7 @@ def test_a_message_is_what_the_documentation_shows():
 
 
 def test_our_version_has_the_fields_that_the_documentation_shows():
-    published = [bytes.fromhex(field) for field in VERSION_FIELDS]
+    published = [bytes.fromhex(field) for field in PUBLISHED["version fields"]]
     whole = messages.message(MAGIC, "version", b"".join(published))
     assert whole[:24].hex() == "f9beb4d976657273696f6e0000000000650000005f1a69d2"
     assert messages.parse_version(whole[24:]) == (1, 1_415_483_324, 329_167)
