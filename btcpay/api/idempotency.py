@@ -11,12 +11,10 @@ from btcpay.values.errors import Conflict, InvalidRequest
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.models import IdempotencyKey
 from storage.queries import idempotency
 
 HOLD = timedelta(seconds=60)  # a live request has ended by then: a price takes 3 s, a lock 10 s
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
-_STILL = "a request with this Idempotency-Key is still being processed; retry shortly"
 
 
 @dataclass(frozen=True)
@@ -83,29 +81,16 @@ def _kept(db: Database, subject: Subject, owner: str, answer: str) -> str:
 
 
 def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | None:
-    """Takes the key, or returns the answer kept under it."""
+    """Takes the key, or returns the answer kept under it. A clock that steps back frees it, too."""
     claim = vars(subject) | {"owner": owner, "locked_at": to_ms(now), "created_at": to_ms(now)}
+    claim |= {"since": to_ms(now - HOLD), "until": to_ms(now + HOLD)}
     if db.run(idempotency.CLAIM, **claim) == 1:
         return None
     held = db.row(idempotency.FIND, **vars(subject))
-    if held and not _is_free(held, now):
-        return _answer_of(held, subject)
-    if held:
-        claim |= {"old_owner": held.owner, "old_locked_at": held.locked_at}
-        if db.run(idempotency.TAKE_OVER, **claim) == 1:
-            return None
-    raise Conflict(_STILL)  # another one was faster
-
-
-def _is_free(held: IdempotencyKey, now: datetime) -> bool:
-    """True where the holder is gone, or the clock has stepped back."""
-    age_ms = abs(to_ms(now) - held.locked_at)
-    return held.response is None and age_ms >= HOLD // timedelta(milliseconds=1)
-
-
-def _answer_of(held: IdempotencyKey, subject: Subject) -> str:
-    if held.body_sha256 != subject.body_sha256:
+    if held and held.body_sha256 != subject.body_sha256:
         raise Conflict("this Idempotency-Key was used with a different body")
-    if held.response is None:
-        raise Conflict(_STILL)
+    if held is None or held.response is None:
+        raise Conflict(
+            "a request with this Idempotency-Key is still being processed; retry shortly"
+        )
     return held.response

@@ -84,13 +84,12 @@ def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, An
     named = {"Fault": _FAULT, "Error": whole({"error": part("Fault", "What went wrong.")})}
     for name, schema in (named | event_schemas()).items():
         spec.components.schema(name, schema)
-    for name, description in _HEADERS.items():
-        header = {"description": description, "required": True, "schema": {"type": "integer"}}
-        spec.components.header(name, header)
-    spec.components.header(
-        IGNORED_HEADER,
-        {"description": _IGNORED_MEANS, "required": False, "schema": {"type": "string"}},
-    )
+    for name, means in (_HEADERS | {IGNORED_HEADER: _IGNORED_MEANS}).items():
+        is_window = name in _HEADERS
+        schema = {"type": "integer" if is_window else "string"}
+        spec.components.header(
+            name, {"description": means, "required": is_window, "schema": schema}
+        )
     for shown in {operation.shows: None for operation in operations.values()}:
         spec.components.schema(shown.__name__, schema=shown)
     for shown in (operation.shows for operation in operations.values() if operation.lists):

@@ -1,15 +1,18 @@
-"""The values that an invoice's page may show: an allow-list, so that no other column leaks."""
+"""The values that the pages of an invoice may show: allow-lists, so that no column leaks."""
 
+import json
 from decimal import Decimal
 from typing import Any
 
 from btcpay.checkout.snapshot import Notices, Snapshot, status_of
 from btcpay.merchants.branding import INVOICE
+from btcpay.values.errors import NotFound
 from btcpay.values.money import Money, asked_of, price_of, rounded, value_of
 from btcpay.values.times import to_ms
 from btcpay.web.pages.qr import payment_uri, qr_svg
+from btcpay.web.service import Service
 from storage.models import Invoice
-from storage.queries import merchants
+from storage.queries import merchants, payments
 
 BLOCK_MINUTES = 10  # on average, on every public network
 LONG_AGO_MS = 10 * 60_000  # by then a check that runs every minute has missed many runs
@@ -24,6 +27,8 @@ FROM_ROW = (
     "id amount_sats received_sats reference tx_hash paid_at expires_at checked_at"
     " customer_name customer_note"
 )
+# Of a proof's document: all of it is in the blockchain, but the format's name.
+PROOF = "format network txid script confirmations payment coinbase headers"
 
 
 def page_of(snapshot: Snapshot, brand: merchants.Shown, notices: Notices) -> dict[str, Any]:
@@ -135,3 +140,21 @@ def _beyond_sats(snapshot: Snapshot) -> int:
     came_sats = row.received_sats + (row.beside_sats if state == "paid" else 0)
     beyond_sats = came_sats - row.amount_sats
     return beyond_sats if beyond_sats >= snapshot.least_sats else 0
+
+
+def proofs_of(service: Service, snapshot: Snapshot) -> list[dict[str, Any]]:
+    """The proofs of the oldest payments to it, MAX_SHOWN at most. Raises NotFound for none."""
+    row = snapshot.row
+    kept = service.db.rows(payments.FIRST_PROOFS, invoice_id=row.id) if row.status == "paid" else []
+    if not kept:
+        raise NotFound("this invoice has no payment that is proven")
+    documents = [json.loads(payment.document) for payment in kept]
+    return [
+        {
+            "amount_sats": payment.amount_sats,
+            "height": payment.block_height,
+            "block": payment.block_hash,
+            "document": {name: document[name] for name in PROOF.split()},
+        }
+        for payment, document in zip(kept, documents, strict=True)
+    ]

@@ -18,8 +18,7 @@ from btcpay.values.money import asked_of
 from btcpay.values.times import to_ms
 from btcpay.web.admission import is_from_another_site, visitor
 from btcpay.web.pages.languages import carried, gettext
-from btcpay.web.rate_limits import link_invoices
-from btcpay.web.rate_limits_memory import Window
+from btcpay.web.rate_limits import Window, link_invoices
 from btcpay.web.service import Service
 from storage.models import Invoice
 from storage.queries import invoices

@@ -1,8 +1,9 @@
-"""A payment link's page: its values, its refusals, and a cookie for the invoices of a browser."""
+"""A payment link's page: its questions, its refusals, a cookie for the invoices of a browser."""
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -11,10 +12,11 @@ from urllib.parse import urlsplit
 from flask import Response, request
 from itsdangerous import BadData, URLSafeSerializer
 
-from btcpay.checkout.asked import MOST, asks_of
+from btcpay.settings.mail_settings import checked_address
 from btcpay.settings.settings import Settings
 from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, derived_id, is_id, random_base62
 from btcpay.values.money import asked_of
+from btcpay.web.pages.languages import gettext
 from btcpay.web.service import Service
 from storage.database import Database
 from storage.models import Invoice, PaymentLink
@@ -23,23 +25,19 @@ from storage.queries import meta
 TYPED_CHARACTERS = 40  # of a wrong amount that the form shows again
 GONE = 410
 COOKIE = "invoices"
+MOST = {"name": 100, "note": 500}  # characters of an answer
+Texts = dict[str, str]
 _FORM = re.compile(rf"[0-9A-Za-z]{{{ID_CHARACTERS}}}")
 
 
+@dataclass(eq=False)
 class LinkRefused(Exception):
     """The page's status and its sentence, or a sentence for each field that is `wrong`."""
 
-    def __init__(
-        self,
-        status: int,
-        message: str = "",
-        wrong: Mapping[str, str] | None = None,
-        retry_after_s: int | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.wrong = wrong or {}
-        self.retry_after_s = retry_after_s
+    status: int
+    message: str = ""
+    wrong: Mapping[str, str] = field(default_factory=dict)
+    retry_after_s: int | None = None
 
 
 def link_values(
@@ -63,6 +61,31 @@ def link_values(
         "most": MOST,
         "typed": {**typed, "amount": typed.get("amount", "")[:TYPED_CHARACTERS]},
     }
+
+
+def asks_of(link: PaymentLink) -> Texts:
+    """The questions that the link asks of its payer, each with "may" or "must"."""
+    asks = {"email": link.ask_email, "name": link.ask_name, "note": link.ask_note}
+    return {name: how for name, how in asks.items() if how != "no"}
+
+
+def answers(link: PaymentLink, fields: Mapping[str, Sequence[str]]) -> tuple[Texts, Texts]:
+    """The answers as they were typed, and a sentence for each that cannot be taken."""
+    typed, wrong = Texts(), Texts()
+    for name, how in asks_of(link).items():
+        text = typed[name] = fields.get(name, [""])[0].replace("\r\n", "\n").strip()
+        plain = text.replace("\n", " ") if name == "note" else text
+        if not text and how == "must":
+            wrong[name] = gettext("The seller needs this.")
+        elif text and name == "email":
+            try:
+                checked_address(text)
+            except ValueError:
+                wrong[name] = gettext("This is not an e-mail address.")
+        elif len(text) > MOST.get(name, 0) or not plain.isprintable():
+            most = str(MOST[name])
+            wrong[name] = gettext("Enter plain text of at most %(most)s characters.", most=most)
+    return typed, wrong
 
 
 def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:

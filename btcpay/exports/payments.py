@@ -20,7 +20,7 @@ from storage.queries import refunds
 from storage.queries.lists import exports, keyset
 from storage.queries.payments import OutputWith, PaymentWith
 from storage.queries.refunds import SentRefund
-from storage.statement import blank
+from storage.statement import as_dict, blank
 
 COLUMNS = (
     "day received_at recorded_at merchant invoice_id invoice_status settled reference description"
@@ -71,11 +71,8 @@ def _refund(merchant: Merchant, row: SentRefund) -> Row:
     """The line of a refund that was sent, at its worth then; `payment_id` is the refund's."""
     quote = row.price_usd and value_of(row.amount_sats, Decimal(row.price_usd), "USD")
     return _moved(merchant, row, -row.amount_sats) | {
-        "invoice_id": row.invoice_id,
-        "invoice_status": row.invoice_status,
         "settled": False,
         "description": row.reason,
-        "address": row.address,
         "value_at_receipt": row.value_at_sending and f"-{row.value_at_sending}",
         "usd_at_receipt": row.usd_at_sending and f"-{row.usd_at_sending}",
         "usd_at_quote": quote and f"-{quote}",
@@ -85,15 +82,14 @@ def _refund(merchant: Merchant, row: SentRefund) -> Row:
 
 
 def _moved(merchant: Merchant, row: SentRefund | PaymentWith, amount_sats: int) -> Row:
-    """All COLUMNS, with the values that a payment and a refund have in the same way."""
-    return dict.fromkeys(COLUMNS.split()) | {
+    """All COLUMNS: the row's own of that name, and values that both kinds have in the same way."""
+    own = as_dict(row)
+    return {name: own.get(name) for name in COLUMNS.split()} | {
         "day": date_of(day_of(row.created_at, zone_of(merchant.timezone))).isoformat(),
         "received_at": iso_ms(row.created_at),
         "merchant": merchant.name,
-        "reference": row.reference,
         "amount_sats": amount_sats,
         "amount_btc": f"{Decimal(amount_sats) / SATS_PER_BTC:.8f}",
-        "currency": row.currency,
         "payment_id": row.id,
     }
 
@@ -123,12 +119,7 @@ def _record(
         "invoice_id": row.address_invoice_id,
         "invoice_status": row.status,
         "settled": row.invoice_id is not None,
-        "description": row.description,
-        "customer_email": row.customer_email,
-        "customer_name": row.customer_name,
-        "customer_note": row.customer_note,
         "address": row.deposit_address,
-        "value_at_receipt": row.value_at_receipt,
         "usd_at_receipt": row.amount_usd_at_receipt,
         "usd_at_quote": str(value_of(row.amount_sats, Decimal(row.price_usd), "USD")),
         "invoice_usd_quote": row.amount_usd_quote,
@@ -137,7 +128,6 @@ def _record(
         "outputs": [f"{output.txid}:{output.vout}" for output in outputs],
         "block_height": block.block_height,
         "block_hash": block.block_hash,
-        "bill_id": row.bill_id,
     }
 
 

@@ -38,130 +38,121 @@ def _keep_to_till() -> None:
         raise Forbidden("this device opens the till alone")
 
 
-class Area:
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.pages = Pages(service, (), "merchant/message.html", "merchant.css")
-        self.blueprint = Blueprint("merchant", __name__, template_folder="templates")
-        self.blueprint.register_error_handler(Exception, self.pages.failed)
-        self.blueprint.after_request(self.pages.guard)
-        self.blueprint.after_request(_kept_apart)
-        self._open = Blueprint("open", __name__)
-        self._open.before_request(door(service, lambda _: visits(service)))
-        self._inside = Blueprint("inside", __name__)
-        windows = of_caller(READS, WRITES)
-        self._inside.before_request(door(service, windows, self._session, MAX_UPLOAD_BYTES))
-        self._inside.before_request(_keep_to_till)
-        self._paths = {self._open: set[str](), self._inside: {f"{ROOT}/<rest:rest>"}}
-        self.blueprint.register_blueprint(self._open)
-        self.blueprint.register_blueprint(self._inside)
-
-    def whole(self) -> Blueprint:
-        """The blueprint; every other request to its paths, and to any below ROOT, gets a page."""
-        for part, paths in self._paths.items():
-            refuse_others(part, *paths)
-        return self.blueprint
-
-    def open(self, method: str, path: str, view: View) -> None:
-        """Serves a page to anybody; its path need not lie below /merchant."""
-        add_path(self._open, path, view, f"{method} {path}", method)
-        self._paths[self._open].add(path)
-
-    def get(self, path: str, view: View) -> None:
-        self.add("GET", ROOT + path, view)
-
-    def post(self, path: str, view: View) -> None:
-        self.add("POST", ROOT + path, view)
-
-    def add(self, method: str, path: str, view: View) -> None:
-        """Serves a logged-in merchant: `view(visit, **path values)`.
-
-        A form has to be of this session and this site.
-        """
-
-        def answered(**values: str) -> Response:
-            secret, now = presented(self.service), self.service.now()
-            visit = Visit(self.service, self.pages, g.caller, secret, now)
-            if method == "POST" and not visit.is_own_form():
-                raise Forbidden("this form is not of this session")
-            response = view(visit, **values)
-            if method == "GET":
-                keep(self.service, response, secret)
-            return response
-
-        add_path(self._inside, path, answered, f"{method} {path}", method)
-        self._paths[self._inside].add(path)
-
-    def _session(self) -> stored.Session:
-        """The session of the browser; a form must come from this site. Raises Unauthorized."""
-        if request.method == "POST":
-            refuse_other_sites(self.service)
-        service, secret, now = self.service, presented(self.service), self.service.now()
-        if session := sessions.session_of(service.db, secret, now) if secret else None:
-            service.notes.note(stored.USED, session.id, now)
-            return session
-        count(service, wrong() if secret else visits(service))
-        raise Unauthorized("log in with a new link")
+# What is served below ROOT to a logged-in merchant: `view(visit, **path values)`.
+INSIDE: list[tuple[str, str, View]] = [
+    ("GET", "", home.show),
+    ("GET", "/attention", invoice.show_needing),
+    ("POST", "/attention/set-aside", invoice.set_small_aside),
+    ("GET", "/invoices", search.show_invoices),
+    ("GET", "/invoices/<id>", invoice.show),
+    ("POST", "/invoices/<id>/accept", invoice.accept),
+    ("POST", "/invoices/<id>/set-aside", invoice.set_aside),
+    ("POST", "/invoices/<id>/cancel", invoice.cancel),
+    ("GET", "/month", takings.show_month),
+    ("GET", "/payments", search.show_payments),
+    ("GET", "/downloads", downloads.show),
+    ("GET", "/downloads/payments", downloads.send_payments),
+    ("GET", "/downloads/labels", downloads.send_labels),
+    ("POST", "/files", downloads.make_link),
+    ("POST", "/files/<id>/revoke", downloads.revoke),
+    ("GET", "/till", till.show_form),
+    ("POST", "/till", till.press),
+    ("GET", "/till/manifest", till.show_manifest),
+    ("POST", "/tips", till.set_tips),
+    ("GET", "/till/tip", till.ask_tip),
+    ("GET", "/till/<id>", till.show_invoice),
+    ("POST", "/till/log-out", programs.log_out),
+    ("GET", "/links", links.show_links),
+    ("POST", "/links", links.make),
+    ("GET", "/links/new", links.show_form),
+    ("GET", "/links/<id>", links.show_link),
+    ("POST", "/links/<id>", links.make),
+    ("GET", "/links/<id>/edit", links.show_edit),
+    ("GET", "/links/<id>/card", links.show_card),
+    ("POST", "/links/<id>/activate", partial(links.switch, active=True)),
+    ("POST", "/links/<id>/deactivate", partial(links.switch, active=False)),
+    ("GET", "/settings", shop.show),
+    ("POST", "/settings/<part>", shop.save),
+    ("GET", "/keys", programs.show_keys),
+    ("POST", "/keys", programs.issue_key),
+    ("POST", "/keys/<id>/revoke", programs.revoke_key),
+    ("GET", "/webhooks", programs.show_webhooks),
+    ("POST", "/webhooks", programs.add_webhook),
+    ("POST", "/webhooks/<id>/test", programs.test_webhook),
+    ("POST", "/webhooks/<id>/send", programs.send_all_now),
+    ("POST", "/webhooks/<id>/remove", programs.remove_webhook),
+    ("GET", "/sessions", programs.show_devices),
+    ("POST", "/sessions", programs.add_device),
+    ("POST", "/sessions/<id>/end", programs.end_device),
+    ("POST", "/sessions/end-others", programs.end_other_devices),
+]
 
 
 def blueprint(service: Service) -> Blueprint | None:
+    """Every other request to these paths, and to any below ROOT, gets a page too."""
     if not service.settings.merchant_pages:
         return None
-    area = Area(service)
-    way_in = WayIn(service, area.pages)
-    area.open("GET", f"{ROOT}/login/<secret>", way_in.show_login)
-    area.open("POST", f"{ROOT}/login/<secret>", way_in.log_in)
-    area.open("POST", f"{ROOT}/login", way_in.mail_link)
-    area.open("GET", f"{ROOT}/start/<token>", way_in.show_start)
-    area.open("POST", f"{ROOT}/start/<token>", way_in.start)
-    area.get("", home.show)
-    area.open("GET", f"{ROOT}/", home.lead_here)
-    area.get("/attention", invoice.show_needing)
-    area.post("/attention/set-aside", invoice.set_small_aside)
-    area.get("/invoices", search.show_invoices)
-    area.get("/invoices/<id>", invoice.show)
-    area.post("/invoices/<id>/accept", invoice.accept)
-    area.post("/invoices/<id>/set-aside", invoice.set_aside)
-    area.post("/invoices/<id>/cancel", invoice.cancel)
-    area.get("/month", takings.show_month)
-    area.get("/payments", search.show_payments)
-    area.get("/downloads", downloads.show)
-    area.get("/downloads/payments", downloads.send_payments)
-    area.get("/downloads/labels", downloads.send_labels)
-    area.post("/files", downloads.make_link)
-    area.open("GET", "/file/<secret>", partial(downloads.send_linked, service))
-    area.post("/files/<id>/revoke", downloads.revoke)
-    area.get("/till", till.show_form)
-    area.post("/till", till.press)
-    area.get("/till/manifest", till.show_manifest)
-    area.post("/tips", till.set_tips)
-    area.get("/till/tip", till.ask_tip)
-    area.get("/till/<id>", till.show_invoice)
-    area.post("/till/log-out", programs.log_out)
-    area.get("/links", links.show_links)
-    area.post("/links", links.make)
-    area.get("/links/new", links.show_form)
-    area.get("/links/<id>", links.show_link)
-    area.post("/links/<id>", links.make)
-    area.get("/links/<id>/edit", links.show_edit)
-    area.get("/links/<id>/card", links.show_card)
-    area.post("/links/<id>/activate", partial(links.switch, active=True))
-    area.post("/links/<id>/deactivate", partial(links.switch, active=False))
-    area.get("/settings", shop.show)
-    area.post("/settings/<part>", shop.save)
-    area.get("/keys", programs.show_keys)
-    area.post("/keys", programs.issue_key)
-    area.post("/keys/<id>/revoke", programs.revoke_key)
-    area.get("/webhooks", programs.show_webhooks)
-    area.post("/webhooks", programs.add_webhook)
-    area.post("/webhooks/<id>/test", programs.test_webhook)
-    area.post("/webhooks/<id>/send", programs.send_all_now)
-    area.post("/webhooks/<id>/remove", programs.remove_webhook)
-    area.get("/sessions", programs.show_devices)
-    area.post("/sessions", programs.add_device)
-    area.post("/sessions/<id>/end", programs.end_device)
-    area.post("/sessions/end-others", programs.end_other_devices)
-    for part in brought("merchant_views"):
-        for method, path, view in part.views(service.settings):
-            area.add(method, path, view)
-    return area.whole()
+    pages = Pages(service, (), "merchant/message.html", "merchant.css")
+    whole = Blueprint("merchant", __name__, template_folder="templates")
+    whole.register_error_handler(Exception, pages.failed)
+    whole.after_request(pages.guard)
+    whole.after_request(_kept_apart)
+    whole.register_blueprint(_opened(service, pages))
+    whole.register_blueprint(_inside(service, pages))
+    return whole
+
+
+def _opened(service: Service, pages: Pages) -> Blueprint:
+    """The pages that anybody may ask for; not all lie below ROOT."""
+    opened, way_in = Blueprint("open", __name__), WayIn(service, pages)
+    opened.before_request(door(service, lambda _: visits(service)))
+    views: list[tuple[str, str, View]] = [
+        ("GET", f"{ROOT}/login/<secret>", way_in.show_login),
+        ("POST", f"{ROOT}/login/<secret>", way_in.log_in),
+        ("POST", f"{ROOT}/login", way_in.mail_link),
+        ("GET", f"{ROOT}/start/<token>", way_in.show_start),
+        ("POST", f"{ROOT}/start/<token>", way_in.start),
+        ("GET", f"{ROOT}/", home.lead_here),
+        ("GET", "/file/<secret>", partial(downloads.send_linked, service)),
+    ]
+    for method, path, view in views:
+        add_path(opened, path, view, f"{method} {path}", method)
+    refuse_others(opened, *{path for _, path, _ in views})
+    return opened
+
+
+def _inside(service: Service, pages: Pages) -> Blueprint:
+    inside, windows = Blueprint("inside", __name__), of_caller(READS, WRITES)
+    inside.before_request(door(service, windows, lambda: _session(service), MAX_UPLOAD_BYTES))
+    inside.before_request(_keep_to_till)
+    views = [(method, ROOT + path, view) for method, path, view in INSIDE]
+    views += [each for part in brought("merchant_views") for each in part.views(service.settings)]
+    for method, path, view in views:
+        answered = partial(_answered, service, pages, view)
+        add_path(inside, path, answered, f"{method} {path}", method)
+    refuse_others(inside, *{path for _, path, _ in views}, f"{ROOT}/<rest:rest>")
+    return inside
+
+
+def _answered(service: Service, pages: Pages, view: View, **values: str) -> Response:
+    """The view's answer; a form has to be of this session."""
+    secret = presented(service)
+    visit = Visit(service, pages, g.caller, secret, service.now())
+    if request.method == "POST" and not visit.is_own_form():
+        raise Forbidden("this form is not of this session")
+    response = view(visit, **values)
+    if request.method != "POST":
+        keep(service, response, secret)
+    return response
+
+
+def _session(service: Service) -> stored.Session:
+    """The session of the browser; a form must come from this site. Raises Unauthorized."""
+    if request.method == "POST":
+        refuse_other_sites(service)
+    secret, now = presented(service), service.now()
+    if session := sessions.session_of(service.db, secret, now) if secret else None:
+        service.notes.note(stored.USED, session.id, now)
+        return session
+    count(service, wrong() if secret else visits(service))
+    raise Unauthorized("log in with a new link")

@@ -109,9 +109,7 @@ def show_manifest(visit: Visit) -> Response:
     manifest = {
         "name": f"{gettext('Till')} · {visit.session.seller}",
         "short_name": gettext("Till"),
-        "id": address("/till"),
-        "start_url": address("/till"),
-        "scope": address("/till"),
+        **dict.fromkeys(("id", "start_url", "scope"), address("/till")),
         "display": "standalone",
         "background_color": branding.LIGHT_PAGE,
         "icons": icons,
@@ -139,28 +137,21 @@ def show_invoice(visit: Visit, id: str) -> Response:
     )
 
 
-def show_form(
-    visit: Visit,
-    status: int = 200,
-    wrong: str = "",
-    problem: str = "",
-    wrong_tips: bool = False,
-    readings: Sequence[Decimal] = (),
-) -> Response:
-    """The form for an amount, and the last sales; the asking page shows the sale `shown` itself."""
+def show_form(visit: Visit, status: int = 200, **refused: Any) -> Response:
+    """The form for an amount, and the last sales; the asking page shows the sale `shown` itself.
+
+    `refused`: what is `wrong` with the amount, and its `readings`; `wrong_tips`; a `problem`.
+    """
     return visit.page(
         "till.html",
         status,
         typed=visit.form if status != 200 else {},
-        wrong=wrong,
-        problem=problem,
-        wrong_tips=wrong_tips,
-        readings=readings,
         tips=[int(percent) for percent in _percents(visit)],
         by_cashier=visit.session.cashier_tips,
         places=places_of(visit.currency),
         sales=last_sales(visit, visit.query.get("shown", "")),
         now_ms=to_ms(visit.now),
+        **refused,
     )
 
 

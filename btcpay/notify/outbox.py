@@ -1,14 +1,14 @@
 """The outbox: sends the deliveries that wait, to all receivers at the same time."""
 
 import logging
-import queue
 import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from datetime import datetime
 
+from btcpay.http.deadline import in_thread
 from btcpay.http.http_client import Session
 from btcpay.notify.lane import PARTS, Delivered, Lane, part_of
 from btcpay.notify.mail.transport import STALE, Mail, add_timed
@@ -48,9 +48,6 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
     return send
 
 
-_Answers = queue.SimpleQueue[tuple[Lane, Receiver, deliveries.Due, Answer]]
-
-
 class Outbox:
     """`now` reads the wall clock. Only the caller's thread uses the database."""
 
@@ -69,12 +66,10 @@ class Outbox:
         An answer that comes later counts as a failure (a name server may take longer), and its
         delivery is made again with the same id.
         """
-        # Made anew for each run: nobody reads an answer that comes after its end.
-        self._answers: _Answers = queue.SimpleQueue()
         server, sender = self._settings.smtp_url, self._settings.mail_from
         url = self._settings.base_url
         self._mail = Mail(self._db, url, server, sender) if server and sender else None
-        self._in_flight: list[tuple[Lane, Receiver, deliveries.Due]] = []
+        self._in_flight: dict[Future[Answer], tuple[Lane, Receiver, deliveries.Due]] = {}
         events.number_new(self._db)
         self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
         if self._mail:
@@ -89,15 +84,14 @@ class Outbox:
                 if take(part := parts.pop()):
                     lanes = sorted(lanes + self._lanes(part), key=lambda lane: lane.was_failing)
                 continue
-            if not self._in_flight:
+            left_s = max(0, until_s - time.monotonic())
+            done, _ = wait(self._in_flight, left_s, FIRST_COMPLETED)
+            if not done:
                 break
-            try:
-                left_s = max(0, until_s - time.monotonic())
-                self._on_answer(*self._answers.get(timeout=left_s))
-            except queue.Empty:
-                break
-        for lane, receiver, row in self._in_flight[:]:
-            self._on_answer(lane, receiver, row, NO_ANSWER)
+            for answer in done:
+                self._on_answer(answer)
+        for answer in [*self._in_flight]:
+            self._on_answer(answer)
         if self._mail:
             self._mail.close()
         for (name, label), total in self._labels.items():
@@ -128,7 +122,7 @@ class Outbox:
     def _may_begin(self, lane: Lane) -> bool:
         if not lane.allowed:
             return False
-        busy = [other for other, _, _ in self._in_flight]
+        busy = [other for other, _, _ in self._in_flight.values()]
         if lane.is_failing and sum(other.is_failing for other in busy) >= MOST_FAILING:
             return False
         return busy.count(lane) < lane.allowed
@@ -163,14 +157,8 @@ class Outbox:
         if send is None:
             self._db.run(deliveries.DROP, receiver_id=row.receiver_id, about=row.about)
             return
-        if not self._is_ours(row):
-            return
-        self._in_flight.append((lane, receiver, row))
-
-        def attempt(answers: _Answers = self._answers) -> None:
-            answers.put((lane, receiver, row, send()))
-
-        threading.Thread(target=attempt, daemon=True).start()
+        if self._is_ours(row):
+            self._in_flight[in_thread(send)] = lane, receiver, row
 
     def _prepared(self, receiver: Receiver, row: deliveries.Due) -> Callable[[], Answer] | None:
         now = self._now()
@@ -195,10 +183,14 @@ class Outbox:
         )
         return held == 1
 
-    def _on_answer(
-        self, lane: Lane, receiver: Receiver, row: deliveries.Due, answer: Answer
-    ) -> None:
-        self._in_flight.remove((lane, receiver, row))
+    def _on_answer(self, coming: Future[Answer]) -> None:
+        lane, receiver, row = self._in_flight.pop(coming)
+        answer = NO_ANSWER
+        if coming.done():
+            if error := coming.exception():  # the others are sent all the same
+                log.error("%s cannot be sent to %s", row.about, receiver.id, exc_info=error)
+            else:
+                answer = coming.result()
         lane.learn(row, answer, self._note(lane, receiver, row, answer))
         self._result.delivered += answer.is_taken
         self._result.failed += not answer.is_taken

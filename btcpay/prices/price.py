@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from btcpay.http import http_client
 from btcpay.http.clock_skew import EPOCH, agreed_ahead, time_sent
+from btcpay.http.deadline import in_thread
 from btcpay.prices.tickers import agree, read_price, timeout_s_of
 from btcpay.settings.parsers import PriceSource
 from btcpay.settings.settings import Settings
@@ -55,27 +56,21 @@ class Rate:
     proxy: str = ""
 
     def __post_init__(self) -> None:
-        self._refreshing, self._lock = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
         self._session = http_client.Session(max(1, len(self.sources)), self.proxy)
         self._timeout_s = timeout_s_of(self.proxy)
         self._good: Asked | None = None
         self._last: Asked | None = None
-        self._asking: threading.Thread | None = None
+        self._refreshing: Future[None] | None = None
         # For each source, the time since EPOCH when the monotonic clock was 0, by its last answer.
         self._began: Mapping[PriceSource, timedelta] = {}
 
     def current(self) -> Decimal:
         """The price of one bitcoin. Raises PriceUnavailable; waits for one refresh at most."""
-        called_s = self.monotonic()
-        price = self._known(FRESH_S)
-        if price is not None:
-            return price
-        if self._may_refresh():
-            try:
-                if self._must_ask(called_s):
-                    self._refresh()
-            finally:
-                self._refreshing.release()
+        if started := self.ask():
+            started.result()
+        elif self._known() is None:
+            self._wait()
         price = self._known()
         if price is None:
             raise PriceUnavailable(
@@ -89,12 +84,19 @@ class Rate:
         except PriceUnavailable:
             return None
 
-    def ask(self) -> None:
-        """Starts a refresh, unless one is under way or the price is fresh; returns at once."""
+    def ask(self) -> Future[None] | None:
+        """Starts a refresh, and returns at once.
+
+        None if one is under way, the price is fresh, or all failed a moment ago.
+        """
         with self._lock:
-            if self._known(FRESH_S) is None and not (self._asking and self._asking.is_alive()):
-                self._asking = threading.Thread(target=self.current_or_none, daemon=True)
-                self._asking.start()
+            is_under_way = self._refreshing is not None and not self._refreshing.done()
+            now_s, last = self.monotonic(), self._last
+            rests = last is not None and last.price is None and now_s - last.at_s < RETRY_S
+            if is_under_way or rests or self._known(FRESH_S) is not None:
+                return None
+            self._refreshing = in_thread(self._refresh)
+            return self._refreshing
 
     def known(self, patience_s: float = 0) -> Decimal | None:
         """The known price, else the one that `ask` brings within `patience_s`.
@@ -102,8 +104,8 @@ class Rate:
         After a failed refresh nobody waits: dead tickers must not delay every caller.
         """
         has_failed = self._last is not None and self._last.price is None
-        if self._asking and self._known() is None and not has_failed:
-            self._asking.join(patience_s)
+        if self._refreshing and self._known() is None and not has_failed:
+            wait([self._refreshing], patience_s)
         return self._known()
 
     def good_for_s(self) -> float:
@@ -128,27 +130,16 @@ class Rate:
             return None
         return good.price
 
-    def _may_refresh(self) -> bool:
-        """Tries to take `_refreshing`; without a price it waits while another thread has it.
+    def _wait(self) -> None:
+        """Waits for the refresh of another thread.
 
         The number of threads that wait is bounded: dead sources must not hold all of a service's.
         """
-        if self._refreshing.acquire(blocking=False):
-            return True
-        if self._known() is not None or not _PLACES.acquire(blocking=False):
-            return False
-        try:
-            return self._refreshing.acquire()
-        finally:
-            _PLACES.release()
-
-    def _must_ask(self, called_s: float) -> bool:
-        """False if another thread asked while we waited, or if asking failed a moment ago."""
-        last = self._last
-        if last is None:
-            return True
-        rested = last.price is not None or self.monotonic() - last.at_s >= RETRY_S
-        return last.at_s < called_s and rested
+        if self._refreshing and _PLACES.acquire(blocking=False):
+            try:
+                wait([self._refreshing])
+            finally:
+                _PLACES.release()
 
     def _ask(self, source: PriceSource) -> Decimal | None:
         """One source's price; None, with a line in the log, when it has none."""

@@ -3,7 +3,7 @@
 import logging
 
 from flask import Response
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from btcpay.settings.logs import REQUEST_ID
 from btcpay.values import errors
@@ -53,10 +53,9 @@ def _from_http(error: HTTPException) -> errors.ApiError:
     """A refusal of the framework, in the interface's own words."""
     if error.code == 404:
         return errors.NotFound("there is nothing at this path")
-    if error.code == 405:
-        return errors.MethodNotAllowed(
-            "this path does not take that method", list(getattr(error, "valid_methods", None) or [])
-        )
+    if isinstance(error, MethodNotAllowed):
+        methods = list(error.valid_methods or [])
+        return errors.MethodNotAllowed("this path does not take that method", methods)
     if error.code == 413:
         return errors.PayloadTooLarge("the body is too large")
     if (error.code or 500) >= 500:

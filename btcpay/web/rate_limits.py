@@ -1,26 +1,60 @@
-"""Rolling windows: the requests of a key or an address in 60 seconds (specification, section 8)."""
+"""Rolling windows: the requests of a key or an address in 60 seconds (specification, section 8).
 
+How one counts, and a bounded number of them in a process's memory.
+"""
+
+import math
+import threading
 import time
+from array import array
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from importlib.util import find_spec
 from pkgutil import resolve_name
+from typing import NamedTuple
 
-from btcpay.web.rate_limits_memory import Bucket as Bucket
-from btcpay.web.rate_limits_memory import MemoryWindows
-from btcpay.web.rate_limits_memory import Window as Window
+MOST = 20_000  # windows of each bucket: 7 MB, and more than a shop has visitors in an hour
+
+Hits = OrderedDict[str, "array[float]"]  # the times by key; the key counted last is last
+
+
+class Bucket(NamedTuple):
+    """A limit: each key may make `limit` requests in any `period_s` seconds."""
+
+    name: str
+    limit: int
+    period_s: int
+    is_kept: bool = False  # rather refuses a newcomer than lets somebody try again too soon
+
+
+class Window(NamedTuple):
+    """A window after a request; at `resets_s` (unix time) its oldest request leaves it."""
+
+    limit: int
+    remaining: int
+    resets_s: float
+    allowed: bool
+
+    @property
+    def reset_s(self) -> int:
+        """`resets_s` in whole seconds, rounded up: then one request fits again."""
+        return math.ceil(self.resets_s)
+
+    def retry_after_s(self, now_s: float) -> int:
+        """Whole seconds until one request fits again, at least 1."""
+        return max(1, math.ceil(self.resets_s - now_s))
+
 
 READS = Bucket("read", 120, period_s=60)
 WRITES = Bucket("write", 30, period_s=60)
 # A paid order costs a shop's plug-in one write and three reads; pretix polls 300 invoices in a row.
 SHOP_READS = Bucket("shop-read", 600, period_s=60)
 SHOP_WRITES = Bucket("shop-write", 120, period_s=60)
-FAILED_AUTH = Bucket("auth", 20, period_s=60)
+FAILED_AUTH = Bucket("auth", 20, period_s=60, is_kept=True)
 # Ten a second: twenty people behind one address, whose pages ask every two seconds.
 VISITS = Bucket("visit", 600, period_s=60)
 # For one invoice, so that endless requests for its page close no other: four open tabs.
 LOOKS = Bucket("look", 120, period_s=60)
-# Rather refuse a stranger's wrong key than let somebody try again too soon.
-KEPT = {FAILED_AUTH}
 # Imported by name: its driver takes 200 ms and 6 MB, which a single process does not need.
 _SHARED = "btcpay.web.rate_limits_redis"
 
@@ -40,6 +74,58 @@ def missing_driver(store: str) -> str:
     )
 
 
+class MemoryWindows:
+    """The time of every request, so that a window is exact. Thread safe.
+
+    A window is dropped when its time is over. When a bucket has more than MOST, the one that
+    counted nothing for longest is dropped too. A bucket that `is_kept` drops none: a new window is
+    then full from its start, so that nobody can empty his own by filling the memory with others.
+    """
+
+    def __init__(self, unix_s: Callable[[], float]) -> None:
+        self._unix_s = unix_s
+        self._buckets: defaultdict[str, Hits] = defaultdict(OrderedDict)
+        self._lock = threading.Lock()
+
+    def ask(self, bucket: Bucket, key: str, counts: bool) -> Window:
+        """The window of this key; a request that `counts` is in it, unless the window is full."""
+        _, limit, period_s, is_kept = bucket
+        with self._lock:
+            now_s = self._unix_s()  # read under the lock, or a hit in between is ahead of it
+            windows = self._buckets[bucket.name]
+            _drop_ended(windows, now_s, period_s)
+            hits_s = windows.get(key)
+            if hits_s is None:
+                if counts and len(windows) >= MOST and is_kept:
+                    return Window(limit, 0, now_s + period_s, False)
+                hits_s = array("d")
+            _forget(hits_s, now_s, period_s)
+            allowed = len(hits_s) < limit
+            if counts and allowed:
+                hits_s.append(now_s)
+                windows[key] = hits_s
+                windows.move_to_end(key)
+                if len(windows) > MOST:
+                    windows.popitem(last=False)
+            oldest_s = hits_s[0] if hits_s else now_s
+            return Window(limit, limit - len(hits_s), oldest_s + period_s, allowed)
+
+
+def _drop_ended(windows: Hits, now_s: float, period_s: float) -> None:
+    """Drops windows that have ended; they come first, since all of a bucket are equally long."""
+    while windows:
+        hits_s = next(iter(windows.values()))
+        if hits_s and now_s - period_s <= hits_s[-1] <= now_s:
+            return
+        windows.popitem(last=False)
+
+
+def _forget(hits_s: "array[float]", now_s: float, period_s: float) -> None:
+    """Drops times older than the window, and future ones, left when a clock was set back."""
+    while hits_s and not now_s - period_s <= hits_s[0] <= now_s:
+        del hits_s[0]
+
+
 class Limiter:
     """Counts requests in `store`: memory:// for one process, redis:// for more.
 
@@ -54,15 +140,15 @@ class Limiter:
         unix_s: Callable[[], float],
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._own = MemoryWindows(unix_s, KEPT)
+        self._own = MemoryWindows(unix_s)
         self._shared = None
         if store != "memory://":
             self._shared = resolve_name(f"{_SHARED}:SharedWindows")(store, monotonic_s)
 
     def hit(self, bucket: Bucket, key: str, counts: bool = True) -> Window:
         """Counts one request, unless the window is full: then it is not `allowed`."""
-        shared = self._shared and self._shared.ask(bucket, key, counts)
-        return shared or self._own.ask(bucket, key, counts)
+        shared = self._shared and self._shared.ask(*bucket[:3], key, counts)
+        return Window(*shared) if shared else self._own.ask(bucket, key, counts)
 
     def look(self, bucket: Bucket, key: str) -> Window:
         return self.hit(bucket, key, counts=False)

@@ -10,8 +10,6 @@ from typing import TypeVar
 
 from redis import Redis, RedisError
 
-from btcpay.web.rate_limits_memory import Bucket, Window
-
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
@@ -60,19 +58,20 @@ class SharedWindows:
         self._away = False
         self._not_before_s = self._log_after_s = monotonic_s()
 
-    def ask(self, bucket: Bucket, key: str, counts: bool) -> Window | None:
-        """The window of this key; a request that `counts` is in it, unless the window is full.
+    def ask(
+        self, name: str, limit: int, period_s: int, key: str, counts: bool
+    ) -> tuple[int, int, float, bool] | None:
+        """The fields of the `Window` of this key, in which a request is that `counts` and fits.
 
         None while the store is away, at once during a pause.
         """
-        name, limit, period_s = bucket
         asked = [f"btcpay:{name}:{key}"], [limit, period_s, int(counts)]
         answer = self._try(lambda: self._script(*asked))
         if answer is None:
             return None
         fits, hits, oldest_us = answer
         left = max(0, limit - hits)  # more may be stored, from when the limit was higher
-        return Window(limit, left, oldest_us / 1_000_000 + period_s, bool(fits))
+        return limit, left, oldest_us / 1_000_000 + period_s, bool(fits)
 
     def is_reachable(self) -> bool:
         """True where the store answers; False during a pause. Waits no longer than `ask`."""

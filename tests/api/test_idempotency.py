@@ -59,6 +59,8 @@ def claim_and_die(shop):
         owner="own_of_the_dead",
         locked_at=now_ms,
         created_at=now_ms,
+        since=0,
+        until=0,
     )
 
 

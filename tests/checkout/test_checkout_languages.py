@@ -10,6 +10,7 @@ import pytest
 from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
+from builders import pay
 from paths import PROJECT
 from payer import Page
 
@@ -173,6 +174,15 @@ def test_refusals_and_error_pages_are_in_the_visitors_language(shop):
     assert "wie 25 oder 19,90" in Page(response.text).texts["amount-problem"]
     response = shop.client.get("/pay/inv_unknown", headers={"Accept-Language": "es"})
     assert response.status_code == 404 and "nada" in response.text
+
+
+def test_a_number_within_a_sentence_is_in_the_languages_digits(shop):
+    link, invoice = shop.link(max_amount_usd=50), shop.invoice()
+    response = shop.client.post(f"/link/{link['id']}?lang=fa", data={"amount": "x"})
+    assert "۲۵ یا ۱۹٫۹۰" in Page(response.text).texts["amount-problem"]
+    pay(shop, invoice, confirmed=False)
+    page = Page(shop.client.get(f"/pay/{invoice['id']}?lang=fa").text)
+    assert "در انتظار ۱ تأیید" in page.texts["words"]
 
 
 def test_the_script_has_no_text_of_its_own():

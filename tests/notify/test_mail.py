@@ -466,7 +466,7 @@ def test_an_evening_is_told_once_in_the_shops_zone_also_after_an_outage(offices)
         office.run(), office.run(office.new_outbox())
     (mail,) = office.server.taken
     assert mail.subject == "Today: $412.00 in 2 payments; nothing needs you" and mail.to == [SHOP]
-    assert "/merchant" in mail.text
+    assert "/merchant" in mail.text and "Nov 25: $0.00 · 0 payments" in mail.text
     part = office.shop.invoice(30, expires_in_hours=1)
     office.clock.move(hours=2)
     pay(office.shop, part)
@@ -480,6 +480,20 @@ def test_an_evening_is_told_once_in_the_shops_zone_also_after_an_outage(offices)
     office.clock.move(days=1)
     office.run()
     assert len(office.server.taken) == 1
+
+
+def test_what_is_sold_after_the_mail_of_an_evening_is_in_the_next_one(offices):
+    office = offices()
+    office.clock.at = datetime(2026, 11, 26, 22, 0, tzinfo=UTC)
+    office.want(evening=1)
+    office.paid(20)
+    office.run()
+    office.paid(80)
+    office.run(), office.server.taken.clear()
+    office.clock.move(days=1)
+    office.run()
+    (mail,) = [mail for mail in office.server.taken if "payments;" in mail.subject]
+    assert "Today: $0.00 in 0 payments" in mail.text and "Nov 26: $100.00 · 2 payments" in mail.text
 
 
 def test_an_evening_that_could_not_be_sent_is_dropped_for_the_next(offices):

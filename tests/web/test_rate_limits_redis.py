@@ -15,8 +15,7 @@ from paths import PROJECT
 from redis import Redis
 from redis_server import RedisServer, needs_redis
 
-from btcpay.web.rate_limits import READS, WRITES, Limiter, link_invoices
-from btcpay.web.rate_limits_memory import Bucket
+from btcpay.web.rate_limits import READS, WRITES, Bucket, Limiter, link_invoices
 from btcpay.web.rate_limits_redis import ANSWER_TIMEOUT_S, LOGGED_EVERY_S, PAUSE_S
 
 NOBODY = "sk_test_" + "0" * 43

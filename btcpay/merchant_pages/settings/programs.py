@@ -1,6 +1,7 @@
 """Programs and browsers of the shop: API keys, webhooks, devices; each secret is shown once."""
 
 from contextlib import suppress
+from typing import Any
 
 from flask import Response
 
@@ -9,14 +10,12 @@ from btcpay.merchants import keys, sessions
 from btcpay.notify import receivers
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import new_send
-from btcpay.notify.outcome import Answer
 from btcpay.notify.publish import wants
 from btcpay.notify.read import KINDS, sample
 from btcpay.values.errors import CommandError, InvalidRequest, NotFound
 from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
-from storage.models import Receiver
 from storage.queries import keys as stored_keys
 from storage.queries import receivers as queries
 
@@ -25,13 +24,11 @@ MOST_NAME = 60
 TEST_S = 5  # of a request for which somebody waits
 
 
-def show_keys(
-    visit: Visit, status: int = 200, issued: keys.Issued | None = None, wrong: str = ""
-) -> Response:
-    """API keys, the newest first; those that no longer work last."""
+def show_keys(visit: Visit, status: int = 200, **shown: Any) -> Response:
+    """API keys, the newest first, those that no longer work last; and one that was just issued."""
     rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
     rows.sort(key=lambda row: (row.revoked_at is not None, -row.created_at))
-    return visit.page("keys.html", status, keys=rows, issued=issued, wrong=wrong)
+    return visit.page("keys.html", status, keys=rows, **shown)
 
 
 def issue_key(visit: Visit) -> Response:
@@ -56,18 +53,11 @@ def revoke_key(visit: Visit, id: str) -> Response:
     return visit.to("/keys", done="revoked")
 
 
-def show_webhooks(
-    visit: Visit,
-    status: int = 200,
-    added: Receiver | None = None,
-    wrong: str = "",
-    tested: tuple[str, Answer] | None = None,
-) -> Response:
+def show_webhooks(visit: Visit, status: int = 200, **shown: Any) -> Response:
+    """The webhooks; the one that was just added or tried, or what is `wrong` with an address."""
     rows = visit.service.db.rows(queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id)
-    typed = visit.form.get("url", "") if wrong else ""
-    return visit.page(
-        "webhooks.html", status, webhooks=rows, added=added, wrong=wrong, tested=tested, typed=typed
-    )
+    typed = visit.form.get("url", "") if "wrong" in shown else ""
+    return visit.page("webhooks.html", status, webhooks=rows, typed=typed, **shown)
 
 
 def add_webhook(visit: Visit) -> Response:

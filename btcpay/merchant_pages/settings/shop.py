@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from flask import Response, request
 
@@ -20,7 +20,6 @@ from btcpay.values.times import checked_zone, places
 from btcpay.web.pages.languages import gettext
 from storage.queries import merchants, receivers
 from storage.statement import as_dict, changed
-from storage.values import Values
 
 USUAL_ACCENT = "#2563eb"  # the colour in static/pages.css, used until a merchant sets one
 Fields = dict[str, Any]
@@ -30,7 +29,7 @@ class Part(NamedTuple):
     """A form: how each of its fields is checked, and what stores them."""
 
     checks: Mapping[str, Callable[[str], Any]]
-    store: Callable[[Visit, Fields], str | None]  # the next page's message; None: "saved"
+    store: Callable[[Visit, Any], object]
 
 
 def show(
@@ -50,9 +49,7 @@ def show(
     new["seller"] = new.get("name", brand.name) or visit.session.merchant
     brand = changed(brand, **new)
     mail = db.row(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
-    stored = {"currency": visit.session.currency, "timezone": visit.session.timezone}
-    wallet = {"wallet_gap_limit": db.only(merchants.BY_ID, id=own).wallet_gap_limit}
-    values = as_dict(brand) | as_dict(mail) | stored | wallet
+    values = as_dict(db.only(merchants.BY_ID, id=own)) | as_dict(brand) | as_dict(mail)
     if part:
         values |= {name: visit.form.get(name, "") for name in PARTS[part].checks}
     return visit.page(
@@ -88,7 +85,10 @@ def save(visit: Visit, part: str) -> Response:
         return show(visit, 400, part, wrong)
     if is_shown:
         return show(visit, part=part, preview=checked)
-    return visit.to("/settings", done=PARTS[part].store(visit, checked) or "saved")
+    PARTS[part].store(visit, checked)
+    currency = checked.get("currency")
+    is_unpriced = currency and visit.service.prices.of(currency).current_or_none() is None
+    return visit.to("/settings", done="no_price" if is_unpriced else "saved")
 
 
 def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
@@ -101,27 +101,17 @@ def _check_logo(visit: Visit, checked: Fields, wrong: Fields) -> None:
             wrong["logo"] = gettext("A PNG, JPEG or WebP image of at most 64 KiB.")
 
 
-def _store_brand(visit: Visit, change: Fields) -> None:
-    set_brand(visit.service.db, visit.merchant_id, cast(Values, change))
+def _store_brand(visit: Visit, change: Any) -> None:
+    set_brand(visit.service.db, visit.merchant_id, change)
 
 
-def _store_counting(visit: Visit, change: Fields) -> str | None:
+def _store_counting(visit: Visit, change: Fields) -> None:
     """Writes only what has changed, since a new zone or currency counts all days again."""
     db, owner = visit.service.db, visit.merchant_id
     if change["currency"] != visit.session.currency:
         set_currency(db, owner, change["currency"])
     if change["timezone"] != visit.session.timezone:
         set_timezone(db, owner, change["timezone"])
-    price = visit.service.prices.of(change["currency"]).current_or_none()
-    return None if price is not None else "no_price"
-
-
-def _store_wallet(visit: Visit, change: Fields) -> None:
-    visit.service.db.run(merchants.SAY_GAP, id=visit.merchant_id, **change)
-
-
-def _store_mail(visit: Visit, change: Fields) -> None:
-    set_mail(visit.service.db, visit.merchant_id, cast(Values, change), visit.now)
 
 
 def _or_none(check: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -155,7 +145,10 @@ PARTS = {
         _store_brand,
     ),
     "counting": Part({"currency": checked_currency, "timezone": checked_zone}, _store_counting),
-    "wallet": Part({"wallet_gap_limit": _gap_limit}, _store_wallet),
+    "wallet": Part(
+        {"wallet_gap_limit": _gap_limit},
+        lambda visit, gap: visit.service.db.run(merchants.SAY_GAP, id=visit.merchant_id, **gap),
+    ),
     "mail": Part(
         {
             "address": _or_none(lambda text: checked_address(text.strip())),
@@ -163,7 +156,7 @@ PARTS = {
             "evening": lambda text: int(bool(text)),
             "language": _language,
         },
-        _store_mail,
+        lambda visit, mail: set_mail(visit.service.db, visit.merchant_id, mail, visit.now),
     ),
     "return": Part(
         {name.name: _or_none(branding.checked_url) for name in merchants.RETURNS}, _store_brand

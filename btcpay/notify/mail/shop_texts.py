@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date, tzinfo
+from typing import NamedTuple
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
@@ -27,16 +28,21 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
     )
 
 
+class Day(NamedTuple):
+    """What a day has brought: a sum for each currency, and how many payments."""
+
+    day: date
+    took: Sequence[Money]
+    payments: int
+
+
 def evening(
-    day: date | None,
-    took: Sequence[Money],
-    payments: int,
-    wanting: int,
-    is_found: bool,
-    url: str,
-    language: str,
+    told: Day, before: Day, is_today: bool, wanting: int, is_found: bool, url: str, language: str
 ) -> MailText:
-    """To the merchant: what the day has brought (None: today), and whether something needs them."""
+    """To the merchant: what the day has brought, and whether something needs them.
+
+    The whole day before stands below, with what was sold after its own mail.
+    """
     words = catalog(language)
     needs = words.gettext("nothing needs you")
     if not is_found:
@@ -45,14 +51,22 @@ def evening(
         needs = words.ngettext(
             "%(number)s invoice needs you", "%(number)s invoices need you", wanting
         )
-    came = words.ngettext("%(number)s payment", "%(number)s payments", payments)
+    amount, payments = _brought(told, language)
     said = words.gettext("%(day)s: %(amount)s in %(payments)s; %(needs)s") % {
-        "day": words.gettext("Today") if day is None else formats.day(day, language),
-        "amount": " + ".join(formats.written(one, language) for one in took),
-        "payments": came % {"number": formats.whole(payments, language)},
+        "day": words.gettext("Today") if is_today else formats.day(told.day, language),
+        "amount": amount,
+        "payments": payments,
         "needs": needs % {"number": formats.whole(wanting, language)},
     }
-    return MailText(language, said, [said], (), (words.gettext("Open your shop"), url))
+    earlier = formats.day(before.day, language), " · ".join(_brought(before, language))
+    return MailText(language, said, [said], [earlier], (words.gettext("Open your shop"), url))
+
+
+def _brought(told: Day, language: str) -> tuple[str, str]:
+    """The sums, and the number of payments."""
+    came = catalog(language).ngettext("%(number)s payment", "%(number)s payments", told.payments)
+    amount = " + ".join(formats.written(one, language) for one in told.took)
+    return amount, came % {"number": formats.whole(told.payments, language)}
 
 
 def login(seller: str, url: str, language: str) -> MailText:

@@ -132,18 +132,22 @@ class Mail:
         day, own = last_evening(now), merchant.id
         if about != f"{EVENING}{day}":
             return None
-        number = number_of(day)
-        rows = self._db.rows(days.BETWEEN, merchant_id=own, first=number, last=number)
-        took = [Money(of_minor(row.value_minor, row.currency), row.currency) for row in rows]
         return shop_texts.evening(
-            None if day == now.date() else day,
-            took or [Money(of_minor(0, merchant.currency), merchant.currency)],
-            sum(row.payments for row in rows),
+            self._day(day, merchant),
+            self._day(day - timedelta(days=1), merchant),
+            day == now.date(),
             self._db.only(attentions.COUNT, merchant_id=own)[0],
             now - unchecked_since(self._db, merchant.created_at) < OVERDUE,
             f"{self._base_url}/merchant",
             language,
         )
+
+    def _day(self, day: date, merchant: Merchant) -> shop_texts.Day:
+        number = number_of(day)
+        rows = self._db.rows(days.BETWEEN, merchant_id=merchant.id, first=number, last=number)
+        took = [Money(of_minor(row.value_minor, row.currency), row.currency) for row in rows]
+        nothing = Money(of_minor(0, merchant.currency), merchant.currency)
+        return shop_texts.Day(day, took or [nothing], sum(row.payments for row in rows))
 
 
 def add_timed(db: Database, now: datetime) -> None:

@@ -102,8 +102,9 @@ def _not_understood(text: str, currency: str, language: str) -> AmountRefused:
         )
         return AmountRefused(message, readings)
     other = formats.plain(_EXAMPLES[places_of(currency)], currency, language)
+    one = formats.whole(25, language)
     return AmountRefused(
-        gettext("Enter an amount such as %(one)s or %(other)s.", one="25", other=other)
+        gettext("Enter an amount such as %(one)s or %(other)s.", one=one, other=other)
     )
 
 

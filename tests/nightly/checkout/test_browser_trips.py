@@ -6,8 +6,10 @@ import pytest
 from builders import finish
 from hosted import show
 
+from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES, catalog
 from btcpay.values.money import btc_shown, btc_text
+from btcpay.values.times import to_ms
 
 
 def test_a_part_asks_by_itself_for_the_rest_and_the_rest_pays(open_tab, counter):
@@ -229,6 +231,17 @@ def test_amounts_change_their_unit_and_times_are_the_payers_own(open_tab, counte
     assert tab.ask("document.querySelector('#details dd').textContent") == "21,667 satoshis"
     tab.click("#unit")
     assert tab.text("bitcoin").startswith("0.00021667 BTC")
+
+
+def test_a_persian_receipt_counts_years_as_the_merchants_pages_do(open_tab, counter):
+    invoice = counter.invoice()
+    counter.pay(invoice)
+    counter.mine()
+    tab = open_tab(counter.root)
+    tab.go(f"{counter.page(invoice)}?lang=fa")
+    tab.until("document.documentElement.classList.contains('js')")
+    shown = tab.ask("document.querySelector('time[data-local=at]').textContent")
+    assert formats.date_of(to_ms(counter.clock()), "fa", UTC)[-4:] in shown
 
 
 WAITING = {one: catalog(one).gettext("Waiting for your payment") for one in LANGUAGES}

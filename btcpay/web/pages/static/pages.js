@@ -37,7 +37,8 @@
 
   // Times of the reader's own zone: a deadline as short as it can be, a receipt's with its zone.
   const LANGUAGE = document.documentElement.lang;
-  const CLOCK = { hour: "numeric", minute: "2-digit" }, DATE = { day: "numeric", month: "short" };
+  // Of one calendar with the merchant's pages: Persian has another one by itself.
+  const CLOCK = { hour: "numeric", minute: "2-digit", calendar: "gregory" }, DATE = { day: "numeric", month: "short" };
   const showTimes = () => every("time[data-local]", (it) => {
     const at = new Date(it.dateTime);
     const isNear = at - Date.now() < DAY / 2 || at.toDateString() === new Date().toDateString();
