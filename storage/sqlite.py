@@ -17,6 +17,9 @@ OLDEST = (3, 37, 0)  # the first that has STRICT tables
 class Sqlite(SqliteDatabase):
     """peewee's database, except for what happens when the file cannot be read or written."""
 
+    # A server's comparison of texts byte by byte, which its text_pattern_ops indexes serve.
+    operations = SqliteDatabase.operations | {"~>=~": ">=", "~<~": "<"}
+
     def rollback(self) -> None:
         """Does nothing when SQLite has undone the transaction itself, as on a full disk."""
         if self.connection().in_transaction:  # type: ignore[no-untyped-call]

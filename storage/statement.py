@@ -2,9 +2,11 @@
 
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_
 from typing import Any, Generic, Protocol, TypeVar, Unpack, cast
 
-from peewee import Field, Model, Query, Select, Value
+from peewee import Expression, Field, Model, Query, Select, Value
 
 from storage.values import Values
 
@@ -84,6 +86,11 @@ def slot(name: str) -> Value:
 def slots(*fields: Field) -> dict[Field, Value]:
     """Each field with a slot of its own name: the values of an INSERT or UPDATE."""
     return {field: slot(field.name) for field in fields}
+
+
+def same(*fields: Field) -> Expression:
+    """True where each field has the value in the slot of its own name."""
+    return reduce(and_, (field == slot(field.name) for field in fields))
 
 
 def every(model: type[Model]) -> dict[Field, Value]:

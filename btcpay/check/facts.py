@@ -15,6 +15,7 @@ from btcpay.values.errors import BadRow
 from storage.database import Database
 from storage.models import Invoice, Output
 from storage.queries import blocks
+from storage.queries.blocks import given
 from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ def facts_of(
 
 def paid_by(db: Database, block: ProvenBlock) -> list[Invoice]:
     """The invoices whose addresses it pays, each with its `script`."""
-    return blocks.of_scripts(db, [script.hex() for script in block.parts.paid])
+    return db.rows(blocks.OF_SCRIPTS, texts=given(script.hex() for script in block.parts.paid))
 
 
 def _add_paid(facts: Scan, script: bytes, where: Block, block: ProvenBlock, network: str) -> None:
@@ -61,7 +62,7 @@ def _add_paid(facts: Scan, script: bytes, where: Block, block: ProvenBlock, netw
 
 def _spent_coins(db: Database, block: ProvenBlock) -> list[Output]:
     txids = {outpoint[:32] for outpoint in block.parts.spent}
-    coins = blocks.coins_of(db, [txid_hex(txid) for txid in txids])
+    coins = db.rows(blocks.COINS, texts=given(map(txid_hex, txids)))
     return [coin for coin in coins if _outpoint(coin.txid, coin.vout) in block.parts.spent]
 
 

@@ -125,7 +125,7 @@ def listening_of(settings: Settings, db: Database, now: Callable[[], datetime]) 
 def _concerned(db: Database, heard: Sequence[Announced]) -> dict[str, bytes]:
     """The paid script, by invoice id; empty for an invoice that only loses money."""
     scripts = {script.hex() for one in heard for script in one.parts.paid}
-    rows = blocks.of_scripts(db, scripts)
+    rows = db.rows(blocks.OF_SCRIPTS, texts=blocks.given(scripts))
     found = {row.id: bytes.fromhex(row.script) for row in rows}
     spent = set[bytes]().union(*(one.parts.spent for one in heard))
     for row in conflicting(db, spent, ()):

@@ -43,13 +43,13 @@ def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
     wanted = asked.Wanted().load(given.to_dict() | several)
     db, tolerance = service.db, service.settings.underpayment_tolerance_percent
     query, more = queries.ORDERS, Values(store_id=store.id, tolerance_percent=str(tolerance))
-    more["texts"] = blocks.given(db, wanted["status"])
+    more["texts"] = blocks.given(wanted["status"])
     if "orderId" in wanted:
         query = queries.ORDERS_OF_NUMBERS
         numbers = [number[: asked.MAX_NUMBER] for number in wanted["orderId"]]
-        more["numbers"] = blocks.given(db, numbers)
+        more["numbers"] = blocks.given(numbers)
     more["limit"], more["offset"] = min(wanted["take"], MOST_LISTED), wanted["skip"]
-    return [get_order(service, store, row) for row in db.rows(query[db.is_server], **more)]
+    return [get_order(service, store, row) for row in db.rows(query, **more)]
 
 
 def get_order(service: Service, store: queries.OfMerchant, order: Invoice) -> Json:

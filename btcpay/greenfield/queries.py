@@ -41,18 +41,14 @@ _MISSING_SATS = Invoice.amount_sats - Invoice.received_sats
 _IS_ENOUGH = fn.ROUND(Invoice.amount_sats * _PERCENT, 6) >= _MISSING_SATS * 100
 _OF_OPEN = Case(None, [(_IS_ENOUGH, "Processing")], "New")
 _STATUS = Case(Invoice.status, list(THEIRS.items()), _OF_OPEN)
-# Each in two forms, chosen by whether the database is a server.
-ORDERS = {
-    on: Invoice.select()
-    .where(_OWN & Invoice.archived_at.is_null() & is_given(_STATUS, on))
+ORDERS = (
+    Invoice.select()
+    .where(_OWN & Invoice.archived_at.is_null() & is_given(_STATUS))
     .order_by(Invoice.created_at.desc(), Invoice.seq.desc())
     .limit(slot("limit"))
     .offset(slot("offset"))
-    for on in (False, True)
-}
-ORDERS_OF_NUMBERS = {
-    on: orders.where(is_given(Invoice.order_id, on, "numbers")) for on, orders in ORDERS.items()
-}
+)
+ORDERS_OF_NUMBERS = ORDERS.where(is_given(Invoice.order_id, "numbers"))
 SET_METADATA = Invoice.update(slots(Invoice.metadata, Invoice.order_id)).where(_THIS)
 ARCHIVE = Invoice.update(slots(Invoice.archived_at)).where(_THIS & Invoice.archived_at.is_null())
 

@@ -139,13 +139,9 @@ WANTING_PLACE = Attention.select(Attention.stake_minor).where(
 )
 
 
-def _begins(column: ColumnBase, is_server: bool) -> Expression:
-    """True for a value from `begin` up to `end`, byte by byte.
-
-    SQLite compares so by itself; on PostgreSQL these operators do, by text_pattern_ops indexes.
-    """
-    at_least, less = ("~>=~", "~<~") if is_server else (">=", "<")
-    return Expression(column, at_least, slot("begin")) & Expression(column, less, slot("end"))
+def _begins(column: ColumnBase) -> Expression:
+    """True for a value from `begin` up to `end`, byte by byte: `storage/sqlite.py`."""
+    return Expression(column, "~>=~", slot("begin")) & Expression(column, "~<~", slot("end"))
 
 
 # The newest thousand with this whole order number, which any number of invoices may have.
@@ -157,19 +153,19 @@ _OF_REFERENCE = (
 )
 
 
-def _found(query: Q, model: Listed, is_server: bool) -> dict[str, Q]:
+def _found(query: Q, model: Listed) -> dict[str, Q]:
     """Rows by the beginning of an id, an address or a txid, by a reference, or by a payment's id.
 
     A txid finds its invoice also while the transaction waits, and when it has vanished.
     """
     invoice_id = Invoice.id if model is Invoice else Payment.address_invoice_id
-    paid_to = Output.select(Output.invoice_id).where(_begins(Output.txid, is_server))
+    paid_to = Output.select(Output.invoice_id).where(_begins(Output.txid))
     by_txid = invoice_id.in_(paid_to)
     if model is Payment:
-        by_txid &= _begins(Payment.tx_hash, is_server)
+        by_txid &= _begins(Payment.tx_hash)
     conditions = {
-        "id": _begins(Invoice.id, is_server),
-        "address": _begins(Invoice.deposit_address, is_server),
+        "id": _begins(Invoice.id),
+        "address": _begins(Invoice.deposit_address),
         "txid": by_txid,
         "reference": invoice_id.in_(_OF_REFERENCE),
     }
@@ -178,9 +174,8 @@ def _found(query: Q, model: Listed, is_server: bool) -> dict[str, Q]:
     return {name: _few(query, model, condition) for name, condition in conditions.items()}
 
 
-# One for SQLite, one for servers.
-FOUND_INVOICES = {is_server: _found(_INVOICES, Invoice, is_server) for is_server in (False, True)}
-FOUND_PAYMENTS = {is_server: _found(_PAYMENTS, Payment, is_server) for is_server in (False, True)}
+FOUND_INVOICES = _found(_INVOICES, Invoice)
+FOUND_PAYMENTS = _found(_PAYMENTS, Payment)
 
 
 # A merchant's links, with what came through each.

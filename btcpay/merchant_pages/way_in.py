@@ -16,8 +16,9 @@ from btcpay.merchants.account import SCRIPT_TYPES, derive, holds_secret, parse_a
 from btcpay.merchants.merchants import checked_name
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError, NotFound
+from btcpay.values.ids import sha256_of
 from btcpay.values.money import CODES, checked_currency
-from btcpay.values.times import checked_zone, places
+from btcpay.values.times import checked_zone, places, to_ms
 from btcpay.web.admission import count, refuse_other_sites, wrong
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import fields_of_form
@@ -66,8 +67,9 @@ class WayIn:
         return self._pages.page("merchant/link_mailed.html")
 
     def _whose(self, secret: str) -> stored.Login | None:
-        """The login that a link offers; a wrong link is counted. Raises RateLimited."""
-        login = sessions.login_of(self._service.db, secret, self._service.now())
+        """The login that a link offers, not used up; a wrong one is counted. Raises RateLimited."""
+        now_ms = to_ms(self._service.now())
+        login = self._service.db.row(stored.LOGIN, secret_sha256=sha256_of(secret), now=now_ms)
         if login is None:
             count(self._service, wrong())
         return login

@@ -1,11 +1,10 @@
 """API keys: made from the secure source, stored as SHA-256, found by it."""
 
-import hashlib
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from btcpay.values.errors import CommandError
-from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
+from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62, sha256_of
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from storage.database import Database
@@ -19,11 +18,6 @@ class Issued(NamedTuple):
     scope: str
     name: str
     secret: str
-
-
-def sha256_of(secret: str) -> str:
-    """The hash that is stored. No salt: 256 random bits cannot be guessed from a table."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def issue(

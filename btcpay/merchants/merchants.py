@@ -150,7 +150,7 @@ def gap_of_merchant(
 
     `used`: paid addresses beyond the counter, ascending; `next_index` replaces the counter.
     """
-    last = gaps.last_paid(db, merchant.id)
+    last, widest = db.only(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
     paid = [*([] if last is None else [last]), *used]
     after = merchant.next_index if next_index is None else next_index
-    return gap_of(paid, after, gaps.widest(db, merchant.id))
+    return gap_of(paid, after, widest or 0)

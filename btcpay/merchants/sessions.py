@@ -10,14 +10,20 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from btcpay.bitcoin.descriptor import Descriptor
-from btcpay.merchants.keys import sha256_of
 from btcpay.merchants.merchants import add_merchant, set_currency, set_mail, set_timezone
 from btcpay.values.errors import CommandError
-from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, is_id, new_id, random_base62
+from btcpay.values.ids import (
+    ID_CHARACTERS,
+    SECRET_CHARACTERS,
+    is_id,
+    new_id,
+    random_base62,
+    sha256_of,
+)
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import MerchantSession
-from storage.queries import files, merchants, meta, sessions
+from storage.queries import merchants, meta, sessions
 from storage.queries.sessions import new_login
 
 LINK_LIFE = timedelta(milliseconds=sessions.LINK_LIFE_MS)
@@ -50,11 +56,6 @@ def login_url(
 ) -> str:
     """A new link into the pages that are served at `base_url`, or into their till alone."""
     return f"{base_url}/merchant/login/{new_login(db, merchant_id, now, till_only)}"
-
-
-def login_of(db: Database, secret: str, now: datetime) -> sessions.Login | None:
-    """The login that a link offers; None for a bad link. The link is not used up."""
-    return db.row(sessions.LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))
 
 
 def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) -> str | None:
@@ -119,9 +120,8 @@ def end_all(db: Database, merchant_id: int, but: str = "") -> int:
 def end_every(db: Database) -> None:
     """Ends sessions and links of all merchants: a restored database opens nothing to anybody."""
     with db.write():
-        db.run(sessions.EVERY_LOGIN)
-        db.run(sessions.END_EVERY)
-        db.run(files.REVOKE_ALL)
+        for query in sessions.END_EVERYTHING:
+            db.run(query)
 
 
 def named(user_agent: str) -> BrowserName:

@@ -9,7 +9,8 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate
 
 from btcpay.invoices.create import BTC, Price, live_price, worth_usd
-from btcpay.refunds import acts, kinds, queries
+from btcpay.refunds import acts, queries
+from btcpay.refunds.kinds import RESOURCE
 from btcpay.values.errors import CommandError, Refused, TooMuch
 from btcpay.values.money import SATS_PER_BTC, asked_of, btc_shown, checked_currency, price_of
 from btcpay.web.body import parse, read_body
@@ -121,7 +122,7 @@ def _made(
 def _shown(service: Service, row: Refund) -> Json:
     return {
         "id": row.id,
-        "viewLink": kinds.url_of(service.settings.base_url, row.id),
+        "viewLink": RESOURCE.url_of(service.settings.base_url, row.id),
         "name": row.reason or "",
         "description": row.reason or "",
         "currency": BTC,

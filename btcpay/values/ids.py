@@ -1,5 +1,6 @@
 """Identifiers and secrets: base62 from the operating system's secure source."""
 
+import hashlib
 import hmac
 import re
 import secrets
@@ -42,6 +43,11 @@ def _base62(number: int, length: int) -> str:
         number, place = divmod(number, len(BASE62))
         characters += BASE62[place]
     return characters
+
+
+def sha256_of(secret: str) -> str:
+    """The hash that is stored. No salt: 142 random bits cannot be guessed from a table."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def is_id(prefix: str, text: str) -> bool:

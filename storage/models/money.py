@@ -1,12 +1,12 @@
 """Outputs seen at the addresses, payments that count, and the events of both."""
 
-from peewee import BigIntegerField, CompositeKey, TextField
+from peewee import BigIntegerField, TextField
 
 from storage.models.shop import Table
 
 
 class Payment(Table):
-    seq = BigIntegerField(primary_key=True)
+    seq = BigIntegerField()
     id = TextField()
     merchant_id = BigIntegerField()
     address_invoice_id = TextField()
@@ -41,21 +41,15 @@ class Output(Table):
     spent_height = BigIntegerField(null=True)
     payment_id = TextField(null=True)
 
-    class Meta:
-        primary_key = CompositeKey("invoice_id", "txid", "vout")
-
 
 class Proof(Table):
     invoice_id = TextField()
     txid = TextField()
     document = TextField()
 
-    class Meta:
-        primary_key = CompositeKey("invoice_id", "txid")
-
 
 class Balance(Table):
-    merchant_id = BigIntegerField(primary_key=True)
+    merchant_id = BigIntegerField()
     confirmed_sats = BigIntegerField()
     total_sats = BigIntegerField()
     settled_sats = BigIntegerField()
@@ -70,12 +64,9 @@ class MerchantDay(Table):
     received_sats = BigIntegerField()
     value_minor = BigIntegerField()
 
-    class Meta:
-        primary_key = CompositeKey("merchant_id", "day", "currency")
-
 
 class Event(Table):
-    seq = BigIntegerField(primary_key=True)
+    seq = BigIntegerField()
     invoice_id = TextField()
     happened_at = BigIntegerField()
     kind = TextField()
@@ -83,7 +74,7 @@ class Event(Table):
 
 
 class Refund(Table):
-    seq = BigIntegerField(primary_key=True)
+    seq = BigIntegerField()
     id = TextField()
     merchant_id = BigIntegerField()
     invoice_id = TextField(null=True)
@@ -115,12 +106,9 @@ class RefundOutput(Table):
     document = TextField()
     again_of = TextField(null=True)
 
-    class Meta:
-        primary_key = CompositeKey("txid", "vout")
-
 
 class Attention(Table):
-    invoice_id = TextField(primary_key=True)
+    invoice_id = TextField()
     merchant_id = BigIntegerField()
     reason = TextField()
     since_at = BigIntegerField()

@@ -1,12 +1,12 @@
 """Facts that the service keeps for itself."""
 
-from peewee import BigIntegerField, BlobField, CompositeKey, TextField
+from peewee import BigIntegerField, BlobField, TextField
 
 from storage.models.shop import Table
 
 
 class Fact(Table):
-    name = TextField(primary_key=True)
+    name = TextField()
     value = TextField()
 
     class Meta:
@@ -14,7 +14,7 @@ class Fact(Table):
 
 
 class Block(Table):
-    height = BigIntegerField(primary_key=True)
+    height = BigIntegerField()
     hash = TextField()
     header = BlobField()
     mined_at = BigIntegerField()
@@ -24,7 +24,7 @@ class Block(Table):
 
 
 class Explorer(Table):
-    root = TextField(primary_key=True)
+    root = TextField()
     refusals = BigIntegerField()
     rests_until_at = BigIntegerField()
 
@@ -34,12 +34,9 @@ class ExplorerUse(Table):
     minute_at = BigIntegerField()
     calls = BigIntegerField()
 
-    class Meta:
-        primary_key = CompositeKey("root", "minute_at")
-
 
 class Peer(Table):
-    place = TextField(primary_key=True)
+    place = TextField()
     good_at = BigIntegerField(null=True)
     height = BigIntegerField(null=True)
     left_until = BigIntegerField(null=True)
@@ -56,14 +53,8 @@ class IdempotencyKey(Table):
     response = TextField(null=True)
     resource_id = TextField(null=True)
 
-    class Meta:
-        primary_key = CompositeKey("merchant_id", "operation", "idempotency_key")
-
 
 class Tally(Table):
     name = TextField()
     label = TextField()
     total = BigIntegerField()
-
-    class Meta:
-        primary_key = CompositeKey("name", "label")

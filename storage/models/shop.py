@@ -1,15 +1,16 @@
 """Merchants, what their pages show, their keys, and what they ask for."""
 
-from peewee import BigIntegerField, BlobField, CompositeKey, Model, TextField
+from peewee import BigIntegerField, BlobField, Model, TextField
 
 
 class Table(Model):
     class Meta:
         legacy_table_names = False  # MerchantDay is merchant_day
+        primary_key = False  # no `id` that a class lacks; the schema has the keys
 
 
 class Merchant(Table):
-    id = BigIntegerField(primary_key=True)
+    id = BigIntegerField()
     name = TextField()
     descriptor = TextField()
     account_key = TextField()
@@ -23,7 +24,7 @@ class Merchant(Table):
 
 
 class Brand(Table):
-    merchant_id = BigIntegerField(primary_key=True)
+    merchant_id = BigIntegerField()
     name = TextField(null=True)
     accent = TextField(null=True)
     logo = BlobField(null=True)
@@ -35,7 +36,7 @@ class Brand(Table):
 
 
 class ApiKey(Table):
-    id = TextField(primary_key=True)
+    id = TextField()
     merchant_id = BigIntegerField()
     name = TextField()
     scope = TextField()
@@ -50,14 +51,14 @@ class ApiKey(Table):
 
 
 class Store(Table):
-    id = TextField(primary_key=True)
+    id = TextField()
     merchant_id = BigIntegerField()
     shop_url = TextField()
     created_at = BigIntegerField()
 
 
 class PaymentLink(Table):
-    seq = BigIntegerField(primary_key=True)
+    seq = BigIntegerField()
     id = TextField()
     merchant_id = BigIntegerField()
     status = TextField()
@@ -80,7 +81,7 @@ class PaymentLink(Table):
 
 
 class Bill(Table):
-    seq = BigIntegerField(primary_key=True)
+    seq = BigIntegerField()
     id = TextField()
     merchant_id = BigIntegerField()
     status = TextField()
@@ -105,7 +106,7 @@ class Bill(Table):
 
 
 class Invoice(Table):
-    seq = BigIntegerField(primary_key=True)
+    seq = BigIntegerField()
     id = TextField()
     merchant_id = BigIntegerField()
     payment_link_id = TextField(null=True)
@@ -174,14 +175,14 @@ class Invoice(Table):
 
 
 class MerchantLogin(Table):
-    secret_sha256 = TextField(primary_key=True)
+    secret_sha256 = TextField()
     merchant_id = BigIntegerField()
     expires_at = BigIntegerField()
     till_only = BigIntegerField()
 
 
 class FileLink(Table):
-    id = TextField(primary_key=True)
+    id = TextField()
     merchant_id = BigIntegerField()
     secret_sha256 = TextField()
     first_day = BigIntegerField()
@@ -190,7 +191,7 @@ class FileLink(Table):
 
 
 class MerchantSession(Table):
-    id = TextField(primary_key=True)
+    id = TextField()
     merchant_id = BigIntegerField()
     secret_sha256 = TextField()
     browser = TextField()
@@ -200,7 +201,7 @@ class MerchantSession(Table):
 
 
 class PublicEvent(Table):
-    seq = BigIntegerField(primary_key=True)
+    seq = BigIntegerField()
     number = BigIntegerField(null=True)
     id = TextField()
     merchant_id = BigIntegerField()
@@ -213,7 +214,7 @@ class PublicEvent(Table):
 
 
 class Receiver(Table):
-    id = TextField(primary_key=True)
+    id = TextField()
     merchant_id = BigIntegerField()
     transport = TextField()
     url = TextField(null=True)
@@ -245,12 +246,9 @@ class Delivery(Table):
     line = TextField(null=True)
     held_until = BigIntegerField(null=True)
 
-    class Meta:
-        primary_key = CompositeKey("receiver_id", "about")
-
 
 class MerchantMail(Table):
-    merchant_id = BigIntegerField(primary_key=True)
+    merchant_id = BigIntegerField()
     address = TextField(null=True)
     receipts = BigIntegerField()
     language = TextField()

@@ -4,7 +4,7 @@ from peewee import EXCLUDED, JOIN, Case, fn
 
 from storage.models import Attention, Invoice
 from storage.queries.invoices import CHAIN, InvoiceWith
-from storage.statement import every, shaped, slot
+from storage.statement import every, same, shaped, slot
 
 # The same reason again is no news: the row keeps its first time.
 _SINCE = Case(None, [(Attention.reason == EXCLUDED.reason, Attention.since_at)], EXCLUDED.since_at)
@@ -16,22 +16,19 @@ WANT = Attention.insert(every(Attention)).on_conflict(
         Attention.stake_minor: EXCLUDED.stake_minor,
     },
 )
-CLEAR = Attention.delete().where(Attention.invoice_id == slot("invoice_id"))
+CLEAR = Attention.delete().where(same(Attention.invoice_id))
 COUNT = shaped(
-    tuple[int],
-    Attention.select(fn.COUNT(Attention.invoice_id)).where(
-        Attention.merchant_id == slot("merchant_id")
-    ),
+    tuple[int], Attention.select(fn.COUNT(Attention.invoice_id)).where(same(Attention.merchant_id))
 )
-OF_INVOICE = Attention.select().where(Attention.invoice_id == slot("invoice_id"))
+OF_INVOICE = Attention.select().where(same(Attention.invoice_id))
 # Stakes below an amount, in one currency; the smallest first.
 BELOW = (
     Attention.select(Attention.invoice_id)
     .join(Invoice, on=(Invoice.id == Attention.invoice_id))
     .where(
-        (Attention.merchant_id == slot("merchant_id"))
-        & (Attention.stake_minor < slot("below_minor"))
-        & (Invoice.currency == slot("currency"))
+        same(Attention.merchant_id),
+        Attention.stake_minor < slot("below_minor"),
+        same(Invoice.currency),
     )
     .order_by(Attention.stake_minor, Attention.invoice_id)
     .limit(slot("limit"))
@@ -48,7 +45,7 @@ INVOICE = shaped(
         *CHAIN,
     )
     .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
-    .where(Invoice.id == slot("id")),
+    .where(same(Invoice.id)),
 )
 # Read at every scrape: an index that only holds what needs a human.
 BY_REASON = shaped(

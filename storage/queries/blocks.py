@@ -1,24 +1,23 @@
 """The headers of the best chain, with a mark on blocks that are read; our scripts and coins."""
 
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import orjson
-from peewee import JOIN, SQL, Case, ColumnBase, Join, Select, fn
+from peewee import SQL, Case, ColumnBase, Expression, Select, fn
 
 from storage.database import Database
 from storage.models import Balance, Block, Invoice, Output, Refund
 from storage.queries.invoices import MAY_BE_PAID
-from storage.statement import Shaped, every, shaped, slot
+from storage.statement import every, same, shaped, slot
 
-T = TypeVar("T")
 _HEADER = (Block.height, Block.hash, Block.header, Block.mined_at)
 
 TOP = Block.select(*_HEADER).order_by(Block.height.desc()).limit(1)
 FIRST = Block.select(*_HEADER).order_by(Block.height).limit(1)
 LAST_BEFORE = TOP.where(Block.mined_at <= slot("mined_before"))
-OF_HASH = Block.select(*_HEADER).where(Block.hash == slot("hash"))
-AT = Block.select(*_HEADER).where(Block.height == slot("height"))
+OF_HASH = Block.select(*_HEADER).where(same(Block.hash))
+AT = Block.select(*_HEADER).where(same(Block.height))
 ABOVE = Block.select(*_HEADER).where(Block.height > slot("height")).order_by(Block.height)
 # The headers that follow a block's: so many of them, as a proof keeps them.
 FOLLOWING = ABOVE.limit(slot("limit"))
@@ -31,13 +30,11 @@ NEVER = 0  # in place of the time of reading: the block is passed over
 _UNREAD = Block.read_at.is_null()
 # Blocks to be read now; one that no source could show is passed over for a while.
 _DUE = Block.select(*_HEADER, Block.not_before).where(
-    _UNREAD & (Block.not_before.is_null() | (Block.not_before <= slot("now")))
+    _UNREAD, Block.not_before.is_null() | (Block.not_before <= slot("now"))
 )
 NEWEST = _DUE.order_by(Block.height.desc()).limit(slot("limit"))
 OLDEST = _DUE.order_by(Block.height).limit(slot("limit"))
-PASS_OVER = Block.update({Block.not_before: slot("until")}).where(
-    _UNREAD & (Block.hash == slot("hash"))
-)
+PASS_OVER = Block.update({Block.not_before: slot("until")}).where(_UNREAD, same(Block.hash))
 # The number of them, and the first.
 UNREAD = shaped(
     tuple[int, int | None],
@@ -45,23 +42,19 @@ UNREAD = shaped(
 )
 # Succeeds once: whoever comes second changes nothing.
 READ = Block.update({Block.read_at: slot("at"), Block.spends: slot("spends")}).where(
-    _UNREAD & (Block.hash == slot("hash"))
+    _UNREAD, same(Block.hash)
 )
 # Marks blocks unread that were read before we knew that coins spent in them are ours.
-READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(
-    Block.height == slot("height")
-)
+READ_AGAIN = Block.update({Block.read_at: None, Block.spends: None}).where(same(Block.height))
 SPENDS = Block.select(Block.height, Block.spends).where(
-    Block.spends.is_null(False) & (Block.height > slot("height"))
+    Block.spends.is_null(False), Block.height > slot("height")
 )
 # Once no block below is unread, the spends kept for these blocks have been looked up.
 FORGET_SPENDS = Block.update({Block.spends: None}).where(
-    Block.spends.is_null(False) & (Block.height < slot("height"))
+    Block.spends.is_null(False), Block.height < slot("height")
 )
 # Blocks from a time when nothing was at stake are not read.
-SKIP = Block.update({Block.read_at: NEVER}).where(
-    _UNREAD & (Block.mined_at <= slot("mined_before"))
-)
+SKIP = Block.update({Block.read_at: NEVER}).where(_UNREAD, Block.mined_at <= slot("mined_before"))
 
 
 _HEIGHT = shaped(tuple[int | None], Block.select(fn.MAX(Block.height)))
@@ -72,57 +65,25 @@ def tip_height(db: Database) -> int | None:
     return db.only(_HEIGHT)[0]
 
 
-def given(db: Database, texts: Collection[str]) -> str | list[str]:
-    """Several texts as a single value of a statement."""
-    if db.is_server:
-        return list(texts)
-    return orjson.dumps(list(texts)).decode()
+def given(texts: Iterable[str]) -> str:
+    """Several texts as a single value of a statement: the names of a JSON object."""
+    return orjson.dumps(dict.fromkeys(texts)).decode()
 
 
-def is_given(column: ColumnBase, is_server: bool, name: str = "texts") -> Any:
+def is_given(column: ColumnBase, name: str = "texts") -> Expression:
     """True for each of the texts in the slot of this name, a value that `given` has made."""
-    if is_server:
-        return column == fn.ANY(slot(name))
-    return column.in_(Select([fn.json_each(slot(name)).alias(name)], [SQL(f"{name}.value")]))
+    return column.in_(Select([fn.json_each(slot(name)).alias(name)], [SQL(f"{name}.key")]))
 
 
-def _of_given(model: type[T], columns: Sequence[Any], key: Any, is_server: bool) -> Shaped[T]:
-    """The rows whose `key` is among the texts that the statement is given in one slot.
-
-    SQLite seeks each text in turn; IN would sort all of them first, at five times the cost.
-    """
-    if is_server:
-        return shaped(model, key.model.select(*columns).where(key == fn.ANY(slot("texts"))))
-    given = fn.json_each(slot("texts")).alias("given")
-    joined = Join(given, key.model, JOIN.CROSS, on=key == SQL("given.value"))
-    return shaped(model, Select([joined], columns))
-
-
-_OURS = {
-    is_server: _of_given(
-        Invoice, (Invoice.id, Invoice.merchant_id, Invoice.script), Invoice.script, is_server
-    )
-    for is_server in (False, True)
-}
-_COINS = {
-    is_server: _of_given(
-        Output,
-        (Output.invoice_id, Output.merchant_id, Output.txid, Output.vout),
-        Output.txid,
-        is_server,
-    ).where(Output.block_height.is_null(False) & Output.spent_height.is_null())
-    for is_server in (False, True)
-}
-
-
-def of_scripts(db: Database, scripts: Collection[str]) -> list[Invoice]:
-    """The invoices whose addresses have these scripts, in hex."""
-    return db.rows(_OURS[db.is_server], texts=given(db, scripts))
-
-
-def coins_of(db: Database, txids: Collection[str]) -> list[Output]:
-    return db.rows(_COINS[db.is_server], texts=given(db, txids))
-
+# The invoices whose addresses have the given scripts, in hex.
+OF_SCRIPTS = Invoice.select(Invoice.id, Invoice.merchant_id, Invoice.script).where(
+    is_given(Invoice.script)
+)
+_COIN = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.vout)
+# The unspent ones of the given transactions.
+COINS = _COIN.where(
+    is_given(Output.txid), Output.block_height.is_null(False), Output.spent_height.is_null()
+)
 
 # Rows that a reorganisation takes back, above the last block that both chains have.
 PAID_ABOVE = (
@@ -130,11 +91,9 @@ PAID_ABOVE = (
     .where(Output.block_height > slot("height"))
     .order_by(Output.merchant_id, Output.invoice_id)
 )
-SPENT_ABOVE = (
-    Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.vout)
-    .where((Output.spent_height > slot("height")) & (Output.block_height <= slot("height")))
-    .order_by(Output.merchant_id, Output.invoice_id)
-)
+SPENT_ABOVE = _COIN.where(
+    Output.spent_height > slot("height"), Output.block_height <= slot("height")
+).order_by(Output.merchant_id, Output.invoice_id)
 UNSPEND = Output.update({Output.spent_height: None}).where(Output.spent_height > slot("height"))
 UNREPLACE = Output.update({Output.replaced_height: None}).where(
     Output.replaced_height > slot("height")
@@ -171,7 +130,7 @@ KEEP_PROVEN = Output.update(
 AT_STAKE = Invoice.select(Invoice.id).where(MAY_BE_PAID).limit(1)
 MONEY_AT_STAKE = Balance.select(Balance.merchant_id).where(Balance.total_sats > 0).limit(1)
 REFUND_AT_STAKE = (
-    Refund.select(Refund.id).where(Refund.script.is_null(False) & Refund.sent_height.is_null())
+    Refund.select(Refund.id).where(Refund.script.is_null(False), Refund.sent_height.is_null())
 ).limit(1)
 # The best block that we know, with the answers of UNREAD and of those at stake.
 BEST = Block.alias()

@@ -5,10 +5,10 @@ from peewee import JOIN, Case, Tuple, Value, fn
 from storage.models import Delivery, MerchantMail, PublicEvent, Receiver
 from storage.queries.receivers import MAIL, MAILS
 from storage.queries.sessions import LINK_LIFE_MS
-from storage.statement import needed, shaped, slot, slots
+from storage.statement import needed, same, shaped, slot, slots
 
-_THIS = (Delivery.receiver_id == slot("receiver_id")) & (Delivery.about == slot("about"))
-_OF_RECEIVER = Delivery.receiver_id == slot("receiver_id")
+_THIS = same(Delivery.receiver_id, Delivery.about)
+_OF_RECEIVER = same(Delivery.receiver_id)
 _WAITS = Delivery.next_at.is_null(False)
 _Earlier = Delivery.alias()
 _IS_EARLIER = (
@@ -18,7 +18,7 @@ _IS_EARLIER = (
 )
 # One at a time, where the order matters.
 _FIRST_IN_LINE = Delivery.line.is_null() | ~fn.EXISTS(
-    _Earlier.select(1).where(_IS_EARLIER & _Earlier.next_at.is_null(False))
+    _Earlier.select(1).where(_IS_EARLIER, _Earlier.next_at.is_null(False))
 )
 _OF_MAILS = Delivery.receiver_id.in_(
     Receiver.select(Receiver.id).where(Receiver.transport << MAILS)
@@ -50,16 +50,12 @@ class Due(PublicEvent):
 _WHOLE = shaped(
     Due,
     Delivery.select(
-        Delivery.receiver_id,
-        Delivery.about,
-        Delivery.attempts,
-        Delivery.first_at,
-        Delivery.created_at,
-        Delivery.line,
+        *(Delivery.receiver_id, Delivery.about, Delivery.attempts, Delivery.first_at),
+        *(Delivery.created_at, Delivery.line),
         PublicEvent,
     )
     .join(PublicEvent, JOIN.LEFT_OUTER, on=(PublicEvent.seq == Delivery.event_seq))
-    .where(_OF_RECEIVER & (Delivery.next_at <= slot("until")) & _FIRST_IN_LINE)
+    .where(_OF_RECEIVER, Delivery.next_at <= slot("until"), _FIRST_IN_LINE)
     .limit(slot("limit")),
 )
 # The least tried comes first, so that an event that is never taken stops none behind it.
@@ -67,10 +63,10 @@ DUE = _WHOLE.order_by(Delivery.attempts, Delivery.next_at, Delivery.event_seq)
 OLDEST = _WHOLE.order_by(Delivery.created_at, Delivery.event_seq)
 # Claims a delivery before it is sent; another's claim ends, whatever clocks do.
 HOLD = Delivery.update({Delivery.held_until: slot("until")}).where(
-    _THIS
-    & (Delivery.attempts == slot("attempts"))
-    & _WAITS
-    & (~Delivery.held_until.between(slot("now"), slot("until")) | Delivery.held_until.is_null())
+    _THIS,
+    same(Delivery.attempts),
+    _WAITS,
+    ~Delivery.held_until.between(slot("now"), slot("until")) | Delivery.held_until.is_null(),
 )
 # Changes nothing if another process has tried it meanwhile, and so counted an attempt.
 TRIED = Delivery.update(
@@ -84,11 +80,11 @@ TRIED = Delivery.update(
         Delivery.answer: slot("answer"),
         Delivery.held_until: slot("held_until"),
     }
-).where(_THIS & (Delivery.attempts == slot("attempts")) & _WAITS)
-DROP = Delivery.delete().where(_THIS & _WAITS)
-GIVE_UP = Delivery.update({Delivery.next_at: None}).where(_OF_RECEIVER & _WAITS)
+).where(_THIS, same(Delivery.attempts), _WAITS)
+DROP = Delivery.delete().where(_THIS, _WAITS)
+GIVE_UP = Delivery.update({Delivery.next_at: None}).where(_OF_RECEIVER, _WAITS)
 GIVE_UP_MAILS = Delivery.update({Delivery.next_at: None, Delivery.answer: "too late"}).where(
-    _WAITS & (Delivery.created_at < slot("before")) & _OF_MAILS
+    _WAITS, Delivery.created_at < slot("before"), _OF_MAILS
 )
 _ANEW = {Delivery.attempts: 0, Delivery.first_at: None, Delivery.next_at: slot("at")}
 AGAIN = Delivery.update(_ANEW | {Delivery.delivered_at: None}).where(_THIS)
@@ -97,7 +93,7 @@ LOGIN = "login"
 ASK_LOGIN = Delivery.insert_from(
     Receiver.select(Receiver.id, Value(LOGIN), slot("at"), Value(0), slot("at"))
     .join(MerchantMail, on=(MerchantMail.merchant_id == Receiver.merchant_id))
-    .where((Receiver.transport == MAIL) & (fn.LOWER(MerchantMail.address) == slot("id"))),
+    .where(Receiver.transport == MAIL, fn.LOWER(MerchantMail.address) == slot("id")),
     [*needed(Delivery), Delivery.next_at],
 ).on_conflict(
     conflict_target=[Delivery.receiver_id, Delivery.about],
@@ -106,20 +102,18 @@ ASK_LOGIN = Delivery.insert_from(
 )
 # A delivery is not sent any more once a later one of the same line has been taken.
 FAILED_AGAIN = Delivery.update(_ANEW).where(
-    _OF_RECEIVER
-    & Delivery.next_at.is_null()
-    & Delivery.delivered_at.is_null()
-    & Delivery.about.not_in(
+    _OF_RECEIVER,
+    Delivery.next_at.is_null(),
+    Delivery.delivered_at.is_null(),
+    Delivery.about.not_in(
         _Earlier.select(_Earlier.about)
         .join(Delivery, on=_IS_EARLIER)
-        .where(_OF_RECEIVER & Delivery.delivered_at.is_null(False))
-    )
+        .where(_OF_RECEIVER, Delivery.delivered_at.is_null(False))
+    ),
 )
-WAITING_NOW = Delivery.update(slots(Delivery.next_at)).where(_OF_RECEIVER & _WAITS)
+WAITING_NOW = Delivery.update(slots(Delivery.next_at)).where(_OF_RECEIVER, _WAITS)
 # Deliveries without an event; those of an event go with it.
-FORGET = Delivery.delete().where(
-    Delivery.event_seq.is_null() & (Delivery.created_at < slot("before"))
-)
+FORGET = Delivery.delete().where(Delivery.event_seq.is_null(), Delivery.created_at < slot("before"))
 
 STATE = Case(
     None, [(Delivery.delivered_at.is_null(False), "delivered"), (_WAITS, "waiting")], "given up"
@@ -136,16 +130,9 @@ class Listed(Delivery):
 LIST = shaped(
     Listed,
     Delivery.select(
-        Delivery.receiver_id,
-        PublicEvent.number,
-        PublicEvent.id.alias("event_id"),
-        PublicEvent.kind,
-        STATE.alias("state"),
-        Delivery.attempts,
-        Delivery.status,
-        Delivery.tried_at,
-        Delivery.next_at,
-        Delivery.answer,
+        *(Delivery.receiver_id, PublicEvent.number, PublicEvent.id.alias("event_id")),
+        *(PublicEvent.kind, STATE.alias("state"), Delivery.attempts, Delivery.status),
+        *(Delivery.tried_at, Delivery.next_at, Delivery.answer),
     )
     .join(PublicEvent, on=(PublicEvent.seq == Delivery.event_seq))
     .where(_OF_RECEIVER)
@@ -175,7 +162,5 @@ _COUNTED = shaped(
 )
 MAILS_WAITING = _COUNTED.where(_WAITS)
 MAILS_GIVEN_UP = _COUNTED.where(
-    Delivery.next_at.is_null()
-    & Delivery.delivered_at.is_null()
-    & (Delivery.tried_at > slot("since"))
+    Delivery.next_at.is_null(), Delivery.delivered_at.is_null(), Delivery.tried_at > slot("since")
 )

@@ -7,7 +7,7 @@ from peewee import SQL, fn
 from storage.database import Database
 from storage.models import Event, PublicEvent
 from storage.queries import meta
-from storage.statement import every, needed, shaped, slot, slots
+from storage.statement import every, needed, same, shaped, slot, slots
 
 
 class Kind(StrEnum):
@@ -41,17 +41,17 @@ _PROMISED = (Kind.REFUND_MADE, Kind.REFUND_READY, Kind.REFUND_CLEARED, Kind.REFU
 _OF_MONEY = [kind.value for kind in Kind if kind not in (*_MERELY_SEEN, *_PROMISED)]
 OF_MONEY = (
     Event.select(Event.invoice_id, Event.kind, Event.detail)
-    .where((Event.invoice_id == slot("invoice_id")) & Event.kind.in_(_OF_MONEY))
+    .where(same(Event.invoice_id), Event.kind.in_(_OF_MONEY))
     .order_by(Event.seq)
 )
 # An invoice with a history, and the number of its entries.
 LENGTH = shaped(
     tuple[str, int],
     Event.select(Event.invoice_id, fn.COUNT(Event.seq).alias("length"))
-    .where(Event.invoice_id == slot("invoice_id"))
+    .where(same(Event.invoice_id))
     .group_by(Event.invoice_id),
 )
-OF_INVOICE = Event.select().where(Event.invoice_id == slot("invoice_id")).order_by(Event.seq)
+OF_INVOICE = Event.select().where(same(Event.invoice_id)).order_by(Event.seq)
 
 # So many are numbered or forgotten at once, so that nobody waits for long.
 BATCH = 1000
@@ -67,9 +67,6 @@ ADD = shaped(
             PublicEvent.state,
         )
     ).returning(PublicEvent),
-)
-OF_ID = PublicEvent.select().where(
-    (PublicEvent.id == slot("id")) & (PublicEvent.merchant_id == slot("merchant_id"))
 )
 LAST = shaped(
     tuple[int],

@@ -7,19 +7,19 @@ from peewee import Case, ColumnBase, fn
 
 from storage.models import Block, Fact, Invoice, Output
 from storage.queries.meta import Key
-from storage.statement import Shaped, Typed, as_dict, blank, every, shaped, slot, slots
+from storage.statement import Shaped, Typed, as_dict, blank, every, same, shaped, slot, slots
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
-_OWN = Invoice.merchant_id == slot("merchant_id")
+_OWN = same(Invoice.merchant_id)
 
-BY_ID = Invoice.select(*Invoice.PUBLIC).where((Invoice.id == slot("id")) & _OWN)
+BY_ID = Invoice.select(*Invoice.PUBLIC).where(same(Invoice.id), _OWN)
 # For events and mails, which have the reference and what a link's page has asked for beside the
 # documented fields.
 ANY_BY_ID = Invoice.select(
     *Invoice.PUBLIC, Invoice.reference, Invoice.customer_name, Invoice.customer_note
-).where(Invoice.id == slot("id"))
+).where(same(Invoice.id))
 LIST = Invoice.select(*Invoice.PUBLIC).where(_OWN).order_by(*_NEWEST).limit(slot("limit"))
-LIST_BY_STATUS = LIST.where(Invoice.status == slot("status"))
+LIST_BY_STATUS = LIST.where(same(Invoice.status))
 
 # Open, or finished so lately that it may still be paid. The statuses are named so that the index on
 # both columns serves.
@@ -30,7 +30,7 @@ MAY_BE_PAID = (Invoice.status == "open") | (
 LATELY = timedelta(hours=168)  # after its end, while an invoice may still be paid
 
 # All columns, for the check, the pages and the command line.
-WHOLE = Invoice.select().where(Invoice.id == slot("id"))
+WHOLE = Invoice.select().where(same(Invoice.id))
 
 # A new invoice: without details, and before anything has happened to it.
 _CAME_COUNTED = (Invoice.received_sats, Invoice.unconfirmed_sats, Invoice.beside_sats)
@@ -50,17 +50,15 @@ CHAIN = (
 _ALIVE, _GONE = Output.alias(), Output.alias()
 # The time when the last output vanished, unless something has come since, such as a replacement.
 _GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_at)).where(
-    (_GONE.invoice_id == Invoice.id)
-    & _GONE.vanished_at.is_null(False)
-    & (
-        _GONE.vanished_at
-        > fn.COALESCE(
-            _ALIVE.select(fn.MAX(_ALIVE.first_seen_at)).where(
-                (_ALIVE.invoice_id == Invoice.id) & _ALIVE.vanished_at.is_null()
-            ),
-            0,
-        )
-    )
+    _GONE.invoice_id == Invoice.id,
+    _GONE.vanished_at.is_null(False),
+    _GONE.vanished_at
+    > fn.COALESCE(
+        _ALIVE.select(fn.MAX(_ALIVE.first_seen_at)).where(
+            _ALIVE.invoice_id == Invoice.id, _ALIVE.vanished_at.is_null()
+        ),
+        0,
+    ),
 )
 
 
@@ -84,13 +82,13 @@ SEEN = shaped(InvoiceWith, WHOLE.select_extend(*CHAIN, _GONE_AT.alias("gone_at")
 
 # Of a paid invoice, once.
 GIVE_ADDRESS = Invoice.update({Invoice.customer_email: slot("customer_email")}).where(
-    (Invoice.id == slot("id")) & (Invoice.status == "paid") & Invoice.customer_email.is_null()
+    same(Invoice.id), Invoice.status == "paid", Invoice.customer_email.is_null()
 )
 _EVER_CAME = Output.select(Output.txid).where(Output.invoice_id == Invoice.id)
 _CAME = _EVER_CAME.where(Output.vanished_at.is_null())
 # Confirmed or waiting, in time or not: for people, not for settlement.
 CAME_SATS = Output.select(fn.COALESCE(fn.SUM(Output.amount_sats).cast("BIGINT"), 0)).where(
-    (Output.invoice_id == Invoice.id) & Output.vanished_at.is_null()
+    Output.invoice_id == Invoice.id, Output.vanished_at.is_null()
 )
 _LAST_LOOK = Case(
     None, [(Invoice.asked_at > Invoice.created_at, Invoice.asked_at)], Invoice.created_at
@@ -102,9 +100,9 @@ _UNPAID = (Invoice.status == "open") & ~fn.EXISTS(_CAME)
 # An invoice to which a link, a bill or the till leads a browser back: it can be paid, and nothing
 # has come to it. After a payment, even a vanished one, the next visitor may be somebody else.
 _UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED, *Invoice.PERSONAL).where(
-    (Invoice.status == "open") & (Invoice.expires_at > slot("now")) & ~fn.EXISTS(_EVER_CAME)
+    Invoice.status == "open", Invoice.expires_at > slot("now"), ~fn.EXISTS(_EVER_CAME)
 )
-UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where((Invoice.id == slot("id")) & _OWN)
+UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where(same(Invoice.id), _OWN)
 
 
 class Through(NamedTuple):
@@ -121,15 +119,13 @@ class Through(NamedTuple):
 
 def _through(column: ColumnBase) -> Through:
     of_thing = column == slot("through")
-    this = of_thing & (Invoice.id == slot("id"))
+    this = of_thing & same(Invoice.id)
     is_waited_for = (Invoice.expires_at > slot("now")) & (slot("since") < _LAST_LOOK)
     counted = Invoice.select(fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at))
     return Through(
-        shaped(
-            tuple[int, int | None, int | None], counted.where(of_thing & _UNPAID & is_waited_for)
-        ),
+        shaped(tuple[int, int | None, int | None], counted.where(of_thing, _UNPAID, is_waited_for)),
         _UNTOUCHED.where(this),
-        Invoice.select(Invoice.id).where(this & fn.EXISTS(_CAME)),
+        Invoice.select(Invoice.id).where(this, fn.EXISTS(_CAME)),
     )
 
 
@@ -138,16 +134,16 @@ THROUGH_LINK, THROUGH_BILL = map(_through, (Invoice.payment_link_id, Invoice.bil
 # Changes the status only from the one that was read.
 _END = (Invoice.tx_hash, Invoice.paid_at, Invoice.settled_reason, Invoice.finished_at)
 FINISH = Invoice.update(slots(Invoice.status, *_END)).where(
-    (Invoice.id == slot("id")) & (Invoice.status == slot("from_status"))
+    same(Invoice.id), Invoice.status == slot("from_status")
 )
 
 # The whole sum was seen, for the first time.
 COVER = Invoice.update({Invoice.covered_at: slot("at")}).where(
-    (Invoice.id == slot("id")) & Invoice.covered_at.is_null()
+    same(Invoice.id), Invoice.covered_at.is_null()
 )
 
 # Run whenever the status or an output has changed, in the same transaction.
-KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(Invoice.id == slot("id"))
+KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(same(Invoice.id))
 
 # For a chain that is given up: only proven payments have a height, and keep one.
 KEEP_PROVEN = Invoice.update({Invoice.newest_height: slot("height")}).where(
@@ -156,7 +152,7 @@ KEEP_PROVEN = Invoice.update({Invoice.newest_height: slot("height")}).where(
 
 # The one way back: a paid invoice whose payment a reorganisation has undone.
 REOPEN = Invoice.update({Invoice.status: "open"} | dict.fromkeys(_END)).where(
-    (Invoice.id == slot("id")) & (Invoice.status == "paid")
+    same(Invoice.id), Invoice.status == "paid"
 )
 
 # After so long an absence the hour begins again; a time noted by a fast clock is ignored.
@@ -171,7 +167,7 @@ ASKED = Invoice.update(
         Invoice.asked_at: slot("at"),
         Invoice.asked_since: Case(None, [(_IS_NEW, slot("at"))], Invoice.asked_since),
     }
-).where(Invoice.id == slot("id"))
+).where(same(Invoice.id))
 
 # Customers' words about themselves, kept long enough; the index holds only rows with some.
 _PERSONAL = (
@@ -182,10 +178,10 @@ _PERSONAL = (
 ) & (Invoice.finished_at < slot("before"))
 WITH_PERSONAL = (
     Invoice.select(Invoice.id)
-    .where(_PERSONAL & Invoice.finished_at.is_null(False))
+    .where(_PERSONAL, Invoice.finished_at.is_null(False))
     .order_by(Invoice.finished_at)
     .limit(slot("limit"))
 )
 ERASE_PERSONAL = Invoice.update(dict.fromkeys((*Invoice.PERSONAL, Invoice.metadata))).where(
-    (Invoice.id == slot("id")) & _PERSONAL
+    same(Invoice.id), _PERSONAL
 )

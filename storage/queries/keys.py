@@ -3,7 +3,7 @@
 from peewee import fn
 
 from storage.models import ApiKey, Merchant
-from storage.statement import needed, shaped, slot, slots
+from storage.statement import needed, same, shaped, slot, slots
 
 
 class Caller(ApiKey):
@@ -15,15 +15,12 @@ class Caller(ApiKey):
 BY_SECRET = shaped(
     Caller,
     ApiKey.select(
-        ApiKey.id.alias("key_id"),
-        ApiKey.merchant_id,
-        ApiKey.scope,
-        ApiKey.store_id,
+        *(ApiKey.id.alias("key_id"), ApiKey.merchant_id, ApiKey.scope, ApiKey.store_id),
         ApiKey.permissions,
     ).where(
-        (ApiKey.secret_sha256 == slot("secret_sha256"))
-        & ApiKey.revoked_at.is_null()
-        & (ApiKey.expires_at.is_null() | (ApiKey.expires_at > slot("now")))
+        same(ApiKey.secret_sha256),
+        ApiKey.revoked_at.is_null(),
+        ApiKey.expires_at.is_null() | (ApiKey.expires_at > slot("now")),
     ),
 )
 
@@ -40,30 +37,24 @@ class Listed(ApiKey):
 ALL = shaped(
     Listed,
     ApiKey.select(
-        ApiKey.id,
-        ApiKey.name,
-        ApiKey.merchant_id,
-        Merchant.name.alias("merchant"),
-        ApiKey.scope,
-        ApiKey.last_four,
-        ApiKey.created_at,
-        ApiKey.last_used_at,
+        *(ApiKey.id, ApiKey.name, ApiKey.merchant_id, Merchant.name.alias("merchant")),
+        *(ApiKey.scope, ApiKey.last_four, ApiKey.created_at, ApiKey.last_used_at),
         fn.COALESCE(ApiKey.revoked_at, ApiKey.expires_at).alias("revoked_at"),
     )
     .join(Merchant, on=(ApiKey.merchant_id == Merchant.id))
     .order_by(ApiKey.created_at, ApiKey.id),
 )
 
-OF_MERCHANT = ALL.where(ApiKey.merchant_id == slot("merchant_id"))
-BY_ID = ApiKey.select().where(ApiKey.id == slot("id"))
+OF_MERCHANT = ALL.where(same(ApiKey.merchant_id))
+BY_ID = ApiKey.select().where(same(ApiKey.id))
 
 # A key is revoked once, and for ever.
 REVOKE = ApiKey.update({ApiKey.revoked_at: slot("at")}).where(
-    (ApiKey.id == slot("id")) & ApiKey.revoked_at.is_null()
+    same(ApiKey.id), ApiKey.revoked_at.is_null()
 )
 # A key is rotated once; the old one ends by itself.
 EXPIRE = ApiKey.update({ApiKey.expires_at: slot("at")}).where(
-    (ApiKey.id == slot("id")) & ApiKey.revoked_at.is_null() & ApiKey.expires_at.is_null()
+    same(ApiKey.id), ApiKey.revoked_at.is_null(), ApiKey.expires_at.is_null()
 )
 
-USED = ApiKey.update({ApiKey.last_used_at: slot("at")}).where(ApiKey.id == slot("id"))
+USED = ApiKey.update({ApiKey.last_used_at: slot("at")}).where(same(ApiKey.id))

@@ -3,17 +3,15 @@
 from peewee import fn
 
 from storage.models import Invoice, PaymentLink
-from storage.statement import every, shaped, slot, slots
+from storage.statement import every, same, shaped, slot, slots
 
-BY_ID = PaymentLink.select().where(
-    (PaymentLink.merchant_id == slot("merchant_id")) & (PaymentLink.id == slot("id"))
-)
-ANY_BY_ID = PaymentLink.select().where(PaymentLink.id == slot("id"))
+BY_ID = PaymentLink.select().where(same(PaymentLink.merchant_id, PaymentLink.id))
+ANY_BY_ID = PaymentLink.select().where(same(PaymentLink.id))
 # Locks the link's row: its invoices are counted under this lock.
 LOCKED = ANY_BY_ID.for_update()
 LIST = (
     PaymentLink.select()
-    .where(PaymentLink.merchant_id == slot("merchant_id"))
+    .where(same(PaymentLink.merchant_id))
     .order_by(PaymentLink.created_at.desc(), PaymentLink.seq.desc())
     .limit(slot("limit"))
 )
@@ -25,7 +23,7 @@ RAISED = shaped(
         fn.COALESCE(fn.SUM(fn.ROUND(Invoice.amount.cast("NUMERIC") * slot("minor"))), 0).cast(
             "BIGINT"
         )
-    ).where((Invoice.payment_link_id == slot("through")) & (Invoice.status == "paid")),
+    ).where(Invoice.payment_link_id == slot("through"), Invoice.status == "paid"),
 )
 # A link keeps its currency when its merchant's changes.
 CURRENCIES = (
@@ -36,9 +34,9 @@ ADD = shaped(
     PaymentLink, PaymentLink.insert(every(PaymentLink)).returning(*PaymentLink._meta.sorted_fields)
 )
 
-SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(PaymentLink.id == slot("id"))
+SET_STATUS = PaymentLink.update(slots(PaymentLink.status)).where(same(PaymentLink.id))
 # Columns that a change of a link leaves: its price stays, and another query sets its status.
 _KEPT = "id merchant_id status currency amount amount_usd amount_mode created_at"
 EDIT = PaymentLink.update(
     slots(*(field for field in every(PaymentLink) if field.name not in _KEPT.split()))
-).where(PaymentLink.id == slot("id"))
+).where(same(PaymentLink.id))

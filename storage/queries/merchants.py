@@ -5,13 +5,13 @@ from typing import cast
 from peewee import JOIN, fn
 
 from storage.models import Brand, Merchant
-from storage.statement import blank, every, shaped, slot, slots
+from storage.statement import blank, every, same, shaped, slot, slots
 from storage.values import Values
 
 ALL = Merchant.select().order_by(Merchant.id)
-BY_NAME = Merchant.select().where(Merchant.name == slot("name"))
-BY_ACCOUNT_KEY = Merchant.select().where(Merchant.account_key == slot("account_key"))
-BY_ID = Merchant.select().where(Merchant.id == slot("id"))
+BY_NAME = Merchant.select().where(same(Merchant.name))
+BY_ACCOUNT_KEY = Merchant.select().where(same(Merchant.account_key))
+BY_ID = Merchant.select().where(same(Merchant.id))
 # Locks the merchant's row, so that a thing that must exist once can be looked for and made.
 LOCKED = BY_ID.for_update()
 
@@ -29,27 +29,27 @@ ADD = Merchant.insert(
 TAKE_INDEX = shaped(
     Merchant,
     Merchant.update({Merchant.next_index: Merchant.next_index + 1})
-    .where(Merchant.id == slot("id"))
+    .where(same(Merchant.id))
     .returning(Merchant.next_index, Merchant.descriptor),
 )
 
 # An address counter moves forward only, whoever else has moved it meanwhile.
 FORWARD = Merchant.update(slots(Merchant.next_index)).where(
-    (Merchant.id == slot("id")) & (Merchant.next_index < slot("next_index"))
+    same(Merchant.id), Merchant.next_index < slot("next_index")
 )
 
-SET_CURRENCY = Merchant.update(slots(Merchant.currency)).where(Merchant.id == slot("id"))
-SET_TIMEZONE = Merchant.update(slots(Merchant.timezone)).where(Merchant.id == slot("id"))
+SET_CURRENCY = Merchant.update(slots(Merchant.currency)).where(same(Merchant.id))
+SET_TIMEZONE = Merchant.update(slots(Merchant.timezone)).where(same(Merchant.id))
 SET_TIPS = Merchant.update(slots(Merchant.tip_percents, Merchant.cashier_tips)).where(
-    Merchant.id == slot("id")
+    same(Merchant.id)
 )
-CURRENCY = Merchant.select(Merchant.currency).where(Merchant.id == slot("id"))
+CURRENCY = Merchant.select(Merchant.currency).where(same(Merchant.id))
 COUNTING = Merchant.select(Merchant.id, Merchant.currency, Merchant.timezone).where(
     Merchant.id == slot("merchant_id")
 )
 CURRENCIES = Merchant.select(Merchant.currency).distinct()
 
-SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(Merchant.id == slot("id"))
+SAY_GAP = Merchant.update(slots(Merchant.wallet_gap_limit)).where(same(Merchant.id))
 
 # A brand; a logo's bytes are read to be served.
 _LOOKS = (Brand.name, Brand.accent, Brand.logo_sha256, Brand.contact)
@@ -70,8 +70,8 @@ BRAND_ON_PAGES = shaped(
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
     .where(Merchant.id == slot("merchant_id")),
 )
-BRAND = Brand.select().where(Brand.merchant_id == slot("merchant_id"))
-LOGO = Brand.select(*_LOGO).where(Brand.logo_sha256 == slot("logo_sha256")).limit(1)
+BRAND = Brand.select().where(same(Brand.merchant_id))
+LOGO = Brand.select(*_LOGO).where(same(Brand.logo_sha256)).limit(1)
 
 # A brand of which nothing is set: first without the looks of the pages, then without anything.
 PLAIN = cast(Values, dict.fromkeys(column.name for column in _COLUMNS))

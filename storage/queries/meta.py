@@ -7,7 +7,7 @@ from enum import StrEnum
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Fact
-from storage.statement import slot
+from storage.statement import same, slot
 
 ORDER_BYTES = 262_144  # more than the largest order writes, in pages, keys and all
 
@@ -32,8 +32,8 @@ class Key(StrEnum):
     TRIAL = "trial"  # written and forgotten, to see whether the database takes writes
 
 
-_GET = Fact.select(Fact.value).where(Fact.name == slot("name"))
-_FORGET = Fact.delete().where(Fact.name == slot("name"))
+_GET = Fact.select(Fact.value).where(same(Fact.name))
+_FORGET = Fact.delete().where(same(Fact.name))
 # There is always one.
 _LOCK = Fact.select(Fact.value).where(Fact.name == Key.NETWORK.value).for_update()
 _SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict(

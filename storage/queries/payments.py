@@ -1,15 +1,15 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
 from storage.models import Output, Payment, Proof
-from storage.statement import every, shaped, slot, slots
+from storage.statement import every, same, shaped, slot, slots
 
 LIST = (
     Payment.select(*Payment.PUBLIC)
-    .where(Payment.merchant_id == slot("merchant_id"))
+    .where(same(Payment.merchant_id))
     .order_by(Payment.created_at.desc(), Payment.seq.desc())
     .limit(slot("limit"))
 )
-LIST_BY_INVOICE = LIST.where(Payment.invoice_id == slot("invoice_id"))
+LIST_BY_INVOICE = LIST.where(same(Payment.invoice_id))
 OF_ADDRESS = (
     Payment.select()
     .where(Payment.address_invoice_id == slot("invoice_id"))
@@ -21,9 +21,9 @@ ADD = shaped(Payment, Payment.insert(every(Payment)).returning(Payment))
 
 # A part, or late money, now pays the invoice whose address it came to.
 SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
-    (Payment.address_invoice_id == slot("invoice_id"))
-    & (Payment.tx_hash == slot("tx_hash"))
-    & Payment.invoice_id.is_null()
+    Payment.address_invoice_id == slot("invoice_id"),
+    same(Payment.tx_hash),
+    Payment.invoice_id.is_null(),
 )
 
 
@@ -67,14 +67,14 @@ OUTPUTS = shaped(
     OutputWith,
     Output.select(Output, Payment.invoice_id.alias("settled_invoice_id"))
     .left_outer_join(Payment, on=(Payment.id == Output.payment_id))
-    .where(Output.invoice_id == slot("invoice_id"))
+    .where(same(Output.invoice_id))
     .order_by(Output.first_seen_at, Output.txid, Output.vout),
 )
 # Outputs that are money or may become money; an index holds only these.
 ALIVE = OUTPUTS.where(Output.vanished_at.is_null())
 KNOWN = OUTPUTS.where(Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
 # The outputs of one transaction, which may have come again.
-VANISHED = OUTPUTS.where((Output.txid == slot("txid")) & Output.vanished_at.is_null(False))
+VANISHED = OUTPUTS.where(same(Output.txid), Output.vanished_at.is_null(False))
 
 # Everything seen of an output; only CREDIT_OUTPUTS says which payment it is part of.
 _KEY = (Output.invoice_id, Output.txid, Output.vout)
@@ -85,25 +85,19 @@ PUT_OUTPUT = Output.insert(slots(*_KEY, *_SEEN)).on_conflict(
 )
 # Deletes a sighting that is not kept; an output in a block stays.
 _SIGHTING = Output.payment_id.is_null() & Output.block_height.is_null()
-FORGET_OUTPUT = Output.delete().where(
-    (Output.invoice_id == slot("invoice_id"))
-    & (Output.txid == slot("txid"))
-    & (Output.vout == slot("vout"))
-    & _SIGHTING
-)
+FORGET_OUTPUT = Output.delete().where(same(Output.invoice_id, Output.txid, Output.vout), _SIGHTING)
 FORGET_INPUTS = Output.update({Output.inputs: None}).where(
-    _SIGHTING & Output.inputs.is_null(False) & (Output.vanished_at < slot("before"))
+    _SIGHTING, Output.inputs.is_null(False), Output.vanished_at < slot("before")
 )
 CREDIT_OUTPUTS = Output.update({Output.payment_id: slot("payment_id")}).where(
-    (Output.txid == slot("txid"))
-    & (Output.invoice_id == slot("invoice_id"))
-    & Output.payment_id.is_null()
-    & Output.block_height.is_null(False)
+    same(Output.txid, Output.invoice_id),
+    Output.payment_id.is_null(),
+    Output.block_height.is_null(False),
 )
 
 # A block that is read again gives a proof of one header; a longer proof stays.
 ADD_PROOF = Proof.insert(every(Proof)).on_conflict("NOTHING")
-_THIS_PROOF = (Proof.invoice_id == slot("invoice_id")) & (Proof.txid == slot("txid"))
+_THIS_PROOF = same(Proof.invoice_id, Proof.txid)
 EXTEND_PROOF = Proof.update(slots(Proof.document)).where(_THIS_PROOF)
 PROOF = Proof.select().where(_THIS_PROOF)
 DELETE_PROOF = Proof.delete().where(_THIS_PROOF)
@@ -113,7 +107,7 @@ PROOFS_OF_ADDRESS = (
         Payment,
         on=((Payment.address_invoice_id == Proof.invoice_id) & (Payment.tx_hash == Proof.txid)),
     )
-    .where(Proof.invoice_id == slot("invoice_id"))
+    .where(same(Proof.invoice_id))
     .order_by(Payment.created_at, Payment.seq)
 )
 
@@ -132,6 +126,4 @@ FIRST_PROOFS = shaped(
 DELETE = Payment.delete().where(Payment.id == slot("payment_id"))
 OF_ID = Payment.select().where(Payment.id == slot("payment_id"))
 # When an invoice is open again, its other payments are parts again.
-UNSETTLE = Payment.update({Payment.invoice_id: None}).where(
-    Payment.invoice_id == slot("invoice_id")
-)
+UNSETTLE = Payment.update({Payment.invoice_id: None}).where(same(Payment.invoice_id))

@@ -7,11 +7,11 @@ from peewee import fn
 
 from storage.database import Database, Values
 from storage.models import Delivery, Merchant, MerchantMail, Receiver
-from storage.statement import as_dict, blank, every, needed, shaped, slot, slots
+from storage.statement import as_dict, blank, every, needed, same, shaped, slot, slots
 
 WEBHOOK, COMMAND, MAIL, RECEIPT, BILL = "webhook", "command", "mail", "receipt", "bill"
 MAILS = [MAIL, RECEIPT, BILL]
-_THIS = Receiver.id == slot("id")
+_THIS = same(Receiver.id)
 WELL = {Receiver.failing_since: None, Receiver.failed_at: None}
 
 ADD = Receiver.insert(
@@ -22,7 +22,7 @@ REMOVE = Receiver.delete().where(_THIS)
 # Read in an event's transaction: whoever removes a receiver waits; other publishers do not.
 OF_MERCHANT = (
     Receiver.select()
-    .where((Receiver.merchant_id == slot("merchant_id")) & Receiver.disabled_at.is_null())
+    .where(same(Receiver.merchant_id), Receiver.disabled_at.is_null())
     .order_by(Receiver.id)
     .for_update("FOR KEY SHARE")  # type: ignore[arg-type]  # its documentation has text too
 )
@@ -30,7 +30,7 @@ _OWN_WAITING = (Delivery.receiver_id == Receiver.id) & Delivery.next_at.is_null(
 # Working receivers first; the one that has been failing for longest is tried last.
 WAITED_FOR = (
     Receiver.select()
-    .where(Receiver.disabled_at.is_null() & fn.EXISTS(Delivery.select(1).where(_OWN_WAITING)))
+    .where(Receiver.disabled_at.is_null(), fn.EXISTS(Delivery.select(1).where(_OWN_WAITING)))
     .order_by(
         Receiver.failing_since.is_null(False),
         Receiver.failing_since.desc(),
@@ -50,37 +50,31 @@ class Listed(Receiver):
 LIST = shaped(
     Listed,
     Receiver.select(
-        Receiver.id,
-        Receiver.transport,
-        Merchant.name.alias("merchant"),
-        Receiver.url,
-        Receiver.command,
-        Receiver.kinds,
+        *(Receiver.id, Receiver.transport, Merchant.name.alias("merchant"), Receiver.url),
+        *(Receiver.command, Receiver.kinds),
         Delivery.select(fn.COUNT(Delivery.about)).where(_OWN_WAITING).alias("pending"),
-        Receiver.failing_since.alias("failing_since_at"),
-        Receiver.disabled_at,
-        Receiver.disabled_reason,
-        Receiver.created_at,
+        *(Receiver.failing_since.alias("failing_since_at"), Receiver.disabled_at),
+        *(Receiver.disabled_reason, Receiver.created_at),
     )
     .join(Merchant, on=(Merchant.id == Receiver.merchant_id))
     .where(Receiver.transport.not_in(MAILS))
     .order_by(Receiver.created_at, Receiver.id),
 )
-LIST_OF_MERCHANT = LIST.where(Receiver.merchant_id == slot("merchant_id"))
+LIST_OF_MERCHANT = LIST.where(same(Receiver.merchant_id))
 ROTATE = Receiver.update(
     {
         Receiver.old_secret: Receiver.secret,
         Receiver.old_until_at: slot("until"),
         Receiver.secret: slot("secret"),
     }
-).where(_THIS & (Receiver.secret == slot("was")))
+).where(_THIS, Receiver.secret == slot("was"))
 DISABLE = Receiver.update(
     {Receiver.disabled_at: slot("at"), Receiver.disabled_reason: slot("reason")}
-).where(_THIS & Receiver.disabled_at.is_null())
+).where(_THIS, Receiver.disabled_at.is_null())
 ENABLE = Receiver.update(WELL | {Receiver.disabled_at: None, Receiver.disabled_reason: None}).where(
     _THIS
 )
-WORKS = Receiver.update(WELL).where(_THIS & Receiver.failing_since.is_null(False))
+WORKS = Receiver.update(WELL).where(_THIS, Receiver.failing_since.is_null(False))
 FAILS = Receiver.update(
     {
         Receiver.failing_since: fn.COALESCE(Receiver.failing_since, slot("at")),
@@ -101,7 +95,7 @@ WANT_MAIL = shaped(
     .join(Merchant, on=(Merchant.id == MerchantMail.merchant_id))
     .order_by(MerchantMail.merchant_id),
 )
-MAIL_OF = MerchantMail.select().where(MerchantMail.merchant_id == slot("merchant_id"))
+MAIL_OF = MerchantMail.select().where(same(MerchantMail.merchant_id))
 NO_MAIL = blank(MerchantMail, receipts=0, language="en", evening=0)
 PUT_MAIL = MerchantMail.insert(every(MerchantMail)).on_conflict(
     conflict_target=[MerchantMail.merchant_id],

@@ -6,11 +6,11 @@ from peewee import JOIN
 
 from storage.models import Invoice, Refund, RefundOutput
 from storage.queries.lists import keyset
-from storage.statement import shaped, slot
+from storage.statement import same, shaped, slot
 
 SENT_OF_INVOICE = (
     Refund.select(Refund.amount_sats, Refund.sent_height)
-    .where((Refund.invoice_id == slot("invoice_id")) & Refund.sent_height.is_null(False))
+    .where(same(Refund.invoice_id), Refund.sent_height.is_null(False))
     .order_by(Refund.sent_height, Refund.seq)
 )
 
@@ -24,7 +24,7 @@ class SentRefund(Refund):
     document: str
 
 
-_OWN = (Refund.merchant_id == slot("merchant_id")) & Refund.sent_at.is_null(False)
+_OWN = same(Refund.merchant_id) & Refund.sent_at.is_null(False)
 # Oldest first by the time of its block, which stands for that of its making here.
 _BY_BLOCK = SimpleNamespace(created_at=Refund.sent_at, seq=Refund.seq)
 SENT = keyset.newer(
@@ -39,7 +39,7 @@ SENT = keyset.newer(
             Invoice.price_usd,
         )
         .join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id))
-        .where(_OWN & (Refund.sent_at < slot("before"))),
+        .where(_OWN, Refund.sent_at < slot("before")),
     ),
     _BY_BLOCK,
 )

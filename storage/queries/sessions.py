@@ -1,23 +1,28 @@
 """The way in to the merchant's pages: links that work once, sessions that live by their use."""
 
-import hashlib
 from datetime import datetime
 from typing import NamedTuple
 
 from peewee import JOIN, Select, fn
 
-from btcpay.values.ids import ID_CHARACTERS, random_base62
+from btcpay.values.ids import ID_CHARACTERS, random_base62, sha256_of
 from btcpay.values.times import to_ms
 from storage.database import Database
-from storage.models import Attention, Brand, Merchant, MerchantLogin, MerchantSession, Refund
-from storage.statement import needed, shaped, slot
+from storage.models import (
+    Attention,
+    Brand,
+    FileLink,
+    Merchant,
+    MerchantLogin,
+    MerchantSession,
+    Refund,
+)
+from storage.statement import needed, same, shaped, slot
 
 LINK_LIFE_MS = 600_000
 ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
 
-_IS_LOGIN = (MerchantLogin.secret_sha256 == slot("secret_sha256")) & (
-    MerchantLogin.expires_at > slot("now")
-)
+_IS_LOGIN = same(MerchantLogin.secret_sha256) & (MerchantLogin.expires_at > slot("now"))
 
 
 class Login(NamedTuple):
@@ -42,7 +47,7 @@ USE_LOGIN = shaped(
     .returning(MerchantLogin.merchant_id, MerchantLogin.till_only),
 )
 OLD_LOGINS = MerchantLogin.delete().where(MerchantLogin.expires_at <= slot("now"))
-LOGINS_OF_MERCHANT = MerchantLogin.delete().where(MerchantLogin.merchant_id == slot("merchant_id"))
+LOGINS_OF_MERCHANT = MerchantLogin.delete().where(same(MerchantLogin.merchant_id))
 
 ADD = MerchantSession.insert(needed(MerchantSession))
 MOST_COUNTED = 100
@@ -89,72 +94,65 @@ class Session(MerchantSession):
 BY_SECRET = shaped(
     Session,
     MerchantSession.select(
-        MerchantSession.id,
-        MerchantSession.id.alias("key_id"),
-        MerchantSession.merchant_id,
-        MerchantSession.last_used_at,
-        MerchantSession.till_only,
-        Merchant.name.alias("merchant"),
+        *(MerchantSession.id, MerchantSession.id.alias("key_id"), MerchantSession.merchant_id),
+        *(MerchantSession.last_used_at, MerchantSession.till_only, Merchant.name.alias("merchant")),
         fn.COALESCE(Brand.name, Merchant.name).alias("seller"),
-        Merchant.currency,
-        Merchant.timezone,
-        Merchant.tip_percents,
-        Merchant.cashier_tips,
+        *(Merchant.currency, Merchant.timezone, Merchant.tip_percents, Merchant.cashier_tips),
         _wanting(),
         _refunds(),
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))
-    .where(
-        (MerchantSession.secret_sha256 == slot("secret_sha256"))
-        & (MerchantSession.last_used_at > slot("used_after"))
-    ),
+    .where(same(MerchantSession.secret_sha256), MerchantSession.last_used_at > slot("used_after")),
 )
 OF_MERCHANT = (
     MerchantSession.select(
-        MerchantSession.id,
-        MerchantSession.browser,
-        MerchantSession.created_at,
-        MerchantSession.last_used_at,
-        MerchantSession.till_only,
+        *(MerchantSession.id, MerchantSession.browser, MerchantSession.created_at),
+        *(MerchantSession.last_used_at, MerchantSession.till_only),
     )
-    .where(
-        (MerchantSession.merchant_id == slot("merchant_id"))
-        & (MerchantSession.last_used_at > slot("used_after"))
-    )
+    .where(same(MerchantSession.merchant_id), MerchantSession.last_used_at > slot("used_after"))
     .order_by(MerchantSession.created_at.desc(), MerchantSession.id)
 )
 # Never moves the time back, since a note may come late.
 USED = MerchantSession.update({MerchantSession.last_used_at: slot("at")}).where(
-    (MerchantSession.id == slot("id")) & (MerchantSession.last_used_at < slot("at"))
+    same(MerchantSession.id), MerchantSession.last_used_at < slot("at")
 )
 
-END = MerchantSession.delete().where(
-    (MerchantSession.id == slot("id")) & (MerchantSession.merchant_id == slot("merchant_id"))
-)
+END = MerchantSession.delete().where(same(MerchantSession.id, MerchantSession.merchant_id))
 END_OTHERS = MerchantSession.delete().where(
-    (MerchantSession.merchant_id == slot("merchant_id")) & (MerchantSession.id != slot("id"))
+    same(MerchantSession.merchant_id), MerchantSession.id != slot("id")
 )
-END_BY_SECRET = MerchantSession.delete().where(
-    MerchantSession.secret_sha256 == slot("secret_sha256")
-)
-# In a restored database nobody is logged in: a session that was ended must not come back.
-END_EVERY = MerchantSession.delete()
-EVERY_LOGIN = MerchantLogin.delete()
+END_BY_SECRET = MerchantSession.delete().where(same(MerchantSession.secret_sha256))
 END_OLD = MerchantSession.delete().where(MerchantSession.last_used_at <= slot("used_after"))
+
+
+_LIVES = FileLink.expires_at > slot("now")
+# Links to files of payments, which open without a session: for a bookkeeper, until revoked.
+ADD_FILE = FileLink.insert(needed(FileLink))
+FILE = FileLink.select().where(same(FileLink.id))
+FILE_BY_SECRET = FileLink.select().where(same(FileLink.secret_sha256), _LIVES)
+FILES = (
+    FileLink.select()
+    .where(same(FileLink.merchant_id), _LIVES)
+    .order_by(FileLink.expires_at.desc(), FileLink.id)
+)
+REVOKE_FILE = FileLink.delete().where(same(FileLink.id))
+OLD_FILES = FileLink.delete().where(~_LIVES)
+
+# In a restored database nobody is logged in: a session that was ended must not come back.
+END_EVERYTHING = (MerchantLogin.delete(), MerchantSession.delete(), FileLink.delete())
 
 
 def new_login(db: Database, merchant_id: int, now: datetime, till_only: bool = False) -> str:
     """The secret of a link that opens one session of this merchant within ten minutes."""
-    secret, ends_at = random_base62(ID_CHARACTERS), to_ms(now) + LINK_LIFE_MS
-    sha256 = hashlib.sha256(secret.encode()).hexdigest()
+    secret = random_base62(ID_CHARACTERS)
     with db.write():
         db.run(OLD_LOGINS, now=to_ms(now))
         db.run(
             ADD_LOGIN,
-            secret_sha256=sha256,
+            secret_sha256=sha256_of(secret),
             merchant_id=merchant_id,
-            expires_at=ends_at,
+            expires_at=to_ms(now) + LINK_LIFE_MS,
             till_only=int(till_only),
         )
     return secret

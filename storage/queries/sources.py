@@ -3,10 +3,10 @@
 from peewee import EXCLUDED
 
 from storage.models import Explorer, ExplorerUse, Peer
-from storage.statement import slot, slots
+from storage.statement import same, slot, slots
 
 USED = ExplorerUse.select().where(
-    (ExplorerUse.minute_at > slot("after")) & (ExplorerUse.minute_at <= slot("now"))
+    ExplorerUse.minute_at > slot("after"), ExplorerUse.minute_at <= slot("now")
 )
 SPEND = ExplorerUse.insert(
     slots(ExplorerUse.root, ExplorerUse.minute_at, ExplorerUse.calls)
@@ -19,7 +19,7 @@ FORGET = ExplorerUse.delete().where(
     (ExplorerUse.minute_at < slot("before")) | (ExplorerUse.minute_at > slot("now"))
 )
 
-REFUSAL = Explorer.select().where(Explorer.root == slot("root"))
+REFUSAL = Explorer.select().where(same(Explorer.root))
 REFUSED = Explorer.insert(
     slots(Explorer.root, Explorer.refusals, Explorer.rests_until_at)
 ).on_conflict(
@@ -29,7 +29,7 @@ REFUSED = Explorer.insert(
         Explorer.rests_until_at: EXCLUDED.rests_until_at,
     },
 )
-ANSWERED = Explorer.delete().where(Explorer.root == slot("root"))
+ANSWERED = Explorer.delete().where(same(Explorer.root))
 
 # Nodes of the network. The last that were good first.
 PEERS = Peer.select().order_by(Peer.good_at.is_null(), Peer.good_at.desc(), Peer.place)
@@ -42,7 +42,7 @@ LEAVE_PEER = Peer.insert(slots(Peer.place, Peer.left_until)).on_conflict(
 )
 _LAST_GOOD = Peer.select(Peer.place).where(Peer.good_at.is_null(False))
 FORGET_PEERS = Peer.delete().where(
-    (Peer.left_until.is_null() | (Peer.left_until < slot("now")))
-    & Peer.place.not_in(_LAST_GOOD.order_by(Peer.good_at.desc()).limit(8))
+    Peer.left_until.is_null() | (Peer.left_until < slot("now")),
+    Peer.place.not_in(_LAST_GOOD.order_by(Peer.good_at.desc()).limit(8)),
 )
 FORGET_ALL_PEERS = Peer.delete()

@@ -9,10 +9,10 @@ from dataclasses import replace
 import postgres
 import psycopg
 import pytest
+from accounts import Sweeper
 from builders import at_once, pay, until
 from fake_esplora import open_till
 from peewee import OperationalError
-from sweeper import Sweeper
 
 from app import create_app
 from btcpay.api import idempotency

@@ -1,49 +1,18 @@
 """Every query is typed: its rows have the columns that mypy reads, its slots have types."""
 
-from importlib import import_module
 from inspect import get_annotations
-from pkgutil import walk_packages
 from typing import get_args
 
 import pytest
-from peewee import Field, Model, PostgresqlDatabase, Query, Select
+from databases import QUERIES
+from peewee import Field, Model, PostgresqlDatabase, Select
 
-import storage.queries
-from btcpay.values.parts import brought
 from storage.models.shop import Table
 from storage.sqlite import Sqlite
 from storage.statement import Slot, Statement
 from storage.values import Values
 
-PREFIX = "storage.queries."
 OF_PARTS = {"offset"}  # whose queries may be gone
-
-
-def found(name, value):
-    """The queries of a module's constant, which may be a table or a row of queries."""
-    if isinstance(value, Query):
-        return {name: value}
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, tuple | list):
-        return {}
-    return {
-        key: query
-        for place, one in enumerate(value)
-        for key, query in found(f"{name}[{place}]", one).items()
-    }
-
-
-MODULES = [
-    *map(import_module, (one.name for one in walk_packages(storage.queries.__path__, PREFIX))),
-    *brought("queries"),
-]
-QUERIES = {
-    f"{module.__name__.removeprefix(PREFIX)}.{key}": query
-    for module in MODULES
-    for name, value in vars(module).items()
-    for key, query in found(name, value).items()
-}
 
 
 def names_of(query):

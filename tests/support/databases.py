@@ -6,7 +6,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import postgres
@@ -15,7 +17,8 @@ import pytest
 from peewee import Query
 from psycopg.rows import dict_row
 
-from storage import migrate
+from btcpay.values.parts import brought
+from storage import migrate, queries
 from storage.database import Database
 from storage.statement import Slot, Statement
 
@@ -113,3 +116,25 @@ def tables(connection: Any) -> dict[str, list[dict[str, Any]]]:
         name: [dict(row) for row in connection.execute(f"SELECT * FROM {name}")]  # noqa: S608
         for name in names
     }
+
+
+def _found(name: str, value: Any) -> Iterator[tuple[str, Query]]:
+    """The queries of a module's constant, which may be a table or a row of queries."""
+    if isinstance(value, Query):
+        yield name, value
+    elif isinstance(value, tuple | list | dict):
+        inner = value if isinstance(value, dict) else dict(enumerate(value))
+        for place, one in inner.items():
+            yield from _found(f"{name} {place}", one)
+
+
+_NAMES = (one.name for one in walk_packages(queries.__path__, "storage.queries."))
+# Every query by its name, such as `invoices.BY_ID`.
+QUERIES = {
+    key: query
+    for module in [*map(import_module, _NAMES), *brought("queries")]
+    for name, value in vars(module).items()
+    for key, query in _found(
+        f"{module.__name__.removesuffix('.queries').rpartition('.')[2]}.{name}", value
+    )
+}

@@ -12,15 +12,15 @@ from btcpay.exports import payments
 from btcpay.exports.ledgers import FORMATS
 from btcpay.exports.payments import label_lines
 from btcpay.merchant_pages.visit import Visit
-from btcpay.merchants.keys import sha256_of
 from btcpay.values.errors import InvalidRequest, NotFound, RateLimited
+from btcpay.values.ids import sha256_of
 from btcpay.values.times import date_of, number_of, start_of, to_ms, zone_of
 from btcpay.web.admission import count, wrong
 from btcpay.web.pages.languages import current
 from btcpay.web.service import Service
 from storage.database import Database
 from storage.models import FileLink
-from storage.queries import files, merchants
+from storage.queries import merchants, sessions
 
 AT_ONCE = 2  # downloads in one process: each keeps one of its threads while it lasts
 AGAIN_S = 10
@@ -33,7 +33,7 @@ MOST_LINKS = 20
 def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
     """`url`: that of the `link` that was just made, shown once."""
     db, now_ms, today = visit.service.db, to_ms(visit.now), visit.now.astimezone(visit.zone).date()
-    links = db.rows(files.OF_MERCHANT, merchant_id=visit.merchant_id, now=now_ms)
+    links = db.rows(sessions.FILES, merchant_id=visit.merchant_id, now=now_ms)
     days = today.replace(month=1, day=1), today
     made: dict[str, Any] = {"links": links, "link": link, "url": url, "date_of": date_of}
     return visit.page("downloads.html", days=days, **made)
@@ -44,14 +44,14 @@ def make_link(visit: Visit) -> Response:
     db, first, last = visit.service.db, visit.day("from"), visit.day("to")
     if first is None or last is None or last < first:
         raise InvalidRequest("the form names no days")
-    with visit.once("fil", files.BY_ID) as (id, is_made):
+    with visit.once("fil", sessions.FILE) as (id, is_made):
         if not is_made:
-            db.run(files.FORGET, now=to_ms(visit.now))
-            rows = db.rows(files.OF_MERCHANT, merchant_id=visit.merchant_id, now=to_ms(visit.now))
+            db.run(sessions.OLD_FILES, now=to_ms(visit.now))
+            rows = db.rows(sessions.FILES, merchant_id=visit.merchant_id, now=to_ms(visit.now))
             if len(rows) >= MOST_LINKS:
                 raise InvalidRequest(f"{MOST_LINKS} such links work already: revoke one first")
             db.run(
-                files.ADD,
+                sessions.ADD_FILE,
                 id=id,
                 merchant_id=visit.merchant_id,
                 secret_sha256=sha256_of(visit.secret_of_press()),
@@ -61,18 +61,18 @@ def make_link(visit: Visit) -> Response:
             )
     # Not below /merchant, which proxies keep to the merchant's own network.
     url = f"{visit.service.settings.base_url}/file/{visit.secret_of_press()}?lang={current()}"
-    return show(visit, db.only(files.BY_ID, id=id), url)
+    return show(visit, db.only(sessions.FILE, id=id), url)
 
 
 def revoke(visit: Visit, id: str) -> Response:
-    visit.service.db.run(files.REVOKE, id=visit.own(files.BY_ID, "fil", id).id)
+    visit.service.db.run(sessions.REVOKE_FILE, id=visit.own(sessions.FILE, "fil", id).id)
     return visit.to("/downloads", done="revoked")
 
 
 def send_linked(service: Service, secret: str) -> Response:
     """The file of a link. Raises NotFound for one that is unknown, revoked or old."""
     now_ms = to_ms(service.now())
-    link = service.db.row(files.BY_SECRET, secret_sha256=sha256_of(secret), now=now_ms)
+    link = service.db.row(sessions.FILE_BY_SECRET, secret_sha256=sha256_of(secret), now=now_ms)
     if link is None:
         count(service, wrong())
         raise NotFound("there is no such file")

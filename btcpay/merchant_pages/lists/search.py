@@ -13,11 +13,11 @@ from flask import Response
 
 from btcpay.languages.formats import symbol
 from btcpay.merchant_pages import queries
-from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.ids import is_id
 from btcpay.values.money import SATS_PER_BTC, Money, asked_of
 from btcpay.values.times import number_of, start_of
+from btcpay.web.pages.listing import MORE, SIZE, Listing
 from schemas.requests import STATUSES
 from storage.database import Database
 from storage.queries.lists.keyset import FIRST
@@ -169,12 +169,12 @@ def show_payments(visit: Visit) -> Response:
     return visit.page("payments.html", kind=kind, loose_kind=loose_kind, **page)
 
 
-def _page(visit: Visit, listing: Listing, names: Mapping[bool, Names]) -> dict[str, Any]:
+def _page(visit: Visit, listing: Listing, names: Names) -> dict[str, Any]:
     """The typed text with the rows that it finds, or a page of the list without one."""
     db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
     if not typed:
         day = visit.day("day")
         before_ms = start_of(number_of(day) + 1, visit.zone) if day else None
         return {"q": typed, "found": None, "shown": listing.page(db, visit.query, before_ms)}
-    found = search(db, listing, names[db.is_server], typed, visit.query.get("older", ""))
+    found = search(db, listing, names, typed, visit.query.get("older", ""))
     return {"q": typed, "found": found, "shown": None}

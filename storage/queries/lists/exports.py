@@ -6,45 +6,26 @@ from storage.models import Event, Invoice, Output, Payment
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
 from storage.queries.payments import OutputWith, PaymentWith
-from storage.statement import shaped, slot
+from storage.statement import same, shaped, slot
 
 # Oldest first; the index on merchant and time serves both lists.
 PAYMENTS = keyset.newer(
     shaped(
         PaymentWith,
         Payment.select(
-            Payment.seq,
-            Payment.id,
-            Payment.address_invoice_id,
-            Payment.invoice_id,
-            Payment.amount_sats,
-            Payment.amount_usd_at_receipt,
-            Payment.currency,
-            Payment.value_at_receipt,
-            Payment.tx_hash,
-            Payment.created_at,
-            Invoice.status,
-            Invoice.amount_usd_quote,
-            Invoice.price_usd,
-            Invoice.description,
-            Invoice.reference,
-            *Invoice.PERSONAL,
-            Invoice.deposit_address,
-            Invoice.tip,
-            Invoice.bill_id,
-            Invoice.currency.alias("invoice_currency"),
-            Invoice.tx_hash.alias("completed_by"),
+            *(Payment.seq, Payment.id, Payment.address_invoice_id, Payment.invoice_id),
+            *(Payment.amount_sats, Payment.amount_usd_at_receipt, Payment.currency),
+            *(Payment.value_at_receipt, Payment.tx_hash, Payment.created_at, Invoice.status),
+            *(Invoice.amount_usd_quote, Invoice.price_usd, Invoice.description, Invoice.reference),
+            *(*Invoice.PERSONAL, Invoice.deposit_address, Invoice.tip, Invoice.bill_id),
+            *(Invoice.currency.alias("invoice_currency"), Invoice.tx_hash.alias("completed_by")),
         )
         .join(Invoice, on=(Invoice.id == Payment.address_invoice_id))
-        .where(
-            (Payment.merchant_id == slot("merchant_id")) & (Payment.created_at < slot("before"))
-        ),
+        .where(same(Payment.merchant_id), Payment.created_at < slot("before")),
     ),
     Payment,
 )
-_IN_PAGE = (Payment.merchant_id == slot("merchant_id")) & Payment.created_at.between(
-    slot("first_at"), slot("last_at")
-)
+_IN_PAGE = same(Payment.merchant_id) & Payment.created_at.between(slot("first_at"), slot("last_at"))
 OUTPUTS_OF_PAGE = (
     Output.select(
         Output.payment_id, Output.txid, Output.vout, Output.block_height, Output.block_hash
@@ -63,30 +44,24 @@ OUTPUTS_OF_PAGE = (
 RECORDS_OF_PAGE = (
     Event.select(Event.happened_at, Event.detail)
     .join(Payment, on=(Payment.address_invoice_id == Event.invoice_id))
-    .where(_IN_PAGE & (Event.kind == Kind.PAYMENT.value))
+    .where(_IN_PAGE, Event.kind == Kind.PAYMENT.value)
     .order_by(Event.seq)
 )
 
 INVOICES = keyset.newer(
     Invoice.select(
-        Invoice.seq,
-        Invoice.id,
-        Invoice.description,
-        Invoice.reference,
-        Invoice.address_index,
-        Invoice.deposit_address,
-        Invoice.script,
-        Invoice.created_at,
-    ).where(Invoice.merchant_id == slot("merchant_id")),
+        *(Invoice.seq, Invoice.id, Invoice.description, Invoice.reference, Invoice.address_index),
+        *(Invoice.deposit_address, Invoice.script, Invoice.created_at),
+    ).where(same(Invoice.merchant_id)),
     Invoice,
 )
 OUTPUTS_OF_INVOICES = (
     Output.select(Output.invoice_id, Output.txid, Output.vout)
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
-        (Invoice.merchant_id == slot("merchant_id"))
-        & Invoice.created_at.between(slot("first_at"), slot("last_at"))
-        & Output.vanished_at.is_null()
+        same(Invoice.merchant_id),
+        Invoice.created_at.between(slot("first_at"), slot("last_at")),
+        Output.vanished_at.is_null(),
     )
     .order_by(Output.first_seen_at, Output.txid, Output.vout)
 )
@@ -98,14 +73,14 @@ SHARED_TRANSACTIONS = shaped(
     Output.select(Output.txid, Output.invoice_id, Invoice.description, Invoice.reference)
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
-        (Output.merchant_id == slot("merchant_id"))
-        & Output.vanished_at.is_null()
-        & Output.txid.in_(
+        same(Output.merchant_id),
+        Output.vanished_at.is_null(),
+        Output.txid.in_(
             Output.select(Output.txid)
-            .where((Output.merchant_id == slot("merchant_id")) & Output.vanished_at.is_null())
+            .where(same(Output.merchant_id), Output.vanished_at.is_null())
             .group_by(Output.txid)
             .having(fn.COUNT(Output.invoice_id.distinct()) > 1)
-        )
+        ),
     )
     .distinct()
     .order_by(Output.txid, Output.invoice_id),

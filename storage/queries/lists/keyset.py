@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
 from peewee import ColumnBase, Select
 
 from storage.database import Database, Values
-from storage.statement import Shaped, Typed, shaped, slot
+from storage.statement import Shaped, Typed, same, shaped, slot
 
 Q = TypeVar("Q", bound=Select)
 
@@ -62,4 +62,4 @@ def order(model: Any, newest_first: bool = True) -> list[ColumnBase]:
 
 def place_of(model: Any) -> Shaped[Place]:
     columns = (model.created_at.alias("at"), model.seq.alias("place"))
-    return shaped(Place, model.select(*columns).where(model.id == slot("id")))
+    return shaped(Place, model.select(*columns).where(same(model.id)))

@@ -10,7 +10,7 @@ from storage.models import Attention, Invoice, Merchant
 from storage.queries import merchants
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists.keyset import P
-from storage.statement import Typed, shaped, slot
+from storage.statement import Typed, same, shaped, slot
 
 _MISSING_SATS = Case(
     None,
@@ -42,14 +42,14 @@ WANTING = shaped(
     .order_by(Attention.since_at, Attention.invoice_id),
 )
 
-_ONE = _LISTED.where(Invoice.seq == slot("seq"))
+_ONE = _LISTED.where(same(Invoice.seq))
 _OF_MERCHANT = (
     Invoice.select(Invoice.seq, Invoice.created_at)
-    .where(Invoice.merchant_id == slot("merchant_id"))
+    .where(same(Invoice.merchant_id))
     .order_by(Invoice.created_at.desc(), Invoice.seq.desc())
     .limit(slot("limit"))
 )
-_OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(Invoice.status == slot("status"))
+_OF_MERCHANT_BY_STATUS = _OF_MERCHANT.where(same(Invoice.status))
 
 
 def newest_invoices(db: Database, status: str | None, limit: int) -> list[InvoiceWith]:

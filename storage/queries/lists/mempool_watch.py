@@ -2,33 +2,23 @@
 
 from storage.models import Invoice, Output
 from storage.queries.payments import OutputWith
-from storage.statement import shaped, slot
+from storage.statement import same, shaped, slot
 
 COLUMNS = (
-    Invoice.id,
-    Invoice.status,
-    Invoice.amount_sats,
-    Invoice.checked_at,
-    Invoice.asked_at,
-    Invoice.asked_since,
-    Invoice.expires_at,
-    Invoice.failures,
-    Invoice.failed_at,
+    *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.checked_at, Invoice.asked_at),
+    *(Invoice.asked_since, Invoice.expires_at, Invoice.failures, Invoice.failed_at),
 )
 # Each has an index of its own, which holds only open invoices.
 _OPEN = Invoice.finished_at.is_null()
-ASKED = Invoice.select(*COLUMNS).where(_OPEN & (Invoice.asked_at > slot("after")))
-ENDING = Invoice.select(*COLUMNS).where(_OPEN & (Invoice.expires_at <= slot("before")))
+ASKED = Invoice.select(*COLUMNS).where(_OPEN, Invoice.asked_at > slot("after"))
+ENDING = Invoice.select(*COLUMNS).where(_OPEN, Invoice.expires_at <= slot("before"))
 _COMES = Output.vanished_at.is_null() & Output.payment_id.is_null()
 EXPECTING = Invoice.select(*COLUMNS).where(
     Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES))
 )
-ONE = Invoice.select(*COLUMNS).where(Invoice.id == slot("id"))
+ONE = Invoice.select(*COLUMNS).where(same(Invoice.id))
 _UNSETTLED = Output.select(
-    Output.invoice_id,
-    Output.amount_sats,
-    Output.first_seen_at,
-    Output.block_height,
+    *(Output.invoice_id, Output.amount_sats, Output.first_seen_at, Output.block_height),
     Output.vanished_at,
 ).where(Output.payment_id.is_null())
 # Outputs that are no payment yet, and those that vanished so lately that an end must wait for them.
@@ -36,15 +26,15 @@ NO_PAYMENT_YET = _UNSETTLED.where(Output.vanished_at.is_null())
 VANISHED_LATELY = _UNSETTLED.where(Output.vanished_at > slot("vanished_after"))
 # Both, of one invoice.
 UNSETTLED_OF = _UNSETTLED.where(
-    (Output.invoice_id == slot("id"))
-    & (Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")))
+    Output.invoice_id == slot("id"),
+    Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")),
 )
 LOOKED = Invoice.update(
     {Invoice.checked_at: slot("at"), Invoice.failures: 0, Invoice.failed_at: None}
-).where(Invoice.id == slot("id"))
+).where(same(Invoice.id))
 FAILED = Invoice.update(
     {Invoice.failures: Invoice.failures + 1, Invoice.failed_at: slot("at")}
-).where(Invoice.id == slot("id"))
+).where(same(Invoice.id))
 
 
 # Outputs in a block that are no payment yet; a new tip may make them one.
@@ -52,12 +42,12 @@ DEEPENING = shaped(
     OutputWith,
     Output.select(Output, *Invoice.RULED, Output.payment_id.alias("settled_invoice_id"))
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
-    .where(_COMES & Output.block_height.is_null(False)),
+    .where(_COMES, Output.block_height.is_null(False)),
 )
 # An invoice's outputs that wait.
 WAITING = Output.select(
     Output.txid, Output.vout, Output.amount_sats, Output.inputs, Output.first_seen_at
-).where((Output.invoice_id == slot("invoice_id")) & _COMES & Output.block_height.is_null())
+).where(same(Output.invoice_id), _COMES, Output.block_height.is_null())
 # Outputs in the mempool and what they spend, invoice by invoice: all at once may be too much.
 _SPENDS = (
     Output.payment_id.is_null()
@@ -67,5 +57,5 @@ _SPENDS = (
 )
 WITH_INPUTS = Output.select(Output.invoice_id).where(_SPENDS).distinct()
 INPUTS = Output.select(Output.invoice_id, Output.merchant_id, Output.txid, Output.inputs).where(
-    _SPENDS & (Output.invoice_id == slot("invoice_id"))
+    _SPENDS, same(Output.invoice_id)
 )

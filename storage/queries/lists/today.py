@@ -9,7 +9,7 @@ from storage.queries import blocks
 from storage.queries.meta import Key
 from storage.queries.payments import OutputWith
 from storage.queries.totals import gaps
-from storage.statement import shaped, slot
+from storage.statement import same, shaped, slot
 
 MOST_BILLS = 100
 
@@ -22,7 +22,7 @@ def _fact(key: Key) -> Select:
 
 def _open_bills(*due: Expression) -> Select:
     """The number of the merchant's open bills that are due then, at most MOST_BILLS."""
-    own = Bill.select(Bill.id).where((Bill.merchant_id == Merchant.id) & (Bill.status == "open"))
+    own = Bill.select(Bill.id).where(Bill.merchant_id == Merchant.id, Bill.status == "open")
     counted = own.where(*due).limit(MOST_BILLS).alias("counted")
     return Select([counted], [fn.COUNT(counted.c.id)])
 
@@ -51,13 +51,9 @@ class Shop(NamedTuple):
 SHOP = shaped(
     Shop,
     Merchant.select(
-        Merchant.next_index,
-        Merchant.created_at,
-        Merchant.wallet_gap_limit,
-        MerchantMail.address.alias("mail_address"),
-        Balance.confirmed_sats,
-        gaps.LAST_PAID.alias("last_paid"),
-        gaps.WIDEST.alias("widest"),
+        *(Merchant.next_index, Merchant.created_at, Merchant.wallet_gap_limit),
+        *(MerchantMail.address.alias("mail_address"), Balance.confirmed_sats),
+        *(gaps.LAST_PAID.alias("last_paid"), gaps.WIDEST.alias("widest")),
         _fact(Key.CHECKED_AT),
         _fact(Key.PREVIEWS_LATE),
         _fact(Key.BACKED_UP_AT),
@@ -83,19 +79,15 @@ ON_ITS_WAY = shaped(
             [(fn.COUNT(Output.block_height) == fn.COUNT(SQL("*")), fn.MAX(Output.block_height))],
             None,
         ).alias("block_height"),
-        Invoice.description,
-        Invoice.reference,
-        Invoice.tip,
-        *Invoice.RULED,
-        Invoice.currency,
+        *(Invoice.description, Invoice.reference, Invoice.tip, *Invoice.RULED, Invoice.currency),
         Invoice.price,
     )
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
-        (Output.merchant_id == slot("merchant_id"))
-        & Output.payment_id.is_null()
-        & Output.vanished_at.is_null()
-        & Output.spent_height.is_null()
+        same(Output.merchant_id),
+        Output.payment_id.is_null(),
+        Output.vanished_at.is_null(),
+        Output.spent_height.is_null(),
     )
     .group_by(Output.invoice_id, Invoice.seq)
     .order_by(fn.MAX(Output.first_seen_at).desc(), Output.invoice_id)

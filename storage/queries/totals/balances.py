@@ -12,10 +12,10 @@ from btcpay.values.money import MAX_MONEY_SATS
 from storage import at_once
 from storage.database import Database, Values
 from storage.models import Balance, Output
-from storage.statement import shaped, slot
+from storage.statement import same, shaped, slot
 
 OF_MERCHANT = Balance.select(Balance.confirmed_sats, Balance.total_sats).where(
-    Balance.merchant_id == slot("merchant_id")
+    same(Balance.merchant_id)
 )
 
 
@@ -30,9 +30,7 @@ _SUMS = (_sum(_PAID_SATS).alias("confirmed_sats"), _sum(Output.amount_sats).alia
 RECOMPUTED = shaped(
     tuple[int, int],
     Output.select(*_SUMS).where(
-        Output.vanished_at.is_null()
-        & Output.spent_height.is_null()
-        & (Output.merchant_id == slot("merchant_id"))
+        Output.vanished_at.is_null(), Output.spent_height.is_null(), same(Output.merchant_id)
     ),
 )
 
@@ -58,7 +56,7 @@ _OF_INVOICE = shaped(
         _unspent(Output.amount_sats).alias("total_sats"),
         _sum(_PAID_SATS).alias("settled_sats"),
     )
-    .where((Output.invoice_id == slot("invoice_id")) & Output.vanished_at.is_null())
+    .where(same(Output.invoice_id), Output.vanished_at.is_null())
     .group_by(Output.merchant_id),
 )
 
@@ -75,7 +73,7 @@ _CHANGE = Balance.update(
         Balance.total_sats: Balance.total_sats + slot("total_sats"),
         Balance.settled_sats: Balance.settled_sats + slot("settled_sats"),
     }
-).where(Balance.merchant_id == slot("merchant_id"))
+).where(same(Balance.merchant_id))
 _CHANGE_BOUNDED = _CHANGE.where(
     # Subtracting is always allowed, even while the total exceeds the money that can exist.
     (Balance.total_sats + slot("total_sats") <= MAX_MONEY_SATS) | (slot("total_sats") <= 0)

@@ -13,12 +13,12 @@ from btcpay.values.times import day_of, stretches, zone_of
 from storage import at_once
 from storage.database import Database, Values
 from storage.models import Merchant, MerchantDay, Payment
-from storage.statement import every, shaped, slot
+from storage.statement import every, same, shaped, slot
 
-_OWN = MerchantDay.merchant_id == slot("merchant_id")
+_OWN = same(MerchantDay.merchant_id)
 BETWEEN = (
     MerchantDay.select()
-    .where(_OWN & MerchantDay.day.between(slot("first"), slot("last")))
+    .where(_OWN, MerchantDay.day.between(slot("first"), slot("last")))
     .order_by(MerchantDay.day)
 )
 _ZONE = Merchant.select(Merchant.timezone).where(Merchant.id == slot("merchant_id"))
@@ -34,7 +34,7 @@ _ADD = MerchantDay.insert(every(MerchantDay)).on_conflict(
     update={total: total + getattr(EXCLUDED, total.name) for total in _TOTALS},
 )
 _FORGET = MerchantDay.delete().where(_OWN)
-_FORGET_DAY = _FORGET.where(MerchantDay.day == slot("day"))
+_FORGET_DAY = _FORGET.where(same(MerchantDay.day))
 
 # A value is stored with all decimals of its currency; without the point it counts smallest units.
 _MINOR = fn.REPLACE(Payment.value_at_receipt, ".", "").cast("BIGINT")
@@ -49,9 +49,9 @@ _COUNT = MerchantDay.insert_from(
         fn.COALESCE(fn.SUM(_MINOR), 0).cast("BIGINT"),
     )
     .where(
-        (Payment.merchant_id == slot("merchant_id"))
-        & (Payment.created_at >= slot("begin"))
-        & (Payment.created_at < slot("end"))
+        same(Payment.merchant_id),
+        Payment.created_at >= slot("begin"),
+        Payment.created_at < slot("end"),
     )
     .group_by(SQL("1"), SQL("2"), SQL("3")),
     [MerchantDay.merchant_id, MerchantDay.currency, MerchantDay.day, *_TOTALS],
@@ -59,7 +59,7 @@ _COUNT = MerchantDay.insert_from(
 _SPAN = shaped(
     tuple[int | None, int | None],
     Payment.select(fn.MIN(Payment.created_at), fn.MAX(Payment.created_at)).where(
-        Payment.merchant_id == slot("merchant_id")
+        same(Payment.merchant_id)
     ),
 )
 

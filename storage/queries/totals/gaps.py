@@ -7,9 +7,9 @@ from peewee import Select, fn
 from storage import at_once
 from storage.database import Database, Values
 from storage.models import Invoice, Output
-from storage.statement import shaped, slot
+from storage.statement import same, shaped, slot
 
-_PAID = (Invoice.merchant_id == slot("merchant_id")) & Invoice.gap_before.is_null(False)
+_PAID = same(Invoice.merchant_id) & Invoice.gap_before.is_null(False)
 _PAID_INDEX = Invoice.select(Invoice.address_index).where(_PAID)
 _BEFORE = _PAID_INDEX.where(slot("address_index") > Invoice.address_index)
 _BEHIND = _PAID_INDEX.where(slot("address_index") < Invoice.address_index)
@@ -34,13 +34,14 @@ LAST_PAID = shaped(
 WIDEST = shaped(
     tuple[int | None], Invoice.select(fn.MAX(Invoice.gap_before).alias("widest")).where(_PAID)
 )
+LAST_AND_WIDEST = shaped(tuple[int | None, int | None], Select([], [LAST_PAID, WIDEST]))
 _SET = Invoice.update({Invoice.gap_before: slot("gap_before")}).where(
-    (Invoice.merchant_id == slot("merchant_id")) & (Invoice.address_index == slot("address_index"))
+    same(Invoice.merchant_id, Invoice.address_index)
 )
 # Confirmed or waiting, spent or not.
 _CAME = (
     Output.select(Output.invoice_id)
-    .where((Output.invoice_id == slot("invoice_id")) & Output.vanished_at.is_null())
+    .where(same(Output.invoice_id), Output.vanished_at.is_null())
     .distinct()
 )
 
@@ -69,13 +70,3 @@ def note(db: Database, invoices: Collection[Invoice]) -> None:
 
 def _gap(merchant_id: int, index: int, step: int | None = None) -> Values:
     return {"merchant_id": merchant_id, "address_index": index, "gap_before": step}
-
-
-def last_paid(db: Database, merchant_id: int) -> int | None:
-    """The highest number of a merchant's addresses to which anything has come; None before."""
-    return db.only(LAST_PAID, merchant_id=merchant_id)[0]
-
-
-def widest(db: Database, merchant_id: int) -> int:
-    """The widest step from one paid address to the next, the first included; 0 before any."""
-    return db.only(WIDEST, merchant_id=merchant_id)[0] or 0

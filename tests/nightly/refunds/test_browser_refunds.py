@@ -4,7 +4,7 @@ import pytest
 from axe import axe_script, look
 from browser import DESK, PHONE, SMALL
 from merchant_browser import log_in
-from shop_refunds import address, made, send
+from shop_refunds import address, found, made, send
 
 from btcpay.refunds import acts
 
@@ -59,4 +59,4 @@ def test_an_address_is_pasted_compared_and_kept_on_a_phone(open_tab, counter, re
     assert "".join((tab.text("address") or "").split()) == address(3)
     tab.click("#confirm button")
     tab.until("document.getElementById('words')")
-    assert acts.find(counter.shop.service.db, refund.id).address == address(3)
+    assert found(counter.till, refund).address == address(3)
