@@ -85,8 +85,13 @@ def left_sats(invoice: Invoice, came_sats: int, made_sats: int) -> int:
     return max(0, beyond_sats - made_sats) or max(0, came_sats - made_sats)
 
 
+def sums(db: Database, invoice_id: str) -> tuple[int, int]:
+    """Satoshis that came, and those of refunds that are not canceled."""
+    made_sats = made_of(db.rows(queries.OF_INVOICE, invoice_id=invoice_id))
+    return db.only(queries.CAME, invoice_id=invoice_id)[0], made_sats
+
+
 def made_of(refunds: Iterable[Refund]) -> int:
-    """Satoshis of refunds that are not canceled."""
     return sum(row.amount_sats for row in refunds if row.status != "canceled")
 
 
@@ -121,8 +126,7 @@ def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refun
 def _amount(db: Database, order: Order) -> int:
     amount_sats = order.amount_sats
     if order.invoice:
-        came_sats = db.only(queries.CAME, invoice_id=order.invoice.id)[0]
-        made_sats = made_of(db.rows(queries.OF_INVOICE, invoice_id=order.invoice.id))
+        came_sats, made_sats = sums(db, order.invoice.id)
         if not came_sats:
             raise Refused("nothing_came", "no confirmed payment has come to this invoice")
         if amount_sats is None:

@@ -61,12 +61,12 @@ def refund_order(service: Service, store: Store, order: Invoice) -> Json:
 
 
 def _sats_of_variant(service: Service, order: Invoice, asked: Json) -> int:
-    came_sats = service.db.only(queries.CAME, invoice_id=order.id)[0]
+    came_sats, made_sats = acts.sums(service.db, order.id)
     match asked["refundVariant"]:
         case "RateThen":
             return came_sats
         case "OverpaidAmount":
-            return max(0, came_sats - order.amount_sats)
+            return max(0, came_sats - order.amount_sats - made_sats)
         case "Custom":
             if "customAmount" not in asked:
                 raise ValidationError("is required", "customAmount")
