@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 from peewee import Query
 
-from btcpay.invoices.create import live_price
 from btcpay.invoices.events import record
 from btcpay.notify.publish import publish_own
-from btcpay.prices.price import Prices
 from btcpay.refunds import destination, queries
 from btcpay.refunds.kinds import RESOURCE, RefundKind
 from btcpay.settings.settings import Settings
@@ -64,11 +62,6 @@ CLEARED = Step(queries.CLEAR, Kind.REFUND_CLEARED, RefundKind.REQUESTED)
 CANCELED = Step(queries.CANCEL, Kind.REFUND_CANCELED, RefundKind.CANCELED)
 SENT = Step(queries.SEND, Kind.REFUND_SENT, RefundKind.SENT)
 UNDONE = Step(queries.UNDO, Kind.REFUND_UNDONE, RefundKind.UNDONE)
-
-
-def sats_of(prices: Prices, now: datetime, amount: Decimal, currency: str) -> int:
-    """The satoshis that the amount buys now, rounded down. Raises PriceUnavailable, Refused."""
-    return sats_at(amount, live_price(prices, now, currency).in_currency)
 
 
 def sats_at(amount: Decimal, price: Decimal) -> int:
@@ -165,16 +158,10 @@ def _give(db: Database, settings: Settings, row: Refund, text: str, now: datetim
     return step(db, row, GIVEN, now, given)
 
 
-def clear(db: Database, refund_id: str, now: datetime) -> Refund:
-    """Forgets the address, so that another can be given. Raises Refused (`changed`)."""
+def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
+    """CLEARED of its address, so that another can be given, or CANCELED. Raises Refused."""
     with _locked(db, refund_id) as row:
-        return step(db, row, CLEARED, now)
-
-
-def cancel(db: Database, refund_id: str, now: datetime) -> Refund:
-    """Ends a refund that is not sent. Raises Refused (`changed`)."""
-    with _locked(db, refund_id) as row:
-        return step(db, row, CANCELED, now)
+        return step(db, row, to, now)
 
 
 @contextmanager
