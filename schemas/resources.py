@@ -1,8 +1,7 @@
 """The resources of the specification's section 2, field by field."""
 
 import functools
-from collections.abc import Iterable, Mapping
-from operator import attrgetter
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -33,7 +32,6 @@ class Resource(Schema):
         self._columns = [
             name for name, field in shown if not isinstance(field, (fields.Constant, HostedUrl))
         ]
-        self._read = attrgetter(*self._columns)
         self._made = [
             (name, field.shown) for name, field in shown if isinstance(field, (Number, Timestamp))
         ]
@@ -44,15 +42,11 @@ class Resource(Schema):
 
     def dump(self, obj: Any, **_: Any) -> dict[str, Any]:
         """The row's public fields; no other column leaves the service."""
-        return self._made_of(zip(self._columns, self._read(obj), strict=True))
+        return self.shown(obj._asdict())
 
     def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The public fields, from columns by name."""
-        return self._made_of((name, values[name]) for name in self._columns)
-
-    def _made_of(self, columns: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-        shown = self._blank.copy()
-        shown.update(columns)
+        shown = self._blank | {name: values[name] for name in self._columns}
         for name, make in self._made:
             if shown[name] is not None:
                 shown[name] = make(shown[name])
