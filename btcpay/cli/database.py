@@ -48,7 +48,7 @@ def migrated(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
 def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
     """Write a complete copy of the database to FILE, even while the service runs."""
     version, network = write_backup(shell.settings.database_url, file, force)
-    if problem := note_backup(shell.settings.database_url, utc_now()):
+    if problem := note_backup(shell.settings.database_url, shell.now):
         say(f"the backup is complete, but its time could not be noted: {problem}")
     size = file.stat().st_size
     if shell.as_json or not quiet:
@@ -164,5 +164,5 @@ def chain_begin_anew(shell: Shell, yes: bool) -> None:
         say(GIVES_UP)
         if not yes:
             click.confirm("Begin anew?", abort=True, err=True)
-        begin_anew(shell.db, shell.settings, utc_now())
+        begin_anew(shell.db, shell.settings, shell.now)
     say("forgot the chain: the next `btcpay check` starts over")

@@ -188,15 +188,8 @@ class Counters(Collector):
         """The counts of all processes, and the age of the newest price in any of them."""
         source = MultiProcessCollector(None, self._folder) if self._folder else self._own
         for metric in source.collect():
-            if metric.name == PRICED:
-                yield from _age(metric, self._unix_s())
-            else:
+            if metric.name != PRICED:
                 yield metric
-
-
-def _age(metric: Metric, now_s: float) -> Iterator[Metric]:
-    """The age of the newest price; absent before the first, growing while nobody asks for one."""
-    newest_s = max(sample.value for sample in metric.samples)
-    if newest_s:
-        text = "Age of the newest price; grows while nobody asks for one."
-        yield GaugeMetricFamily("btcpay_price_age_seconds", text, now_s - newest_s)
+            elif newest_s := max(sample.value for sample in metric.samples):
+                text = "Age of the newest price; grows while nobody asks for one."
+                yield _gauge("price_age_seconds", text, self._unix_s() - newest_s)

@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from accounts import Sweeper
 from builders import at_once, dump, is_summed
 from fake_esplora import say
 from rival import Rival
-from sweeper import Sweeper
 
 from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
 from btcpay.check import read

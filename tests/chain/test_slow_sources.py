@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from bad_sources import KINDS
+from bad_sources import KINDS, go_bad
 from fake_esplora import slow
 
 from btcpay.chain.explorers.pool import Explorers
@@ -36,7 +36,7 @@ def check(till, *roots):
 def test_one_bad_explorer_keeps_no_payment_back(till, open_liar, released, kind, is_first):
     honest = open_liar(till)
     invoice = till.shop.invoice()
-    KINDS[kind](till, released, 10)
+    go_bad(kind, till, released, 10)
     till.pay(invoice)
     till.mine()
     roots = [till.liar.root, honest.root]
@@ -51,7 +51,7 @@ def test_an_honest_explorer_that_is_slow_is_waited_for_beside_a_frozen_one(till,
     """It takes longer than the other one, which has no news, but no longer than ten seconds."""
     honest = open_liar(till)
     invoice = till.shop.invoice()
-    KINDS["frozen"](till, threading.Event(), 10)
+    go_bad("frozen", till, threading.Event())
     till.pay(invoice)
     till.mine()
     truth = honest._answer

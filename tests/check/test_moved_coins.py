@@ -1,8 +1,8 @@
 """Coins that the merchant's wallet has moved: blocks prove it, and nobody's word does."""
 
 import pytest
+from accounts import Sweeper
 from builders import is_summed
-from sweeper import Sweeper
 
 from btcpay.sandbox.payer.wallet import double_spends
 

@@ -16,16 +16,6 @@ from terminal import InTerminal
 from btcpay.cli.main import cli
 
 
-def test_an_option_that_stands_before_the_command_is_shown_its_place(till):
-    for words, usage in (
-        ("merchant list --env-file x", "--env-file FILE"),
-        ("check --env-file=x", "--env-file FILE"),
-        ("check --log-json", "--log-json"),
-    ):
-        message = f"{usage.split()[0]} goes before the command: btcpay {usage} COMMAND"
-        assert message in Terminal(till).run(*words.split(), status=2)[1]
-
-
 def test_an_option_without_its_value_is_refused(till):
     """A script that names a variable which is not set says `--currency ""`."""
     for words in (["--amount", "1000", "--currency", ""], ["--amount", "1000", "--currency="]):

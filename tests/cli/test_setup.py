@@ -15,8 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-import requests
-from builders import clean_environ, new_xpub, until
+from builders import answers, clean_environ, new_xpub, until
 from paths import PROJECT
 from ports import free_port
 from programs import done
@@ -183,13 +182,6 @@ def test_roots_shop_belongs_to_its_user_who_can_serve_it_from_wherever_root_is(f
     (folder / "opt").chmod(0o700)
     ended = run(["setup", *options(folder, user="nobody")], status=1, program=for_all)
     assert f"nobody may not run {for_all}: install it outside of a home" in ended.stderr
-
-
-def answers(url):
-    try:
-        return requests.get(url, timeout=60).ok
-    except (requests.ConnectionError, requests.Timeout):  # it listens before it can answer
-        return False
 
 
 def test_who_is_not_root_has_the_shop_at_home(folder, for_all):

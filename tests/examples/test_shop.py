@@ -10,7 +10,7 @@ import time
 
 import pytest
 import requests
-from builders import Live, clean_environ, until
+from builders import Live, answers, clean_environ, until
 from fake_esplora import Terminal
 from paths import PROJECT
 from ports import free_port
@@ -41,13 +41,7 @@ class ExampleShop:
             self.process = subprocess.Popen(
                 [sys.executable, PROGRAM], env=environ, stdout=out, stderr=log
             )
-        until(self._answers, "the shop's first answer")
-
-    def _answers(self):
-        try:
-            return requests.get(self.url, timeout=60).ok
-        except requests.ConnectionError:
-            return False
+        until(lambda: answers(self.url), "the shop's first answer")
 
     @property
     def said(self):

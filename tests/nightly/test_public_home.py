@@ -8,9 +8,8 @@ import pytest
 from bitcoin_node import why_not_installed
 from builders import clean_environ
 from paths import PROJECT, TESTS
-from programs import done
+from programs import asked, done
 from project import METADATA
-from registry import asked
 
 import app
 from btcpay.api import openapi

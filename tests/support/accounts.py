@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from builders import REGTEST, Shop
+from fake_esplora import Json, Till
 from hd_wallet import HdWallet
 from spending import Coin, bit_key, bit_multisig, spend_by_bit, spend_p2wpkh
 
@@ -86,6 +87,27 @@ class Owner:
             case _:
                 signers = [bit_key(keys[0].secret)]
         return parse_tx(spend_by_bit(signers, [coin], [part], fee=FEE_SATS, absolute_fee=True))
+
+
+class Sweeper(Owner):
+    """Adds itself to a till's shop; `keep_shop` leaves the shop's keys with its first merchant."""
+
+    def __init__(self, till: Till, keep_shop: bool = False) -> None:
+        super().__init__(till.shop, "p2wpkh")
+        self._till = till
+        if not keep_shop:
+            till.shop.write_key = till.shop.read_key = self.key
+
+    @property
+    def total_sats(self) -> int:
+        """The merchant's balance as the shop tells it, waiting money included."""
+        return self.balance()[1]
+
+    def sweep(self, invoice: Json, txid: str) -> None:
+        """Moves the first output of `txid`, which paid this invoice in full; waits to be mined."""
+        sandbox = self._till.sandbox
+        tx = self.spend(invoice, txid, 0, sandbox.wallet.address)
+        sandbox.chain.accept(tx.raw, self._till.now)
 
 
 def _spend_p2wsh(keys: list[Key], coin: Coin, outputs: tuple[TxOut, ...]) -> Tx:

@@ -1,7 +1,8 @@
 """Explorers that hold back as much as they can, each in its way; `KINDS` has them by name.
 
 Each gets a till, of which `liar` is the explorer that shall be bad, and the event that ends its
-silence; the times are those of the product's limits, divided by `hasty`.
+silence; the times are those of the product's limits, divided by `hasty`. Its answers come instead
+of the explorer's own.
 """
 
 import contextlib
@@ -20,7 +21,8 @@ from serving import Reply
 
 from btcpay.bitcoin.address import script_of
 
-Bad = Callable[[LiedTo, threading.Event, float], None]
+Instead = Callable[[str], Reply | None]
+Bad = Callable[[LiedTo, threading.Event, float], Instead]
 
 _HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
 
@@ -31,84 +33,54 @@ def foreign(till: LiedTo, more: int = 9) -> Rival:
     return Rival(till, height - 40).add(40 + more)
 
 
-def dribbling(seconds: float) -> Bad:
-    def begin(till: LiedTo, released: threading.Event, hasty: float) -> None:
-        chain = foreign(till)
+def dribbling(till: LiedTo, after_s: float) -> Instead:
+    chain = foreign(till)
 
-        def instead(path: str) -> Reply | None:
-            if page := re.fullmatch("/blocks(?:/([0-9]+))?", path):
-                height = int(page[1] or chain.height)
-                return slow(seconds / hasty, say([block_view(chain.blocks[height], height)]))
-            return chain(path)
+    def instead(path: str) -> Reply | None:
+        if page := re.fullmatch("/blocks(?:/([0-9]+))?", path):
+            height = int(page[1] or chain.height)
+            return slow(after_s, say([block_view(chain.blocks[height], height)]))
+        return chain(path)
 
-        till.liar.instead = instead
-
-    return begin
+    return instead
 
 
 def slow_by(seconds: float, pattern: str = "") -> Bad:
     """Each answer is true, and comes so late."""
 
-    def begin(till: LiedTo, released: threading.Event, hasty: float) -> None:
+    def begin(till: LiedTo, released: threading.Event, hasty: float) -> Instead:
         honest = till.liar._answer
-
-        def instead(path: str) -> Reply | None:
-            return slow(seconds / hasty, honest(path)) if re.search(pattern, path) else None
-
-        till.liar.instead = instead
+        late = lambda path: slow(seconds / hasty, honest(path))  # noqa: E731
+        return lambda path: late(path) if re.search(pattern, path) else None
 
     return begin
 
 
-def never(till: LiedTo, released: threading.Event, hasty: float) -> None:
-    till.liar.instead = lambda _: silent(released)
+def flood(handler: BaseHTTPRequestHandler) -> None:
+    handler.close_connection = True
+    with contextlib.suppress(OSError):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n[")
+        while True:
+            handler.wfile.write(b"[]," * 20_000)
 
 
-def drips(till: LiedTo, released: threading.Event, hasty: float) -> None:
-    till.liar.instead = lambda _: dripping(_HEAD % 4_000_000, b"0", released)
+def hanging(path: str, released: threading.Event) -> Reply | None:
+    """Amid a block."""
+    return dripping(_HEAD % 100_000 + bytes(70_000), b"", released) if "/raw" in path else None
 
 
-def floods(till: LiedTo, released: threading.Event, hasty: float) -> None:
-    def reply(handler: BaseHTTPRequestHandler) -> None:
-        handler.close_connection = True
-        with contextlib.suppress(OSError):
-            handler.wfile.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n[")
-            while True:
-                handler.wfile.write(b"[]," * 20_000)
-
-    till.liar.instead = lambda _: reply
-
-
-def hangs_amid_a_block(till: LiedTo, released: threading.Event, hasty: float) -> None:
-    def instead(path: str) -> Reply | None:
-        return dripping(_HEAD % 100_000 + bytes(70_000), b"", released) if "/raw" in path else None
-
-    till.liar.instead = instead
-
-
-def freezes(till: LiedTo, released: threading.Event, hasty: float) -> None:
-    till.liar.instead = Rival(till)
-
-
-def stopped_long_ago(till: LiedTo, released: threading.Event, hasty: float) -> None:
-    till.liar.instead = Rival(till, till.sandbox.chain.ledger.height - 30)
-
-
-def shows_foreign_headers(till: LiedTo, released: threading.Event, hasty: float) -> None:
-    till.liar.instead = foreign(till)
-
-
-def says_false_heights(till: LiedTo, released: threading.Event, hasty: float) -> None:
+def with_false_heights(till: LiedTo) -> Instead:
     till.liar.lies = {
         "^/blocks(/[0-9]+)?$": lambda page: [one | {"height": one["height"] + 7} for one in page],
         "^/blocks/tip/height$": lambda height: str(int(height) + 7),
     }
+    return lambda _path: None
 
 
 COINS = [{"txid": f"{number:064x}", "vout": 0, "is_coinbase": False} for number in range(100)]
 
 
-def invented(txs: int, outputs: int = 1, **fields: Any) -> Callable[[str], Reply | None]:
+def invented(txs: int, outputs: int = 1, **fields: Any) -> Instead:
     """At each page of an address so many new transactions with so many outputs to it each."""
     numbers = itertools.count(1)
 
@@ -123,23 +95,27 @@ def invented(txs: int, outputs: int = 1, **fields: Any) -> Callable[[str], Reply
     return instead
 
 
-def invents_sightings(till: LiedTo, released: threading.Event, hasty: float) -> None:
-    till.liar.instead = invented(148, vin=COINS)
-
-
 OLD = "frozen 30 blocks ago"  # so that a new shop would begin with an old block
 KINDS: dict[str, Bad] = {
-    "headers that nobody else has, one a page, each after 19 s": dribbling(19),
+    "headers that nobody else has, one a page, each after 19 s": (
+        lambda till, _released, hasty: dribbling(till, 19 / hasty)
+    ),
     "each answer after 4 s": slow_by(4),
     "each answer after 19 s": slow_by(19),
     "each look after 19 s, the rest at once": slow_by(19, "^/address"),
-    "silent": never,
-    "a byte now and then": drips,
-    "floods": floods,
-    "hangs amid a block": hangs_amid_a_block,
-    "frozen": freezes,
-    OLD: stopped_long_ago,
-    "headers that nobody else has, at once": shows_foreign_headers,
-    "false heights": says_false_heights,
-    "148 invented sightings a look": invents_sightings,
+    "silent": lambda _till, released, _hasty: lambda _path: silent(released),
+    "a byte now and then": (
+        lambda _till, released, _hasty: lambda _path: dripping(_HEAD % 4_000_000, b"0", released)
+    ),
+    "floods": lambda _till, _released, _hasty: lambda _path: flood,
+    "hangs amid a block": lambda _till, released, _hasty: lambda path: hanging(path, released),
+    "frozen": lambda till, _released, _hasty: Rival(till),
+    OLD: lambda till, _released, _hasty: Rival(till, till.sandbox.chain.ledger.height - 30),
+    "headers that nobody else has, at once": lambda till, _released, _hasty: foreign(till),
+    "false heights": lambda till, _released, _hasty: with_false_heights(till),
+    "148 invented sightings a look": lambda *_: invented(148, vin=COINS),
 }
+
+
+def go_bad(kind: str, till: LiedTo, released: threading.Event, hasty: float = 1) -> None:
+    till.liar.instead = KINDS[kind](till, released, hasty)

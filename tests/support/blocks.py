@@ -1,7 +1,7 @@
 """Blocks to prove: real ones of the main chain, small ones from nothing, the worst there are."""
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 
 from paths import VECTORS
@@ -69,17 +69,12 @@ def payment(number: int, *outputs: TxOut, witness: tuple[bytes, ...] = ()) -> Tx
 
 
 # The worst that consensus lets pass: one kind of part as often as it fits beside the coinbase.
-
 ROOM = WEIGHT - 4 * 81 - coinbase().weight - 400  # 400: the other parts of the transaction
 
 
-def empty_witness_items() -> bytes:
-    """One weight unit each: nearly four million."""
-    return _with_witness(b"\xfe" + u32(ROOM) + bytes(ROOM))
-
-
-def one_witness_item(size: int) -> bytes:
-    return _with_witness(b"\x01" + prefixed(b"\xff" * size))
+def _fits(size: int) -> range:
+    """Numbers of the parts of so many bytes without witness."""
+    return range(ROOM // 4 // size)
 
 
 def _with_witness(witness: bytes) -> bytes:
@@ -88,41 +83,34 @@ def _with_witness(witness: bytes) -> bytes:
     return block_of_raw([coinbase().raw, raw], [txid_bytes(coinbase().txid), txid_bytes(tx.txid)])
 
 
-def inputs() -> bytes:
-    """41 bytes each."""
-    spent = (Outpoint(f"{number:064x}", 0) for number in range(ROOM // 4 // 41))
-    some = tuple(TxIn(outpoint, b"", 0) for outpoint in spent)
-    return block_of([coinbase(), Tx(2, some, (TxOut(1, P2WPKH),), 0)])
+def _with_outputs(outputs: Iterable[TxOut]) -> bytes:
+    return block_of([coinbase(), payment(1, *outputs)])
 
 
-def empty_outputs() -> bytes:
-    """9 bytes each."""
-    return block_of([coinbase(), payment(1, *[TxOut(1, b"")] * (ROOM // 4 // 9))])
-
-
-def payments_to_one() -> bytes:
-    """31 bytes each."""
-    return block_of([coinbase(), payment(1, *[TxOut(1, P2WPKH)] * (ROOM // 4 // 31))])
-
-
-def payments_to_many() -> bytes:
-    scripts = (b"\x00\x14" + number.to_bytes(20, "big") for number in range(ROOM // 4 // 31))
-    return block_of([coinbase(), payment(1, *[TxOut(2**40, script) for script in scripts])])
-
-
-def transactions() -> bytes:
-    """60 bytes each: one input, one output, no scripts."""
-    some = (payment(number, TxOut(1, b"")) for number in range(ROOM // 4 // 60))
-    return block_of([coinbase(), *some])
+def _with_inputs() -> bytes:
+    spent = tuple(TxIn(Outpoint(f"{number:064x}", 0), b"", 0) for number in _fits(41))
+    return block_of([coinbase(), Tx(2, spent, (TxOut(1, P2WPKH),), 0)])
 
 
 WORST = {
-    "four million empty witness items": empty_witness_items,
-    "one witness item of tens of kilobytes": lambda: one_witness_item(60_000),
-    "one witness item of nearly four megabytes": lambda: one_witness_item(ROOM - 10),
-    "as many inputs as fit": inputs,
-    "as many empty outputs as fit": empty_outputs,
-    "as many payments to one script as fit": payments_to_one,
-    "as many payments to other scripts as fit": payments_to_many,
-    "as many transactions as fit": transactions,
+    # One weight unit each.
+    "four million empty witness items": lambda: _with_witness(b"\xfe" + u32(ROOM) + bytes(ROOM)),
+    "one witness item of tens of kilobytes": (
+        lambda: _with_witness(b"\x01" + prefixed(b"\xff" * 60_000))
+    ),
+    "one witness item of nearly four megabytes": (
+        lambda: _with_witness(b"\x01" + prefixed(b"\xff" * (ROOM - 10)))
+    ),
+    "as many inputs as fit": _with_inputs,
+    "as many empty outputs as fit": lambda: _with_outputs(TxOut(1, b"") for _ in _fits(9)),
+    "as many payments to one script as fit": (
+        lambda: _with_outputs(TxOut(1, P2WPKH) for _ in _fits(31))
+    ),
+    "as many payments to other scripts as fit": lambda: _with_outputs(
+        TxOut(2**40, b"\x00\x14" + number.to_bytes(20, "big")) for number in _fits(31)
+    ),
+    # One input, one output, no scripts.
+    "as many transactions as fit": (
+        lambda: block_of([coinbase(), *(payment(number, TxOut(1, b"")) for number in _fits(60))])
+    ),
 }

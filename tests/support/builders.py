@@ -303,6 +303,14 @@ def until(
     return answer
 
 
+def answers(url: str) -> bool:
+    """True if a page is there already."""
+    try:
+        return requests.get(url, timeout=60).ok
+    except (requests.ConnectionError, requests.Timeout):
+        return False
+
+
 def clean_environ(**environ: str) -> dict[str, str]:
     """This process's environment without settings of the service, then `environ`."""
     ours = ("BTCPAY_", "GUNICORN_")
@@ -357,7 +365,7 @@ class Live:
         try:
             self.port = int(until(self._port, "the port in the log")[1])
             self.url = f"http://127.0.0.1:{self.port}"
-            until(self._is_ready, "the first answer")
+            until(lambda: answers(f"{self.url}/api/v1/openapi.json"), "the first answer")
         except BaseException:
             self.kill()
             raise
@@ -390,12 +398,6 @@ class Live:
     def _port(self) -> re.Match[str] | None:
         assert self._process.poll() is None, self.log()
         return re.search(r"Listening at: http://127\.0\.0\.1:([0-9]+)", self.log())
-
-    def _is_ready(self) -> bool:
-        try:
-            return self.ask("GET", "/openapi.json").status_code == 200
-        except requests.ConnectionError:
-            return False
 
     def __enter__(self) -> "Live":
         return self

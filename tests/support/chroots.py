@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import requests
-from builders import Clock, TickerServer, until
+from builders import Clock, TickerServer, answers, until
 from fake_esplora import serving_sandbox
+from playground import press
 from ports import free_port
 from programs import done
 
@@ -85,7 +86,7 @@ class System:
             process = subprocess.Popen(**self._words(words), stdout=stream, stderr=stream)
         with process:
             try:
-                until(lambda: _answers(url) or process.poll() is not None, f"{url}: {log}")
+                until(lambda: answers(f"{url}/healthz") or process.poll() is not None, str(log))
                 assert process.poll() is None, log.read_text()
                 yield log
             finally:
@@ -99,13 +100,6 @@ def unpacked(archive: Path, root: Path) -> System:
     done(["tar", "--extract", "--file", archive, "--directory", root], timeout=MADE_WITHIN_S)
     shutil.copy(TRUSTED, root / TRUSTED.relative_to("/"))
     return System(root)
-
-
-def _answers(url: str) -> bool:
-    try:
-        return requests.get(f"{url}/healthz", timeout=60).ok
-    except (requests.ConnectionError, requests.Timeout):
-        return False
 
 
 @dataclass
@@ -128,10 +122,8 @@ class Outside:
 
     def pay(self, invoice: dict[str, Any]) -> None:
         """Its customer pays, and a block is found."""
-        fields = {"address": invoice["deposit_address"], "amount": invoice["amount_sats"]}
-        for button in ("pay", "mine"):
-            url, headers = f"{self.chain}/sandbox/{button}", {"Accept": "application/json"}
-            assert requests.post(url, data=fields, headers=headers, timeout=60).ok
+        place = {"address": invoice["deposit_address"], "amount": invoice["amount_sats"]}
+        press(self.chain, "pay", **place), press(self.chain, "mine")
 
     def status(self, invoice: dict[str, Any]) -> str:
         url = f"{self.url}/api/v1/invoices/{invoice['id']}"

@@ -47,9 +47,10 @@ from storage.queries import events, payments
 from storage.queries import invoices as pages
 
 Json = dict[str, Any]
+ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
+SCRIPT = script_of(ADDRESS)
 OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is tested elsewhere
 BLOCKS_BELOW = 20  # empty blocks below one that is made, so that a page of headers links
-_idle_apps: list[Flask] = []  # without a chain; making their routes takes longer than many tests
 _serving: dict[str, Flask] = {}  # by their roots
 HEADERS_KEPT = 1 + BELOW + 12  # those of the last two hours, and what is kept below
 BLOCK_TIME = int(time.time())  # money from before an invoice does not pay it
@@ -262,7 +263,7 @@ def serving_sandbox(
     folder: Path, clock: Clock, shop: SandboxShop | None = None
 ) -> Iterator[tuple[Sandbox, str]]:
     """A real regtest chain on a real socket, whose time is the test's clock; its root URL."""
-    app = _idle_apps.pop() if _idle_apps else create_app()
+    app = create_app()
     sandbox = open_sandbox(folder, lambda: int(clock().timestamp()), shop)
     app.extensions[EXTENSION] = sandbox
     with _Chain(app, clock) as served:
@@ -270,7 +271,6 @@ def serving_sandbox(
         yield sandbox, served.root
     del _serving[served.root]
     sandbox.close()
-    _idle_apps.append(app)
 
 
 @dataclass

@@ -36,6 +36,14 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def press(chain: str, button: str, **fields: Any) -> Any:
+    """A button of the sandbox's page, which answers in JSON."""
+    url, headers = f"{chain}/sandbox/{button}", {"Accept": "application/json"}
+    response = requests.post(url, data=fields, headers=headers, timeout=60)
+    assert response.ok, response.text
+    return response.json()
+
+
 def scene_of(playground: "Playground") -> dict[str, Any]:
     """The scene that was begun last, as the workbench shows it."""
     return requests.get(f"{playground.chain}/sandbox/state", timeout=60).json()["scene"]
@@ -73,13 +81,7 @@ class Playground:
         return requests.post(self.api + path, json=body, headers=self._headers(), timeout=60).json()
 
     def press(self, button: str, **fields: Any) -> Any:
-        """A button of the sandbox's page."""
-        headers = {"Accept": "application/json"}
-        response = requests.post(
-            f"{self.chain}/sandbox/{button}", data=fields, headers=headers, timeout=60
-        )
-        assert response.ok, response.text
-        return response.json()
+        return press(self.chain, button, **fields)
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.key}"}

@@ -17,10 +17,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import requests
+from accounts import Sweeper
 from builders import Clock, TickerServer
 from databases import ON_POSTGRES, copy_of, raw, remove, tables
 from fake_esplora import FakeEsplora, Json, Reply, Terminal, Till, open_till, say
-from sweeper import Sweeper
 
 from btcpay.merchants.merchants import Gap, gap_of, gap_of_merchant
 from btcpay.sandbox.payer import wallet as wallets

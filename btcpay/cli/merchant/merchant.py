@@ -32,7 +32,6 @@ from btcpay.merchants.merchants import (
 )
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
-from btcpay.values.times import utc_now
 from storage.queries import merchants
 from storage.statement import as_dict, changed
 
@@ -88,7 +87,7 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
         raise CommandError(message) from None
     if not agreed:
         raise CommandError("nothing was added")
-    row = add_merchant(shell.db, name, account, utc_now())
+    row = add_merchant(shell.db, name, account, shell.now)
     added = as_dict(row) | {"script_type": account.script_type}
     shell.answer(plain(added, MERCHANT_COLUMNS) | {"addresses": first}, f"added {name}")
 

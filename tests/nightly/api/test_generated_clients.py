@@ -9,8 +9,7 @@ import pytest
 import requests
 from bitcoin_node import why_not_installed
 from paths import TESTS
-from programs import done
-from registry import UV, asked
+from programs import UV, asked, done
 
 GENERATORS = TESTS / "nightly/api/generators"
 PYTHON_GENERATOR = "openapi-python-client==0.29.1"

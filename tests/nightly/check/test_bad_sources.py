@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from bad_sources import KINDS, OLD
+from bad_sources import KINDS, OLD, go_bad
 from fake_esplora import LiedTo
 from measured import check
 
@@ -36,7 +36,7 @@ def test_a_payment_is_counted_within_a_minute_of_its_block(lied_to, tmp_path, re
     till.open_page(*(till.shop.invoice() for _ in range(LOOKING)))
     invoice = till.shop.invoice()
     if kind in KINDS:
-        KINDS[kind](till, released, 1)
+        go_bad(kind, till, released)
     till.pay(invoice)
     till.mine()
     found: list[float] = []

@@ -5,8 +5,7 @@ import re
 import subprocess
 
 from paths import PROJECT
-from programs import done, tool
-from registry import asked
+from programs import asked, done, tool
 from wheel import copy_sources
 
 from btcpay import __version__

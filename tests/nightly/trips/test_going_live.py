@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import requests
 from builders import Clock, TickerServer, clean_environ, new_xpub, until
 from fake_esplora import serving_sandbox
 from going_live import RUN, commands
+from playground import press
 from ports import free_port
 
 # This stands for systemd: the service as a process that leads a group of its own.
@@ -119,10 +119,7 @@ class Machine:
         text = self.outputs["invoice"]
         address = re.search(r'"deposit_address":"(\w+)"', text)[1]
         amount = re.search(r'"amount_sats":([0-9]+)', text)[1]
-        for button, fields in (("pay", {"address": address, "amount": amount}), ("mine", {})):
-            headers = {"Accept": "application/json"}
-            url = f"{self.chain}/sandbox/{button}"
-            assert requests.post(url, data=fields, headers=headers, timeout=60).ok
+        press(self.chain, "pay", address=address, amount=amount), press(self.chain, "mine")
 
     def stop(self):
         if (self.folder / "serve.pid").exists():

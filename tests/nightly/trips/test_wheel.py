@@ -13,9 +13,8 @@ from dockerfile import copied
 from packaging.metadata import Metadata
 from paths import PROJECT
 from playground import start_playground
-from programs import done
+from programs import UV, asked, done
 from readme_renderer import markdown
-from registry import UV, asked
 from wheel import BUILD, BUILT_WITHIN_S, build, files_of, names_of
 
 from btcpay import __version__
