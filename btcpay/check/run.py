@@ -10,7 +10,7 @@ from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
-from btcpay.check.catch_up import CatchUp, end_by_blocks, settle_deep
+from btcpay.check.catch_up import CatchUp
 from btcpay.check.mempool import Look, asked_lately, gather, misses, watched_of
 from btcpay.check.plan import NEVER, is_waiting, plan
 from btcpay.check.report import Report
@@ -71,15 +71,14 @@ class Checker:
     def _run(self, ids: Sequence[str] | None, report: Report) -> None:
         chain = self._chain()
         is_known = chain.follow(report)
-        settle_deep(self.db, self.settings, self.prices, report, self.now())
+        chain.settle_deep(report)
         if self.hear:
             self.hear(report)  # before anything ends
         if not is_known:
             report.failed += (ids or ()) if report.chain_failed else ()
             return
         if not self.settings.explorers:
-            ahead = self._sources.clock_skew.ahead(self.now(), time.monotonic())
-            end_by_blocks(self.db, self.settings, report, self.now(), ahead)
+            chain.end_by_blocks(report)
             return
         if ids is None:
             now, gone_after = self.now(), self.settings.network.gone_after
