@@ -42,10 +42,13 @@ def month(visit: Visit, since: int, before: int) -> list[Line]:
 
 
 def _line(kind: str, number: int, sums: str = "") -> Line:
-    names = {"overdue": gettext("Overdue bills"), "due": gettext("Bills due")}
     more = "+" if number == MOST_BILLS else ""
-    text = f"{names[kind]}: {formats.whole(number, current())}{more}{sums}"
-    return text, "/bills", {"status": kind}
+    shown = f"{formats.whole(number, current())}{more}{sums}"
+    texts = {
+        "overdue": gettext("Overdue bills: %(number)s", number=shown),
+        "due": gettext("Bills due: %(number)s", number=shown),
+    }
+    return texts[kind], "/bills", {"status": kind}
 
 
 def _sums(bills: Sequence[Bill]) -> str:

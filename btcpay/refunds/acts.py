@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 from peewee import Query
 
-from btcpay.invoices.create import live_price
 from btcpay.invoices.events import record
 from btcpay.notify.publish import publish_own
-from btcpay.prices.price import Prices
 from btcpay.refunds import destination, queries
 from btcpay.refunds.kinds import RESOURCE, RefundKind
 from btcpay.settings.settings import Settings
@@ -66,11 +64,6 @@ SENT = Step(queries.SEND, Kind.REFUND_SENT, RefundKind.SENT)
 UNDONE = Step(queries.UNDO, Kind.REFUND_UNDONE, RefundKind.UNDONE)
 
 
-def sats_of(prices: Prices, now: datetime, amount: Decimal, currency: str) -> int:
-    """The satoshis that the amount buys now, rounded down. Raises PriceUnavailable, Refused."""
-    return sats_at(amount, live_price(prices, now, currency).in_currency)
-
-
 def sats_at(amount: Decimal, price: Decimal) -> int:
     """Satoshis at `price` a bitcoin, rounded down. Raises Refused (`amount`) beyond all coins."""
     sats = int((amount / price * SATS_PER_BTC).to_integral_value(ROUND_DOWN))
@@ -85,8 +78,13 @@ def left_sats(invoice: Invoice, came_sats: int, made_sats: int) -> int:
     return max(0, beyond_sats - made_sats) or max(0, came_sats - made_sats)
 
 
+def sums(db: Database, invoice_id: str) -> tuple[int, int]:
+    """Satoshis that came, and those of refunds that are not canceled."""
+    made_sats = made_of(db.rows(queries.OF_INVOICE, invoice_id=invoice_id))
+    return db.only(queries.CAME, invoice_id=invoice_id)[0], made_sats
+
+
 def made_of(refunds: Iterable[Refund]) -> int:
-    """Satoshis of refunds that are not canceled."""
     return sum(row.amount_sats for row in refunds if row.status != "canceled")
 
 
@@ -121,8 +119,7 @@ def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refun
 def _amount(db: Database, order: Order) -> int:
     amount_sats = order.amount_sats
     if order.invoice:
-        came_sats = db.only(queries.CAME, invoice_id=order.invoice.id)[0]
-        made_sats = made_of(db.rows(queries.OF_INVOICE, invoice_id=order.invoice.id))
+        came_sats, made_sats = sums(db, order.invoice.id)
         if not came_sats:
             raise Refused("nothing_came", "no confirmed payment has come to this invoice")
         if amount_sats is None:
@@ -161,16 +158,10 @@ def _give(db: Database, settings: Settings, row: Refund, text: str, now: datetim
     return step(db, row, GIVEN, now, given)
 
 
-def clear(db: Database, refund_id: str, now: datetime) -> Refund:
-    """Forgets the address, so that another can be given. Raises Refused (`changed`)."""
+def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
+    """CLEARED of its address, so that another can be given, or CANCELED. Raises Refused."""
     with _locked(db, refund_id) as row:
-        return step(db, row, CLEARED, now)
-
-
-def cancel(db: Database, refund_id: str, now: datetime) -> Refund:
-    """Ends a refund that is not sent. Raises Refused (`changed`)."""
-    with _locked(db, refund_id) as row:
-        return step(db, row, CANCELED, now)
+        return step(db, row, to, now)
 
 
 @contextmanager

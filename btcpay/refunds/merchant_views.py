@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Response
 
+from btcpay.invoices.create import live_price
 from btcpay.refunds import acts, queries
 from btcpay.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
@@ -25,8 +26,8 @@ def views(_settings: Settings) -> list[tuple[str, str, View]]:
     return [
         ("GET", "/merchant/refunds", show),
         ("POST", "/merchant/invoices/<id>/refund", make),
-        ("POST", "/merchant/refunds/<id>/clear", partial(_act, act=acts.clear, done="cleared")),
-        ("POST", "/merchant/refunds/<id>/cancel", partial(_act, act=acts.cancel, done="canceled")),
+        ("POST", "/merchant/refunds/<id>/clear", partial(_drop, acts.CLEARED, "cleared")),
+        ("POST", "/merchant/refunds/<id>/cancel", partial(_drop, acts.CANCELED, "canceled")),
     ]
 
 
@@ -64,8 +65,8 @@ def make(visit: Visit, id: str) -> Response:
     )
     try:
         if text := form.get("amount", "").strip():
-            of_now = service.prices, visit.now, visit.amount(text), visit.currency
-            order = order._replace(amount_sats=acts.sats_of(*of_now))
+            price = live_price(service.prices, visit.now, visit.currency).in_currency
+            order = order._replace(amount_sats=acts.sats_at(visit.amount(text), price))
         acts.make(service.db, service.settings, order, visit.now)
     except (AmountRefused, PriceUnavailable, Refused) as error:
         return visit.to(f"/invoices/{id}", done=f"refund_{error.code}")
@@ -74,10 +75,10 @@ def make(visit: Visit, id: str) -> Response:
     return visit.to("/refunds", done="made")
 
 
-def _act(visit: Visit, id: str, act: Any, done: str) -> Response:
+def _drop(to: acts.Step, done: str, visit: Visit, id: str) -> Response:
     visit.own(queries.BY_ID, "rfd", id)
     try:
-        act(visit.service.db, id, visit.now)
+        acts.drop(visit.service.db, id, to, visit.now)
     except Refused as refused:
         done = refused.code
     return visit.to("/refunds", done=done)

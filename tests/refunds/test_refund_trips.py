@@ -132,7 +132,7 @@ def test_unsaid_it_is_what_is_left_of_too_much_and_then_of_all(till):
     assert rest.amount_sats == came - 294
     with pytest.raises(Refused, match="nothing to send back"):
         made(till, invoice)
-    acts.cancel(till.shop.service.db, rest.id, till.clock())
+    acts.drop(till.shop.service.db, rest.id, acts.CANCELED, till.clock())
     assert made(till, invoice, 2 * came - 294).amount_sats == 2 * came - 294
     with pytest.raises(Refused, match="twice what came"):
         made(till, invoice, 1)
@@ -149,13 +149,13 @@ def test_only_one_address_is_taken_until_the_merchant_clears_it(till):
     give(till, refund, f"bitcoin:{address(1)}?amount=1")
     with pytest.raises(Refused, match="already"):
         give(till, refund, address(2))
-    acts.clear(db, refund.id, now)
+    acts.drop(db, refund.id, acts.CLEARED, now)
     given = give(till, refund, address(2).upper())
     assert given.address == address(2)
     sent(till, given)
-    for act in (acts.clear, acts.cancel):
+    for to in (acts.CLEARED, acts.CANCELED):
         with pytest.raises(Refused, match="sent"):
-            act(db, refund.id, now)
+            acts.drop(db, refund.id, to, now)
 
 
 def test_nobody_makes_a_refund_that_another_merchants_wallet_sends(till):

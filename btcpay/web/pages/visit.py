@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from flask import Response
 
+from btcpay.web.pages.render import Pages
 from btcpay.web.service import Service
 
 # A sentence on Today's or the Month's page, and the page and the query that it leads to.
@@ -18,6 +19,7 @@ class Visit(Protocol):
     """A merchant's visit (btcpay/merchant_pages/visit.py): the members that parts use."""
 
     service: Service
+    pages: Pages
     session: Any
     merchant_id: int
     now: datetime
