@@ -68,7 +68,7 @@ def webhooks() -> dict[str, Any]:
 
 def event_schemas() -> dict[str, Schema]:
     """The components that are of events alone; they refer to the resources."""
-    own = {resource.title(): whole(one.PROPERTIES) for resource, one in OF_PARTS.items()}
+    own = {name.title(): whole(one.properties) for name, one in OF_PARTS.items()}
     return (
         {"Sighting": _SIGHTING}
         | own

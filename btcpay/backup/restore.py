@@ -99,11 +99,11 @@ def _prepare(
     """
     url = f"sqlite:///{new}"
     sqlite_file.copy(file, new)
-    contents = sqlite_file.inspect(new, file)
-    _refuse_network(file, contents.network, settings)
-    if contents.version > versions.VERSION:
+    version, network = sqlite_file.inspect(new, file)
+    _refuse_network(file, network, settings)
+    if version > versions.VERSION:
         raise CommandError(
-            f"{file} is at version {contents.version}, newer than this program's"
+            f"{file} is at version {version}, newer than this program's"
             f" {versions.VERSION}: install the newer program"
         )
     migrated = migrate(url, settings.network.name)

@@ -3,12 +3,14 @@
 from contextlib import suppress
 from datetime import date, datetime
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from btcpay.bills import queries
 from btcpay.bills.calendar import due_ms, recalls, renewal_ms
-from btcpay.bills.kinds import BillKind
-from btcpay.bills.news import send_later, tell
+from btcpay.bills.kinds import RESOURCE, BillKind
+from btcpay.bills.mail import send_later
 from btcpay.invoices import by_hand, create
+from btcpay.notify.publish import publish_own
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import PriceUnavailable, Refused
@@ -31,11 +33,6 @@ class Terms(NamedTuple):
     until: date | None = None
 
 
-def find(db: Database, bill_id: str) -> Bill:
-    """The whole row. Raises CommandError when there is none."""
-    return db.named(queries.BY_ID, f"bill {bill_id!r}", id=bill_id)
-
-
 def refuse_unpayable(db: Database, prices: Prices, now: datetime, order: create.Order) -> None:
     """Raises TooLittle and TooMuch at today's price; without a price it raises nothing."""
     with suppress(PriceUnavailable):
@@ -49,11 +46,18 @@ def make(
 
     Raises Refused (`until`) for a last day that is over.
     """
-    zone = zone_of(db.only(merchants.BY_ID, id=order.merchant_id).timezone)
+    zone, id, series = zone_at(db, order.merchant_id), id or new_id("bil"), dict[str, Any]()
+    if terms.every:
+        first, until = now.astimezone(zone).replace(tzinfo=None), terms.until
+        if until and until < first.date():
+            raise Refused("until", "the last day is over")
+        series = {"series_id": id, "first_local": first.isoformat(), "renews": 1}
+        series["until_day"] = None if until is None else number_of(until)
+        series["renews_at"] = renewal_ms(first, terms.every, 1, until, zone)
     new = blank(
         Bill,
-        **dict(order.details),
-        id=id or new_id("bil"),
+        **dict(order.details) | series,
+        id=id,
         merchant_id=order.merchant_id,
         amount=str(order.amount),
         currency=order.currency or "USD",
@@ -61,28 +65,16 @@ def make(
         every=terms.every,
         number=0,
     )
-    if terms.every:
-        first, until = now.astimezone(zone).replace(tzinfo=None), terms.until
-        if until and until < first.date():
-            raise Refused("until", "the last day is over")
-        new = changed(
-            new,
-            series_id=new.id,
-            first_local=first.isoformat(),
-            until_day=None if until is None else number_of(until),
-            renews=1,
-            renews_at=renewal_ms(first, terms.every, 1, until, zone),
-        )
-    return _add(db, new, now)
+    return _add(db, new, zone, now)
 
 
-def _add(db: Database, new: Bill, now: datetime) -> Bill:
-    zone, now_ms = zone_of(db.only(merchants.BY_ID, id=new.merchant_id).timezone), to_ms(now)
+def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
+    now_ms = to_ms(now)
     due_at = due_ms(now_ms, new.due_days, zone)
     new = changed(new, status="open", paid="0", paid_at=None, created_at=now_ms, due_at=due_at)
     bill = db.only(queries.ADD, **as_dict(new))
     send_later(db, bill, {"new": now_ms} | recalls(now_ms, due_at, zone))
-    return tell(db, bill.id, BillKind.CREATED, now)
+    return publish_own(db, RESOURCE, bill.id, BillKind.CREATED, now)
 
 
 def renew(db: Database, first: Bill, now: datetime) -> bool:
@@ -93,28 +85,22 @@ def renew(db: Database, first: Bill, now: datetime) -> bool:
     """
     with db.write():
         # The merchant's row stays unlocked: who pays holds the bill's, and takes that one next.
-        zone = zone_of(db.only(merchants.BY_ID, id=first.merchant_id).timezone)
-        number, until = first.renews or 0, first.until_day
-        next_at = renewal_ms(
-            datetime.fromisoformat(first.first_local or ""),
-            first.every or "",
-            number + 1,
-            None if until is None else date_of(until),
-            zone,
-        )
-        of: Values = {
-            "id": first.id,
-            "number": number,
-            "at": first.renews_at or 0,
-            "next_at": next_at,
-        }
+        zone, number = zone_at(db, first.merchant_id), first.renews or 0
+        began, every = datetime.fromisoformat(first.first_local or ""), first.every or ""
+        until = None if first.until_day is None else date_of(first.until_day)
+        next_at = renewal_ms(began, every, number + 1, until, zone)
+        of: Values = {"id": first.id, "number": number, "at": first.renews_at or 0}
+        of["next_at"] = next_at
         if db.run(queries.RENEW, **of) != 1:
             return False
-        alone: Any = dict.fromkeys(
-            ("first_local", "until_day", "renews", "renews_at", "stopped_at")
-        )
-        _add(db, changed(first, **alone, id=new_id("bil"), number=number), now)
+        of_first = ("first_local", "until_day", "renews", "renews_at", "stopped_at")
+        alone: Any = dict.fromkeys(of_first)
+        _add(db, changed(first, **alone, id=new_id("bil"), number=number), zone, now)
     return True
+
+
+def zone_at(db: Database, merchant_id: int) -> ZoneInfo:
+    return zone_of(db.only(merchants.BY_ID, id=merchant_id).timezone)
 
 
 def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
@@ -123,18 +109,13 @@ def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
     What comes afterwards is as after a cancellation.
     """
     with db.write():
-        balances.lock(db, find(db, bill_id).merchant_id)
+        balances.lock(db, RESOURCE.find(db, bill_id).merchant_id)
         bill = db.only(queries.LOCKED, id=bill_id)
         had_series = db.run(queries.END_SERIES, id=bill.series_id or bill.id)
         if db.run(queries.END, id=bill.id):
-            tell(db, bill.id, BillKind.ENDED, now)
+            publish_own(db, RESOURCE, bill.id, BillKind.ENDED, now)
             for row in db.rows(queries.INVOICES, id=bill.id):
                 if row.status == "open":
                     by_hand.cancel(db, settings, row.id, now, force=True, where="with its bill")
         elif not had_series:
             raise Refused("not_open", f"the bill is {bill.status}: there is nothing to end")
-
-
-def stop(db: Database, bill: Bill, now: datetime) -> None:
-    """Ends a bill's series on its customer's word: no more bills or mails; a debt stays."""
-    db.run(queries.STOP, id=bill.series_id or "", at=to_ms(now))

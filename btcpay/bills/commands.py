@@ -7,14 +7,16 @@ import click
 
 from btcpay.bills import acts, queries
 from btcpay.bills.calendar import EVERY
-from btcpay.bills.kinds import shown, sums_of
-from btcpay.cli.context import Shell, answering, limited, printable, say, with_shell
+from btcpay.bills.kinds import RESOURCE
+from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.cli.operation_options import number, priced
+from btcpay.cli.own import add_list_and_show
 from btcpay.invoices.create import order_of
 from btcpay.invoices.links import most
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.values.money import checked_currency
+from storage.database import Database
 
 DAYS = click.IntRange(0, acts.MOST_DAYS)
 LIST_COLUMNS = "id status amount paid currency reference every due_at created_at"
@@ -58,30 +60,9 @@ def create(
     acts.refuse_unpayable(shell.db, new_prices(shell.settings), now, order)
     with shell.db.write():
         terms = acts.Terms(due_days, every, until and until.date())
-        made = shown(shell.settings.base_url, acts.make(shell.db, order, terms, now))
+        row = acts.make(shell.db, order, terms, now)
+    made = RESOURCE.shown(shell.settings.base_url, row)
     shell.answer(made, f"{made['id']}\n{made['bill_url']}")
-
-
-@bill.command("list")
-@limited
-@answering
-def list_(shell: Shell, limit: int) -> None:
-    """The newest bills of all merchants."""
-    shell.show(shell.db.rows(queries.NEWEST, limit=limit), LIST_COLUMNS)
-
-
-@bill.command("show")
-@click.argument("bill_id", metavar="ID")
-@answering
-def show(shell: Shell, bill_id: str) -> None:
-    """Show a bill: its sums, its status and its invoices."""
-    row = acts.find(shell.db, bill_id)
-    found = shown(shell.settings.base_url, row)
-    ids = [row.id for row in shell.db.rows(queries.ALL_INVOICES, id=bill_id)]
-    sums = {name: str(sum) for name, sum in sums_of(row).items()}
-    lines = (found | sums | {"invoices": " ".join(ids)}).items()
-    text = "\n".join(f"{name}: {printable(value)}" for name, value in lines)
-    shell.answer(found | {"invoices": ids}, text)
 
 
 @bill.command("end")
@@ -93,4 +74,9 @@ def end(shell: Shell, bill_id: str) -> None:
     say(f"{bill_id} has ended")
 
 
+def _invoices(db: Database, bill_id: str) -> dict[str, list[str]]:
+    return {"invoices": [row.id for row in db.rows(queries.ALL_INVOICES, id=bill_id)]}
+
+
+add_list_and_show(bill, RESOURCE, queries.NEWEST, LIST_COLUMNS, _invoices)
 COMMANDS = {"bill": bill}

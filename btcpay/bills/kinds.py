@@ -6,14 +6,10 @@ from typing import Any
 import orjson
 
 from btcpay.bills import queries
-from btcpay.notify.kinds import TIME, Kind, optional, text
+from btcpay.notify.kinds import TIME, Kind, Resource, optional, text
 from btcpay.values.money import rounded, stored_amount
-from btcpay.values.times import iso_ms
-from storage.database import Database
-from storage.models import Bill, PublicEvent
-from storage.statement import blank, changed
-
-RESOURCE = "bill"
+from storage.models import Bill
+from storage.statement import blank
 
 
 class BillKind(Kind):
@@ -26,16 +22,12 @@ class BillKind(Kind):
     ENDED = ("bill.ended", "The owner ended the bill before it was paid.")
 
 
-KINDS = BillKind
-STATE = ("status", "paid", "paid_at")  # may change; kept with each event as it was then
-
-
 def _number(description: str, example: int) -> dict[str, Any]:
     return {"type": "number", "minimum": 0, "description": description, "examples": [example]}
 
 
 PROPERTIES: dict[str, Any] = {
-    "object": {"type": "string", "const": RESOURCE, "description": "Always `bill`."},
+    "object": {"type": "string", "const": "bill", "description": "Always `bill`."},
     "id": text("The bill's id, which opens its page.", f"bil_{'0' * 24}"),
     "status": text("The state of the bill.", "open", enum=["open", "paid", "ended"]),
     "amount": _number("The amount that the customer owes, in `currency`.", 100),
@@ -54,37 +46,29 @@ PROPERTIES: dict[str, Any] = {
 }
 
 
-def sums_of(row: Bill) -> dict[str, Decimal]:
+def _sums(row: Bill) -> dict[str, orjson.Fragment]:
     """Amount, paid and missing, with all decimals of the currency. Raises BadRow."""
     amount, paid = stored_amount(row.amount), stored_amount(row.paid)
     missing = Decimal(0) if row.status == "paid" else max(amount - paid, Decimal(0))
     sums = {"amount": amount, "paid": paid, "missing": missing}
-    return {name: rounded(sum, row.currency) for name, sum in sums.items()}
+    return {name: orjson.Fragment(f"{rounded(sum, row.currency):f}") for name, sum in sums.items()}
 
 
-def shown(base_url: str, row: Bill) -> dict[str, Any]:
-    """The fields of a bill, as events and commands show them. Raises BadRow."""
-    times = {name: getattr(row, name) for name in ("due_at", "created_at", "paid_at")}
-    values: dict[str, Any] = {name: getattr(row, name, None) for name in PROPERTIES}
-    values |= {name: orjson.Fragment(f"{sum:f}") for name, sum in sums_of(row).items()}
-    values |= {name: None if ms is None else iso_ms(ms) for name, ms in times.items()}
-    return values | {"object": RESOURCE, "bill_url": url_of(base_url, row.id)}
-
-
-def url_of(base_url: str, bill_id: str) -> str:
-    return f"{base_url}/bill/{bill_id}"
-
-
-def data(db: Database, base_url: str, event: PublicEvent) -> dict[str, Any]:
-    """The bill as it was when the event happened."""
-    row = db.only(queries.BY_ID, id=event.resource_id or "")
-    return shown(base_url, changed(row, **orjson.loads(event.state or "{}")))
-
-
-def sample(base_url: str, kind: Kind, at_ms: int) -> dict[str, Any]:
-    """A made-up bill for test events and the documents; no page shows it."""
+def _sample(kind: Kind, at_ms: int) -> Bill:
     is_paid = kind == BillKind.PAID
-    status = "paid" if is_paid else "ended" if kind == BillKind.ENDED else "open"
-    row = blank(Bill, id=f"bil_{'0' * 24}", status=status, amount="25", currency="USD")
-    named = changed(row, paid="25" if is_paid else "0", description="A test", created_at=at_ms)
-    return shown(base_url, changed(named, due_at=at_ms, paid_at=at_ms if is_paid else None))
+    return blank(
+        Bill,
+        id=f"bil_{'0' * 24}",
+        status="paid" if is_paid else "ended" if kind == BillKind.ENDED else "open",
+        amount="25",
+        currency="USD",
+        paid="25" if is_paid else "0",
+        description="A test",
+        created_at=at_ms,
+        due_at=at_ms,
+        paid_at=at_ms if is_paid else None,
+    )
+
+
+STATE = ("status", "paid", "paid_at")
+RESOURCE = Resource("bill", "bil", BillKind, queries.BY_ID, STATE, PROPERTIES, _sample, _sums)

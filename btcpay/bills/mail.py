@@ -1,9 +1,10 @@
 """Mail to a bill's customer, by the one outbox, composed as things stand when it is sent."""
 
+from collections.abc import Mapping
 from datetime import datetime, tzinfo
 
 from btcpay.bills import queries
-from btcpay.bills.kinds import url_of
+from btcpay.bills.kinds import RESOURCE
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.texts import MailText
@@ -11,9 +12,18 @@ from btcpay.values.money import Money, stored_amount
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import Bill
-from storage.queries import merchants, receivers
+from storage.queries import deliveries, merchants, receivers
 
 NAME = receivers.BILL
+
+
+def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
+    """Adds mails by name, each to be sent once at its time, if the bill has an address."""
+    if not bill.customer_email:
+        return
+    id = receivers.add_mailbox(db, NAME, NAME, bill.merchant_id, (), bill.created_at)
+    for name, ms in at_ms.items():
+        db.run(deliveries.ADD_MAIL, receiver_id=id, about=f"{bill.id} {name}", created_at=ms)
 
 
 def is_news(name: str, bill: Bill, is_stopped: bool, now_ms: int) -> bool:
@@ -42,7 +52,7 @@ def compose(
 def text_of(
     name: str, bill: Bill, seller: str, base_url: str, language: str, zone: tzinfo
 ) -> MailText:
-    gettext, page = catalog(language).gettext, url_of(base_url, bill.id)
+    gettext, page = catalog(language).gettext, RESOURCE.url_of(base_url, bill.id)
     subjects = {
         "new": gettext("Bill from %(name)s"),
         "soon": gettext("Reminder: bill from %(name)s"),

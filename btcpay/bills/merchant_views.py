@@ -1,64 +1,41 @@
 """The merchant's bills: their list, a form to make one, the page of one, and its end."""
 
-from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
-from typing import Any, NamedTuple, Protocol
-from urllib.parse import quote
-from zoneinfo import ZoneInfo
 
 from flask import Response
 
 from btcpay.bills import acts, queries
-from btcpay.bills.blueprint import due_of
 from btcpay.bills.calendar import EVERY
-from btcpay.bills.kinds import url_of
+from btcpay.bills.kinds import RESOURCE
 from btcpay.bills.mail import text_of
-from btcpay.bills.money import worth_of
-from btcpay.invoices.create import Order
+from btcpay.bills.money import due_of
+from btcpay.notify.mail.texts import mail_link
 from btcpay.settings.mail_settings import checked_address
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, InvalidRequest, Refused, TooLittle, TooMuch
-from btcpay.values.ids import is_id
 from btcpay.values.money import of_minor, stored_amount
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import AmountRefused, said
 from btcpay.web.pages.languages import current, gettext
+from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
-from btcpay.web.service import Service
+from btcpay.web.pages.render import View
+from btcpay.web.pages.visit import Visit
 from storage.models import Bill
 from storage.queries.lists import keyset
 from storage.values import Values
 
-SIZE = 25  # on a page
 OF_SERIES = 120  # the newest of a series: ten years of months
+LISTS = {
+    "due": queries.DUE,
+    "overdue": queries.OVERDUE,
+    "paid": queries.LIST_BY_STATUS,
+    "ended": queries.LIST_BY_STATUS,
+}
 
 
-class Visit(Protocol):
-    """The members of a merchant's visit that these pages use."""
-
-    service: Service
-    session: Any
-    merchant_id: int
-    now: datetime
-    zone: ZoneInfo
-    form: dict[str, str]
-    query: dict[str, str]
-    amount: Callable[[str], Decimal]
-    order: Callable[..., Order]
-    own: Callable[..., Any]
-    once: Callable[..., Any]
-    page: Callable[..., Response]
-    to: Callable[..., Response]
-
-
-class ListPage(NamedTuple):
-    rows: list[Bill]
-    is_first: bool
-    older: str | None
-
-
-def views(settings: Settings) -> list[tuple[str, str, Callable[..., Response]]]:
+def views(_settings: Settings) -> list[tuple[str, str, View]]:
     """Method, path and view of each page in the merchant's area."""
     return [
         ("GET", "/merchant/bills", show_list),
@@ -75,20 +52,11 @@ def state_of(bill: Bill, now_ms: int) -> str:
 
 
 def show_list(visit: Visit) -> Response:
-    db, own, now_ms = visit.service.db, visit.merchant_id, to_ms(visit.now)
-    status, behind = visit.query.get("status", ""), visit.query.get("older", "")
-    place = db.row(queries.PLACE, id=behind, merchant_id=own) if is_id("bil", behind) else None
-    at = place or keyset.FIRST
-    of: Values = {"merchant_id": own, "at": at.at, "place": at.place, "limit": SIZE + 1}
-    if status in ("due", "overdue"):
-        query = queries.DUE if status == "due" else queries.OVERDUE
-        rows = db.rows(query, **of | {"now": now_ms})
-    elif status in ("paid", "ended"):
-        rows = db.rows(queries.LIST_BY_STATUS, **of | {"status": status})
-    else:
-        rows, status = db.rows(queries.LIST, **of), ""
-    older = rows[SIZE - 1].id if len(rows) > SIZE else None
-    shown = ListPage(rows[:SIZE], place is None, older)
+    asked, now_ms = visit.query.get("status", ""), to_ms(visit.now)
+    status = asked if asked in LISTS else ""
+    of: Values = {"merchant_id": visit.merchant_id, "status": status, "now": now_ms}
+    listing = Listing("bil", LISTS.get(status, queries.LIST), queries.PLACE, of)
+    shown = listing.page(visit.service.db, visit.query)
     values = {"shown": shown, "of_status": status, "state_of": state_of, "now_ms": now_ms}
     return visit.page("bills.html", **values)
 
@@ -151,17 +119,18 @@ def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
 
 def show(visit: Visit, id: str) -> Response:
     bill, db = visit.own(queries.BY_ID, "bil", id), visit.service.db
-    settings, url = visit.service.settings, url_of(visit.service.settings.base_url, id)
+    settings = visit.service.settings
+    url = RESOURCE.url_of(settings.base_url, id)
     first = db.only(queries.BY_ID, id=bill.series_id) if bill.series_id else None
     of: Values = {"merchant_id": visit.merchant_id, "through": bill.series_id or ""}
     of |= {"at": keyset.FIRST.at, "place": keyset.FIRST.place, "limit": OF_SERIES}
     series = db.rows(queries.OF_SERIES, **of) if first else []
+    mail = text_of("new", bill, visit.session.seller, settings.base_url, current(), visit.zone)
     return visit.page(
         "bill.html",
         bill=bill,
         due=due_of(db, bill, visit.now),
         first=first,
-        worth_of=worth_of,
         series=series,
         brought=sum((stored_amount(one.paid) for one in series), of_minor(0, bill.currency)),
         state_of=state_of,
@@ -169,18 +138,8 @@ def show(visit: Visit, id: str) -> Response:
         is_mailed=bool(bill.customer_email and settings.has_mail),
         url=url,
         qr=qr_svg(url),
-        mailto=_mailto(visit, bill),
+        mailto=mail_link(bill.customer_email, mail.subject, mail.text.replace("\n", "\r\n")),
     )
-
-
-def _mailto(visit: Visit, bill: Bill) -> str:
-    """A link (RFC 6068) that opens the bill's mail, for the merchant to read and send."""
-    about = (bill, visit.session.seller, visit.service.settings.base_url, current(), visit.zone)
-    mail = text_of("new", *about)
-    subject, body = (
-        quote(text.replace("\n", "\r\n"), safe="") for text in (mail.subject, mail.text)
-    )
-    return f"mailto:{quote(bill.customer_email or '', safe='@')}?subject={subject}&body={body}"
 
 
 def end(visit: Visit, id: str) -> Response:

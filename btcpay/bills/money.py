@@ -3,16 +3,71 @@
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 from btcpay.bills import queries
-from btcpay.bills.kinds import BillKind
-from btcpay.bills.news import send_later, tell
-from btcpay.bills.sums import Part, Standing, counts, standing
+from btcpay.bills.kinds import RESOURCE, BillKind
+from btcpay.bills.mail import send_later
 from btcpay.merchants.account import least_sats_of
-from btcpay.values.money import asked_of, of_minor, price_of, stored_amount
+from btcpay.notify.publish import publish_own
+from btcpay.values.money import asked_of, of_minor, price_of, sats_for, stored_amount, to_minor
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.models import Bill, Invoice
+
+
+class Part(NamedTuple):
+    """An invoice of the bill, at its own price; `received_sats` is what settlement counts."""
+
+    amount: Decimal
+    asked_sats: int
+    received_sats: int
+    price: Decimal
+
+
+class Standing(NamedTuple):
+    """The state of a bill's sums. `beyond_sats` is the last part's excess, at that part's price."""
+
+    paid: Decimal
+    is_paid: bool
+    beyond_sats: int
+
+
+class Due(NamedTuple):
+    """A bill's state: `missing` is to be paid, `coming` is on its way to the invoice `coming_to`.
+
+    `parts`: its invoices, each with the worth that it adds.
+    """
+
+    amount: Decimal
+    paid: Decimal
+    missing: Decimal
+    coming: Decimal
+    coming_to: str | None
+    is_overdue: bool
+    parts: list[tuple[Invoice, Decimal]]
+
+
+def counts(part: Part, currency: str) -> Decimal:
+    """The part's worth: amount x received / asked, at most the amount, rounded down."""
+    received_sats = min(part.received_sats, part.asked_sats)
+    return of_minor(to_minor(part.amount, currency) * received_sats // part.asked_sats, currency)
+
+
+def standing(amount: Decimal, currency: str, parts: Sequence[Part], least_sats: int) -> Standing:
+    """The state of a bill with these parts, of which the last one came last. Pure.
+
+    It is paid when nothing is missing, or less than a wallet can send (`least_sats`) at the price
+    of the invoice that brought the last part.
+    """
+    brought = [part for part in parts if part.received_sats]
+    paid = sum((counts(part, currency) for part in brought), of_minor(0, currency))
+    if not brought:
+        return Standing(paid, False, 0)
+    last, missing = brought[-1], amount - paid
+    is_paid = missing <= 0 or (sats_for(missing, last.price) or least_sats) < least_sats
+    beyond = min(-missing, counts(last, currency))
+    return Standing(paid, is_paid, (sats_for(beyond, last.price) or 0) if beyond > 0 else 0)
 
 
 def heard(db: Database, row: Invoice, now: datetime) -> int:
@@ -26,7 +81,9 @@ def heard(db: Database, row: Invoice, now: datetime) -> int:
     bill, rows = db.only(queries.LOCKED, id=row.bill_id), db.rows(queries.INVOICES, id=row.bill_id)
     if bill.status == "ended":
         return 0
-    found = standing_of(bill, rows, least_sats_of(row.script))
+    parts = [_part(one, confirmed_sats(one)) for one in rows]
+    least_sats = least_sats_of(row.script)
+    found = standing(stored_amount(bill.amount), bill.currency, parts, least_sats)
     status = "paid" if found.is_paid else "open"
     db.run(
         queries.STAND,
@@ -37,15 +94,11 @@ def heard(db: Database, row: Invoice, now: datetime) -> int:
         from_status=bill.status,
     )
     if status != bill.status:
-        tell(db, bill.id, BillKind.PAID if found.is_paid else BillKind.REOPENED, now)
+        told = BillKind.PAID if found.is_paid else BillKind.REOPENED
+        publish_own(db, RESOURCE, bill.id, told, now)
         send_later(db, bill, {"paid": to_ms(now)} if found.is_paid else {})
     brought = [one.id for one in rows if confirmed_sats(one)]
     return found.beyond_sats if brought[-1:] == [row.id] else 0
-
-
-def standing_of(bill: Bill, rows: Sequence[Invoice], least_sats: int) -> Standing:
-    parts = [_part(row, confirmed_sats(row)) for row in rows]
-    return standing(stored_amount(bill.amount), bill.currency, parts, least_sats)
 
 
 def confirmed_sats(row: Invoice) -> int:
@@ -53,17 +106,18 @@ def confirmed_sats(row: Invoice) -> int:
     return 0 if row.status == "canceled" else row.received_sats - row.unconfirmed_sats
 
 
-def coming(bill: Bill, rows: Sequence[Invoice]) -> tuple[Decimal, str | None]:
-    """The sum that is on its way to the bill, and the last invoice to which it comes."""
-    waiting = [row for row in rows if row.status == "open" and row.unconfirmed_sats]
-    parts = ((_part(row, row.received_sats), _part(row, confirmed_sats(row))) for row in waiting)
-    more = (counts(whole, bill.currency) - counts(part, bill.currency) for whole, part in parts)
-    return sum(more, of_minor(0, bill.currency)), waiting[-1].id if waiting else None
-
-
-def worth_of(bill: Bill, row: Invoice) -> Decimal:
-    """The worth that one of its invoices adds to the bill."""
-    return counts(_part(row, confirmed_sats(row)), bill.currency)
+def due_of(db: Database, bill: Bill, now: datetime) -> Due:
+    amount, paid = stored_amount(bill.amount), stored_amount(bill.paid)
+    rows = db.rows(queries.INVOICES, id=bill.id)
+    worths = [counts(_part(row, confirmed_sats(row)), bill.currency) for row in rows]
+    coming, coming_to = of_minor(0, bill.currency), None
+    for row, worth in zip(rows, worths, strict=True):
+        if row.status == "open" and row.unconfirmed_sats:
+            coming += counts(_part(row, row.received_sats), bill.currency) - worth
+            coming_to = row.id
+    missing, is_overdue = max(amount - paid - coming, Decimal(0)), bill.due_at < to_ms(now)
+    parts = list(zip(rows, worths, strict=True))
+    return Due(amount, paid, missing, coming, coming_to, is_overdue, parts)
 
 
 def _part(row: Invoice, sats: int) -> Part:

@@ -32,8 +32,7 @@ def progress_of(db: Database, now: datetime) -> Progress | None:
 def progress_in(found: blocks.Known | today.Shop) -> Progress | None:
     if found.height is None or found.mined_at is None:
         return None
-    at_stake = found.invoice_at_stake or found.money_at_stake or found.refund_at_stake
-    behind = found.behind if at_stake else 0
+    behind = found.behind if found.is_at_stake else 0
     return Progress(found.height, from_ms(found.mined_at), behind)
 
 
@@ -44,5 +43,4 @@ def hours_to_read(behind: int, per_hour: int) -> int:
 
 def is_at_stake(db: Database, now: datetime) -> bool:
     """True if any money may come, go, or go back; otherwise no block is read."""
-    at_stake = db.row(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))
-    return bool(at_stake or db.row(blocks.MONEY_AT_STAKE) or db.row(blocks.REFUND_AT_STAKE))
+    return bool(db.only(blocks.AT_STAKE, finished_after=to_ms(now - LATELY))[0])

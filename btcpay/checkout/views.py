@@ -1,7 +1,7 @@
 """The hosted pages: an invoice's checkout and its status, a payment link's page, their files."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import parse_qs, urlencode
 
 from flask import Blueprint, Response, request
@@ -18,13 +18,13 @@ from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.parts import brought
-from btcpay.web.admission import Counted, door, refuse_other_sites, visitor, visits
+from btcpay.web.admission import Counted, refuse_other_sites, visitor, visits
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
 from btcpay.web.pages.forms import fields_of_form, new_form, parse_amount, said
-from btcpay.web.pages.render import Pages, kept
-from btcpay.web.paths import add_path, answer
+from btcpay.web.pages.render import Pages, View, kept
+from btcpay.web.paths import answer
 from btcpay.web.rate_limits import LOOKS
 from btcpay.web.service import Service
 from storage.models import PaymentLink
@@ -35,26 +35,21 @@ from storage.queries.payments import MAX_SHOWN
 def blueprint(service: Service) -> Blueprint:
     """/pay and /link, and the files that their pages need."""
     checkout = Checkout(service)
-    made = Blueprint("checkout", __name__, template_folder="templates")
-
-    def add(path: str, view: Callable[..., Response], method: str = "GET") -> None:
-        add_path(made, path, view, f"{method} {path.replace('.', '_')}", method)
-
-    add("/", checkout.show_root)
-    add("/pay/<id>", checkout.show_invoice)
-    add("/pay/<id>/status", checkout.show_status)
-    add("/pay/<id>/receipt", checkout.mail_receipt, "POST")
-    add("/pay/<id>/proof", checkout.show_proof)
-    add("/pay/<id>/proof.json", checkout.show_proof_file)
-    add("/link/<id>", checkout.show_link)
-    add("/link/<id>", checkout.pay_link, "POST")
-    add("/link/<id>/price", checkout.show_price)
-    add("/logo/<sha256>", checkout.show_logo)
-    add("/accent/<name>", checkout.show_accent)
-    add("/assets/<name>", checkout.show_asset)
-    made.before_request(door(service, lambda _: counted(service)))
-    made.after_request(checkout.pages.guard)
-    made.register_error_handler(Exception, checkout.pages.failed_for_payer)
+    views: list[tuple[str, str, View]] = [
+        ("GET", "/", checkout.show_root),
+        ("GET", "/pay/<id>", checkout.show_invoice),
+        ("GET", "/pay/<id>/status", checkout.show_status),
+        ("POST", "/pay/<id>/receipt", checkout.mail_receipt),
+        ("GET", "/pay/<id>/proof", checkout.show_proof),
+        ("GET", "/pay/<id>/proof.json", checkout.show_proof_file),
+        ("GET", "/link/<id>", checkout.show_link),
+        ("POST", "/link/<id>", checkout.pay_link),
+        ("GET", "/link/<id>/price", checkout.show_price),
+        ("GET", "/logo/<sha256>", checkout.show_logo),
+        ("GET", "/accent/<name>", checkout.show_accent),
+        ("GET", "/assets/<name>", checkout.show_asset),
+    ]
+    made = checkout.pages.blueprint("checkout", __name__, views, counted)
     made.record_once(lambda state: languages.install(state.app))
     return made
 

@@ -85,8 +85,10 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
     def command(*args: Any, as_json: bool = False, **kwargs: Any) -> Any:
         require_text(kwargs.values())
         settings = read_or_exit(os.environ)
-        if function.__name__ != "sandbox":  # it has settings of its own
-            _warn_of_defaults(settings)
+        unsaid = [name for name in HAVE_DEFAULTS if not is_said(os.environ, name)]
+        if unsaid and function.__name__ != "sandbox":  # it has settings of its own
+            place = f"{settings.network.name}, {place_of(settings.database_url)}"
+            say(f"{' and '.join(unsaid)} not set: this is {place}")
         return function(Shell(settings, as_json), *args, **kwargs)
 
     return update_wrapper(command, function)
@@ -95,13 +97,6 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
 def answering(function: Callable[..., Any]) -> Callable[..., Any]:
     """`with_shell`, and the option --json."""
     return as_json(with_shell(function))
-
-
-def _warn_of_defaults(settings: Settings) -> None:
-    names = [name for name in HAVE_DEFAULTS if not is_said(os.environ, name)]
-    if names:
-        place = place_of(settings.database_url)
-        say(f"{' and '.join(names)} not set: this is {settings.network.name}, {place}")
 
 
 def require_text(values: Iterable[Any]) -> None:

@@ -25,7 +25,7 @@ from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.proofs.verify import check_document, load
 from btcpay.values.errors import CommandError, ProofFailed
-from btcpay.values.times import iso, utc_now
+from btcpay.values.times import iso
 from schemas.requests import NEW_INVOICE, STATUSES
 from schemas.resources import Resources
 from storage.models import Payment
@@ -50,11 +50,7 @@ OUTPUT_COLUMNS = (
     "txid vout amount_sats first_seen_at block_height block_hash block_time_at spent_height"
     " vanished_at payment_id"
 )
-
-
-@click.group()
-def invoice() -> None:
-    """Invoices of all merchants."""
+invoice = click.Group("invoice", help="Invoices of all merchants.")
 
 
 @invoice.command("create")
@@ -68,23 +64,16 @@ def invoice() -> None:
 @click.option("--email", "customer_email", metavar="ADDRESS", help="The customer's.")
 @click.option("--expires-in-hours", metavar="H", callback=number, help="[default: it never does]")
 @answering
-def invoice_create(
-    shell: Shell,
-    merchant: str,
-    currency: str | None,
-    reference: str | None,
-    return_url: str | None,
-    **fields: Any,
-) -> None:
+def invoice_create(shell: Shell, merchant: str, currency: str | None, **fields: Any) -> None:
     """Make an invoice, as create-invoice does; prints its id and its page."""
     owner = find_merchant(shell.db, merchant)
+    beside = {name: fields.pop(name) for name in ("reference", "return_url")}
     currency = currency_of(owner, currency, fields)
     wanted = priced(currency, fields) if currency else validated(NEW_INVOICE, fields)
-    shown = wanted | {"reference": reference, "return_url": return_url}
-    order = create.order_of(owner.id, shown, currency, most(currency or "USD"))
-    quote = create.quote(shell.db, new_prices(shell.settings), utc_now(), order)
+    order = create.order_of(owner.id, wanted | beside, currency, most(currency or "USD"))
+    quote = create.quote(shell.db, new_prices(shell.settings), shell.now, order)
     with shell.db.write():
-        row = create.new_invoice(shell.db, shell.settings.network, utc_now(), quote)
+        row = create.new_invoice(shell.db, shell.settings.network, shell.now, quote)
     made = Resources(shell.settings.base_url).invoice.dump(row)
     shell.answer(made, f"{made['id']}\n{made['pay_url']}")
 
@@ -124,8 +113,8 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
             raise CommandError("no payment of this invoice has been proven")
         Shell(shell.settings, True).answer([json.loads(proven.document) for proven in kept], None)
         return
-    story = find_story(shell.db, shell.settings, invoice_id, utc_now())
-    next_look = next_look_of(shell.db, shell.settings, invoice_id, utc_now())
+    story = find_story(shell.db, shell.settings, invoice_id, shell.now)
+    next_look = next_look_of(shell.db, shell.settings, invoice_id, shell.now)
     if shell.as_json:
         received = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
         shell.answer(_all_facts(story, received, next_look), None)
@@ -157,7 +146,7 @@ def _all_facts(story: Story, received: list[Payment], next_look: str) -> dict[st
 @with_shell
 def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
     """Cancel an open invoice; money that still comes is a payment without an invoice."""
-    by_hand.cancel(shell.db, shell.settings, invoice_id, utc_now(), force)
+    by_hand.cancel(shell.db, shell.settings, invoice_id, shell.now, force)
     say(f"canceled {invoice_id}")
 
 
@@ -167,7 +156,7 @@ def invoice_cancel(shell: Shell, invoice_id: str, force: bool) -> None:
 @with_shell
 def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
     """Accept what was received, late or short, as payment of the invoice."""
-    by_hand.settle(shell.db, shell.settings, invoice_id, reason, utc_now())
+    by_hand.settle(shell.db, shell.settings, invoice_id, reason, shell.now)
     say(f"settled {invoice_id}")
 
 
@@ -177,7 +166,7 @@ def invoice_settle(shell: Shell, invoice_id: str, reason: str) -> None:
 @with_shell
 def invoice_dismiss(shell: Shell, invoice_id: str, reason: str) -> None:
     """Take an invoice off the attention list until something new happens to it."""
-    was_wanted = by_hand.dismiss(shell.db, shell.settings, invoice_id, reason, utc_now())
+    was_wanted = by_hand.dismiss(shell.db, shell.settings, invoice_id, reason, shell.now)
     say(f"dismissed {invoice_id}: {was_wanted}")
 
 

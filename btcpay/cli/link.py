@@ -14,7 +14,6 @@ from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import new_prices
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency
-from btcpay.values.times import utc_now
 from schemas.requests import NEW_PRICED_LINK
 from schemas.resources import Resources
 from storage.models import PaymentLink
@@ -23,6 +22,7 @@ from storage.queries.lists import listings
 from storage.statement import as_dict
 
 LINK_COLUMNS = "id status title amount_mode currency amount suggested created_at"
+link = click.Group("link", help="Payment links.")
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
@@ -33,11 +33,6 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
         raise click.UsageError(str(error)) from None
 
 
-@click.group()
-def link() -> None:
-    """Payment links."""
-
-
 @link.command("create")
 @click.argument("merchant")
 @click.option("--amount", "amount_usd", metavar="AMOUNT", callback=number, help="A fixed price.")
@@ -46,9 +41,6 @@ def link() -> None:
 @click.option("--currency", metavar="EUR", help="Of all amounts [default: the merchant's].")
 @click.option("--title", metavar="TEXT", help="Shown on the page.")
 @click.option("--description", metavar="TEXT", help="Shown on the page and on its invoices.")
-@click.option(
-    "--goal", "goal_usd", metavar="AMOUNT", callback=number, help="A sum to reach, for donations."
-)
 @click.option("--suggest", metavar="5,10,20", callback=_amounts, help="Amounts shown as buttons.")
 @answering
 def link_create(
@@ -58,15 +50,10 @@ def link_create(
 
     Without --amount the payer chooses the amount.
     """
-    owner, now = find_merchant(shell.db, merchant), utc_now()
+    owner, now = find_merchant(shell.db, merchant), shell.now
     currency = checked_currency(currency or owner.currency)
-    goal = fields.pop("goal_usd")
-    if goal is not None and not (isinstance(goal, Decimal) and goal > 0):
-        raise click.UsageError("--goal is a number greater than 0")
-    wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest, "goal_usd": goal}
-    if goal and wanted["amount_mode"] == "fixed":
-        raise click.UsageError("--goal does not go with --amount")
-    require_units(currency, [goal, *(wanted.get(f"{name}_usd") for name in links.AMOUNTS)])
+    wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
+    require_units(currency, [wanted.get(f"{name}_usd") for name in links.AMOUNTS])
     price = live_price(new_prices(shell.settings), now, currency)
     with shell.db.write():
         row = links.new_link(shell.db, now, owner.id, wanted, price)
@@ -93,7 +80,7 @@ def link_list(shell: Shell, limit: int) -> None:
 @with_shell
 def link_deactivate(shell: Shell, link_id: str) -> None:
     """Stop a link from making invoices; its page answers 410."""
-    links.set_active(shell.db, link_id, False, utc_now())
+    links.set_active(shell.db, link_id, False, shell.now)
     say(f"{link_id} is inactive")
 
 
@@ -102,5 +89,5 @@ def link_deactivate(shell: Shell, link_id: str) -> None:
 @with_shell
 def link_activate(shell: Shell, link_id: str) -> None:
     """Let a link make invoices again."""
-    links.set_active(shell.db, link_id, True, utc_now())
+    links.set_active(shell.db, link_id, True, shell.now)
     say(f"{link_id} is active")

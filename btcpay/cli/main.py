@@ -13,7 +13,6 @@ import sys
 from importlib import import_module, metadata
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
 
 import click
 from peewee import PeeweeException
@@ -53,7 +52,6 @@ COMMANDS = {
 PROJECT = Path(__file__).resolve().parents[2]  # a checkout, or the site-packages of a wheel
 GUNICORN = ["-c", "python:btcpay.web.gunicorn_conf", "wsgi:app"]
 OPTION = re.compile("(--[a-z-]+)(=.*)?", re.DOTALL)
-BEFORE = {"--env-file": "--env-file FILE", "--log-json": "--log-json"}
 
 
 class Commands(click.Group):
@@ -75,15 +73,6 @@ class Commands(click.Group):
             if (found := OPTION.fullmatch(word)) and (found[2] == "=" or not following):
                 raise click.UsageError(f"{found[1]} is followed by an empty value")
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            if shown := BEFORE.get(error.option_name):
-                message = f"{error.option_name} goes before the command: btcpay {shown} COMMAND"
-                raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from None
-            raise
 
 
 def _of_parts() -> dict[str, click.Command]:
@@ -154,19 +143,15 @@ def main() -> None:
     )
     logging.getLogger("peewee").setLevel(logging.WARNING)
     try:
-        cli()
+        cli()  # which ends the process by itself when nothing is wrong
     except SettingsError as error:  # in a file that `setup` reads in order to change it
-        for mistake in error.mistakes:
-            say(f"btcpay: {mistake}", logging.ERROR)
-        sys.exit(2)
+        said, status = error.mistakes, 2
     except PeeweeException as error:
-        _fail(f"the database cannot be used: {in_one_line(error)}")
+        said, status = [f"the database cannot be used: {in_one_line(error)}"], 1
     except CommandError as error:
-        _fail(str(error), error.exit_status)
+        said, status = [str(error)], error.exit_status
     except (InvalidRequest, PriceUnavailable, OSError) as error:
-        _fail(str(error))
-
-
-def _fail(message: str, status: int = 1) -> NoReturn:
-    say(f"btcpay: {message}", logging.ERROR)
+        said, status = [str(error)], 1
+    for message in said:
+        say(f"btcpay: {message}", logging.ERROR)
     sys.exit(status)

@@ -17,7 +17,6 @@ from btcpay.notify.read import KINDS, Event, sample
 from btcpay.notify.receivers import refuse_url
 from btcpay.notify.transports import new_secret
 from btcpay.values.errors import CommandError
-from btcpay.values.times import utc_now
 from schemas.resources import Resources
 from storage.models import Receiver
 from storage.queries import deliveries
@@ -30,11 +29,7 @@ LIST_COLUMNS = (
 DELIVERY_COLUMNS = "number event_id kind state attempts status tried_at next_at answer"
 TEST_COLUMNS = "kind event_id is_taken status answer"
 KIND = click.Choice([*KINDS])  # docs/developers/events.md
-
-
-@click.group()
-def webhook() -> None:
-    """Receivers of events: a URL, signed, or a command."""
+webhook = click.Group("webhook", help="Receivers of events: a URL, signed, or a command.")
 
 
 @webhook.command("add")
@@ -55,7 +50,7 @@ def webhook_add(
     else:
         receivers.refuse_command(command or "")
     wanted = [KINDS[kind] for kind in kinds]
-    added = receivers.add(shell.db, owner.id, url, command, wanted, utc_now())
+    added = receivers.add(shell.db, owner.id, url, command, wanted, shell.now)
     shell.answer({"id": added.id, "secret": added.secret}, added.secret)
     say(f"added {added.id}; `btcpay webhook test {added.id}` tries it, `btcpay check` delivers")
 
@@ -87,7 +82,7 @@ def webhook_remove(shell: Shell, webhook_id: str) -> None:
 @answering
 def webhook_rotate(shell: Shell, webhook_id: str) -> None:
     """Make a new secret; for a day everything is signed with the old one too."""
-    rotated = receivers.rotate(shell.db, webhook_id, utc_now())
+    rotated = receivers.rotate(shell.db, webhook_id, shell.now)
     shell.answer({"id": rotated.id, "secret": rotated.secret}, rotated.secret)
     say("for 24 more hours the old secret signs too")
 
@@ -102,8 +97,8 @@ def webhook_test(shell: Shell, webhook_id: str) -> None:
     resources = Resources(shell.settings.base_url)
     rows = []
     for kind in (kind for kind in KINDS.values() if wants(endpoint, kind)):
-        event = sample(resources, endpoint.merchant_id, kind, utc_now())
-        answer = send(endpoint, event, utc_now())
+        event = sample(resources, endpoint.merchant_id, kind, shell.now)
+        answer = send(endpoint, event, shell.now)
         row = {"kind": kind.value, "event_id": event.id, "answer": answer.text}
         rows.append(row | answer._asdict())
     shell.show(rows, TEST_COLUMNS)
@@ -123,23 +118,17 @@ def webhook_deliveries(shell: Shell, webhook_id: str, limit: int) -> None:
 
 @webhook.command("resend")
 @click.argument("webhook_id", metavar="ID")
-@click.option("--event", "event_id", metavar="EVENT", help="This one, delivered or not.")
 @click.option("--failed", is_flag=True, help="All that were given up.")
 @click.option("--since", type=click.IntRange(0), metavar="NUMBER", help="All after this number.")
 @with_shell
-def webhook_resend(
-    shell: Shell, webhook_id: str, event_id: str | None, failed: bool, since: int | None
-) -> None:
+def webhook_resend(shell: Shell, webhook_id: str, failed: bool, since: int | None) -> None:
     """Have the next check send events again, with the same ids; enables a disabled endpoint."""
-    if [event_id is not None, failed, since is not None].count(True) != 1:
-        raise click.UsageError("give --event EVENT, --failed or --since NUMBER")
-    count, now = 1, utc_now()
-    if event_id is not None:
-        receivers.resend_event(shell.db, webhook_id, event_id, now)
-    elif since is not None:
-        count = receivers.resend_since(shell.db, webhook_id, since, now)
+    if failed == (since is not None):
+        raise click.UsageError("give --failed or --since NUMBER")
+    if since is not None:
+        count = receivers.resend_since(shell.db, webhook_id, since, shell.now)
     else:
-        count = receivers.resend_failed(shell.db, webhook_id, now)
+        count = receivers.resend_failed(shell.db, webhook_id, shell.now)
     if not count and failed:
         raise CommandError("nothing was given up")
     say(f"the next check sends {count} again")
@@ -190,7 +179,7 @@ def _forwarding(shell: Shell, url: str) -> Callable[[Event], None]:
     send = new_send(shell.settings)
 
     def forward(event: Event) -> None:
-        answer = send(receiver, event, utc_now())
+        answer = send(receiver, event, shell.now)
         if not answer.is_taken:
             why = answer.text if answer.status is None else f"answered {answer.status}"
             say(f"{event.id} was not taken: {why}")

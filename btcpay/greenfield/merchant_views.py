@@ -1,8 +1,6 @@
 """Connects a shop: its plug-in asks for a key, the merchant allows it, a button delivers it."""
 
-from collections.abc import Callable
-from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from flask import Response, request
@@ -14,26 +12,11 @@ from btcpay.notify.receivers import refuse_url
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.hosts import is_near
-from btcpay.web.pages.render import Pages
-from btcpay.web.service import Service
+from btcpay.web.pages.render import View
+from btcpay.web.pages.visit import Visit
 
 PATH = "/api-keys/authorize"
 MAX_NAME_CHARACTERS = 100
-
-
-class Visit(Protocol):
-    """The members of a merchant's visit that these pages use."""
-
-    @property
-    def service(self) -> Service: ...
-    @property
-    def pages(self) -> Pages: ...
-    @property
-    def merchant_id(self) -> int: ...
-    @property
-    def now(self) -> datetime: ...
-    def secret_of_press(self) -> str: ...
-    def page(self, template: str, status: int = 200, **values: Any) -> Response: ...
 
 
 class Asked(NamedTuple):
@@ -45,7 +28,7 @@ class Asked(NamedTuple):
     application: str
 
 
-def views(settings: Settings) -> list[tuple[str, str, Callable[[Visit], Response]]]:
+def views(settings: Settings) -> list[tuple[str, str, View]]:
     """Method, path and view of each page in the merchant's area."""
     paths = (PATH, f"{PATH}/") if settings.greenfield else ()  # Shopware's link has the slash
     return [each for path in paths for each in (("GET", path, ask), ("POST", path, allow))]

@@ -73,11 +73,8 @@ class Figures(Collector):
         settled = int(db.only(tallies.SETTLED)[0])
         yield _gauge("settled_satoshis", "All payments; falls after a reorganisation.", settled)
         if checked_at := meta.time(db, meta.Key.CHECKED_AT):
-            yield _gauge(
-                "last_check_timestamp_seconds",
-                "Unix time of the last complete check.",
-                checked_at.timestamp(),
-            )
+            text = "Unix time of the last complete check."
+            yield _gauge("last_check_timestamp_seconds", text, checked_at.timestamp())
         late = meta.count(db, meta.Key.PREVIEWS_LATE)
         yield _gauge("previews_late", "Open pages that show a payment late.", late)
         if known := progress_of(db, now):
@@ -91,11 +88,8 @@ class Figures(Collector):
         yield from _gaps(db)
         oldest_ms = db.only(deliveries.OLDEST_WEBHOOK)[1]
         age = now - from_ms(oldest_ms) if oldest_ms is not None else timedelta()
-        yield _gauge(
-            "webhook_waiting_seconds",
-            "Age of the oldest event that an endpoint has not received yet; 0 without one.",
-            age.total_seconds(),
-        )
+        text = "Age of the oldest event that an endpoint has not received yet; 0 without one."
+        yield _gauge("webhook_waiting_seconds", text, age.total_seconds())
         totals = {(row.name, row.label): row.total for row in db.rows(tallies.ALL)}
         yield from _tallied(totals)
 
@@ -188,15 +182,8 @@ class Counters(Collector):
         """The counts of all processes, and the age of the newest price in any of them."""
         source = MultiProcessCollector(None, self._folder) if self._folder else self._own
         for metric in source.collect():
-            if metric.name == PRICED:
-                yield from _age(metric, self._unix_s())
-            else:
+            if metric.name != PRICED:
                 yield metric
-
-
-def _age(metric: Metric, now_s: float) -> Iterator[Metric]:
-    """The age of the newest price; absent before the first, growing while nobody asks for one."""
-    newest_s = max(sample.value for sample in metric.samples)
-    if newest_s:
-        text = "Age of the newest price; grows while nobody asks for one."
-        yield GaugeMetricFamily("btcpay_price_age_seconds", text, now_s - newest_s)
+            elif newest_s := max(sample.value for sample in metric.samples):
+                text = "Age of the newest price; grows while nobody asks for one."
+                yield _gauge("price_age_seconds", text, self._unix_s() - newest_s)

@@ -20,13 +20,13 @@ from btcpay.invoices.links import (
 )
 from btcpay.languages import formats
 from btcpay.merchant_pages import queries
-from btcpay.merchant_pages.lists.listing import Listing
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import CommandError, PriceUnavailable, TooLittle, TooMuch
 from btcpay.web.errors import STATUS
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import AmountRefused, said
 from btcpay.web.pages.languages import gettext
+from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
 from schemas.requests import NEW_PRICED_LINK, load
 from storage.models import PaymentLink

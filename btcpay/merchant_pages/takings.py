@@ -14,7 +14,7 @@ from flask import Response
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, places_of
 from btcpay.values.parts import brought
-from btcpay.values.times import date_of, number_of
+from btcpay.values.times import date_of, number_of, start_of
 from storage.models import MerchantDay
 from storage.queries.totals import days
 from storage.values import Values
@@ -111,9 +111,10 @@ def show_month(visit: Visit) -> Response:
     span["merchant_id"] = visit.merchant_id
     rows = visit.service.db.rows(days.BETWEEN, **span)
     took = takings(rows, number_of(first), number_of(last), visit.session.currency)
+    bounds = [start_of(number_of(day), visit.zone) for day in (first, after)]
     return visit.page(
         "month.html",
-        lines=[line for part in brought("menu") for line in part.month(visit, first, last)],
+        lines=[line for part in brought("menu") for line in part.month(visit, *bounds)],
         charts=took,
         first=first,
         last=last,

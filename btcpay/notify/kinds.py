@@ -1,7 +1,15 @@
 """Every kind of event, with its meaning; docs/developers/events.md has an example of each."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from btcpay.values.errors import NotFound
+from btcpay.values.ids import is_id
+from btcpay.values.times import iso_ms
+from storage.database import Database
+from storage.statement import Typed
 
 
 class Kind(StrEnum):
@@ -78,3 +86,51 @@ def text(description: str, example: str, **more: Any) -> dict[str, Any]:
 
 def optional(description: str, example: str, **more: Any) -> dict[str, Any]:
     return text(description, example, **more) | {"type": ["string", "null"]}
+
+
+class Row(Protocol):
+    id: str
+    merchant_id: int
+
+
+R = TypeVar("R", bound=Row)
+
+
+@dataclass(frozen=True)
+class Resource(Generic[R]):
+    """A part's own resource, such as a refund, with events and a page of its own.
+
+    `prefix`: of its ids. `state`: the columns that may change, which an event keeps as they were.
+    `properties`: a JSON schema for each field; `computed` has those that are no column. `sample`: a
+    made-up row, as it is after an event of that kind at that time.
+    """
+
+    name: str
+    prefix: str
+    kinds: type[Kind]
+    by_id: Typed[R]
+    state: tuple[str, ...]
+    properties: dict[str, Any]
+    sample: Callable[[Kind, int], R]
+    computed: Callable[[R], dict[str, Any]] = lambda _: {}
+
+    def find(self, db: Database, id: str) -> R:
+        """The row that a command names. Raises CommandError."""
+        return db.named(self.by_id, f"{self.name} {id!r}", id=id)
+
+    def of_page(self, db: Database, id: str) -> R:
+        """The row whose page is asked for. Raises NotFound."""
+        row = db.row(self.by_id, id=id) if is_id(self.prefix, id) else None
+        if row is None:
+            raise NotFound(f"there is no such {self.name}")
+        return row
+
+    def url_of(self, base_url: str, id: str) -> str:
+        return f"{base_url}/{self.name}/{id}"
+
+    def shown(self, base_url: str, row: R) -> dict[str, Any]:
+        """Its fields, as events and commands show them; raises what `computed` raises."""
+        found = {name: getattr(row, name, None) for name in self.properties}
+        times = {name: iso_ms(at) for name, at in found.items() if at and name.endswith("_at")}
+        own = {"object": self.name, f"{self.name}_url": self.url_of(base_url, row.id)}
+        return found | times | own | self.computed(row)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from btcpay.notify.kinds import Kind
+from btcpay.notify.kinds import Kind, R, Resource
 from btcpay.notify.transport import About, Named
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.values.ids import new_id
@@ -38,8 +38,7 @@ class Told(NamedTuple):
     """News of an invoice, a link or a part's own row, for its merchant's receivers.
 
     `state` has the values that may change later, such as status and amounts; None for a new one,
-    and for a link, of which the kind says all. Of its own row a part's module `kinds` makes the
-    data when the event is sent.
+    and for a link, of which the kind says all.
     """
 
     row: About
@@ -67,6 +66,14 @@ def publish(db: Database, told: Sequence[Told], now: datetime) -> None:
                 if wants(receiver, named.name):
                     found.append(delivery(receiver, event, named, now))
     at_once.run(db, deliveries.ADD, found)
+
+
+def publish_own(db: Database, of: Resource[R], id: str, kind: Kind, now: datetime) -> R:
+    """An event of a part's own resource, as its row is now, which it returns."""
+    row = db.only(of.by_id, id=id)
+    state = {name: getattr(row, name) for name in of.state}
+    publish(db, [Told(row, News(kind), state)], now)
+    return row
 
 
 def _columns(told: Told, now: datetime) -> Values:

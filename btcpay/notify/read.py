@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from btcpay.notify.kinds import EventKind, Kind
+from btcpay.notify.kinds import EventKind, Kind, Resource
 from btcpay.values.errors import BadRow
 from btcpay.values.ids import new_id
 from btcpay.values.parts import brought
@@ -18,14 +18,12 @@ from storage.models import Invoice, PaymentLink, PublicEvent
 from storage.queries import deliveries, events, invoices, links
 from storage.statement import blank, changed
 
-# By its resource, the module of a part: `KINDS`; `PROPERTIES`, a JSON schema for each field of the
-# resource; `data(db, base_url, event)` and `sample(base_url, kind, at_ms)`, its fields in an event.
-OF_PARTS = {part.RESOURCE: part for part in brought("kinds")}
-KINDS: dict[str, Kind] = {
-    kind.value: kind
-    for kinds in (EventKind, *(part.KINDS for part in OF_PARTS.values()))
-    for kind in kinds
+# Each part's RESOURCE, from its module `kinds`, by its name.
+OF_PARTS: dict[str, Resource[Any]] = {
+    part.RESOURCE.name: part.RESOURCE for part in brought("kinds")
 }
+_ALL: list[Kind] = [*EventKind, *(kind for one in OF_PARTS.values() for kind in one.kinds)]
+KINDS: dict[str, Kind] = {kind.value: kind for kind in _ALL}
 PAGE = 100
 # 30 days: longer than any receiver is tried, and than a shop closes for the holidays.
 KEPT = timedelta(days=30)
@@ -99,7 +97,8 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     if kind is None:
         raise BadRow(f"{row.kind!r} is no kind of event")
     if part := OF_PARTS.get(kind.resource):
-        data = {kind.resource: part.data(db, resources.base_url, row)}
+        own = changed(db.only(part.by_id, id=row.resource_id or ""), **state_of(row))
+        data = {kind.resource: part.shown(resources.base_url, own)}
     elif kind.resource == "payment_link":
         data = of_link(resources, kind, db.only(links.ANY_BY_ID, id=row.payment_link_id or ""))
     else:
@@ -167,7 +166,7 @@ def sample(resources: Resources, merchant_id: int, kind: Kind, now: datetime) ->
     """A made-up event as it would be sent now, for trying a receiver."""
     at_ms = to_ms(now)
     if part := OF_PARTS.get(kind.resource):
-        data = {kind.resource: part.sample(resources.base_url, kind, at_ms)}
+        data = {kind.resource: part.shown(resources.base_url, part.sample(kind, at_ms))}
     elif kind.resource == "payment_link":
         data = of_link(resources, kind, changed(_LINK, created_at=at_ms))
     else:

@@ -17,7 +17,7 @@ from btcpay.values.ids import new_id
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
-from storage.models import PublicEvent, Receiver
+from storage.models import Receiver
 from storage.queries import deliveries, events, merchants, receivers
 from storage.statement import changed
 
@@ -146,17 +146,6 @@ def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
         return waiting + resend_failed(db, receiver_id, now)
 
 
-def resend_event(db: Database, receiver_id: str, event_id: str, now: datetime) -> None:
-    """Has one event sent again, delivered before or not. Raises CommandError."""
-    receiver = find_own(db, receiver_id)
-    row = db.row(events.OF_ID, id=event_id, merchant_id=receiver.merchant_id)
-    if row is None:
-        raise CommandError(f"there is no event {event_id!r} of this merchant; 30 days are kept")
-    with db.write():
-        db.run(receivers.ENABLE, id=receiver_id)
-        _again(db, receiver, row, now)
-
-
 def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> int:
     """Has the receiver's events after that number sent, delivered or not; returns how many."""
     receiver = find_own(db, receiver_id)
@@ -168,12 +157,9 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
             number = rows[-1].number or number
             for row in rows:
                 if row.merchant_id == receiver.merchant_id and wants(receiver, row.kind):
-                    _again(db, receiver, row, now)
+                    new = delivery(receiver, row, Named(row.kind, row.id), now)
+                    of: Values = {"receiver_id": receiver_id, "about": row.id, "at": to_ms(now)}
+                    if not db.run(deliveries.AGAIN, **of):
+                        db.run(deliveries.ADD, **new)
                     count += 1
     return count
-
-
-def _again(db: Database, receiver: Receiver, event: PublicEvent, now: datetime) -> None:
-    row = delivery(receiver, event, Named(event.kind, event.id), now)
-    if not db.run(deliveries.AGAIN, receiver_id=receiver.id, about=event.id, at=to_ms(now)):
-        db.run(deliveries.ADD, **row)

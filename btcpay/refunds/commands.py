@@ -6,15 +6,16 @@ from typing import Any
 
 import click
 
-from btcpay.cli.context import Shell, answering, limited, printable, say
+from btcpay.cli.context import Shell, answering, say
 from btcpay.cli.operation_options import number, require_units
+from btcpay.cli.own import add_list_and_show
+from btcpay.invoices.create import live_price
 from btcpay.invoices.status import find_invoice
 from btcpay.prices.price import new_prices
 from btcpay.refunds import acts, queries
-from btcpay.refunds.kinds import shown
+from btcpay.refunds.kinds import RESOURCE
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency
-from storage.models import Invoice, Refund
 
 LIST_COLUMNS = "id status invoice_id amount_sats address tx_hash reason created_at sent_at"
 
@@ -44,45 +45,21 @@ def create(
 ) -> None:
     """Send money back: makes a refund, and prints its id and its page for the payer."""
     invoice = find_invoice(shell.db, invoice_id)
+    if amount is None and currency:
+        raise click.UsageError("--currency goes with --amount")
     if amount is not None:
         if amount_sats is not None:
             raise click.UsageError("say --sats or --amount")
-        amount_sats = _sats(shell, invoice, amount, currency)
-    elif currency:
-        raise click.UsageError("--currency goes with --amount")
+        if not isinstance(amount, Decimal) or amount <= 0:
+            raise click.UsageError("--amount is a number greater than 0")
+        code = checked_currency(currency or invoice.currency)
+        require_units(code, [amount])
+        price = live_price(new_prices(shell.settings), shell.now, code).in_currency
+        amount_sats = acts.sats_at(amount, price)
     order = acts.Order(invoice.merchant_id, invoice, amount_sats, **more)
-    _answer(shell, acts.make(shell.db, shell.settings, order, shell.now))
-
-
-def _sats(shell: Shell, invoice: Invoice, amount: Any, currency: str | None) -> int:
-    code = checked_currency(currency or invoice.currency)
-    if not isinstance(amount, Decimal) or amount <= 0:
-        raise click.UsageError("--amount is a number greater than 0")
-    require_units(code, [amount])
-    return acts.sats_of(new_prices(shell.settings), shell.now, amount, code)
-
-
-def _answer(shell: Shell, row: Refund) -> None:
-    made = shown(shell.settings.base_url, row)
+    row = acts.make(shell.db, shell.settings, order, shell.now)
+    made = RESOURCE.shown(shell.settings.base_url, row)
     shell.answer(made, f"{row.id}\n{made['refund_url']}")
-
-
-@refund.command("list")
-@limited
-@answering
-def list_(shell: Shell, limit: int) -> None:
-    """The newest refunds of all merchants."""
-    shell.show(shell.db.rows(queries.NEWEST, limit=limit), LIST_COLUMNS)
-
-
-@refund.command("show")
-@click.argument("refund_id", metavar="ID")
-@answering
-def show(shell: Shell, refund_id: str) -> None:
-    """Show a refund: its status, sum and address."""
-    facts = shown(shell.settings.base_url, acts.find(shell.db, refund_id))
-    lines = [f"{name:<12} {printable(value)}" for name, value in facts.items()]
-    shell.answer(facts, "\n".join(lines))
 
 
 @refund.command("cancel")
@@ -90,7 +67,7 @@ def show(shell: Shell, refund_id: str) -> None:
 @answering
 def cancel(shell: Shell, refund_id: str) -> None:
     """Cancel a refund that is not sent; what a wallet has sent already cannot be stopped."""
-    acts.cancel(shell.db, refund_id, shell.now)
+    acts.drop(shell.db, refund_id, acts.CANCELED, shell.now)
     say(f"canceled {refund_id}")
 
 
@@ -99,11 +76,12 @@ def cancel(shell: Shell, refund_id: str) -> None:
 @answering
 def proof(shell: Shell, refund_id: str) -> None:
     """Print the proof that a refund was sent, as JSON; `verify-proof` checks it."""
-    row = acts.find(shell.db, refund_id)
+    row = RESOURCE.find(shell.db, refund_id)
     if row.tx_hash is None:
         raise CommandError(f"the refund is {row.status}: no block has its transaction")
     kept = shell.db.only(queries.PROOF, tx_hash=row.tx_hash, vout=row.vout or 0)
     Shell(shell.settings, True).answer(json.loads(kept.document), None)
 
 
+add_list_and_show(refund, RESOURCE, queries.NEWEST, LIST_COLUMNS)
 COMMANDS = {"refund": refund}

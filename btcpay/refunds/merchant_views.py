@@ -1,42 +1,24 @@
 """The merchant's side: a refund is made on an invoice's page, and sent from the list of refunds."""
 
-from collections.abc import Callable
-from datetime import datetime
-from decimal import Decimal
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from flask import Response
 
-from btcpay.refunds import acts, kinds, queries
+from btcpay.invoices.create import live_price
+from btcpay.refunds import acts, queries
+from btcpay.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, PriceUnavailable, Refused
 from btcpay.values.ids import ID_CHARACTERS
 from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.qr import payment_uri, qr_svg
-from btcpay.web.service import Service
-from storage.models import Invoice, Refund
+from btcpay.web.pages.render import View
+from btcpay.web.pages.visit import Visit
+from storage.models import Invoice
 from storage.queries import invoices
 
 MOST = 50  # refunds on the page, of those to be sent and of the others
-
-
-class Visit(Protocol):
-    """The members of a merchant's visit that these pages use."""
-
-    service: Service
-    merchant_id: int
-    now: datetime
-    form: dict[str, str]
-    currency: str
-    amount: Callable[[str], Decimal]
-    own: Callable[..., Any]
-    secret_of_press: Callable[[], str]
-    page: Callable[..., Response]
-    to: Callable[..., Response]
-
-
-View = Callable[..., Response]
 
 
 def views(_settings: Settings) -> list[tuple[str, str, View]]:
@@ -44,8 +26,8 @@ def views(_settings: Settings) -> list[tuple[str, str, View]]:
     return [
         ("GET", "/merchant/refunds", show),
         ("POST", "/merchant/invoices/<id>/refund", make),
-        ("POST", "/merchant/refunds/<id>/clear", partial(_act, act=acts.clear, done="cleared")),
-        ("POST", "/merchant/refunds/<id>/cancel", partial(_act, act=acts.cancel, done="canceled")),
+        ("POST", "/merchant/refunds/<id>/clear", partial(_drop, acts.CLEARED, "cleared")),
+        ("POST", "/merchant/refunds/<id>/cancel", partial(_drop, acts.CANCELED, "canceled")),
     ]
 
 
@@ -54,10 +36,10 @@ def show(visit: Visit) -> Response:
     db, root = visit.service.db, visit.service.settings.base_url
     own: Any = {"merchant_id": visit.merchant_id, "limit": MOST}
     ready = db.rows(queries.READY_OF_MERCHANT, **own)
-    uris = {row.id: payment_uri(row.address or "", row.amount_sats) for row in ready}
     others = db.rows(queries.OTHERS_OF_MERCHANT, **own)
     asked_for = [row for row in others if row.status == "requested"]
-    urls = {row.id: kinds.url_of(root, row.id) for row in asked_for}
+    uris = {row.id: payment_uri(row.address or "", row.amount_sats) for row in ready}
+    urls = {row.id: RESOURCE.url_of(root, row.id) for row in asked_for}
     return visit.page(
         "refunds.html",
         ready=ready,
@@ -73,27 +55,30 @@ def make(visit: Visit, id: str) -> Response:
     """One refund for a press; its page says what is wrong, if anything is."""
     invoice: Invoice = visit.own(invoices.WHOLE, "inv", id)
     service, form = visit.service, visit.form
-    made_id = f"rfd_{visit.secret_of_press()[:ID_CHARACTERS]}"
+    order = acts.Order(
+        visit.merchant_id,
+        invoice,
+        reason=form.get("reason", "").strip() or None,
+        address=form.get("address"),
+        id=f"rfd_{visit.secret_of_press()[:ID_CHARACTERS]}",
+        left_sats=form.get("left"),
+    )
     try:
-        sats = None
         if text := form.get("amount", "").strip():
-            amount = visit.amount(text)
-            sats = acts.sats_of(service.prices, visit.now, amount, visit.currency)
-        more = (form.get("reason", "").strip() or None, form.get("address"), made_id)
-        order = acts.Order(visit.merchant_id, invoice, sats, *more)
+            price = live_price(service.prices, visit.now, visit.currency).in_currency
+            order = order._replace(amount_sats=acts.sats_at(visit.amount(text), price))
         acts.make(service.db, service.settings, order, visit.now)
-    except (AmountRefused, PriceUnavailable) as error:
+    except (AmountRefused, PriceUnavailable, Refused) as error:
         return visit.to(f"/invoices/{id}", done=f"refund_{error.code}")
-    except CommandError as error:
-        code = error.code if isinstance(error, Refused) else "reason"
-        return visit.to(f"/invoices/{id}", done=f"refund_{code}")
+    except CommandError:
+        return visit.to(f"/invoices/{id}", done="refund_reason")
     return visit.to("/refunds", done="made")
 
 
-def _act(visit: Visit, id: str, act: Callable[..., Refund], done: str) -> Response:
+def _drop(to: acts.Step, done: str, visit: Visit, id: str) -> Response:
     visit.own(queries.BY_ID, "rfd", id)
     try:
-        act(visit.service.db, id, visit.now)
+        acts.drop(visit.service.db, id, to, visit.now)
     except Refused as refused:
         done = refused.code
     return visit.to("/refunds", done=done)

@@ -61,11 +61,15 @@ SEND = Refund.update({**slots(*_SENT, *_WORTH), Refund.status: "sent"}).where(
 UNDO = Refund.update({**dict.fromkeys((*_SENT, *_WORTH)), Refund.status: "ready"}).where(
     _THIS & (Refund.status == "sent")
 )
+# The same output in another block, as after a new beginning of the chain.
+MOVE = Refund.update(
+    {Refund.sent_height: slot("block_height"), Refund.sent_at: slot("block_time_at")}
+).where((Refund.tx_hash == slot("txid")) & (Refund.vout == slot("vout")))
 
-# The scripts for which a block is searched.
-READY = Refund.select(Refund.script, Refund.amount_sats).where(_READY)
-LATELY_SENT = Refund.select(Refund.script, Refund.amount_sats).where(
-    Refund.sent_height >= slot("height")
+# The scripts for which a block is searched: of refunds to be sent, and of those sent since.
+_SOUGHT = Refund.select(Refund.script, Refund.amount_sats)
+SOUGHT = shaped(
+    Refund, _SOUGHT.where(_READY).union_all(_SOUGHT.where(Refund.sent_height >= slot("height")))
 )
 OF_SCRIPT = Refund.select().where(Refund.script == slot("script")).order_by(_OLDEST)
 OUTPUTS = RefundOutput.select().where(RefundOutput.script == slot("script"))
@@ -83,8 +87,12 @@ PROOF = RefundOutput.select(RefundOutput.document).where(
 )
 
 # Rows that a reorganisation takes back: above the last block that both chains have.
-LOST = RefundOutput.select().where(RefundOutput.block_height > slot("height"))
-DROP = RefundOutput.delete().where(RefundOutput.block_height > slot("height"))
+DROP = shaped(
+    RefundOutput,
+    RefundOutput.delete()
+    .where(RefundOutput.block_height > slot("height"))
+    .returning(*RefundOutput._meta.sorted_fields),
+)
 LOWER = Refund.update({Refund.above_height: slot("height")}).where(
     Refund.above_height > slot("height")
 )

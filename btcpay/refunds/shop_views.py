@@ -8,8 +8,9 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from btcpay.invoices.create import BTC, Price, live_price, worth_usd
-from btcpay.refunds import acts, kinds, queries
+from btcpay.invoices.create import BTC, live_price, worth_usd
+from btcpay.refunds import acts, queries
+from btcpay.refunds.kinds import RESOURCE
 from btcpay.values.errors import CommandError, Refused, TooMuch
 from btcpay.values.money import SATS_PER_BTC, asked_of, btc_shown, checked_currency, price_of
 from btcpay.web.body import parse, read_body
@@ -25,22 +26,27 @@ MOST_CHARACTERS = 200
 _MONEY: Any = {"allow_nan": False, "validate": validate.Range(0, MAX_AMOUNT, min_inclusive=False)}
 
 
-class NewRefund(Body):
-    """Body of POST refund, and with `amount` of POST pull-payments; amounts may be texts."""
-
+class _Asked(Body):
     name = fields.String(load_default="")
     description = fields.String(load_default="")
     paymentMethod = fields.String(load_default=BTC, validate=validate.OneOf(BITCOIN))
     payoutMethodId = fields.String(load_default=BTC, validate=validate.OneOf(BITCOIN))
-    refundVariant = fields.String(validate=validate.OneOf(VARIANTS))
+
+
+class NewRefund(_Asked):
+    """Body of POST refund; amounts may be texts."""
+
+    refundVariant = fields.String(required=True, validate=validate.OneOf(VARIANTS))
     customAmount = fields.Decimal(**_MONEY)
-    customCurrency = fields.String()
+    customCurrency = fields.String(load_default=BTC)
     subtractPercentage = fields.Decimal(
         load_default=Decimal(0), allow_nan=False, validate=validate.Range(0, 100)
     )
 
 
-class NewPullPayment(NewRefund):
+class NewPullPayment(_Asked):
+    """Body of POST pull-payments."""
+
     amount = fields.Decimal(required=True, **_MONEY)
     currency = fields.String(load_default=BTC)
     paymentMethods = fields.List(fields.String(validate=validate.OneOf(BITCOIN)))
@@ -52,24 +58,22 @@ class NewPullPayment(NewRefund):
 def refund_order(service: Service, store: Store, order: Invoice) -> Json:
     """Makes a refund of what came to an order, or of a part of it."""
     asked = NewRefund().load(parse(read_body()))
-    if "refundVariant" not in asked:
-        raise ValidationError("is required", "refundVariant")
     sats = _sats_of_variant(service, order, asked)
     kept = int(sats * (100 - asked["subtractPercentage"]) / 100)
     return _made(service, store, asked, order, kept, "refundVariant")
 
 
 def _sats_of_variant(service: Service, order: Invoice, asked: Json) -> int:
-    came_sats = service.db.only(queries.CAME, invoice_id=order.id)[0]
+    came_sats, made_sats = acts.sums(service.db, order.id)
     match asked["refundVariant"]:
         case "RateThen":
             return came_sats
         case "OverpaidAmount":
-            return max(0, came_sats - order.amount_sats)
+            return max(0, came_sats - order.amount_sats - made_sats)
         case "Custom":
             if "customAmount" not in asked:
                 raise ValidationError("is required", "customAmount")
-            return _sats(service, asked["customAmount"], asked.get("customCurrency", BTC))
+            return _sats(service, asked["customAmount"], asked["customCurrency"])
     then, currency = price_of(order), asked_of(order).currency
     worth = Decimal(came_sats) * then / SATS_PER_BTC
     return acts.sats_at(worth, live_price(service.prices, service.now(), currency).in_currency)
@@ -82,19 +86,14 @@ def create_pull_payment(service: Service, store: Store) -> Json:
     return _made(service, store, asked, None, sats, "amount")
 
 
-def get_pull_payment(service: Service, store: Store, refund: Refund) -> Json:
-    return _shown(service, refund)
-
-
 def _sats(service: Service, amount: Decimal, currency: str) -> int:
     """At today's price, rounded down, and at most what an order may be worth."""
     code = currency.upper()
     try:
         if code == "SATS":
             code, amount = BTC, amount / SATS_PER_BTC
-        price: Price = live_price(
-            service.prices, service.now(), code if code == BTC else checked_currency(code)
-        )
+        code = code if code == BTC else checked_currency(code)
+        price = live_price(service.prices, service.now(), code)
         worth_usd(amount, price)
     except (CommandError, TooMuch) as error:
         raise ValidationError(str(error), "currency") from None
@@ -106,22 +105,21 @@ def _made(
 ) -> Json:
     words = asked["description"] or asked["name"]
     reason = "".join(sign if sign.isprintable() else " " for sign in words).strip()
+    reason = reason[:MOST_CHARACTERS].strip()
     if not sats:
         raise ValidationError("there is nothing to send back", field)
-    wanted = acts.Order(
-        store.merchant_id, order, sats, reason[:MOST_CHARACTERS].strip() or None, store_id=store.id
-    )
+    wanted = acts.Order(store.merchant_id, order, sats, reason or None, store_id=store.id)
     try:
         row = acts.make(service.db, service.settings, wanted, service.now())
     except Refused as refused:
         raise ValidationError(str(refused), field) from None
-    return _shown(service, row)
+    return show(service, store, row)
 
 
-def _shown(service: Service, row: Refund) -> Json:
+def show(service: Service, _store: Store, row: Refund) -> Json:
     return {
         "id": row.id,
-        "viewLink": kinds.url_of(service.settings.base_url, row.id),
+        "viewLink": RESOURCE.url_of(service.settings.base_url, row.id),
         "name": row.reason or "",
         "description": row.reason or "",
         "currency": BTC,
@@ -138,5 +136,5 @@ NAMED = {"rfd": queries.OF_STORE}
 OPERATIONS = {
     ("POST", "/stores/<store>/invoices/<inv>/refund"): (PERMISSION, refund_order),
     ("POST", "/stores/<store>/pull-payments"): (PERMISSION, create_pull_payment),
-    ("GET", "/pull-payments/<rfd>"): (PERMISSION, get_pull_payment),
+    ("GET", "/pull-payments/<rfd>"): (PERMISSION, show),
 }

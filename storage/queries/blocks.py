@@ -126,13 +126,16 @@ KEEP_PROVEN = Output.update(
     }
 ).where(Output.payment_id.is_null(False))
 
-# A row while anything is at stake: an invoice open or lately finished, money on its way, a coin.
-AT_STAKE = Invoice.select(Invoice.id).where(MAY_BE_PAID).limit(1)
-MONEY_AT_STAKE = Balance.select(Balance.merchant_id).where(Balance.total_sats > 0).limit(1)
-REFUND_AT_STAKE = (
-    Refund.select(Refund.id).where(Refund.script.is_null(False), Refund.sent_height.is_null())
-).limit(1)
-# The best block that we know, with the answers of UNREAD and of those at stake.
+# Anything is at stake: an invoice open or lately finished, money on its way, a coin, a refund.
+_AT_STAKE = (
+    fn.EXISTS(Invoice.select(Invoice.id).where(MAY_BE_PAID))
+    | fn.EXISTS(Balance.select(Balance.merchant_id).where(Balance.total_sats > 0))
+    | fn.EXISTS(
+        Refund.select(Refund.id).where(Refund.script.is_null(False), Refund.sent_height.is_null())
+    )
+).alias("is_at_stake")
+AT_STAKE = shaped(tuple[bool], Select(columns=[_AT_STAKE]))
+# The best block that we know, with the answers of UNREAD and AT_STAKE.
 BEST = Block.alias()
 IS_BEST = BEST.height == Block.select(fn.MAX(Block.height))
 
@@ -141,18 +144,14 @@ class Known(NamedTuple):
     height: int
     mined_at: int
     behind: int
-    invoice_at_stake: str | None
-    money_at_stake: int | None
-    refund_at_stake: str | None
+    is_at_stake: bool
 
 
 KNOWN = (
     BEST.height,
     BEST.mined_at,
     Block.select(fn.COUNT(Block.height)).where(_UNREAD).alias("behind"),
-    AT_STAKE.alias("invoice_at_stake"),
-    MONEY_AT_STAKE.alias("money_at_stake"),
-    REFUND_AT_STAKE.alias("refund_at_stake"),
+    _AT_STAKE,
 )
 PROGRESS = shaped(Known, BEST.select(*KNOWN).where(IS_BEST))
 # A shop that has no invoice may have a refund.

@@ -68,7 +68,6 @@ ADD = shaped(
         )
     ).returning(PublicEvent),
 )
-OF_ID = PublicEvent.select().where(same(PublicEvent.id, PublicEvent.merchant_id))
 LAST = shaped(
     tuple[int],
     PublicEvent.select(fn.COALESCE(fn.MAX(PublicEvent.number), 0)).where(

@@ -132,14 +132,12 @@ def test_an_invoice_and_a_link_are_retrieved_as_they_were_created(shop):
     assert shop.get(f"/payment-links/{link['id']}").json == link
 
 
-@pytest.mark.parametrize("path", ["/invoices/inv_", "/payment-links/lnk_"])
-def test_an_unknown_id_is_not_found(shop, path):
-    assert_refused(shop.get(path + "0" * 24), 404, "not_found")
-
-
-def test_another_kinds_id_is_not_found(shop):
-    assert_refused(shop.get(f"/invoices/{shop.link()['id']}"), 404, "not_found")
-    assert_refused(shop.get(f"/payment-links/{shop.invoice()['id']}"), 404, "not_found")
+def test_an_unknown_id_and_one_of_another_kind_is_not_found(shop):
+    link_id, invoice_id, zeros = shop.link()["id"], shop.invoice()["id"], "0" * 24
+    for path in (f"/invoices/{link_id}", f"/invoices/inv_{zeros}"):
+        assert_refused(shop.get(path), 404, "not_found")
+    for path in (f"/payment-links/{invoice_id}", f"/payment-links/lnk_{zeros}"):
+        assert_refused(shop.get(path), 404, "not_found")
 
 
 def test_all_data_is_scoped_to_the_authenticated_merchant(shop):

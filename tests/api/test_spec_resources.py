@@ -80,17 +80,20 @@ def test_an_invoice_has_exactly_the_documented_fields(shop, make):
     assert (invoice["object"], invoice["asset"]) == ("invoice", "BTC")
 
 
-def test_an_invoices_id_is_inv_and_alphanumeric_characters_and_unique(shop):
-    ids = [shop.invoice()["id"] for _ in range(5)]
-    assert all(re.fullmatch("inv_[0-9A-Za-z]+", id) for id in ids)
-    assert len(set(ids)) == 5
+@pytest.mark.parametrize(
+    ("field", "form"), [("id", "inv_[0-9A-Za-z]+"), ("deposit_address", "bcrt1q[0-9a-z]{38}")]
+)
+def test_every_invoice_has_an_id_and_an_address_of_its_own(shop, field, form):
+    made = {shop.invoice()[field] for _ in range(5)}
+    assert len(made) == 5 and all(re.fullmatch(form, one) for one in made)
 
 
 def test_a_new_invoice_is_open_and_has_what_the_merchant_said_or_null(shop):
     invoice, full = shop.invoice(), shop.invoice(**EVERYTHING)
     assert invoice["status"] == "open"
-    unsaid = ("description", "customer_email", "expires_at", "tx_hash", "paid_at")
-    assert [invoice[name] for name in unsaid] == [None] * 5
+    texts = "description", "customer_email", "tx_hash", "payment_link_id"
+    unsaid = [*texts, "expires_at", "paid_at"]
+    assert [invoice[name] for name in unsaid] == [None] * 6
     assert (full["description"], full["customer_email"]) == ("Tea for two", "ada@example.com")
 
 
@@ -114,27 +117,6 @@ def test_an_invoices_usd_quote_is_the_amount_as_it_was_sent(shop, text):
         "/invoices", data=f'{{"amount_usd":{text}}}', content_type="application/json"
     )
     assert f'"amount_usd_quote":{text},' in response.text
-
-
-def test_every_invoice_has_a_deposit_address_of_its_own(shop):
-    addresses = {shop.invoice()["deposit_address"] for _ in range(5)}
-    assert len(addresses) == 5
-    assert all(re.fullmatch("bcrt1q[0-9a-z]{38}", address) for address in addresses)
-
-
-def test_an_invoices_payment_link_id_names_the_link_that_generated_it(shop):
-    assert shop.invoice()["payment_link_id"] is None
-    made = link_invoice(shop)
-    assert made["payment_link_id"] == shop.get("/payment-links").json["data"][0]["id"]
-
-
-def test_an_invoices_pay_url_is_its_hosted_checkout_page(shop):
-    invoice = shop.invoice()
-    root, path = re.fullmatch("(http://[^/]+)(/.*)", invoice["pay_url"]).groups()
-    assert root == shop.service.settings.base_url
-    page = shop.client.get(path)
-    assert page.status_code == 200 and page.mimetype == "text/html"
-    assert invoice["deposit_address"] in page.text
 
 
 @pytest.mark.parametrize(
@@ -192,13 +174,6 @@ def test_a_fixed_link_has_amount_usd_and_a_flexible_one_bounds(shop, amounts):
     assert (link["amount_mode"], *(link[name] for name in names)) == (mode, *amounts)
 
 
-def test_a_payment_links_link_url_is_its_public_checkout_page(shop):
-    link = shop.link(title="Tea for two")
-    path = link["link_url"].removeprefix(shop.service.settings.base_url)
-    page = shop.client.get(path)
-    assert page.status_code == 200 and "Tea for two" in page.text
-
-
 def test_every_payment_through_a_link_generates_its_own_invoice_and_address(shop):
     link = shop.link(amount_usd=5)
     for _ in range(3):
@@ -246,11 +221,6 @@ def test_a_payments_created_at_is_when_it_confirmed(shop):
     assert shop.get("/payments").json["data"][0]["created_at"] == iso(mined_at)
 
 
-# 2.4
-def test_a_balance_has_exactly_the_documented_fields(shop):
-    assert_has_exactly(shop.get("/balance").json, BALANCE)
-
-
 def test_a_new_merchants_balance_is_zero(shop):
     assert shop.get("/balance").json == {
         "object": "balance",
@@ -274,12 +244,6 @@ def test_the_confirmed_usd_value_is_null_when_the_live_price_is_unavailable(shop
     balance = shop.get("/balance").json
     assert balance["confirmed_usd"] is None
     assert balance["confirmed_sats"] == 0
-
-
-# 2.5
-@pytest.mark.parametrize("path", ["/invoices", "/payment-links", "/payments"])
-def test_every_list_endpoint_returns_the_envelope_and_nothing_else(shop, path):
-    assert shop.get(path).json == {"object": "list", "data": []}
 
 
 @pytest.mark.parametrize(

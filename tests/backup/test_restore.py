@@ -10,7 +10,6 @@ import threading
 
 import pytest
 from accounts import FORMS, Owner
-from dying import run_until_death
 from fake_esplora import Terminal
 from other_database import backed_up, change, content, on
 
@@ -320,17 +319,3 @@ def test_an_idempotency_key_that_was_held_is_free(till, tmp_path, place):
             "/invoices", {"amount_usd": 25}, headers={"Idempotency-Key": "order 2"}
         )
         assert freed.status_code == 201 and freed.json["id"] != first.json["id"]
-
-
-def test_one_that_is_killed_before_a_commit_leaves_the_old_database(till, tmp_path):
-    """A smoke of tests/nightly/backup."""
-    till.shop.invoice()
-    file = backed_up(till, tmp_path / "kept.db")
-    place = shutil.copy(file, tmp_path / "place.db")
-    change(place, "UPDATE invoice SET description = 'of the old one'")
-    before = content(place)
-    run_until_death(9, "restore", str(file), "--yes", **till.shop.environ | url_of(place))
-    assert content(place) == before
-    Terminal(till).run("restore", str(file), "--yes", **url_of(place))
-    assert content(place)["invoice"] == content(file)["invoice"]
-    assert not list(tmp_path.glob(".*"))

@@ -8,7 +8,6 @@ from pathlib import Path
 import postgres
 import pytest
 from databases import raw
-from dying import run_until_death
 from fake_esplora import Terminal, open_till
 from other_database import KEY, ORDER, answers, backed_up, change, lived_in, on, rows_of
 
@@ -159,13 +158,3 @@ def test_the_rows_go_by_without_being_held(till, target, tmp_path):
     with raw(target) as connection:
         (row,) = connection.execute("SELECT count(*) FROM invoice WHERE length(description) = 1000")
     assert row["count"] == 20_000
-
-
-def test_one_that_is_killed_before_its_commit_leaves_the_database_empty(till, target, tmp_path):
-    """A smoke of tests/nightly/backup."""
-    file, before = backed_up(till, tmp_path / "kept.db"), rows_of(target)
-    environ = till.shop.environ | {"BTCPAY_DATABASE_URL": target}
-    run_until_death(11, "restore", str(file), "--yes", **environ)
-    assert rows_of(target) == before
-    carry(till, file, target)
-    assert rows_of(target)["merchant"] and not list(tmp_path.glob(".kept*"))

@@ -49,11 +49,3 @@ def test_without_words_it_is_due_in_a_fortnight_and_its_page_is_printed(till, bt
 def test_what_cannot_be_is_refused(btcpay, ticker, words, status, said):
     ticker.price("60000.00", eur="50000.00")
     assert said in btcpay.run("bill", *words, status=status)[1]
-
-
-def test_a_link_has_a_goal(till, btcpay):
-    words = ("link", "create", "shop", "--title", "Roof", "--goal")
-    link = btcpay.json(*words, "500")
-    assert "of $500.00" in till.shop.client.get(f"/link/{link['id']}").text
-    for wrong in (("0",), ("much",), ("500", "--amount", "5")):
-        btcpay.run(*words, *wrong, status=2)

@@ -5,6 +5,8 @@ from bills import bill_now, new_bill, page_of, paid, pay_now, stands
 from other_database import on
 
 from btcpay.bills import acts
+from btcpay.check import read
+from btcpay.check.apply import try_apply
 from btcpay.invoices import by_hand
 from btcpay.values.errors import Refused
 from storage.queries import attentions
@@ -72,9 +74,18 @@ def test_what_comes_beyond_the_bill_needs_attention(till):
     assert (wanting(shop, one), wanting(shop, other)) == (None, "short")
 
 
-def test_two_who_pay_it_at_once_are_told_apart(till):
+@pytest.mark.parametrize("how", ["together", "one by one, the last one first"])
+def test_two_who_pay_it_at_once_are_told_apart(till, monkeypatch, how):
     bill, shop = new_bill(till.shop), till.shop
     both = [pay_now(shop, bill, shop.app.test_client()) for _ in range(2)]
+
+    def one_by_one(db, settings, scans, *more):
+        for invoice in both[::-1]:
+            try_apply(db, settings, {invoice["id"]: scans[invoice["id"]]}, *more)
+        return set()
+
+    if how != "together":
+        monkeypatch.setattr(read, "try_apply", one_by_one)
     till.pay(both[0]), till.pay(both[1])
     till.mine()
     till.check()

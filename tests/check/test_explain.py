@@ -7,7 +7,6 @@ from btcpay.check.explain import explanation, next_look_of
 from btcpay.invoices.status import find_story
 
 NOBODY_WAITS = "when somebody opens its page, and at its deadline; a block shows it in any case"
-NO_MORE = "no more, unless money comes; a block shows it in any case"
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
     assert said["history"] == [f"made {invoice['created_at']}"]
 
 
-def test_a_part_says_what_is_missing_and_who_showed_it(till):
+def test_a_part_says_what_is_missing_and_who_showed_it_and_a_block_that_is_lost_that_it_is(till):
     invoice = till.shop.invoice()
     txid = till.pay(invoice, 1_000)
     till.mine()
@@ -61,9 +60,14 @@ def test_a_part_says_what_is_missing_and_who_showed_it(till):
     seen, counted = said["history"][1:]
     assert " seen: 1000 satoshis" in seen and seen.endswith("by 127.0.0.1")
     assert " payment: 1000 satoshis" in counted and "block 201" in counted
+    assert till.confirm(invoice).changed == {invoice["id"]: "paid"}
+    till.sandbox.chain.reorganise(1, till.now)
+    till.check()
+    line = next(one for one in explained(till, invoice)["history"] if " reorganised: " in one)
+    assert "block 202 " in line and "the invoice is open again" in line
 
 
-def test_money_in_the_mempool_says_what_it_waits_for_and_is_looked_for_again(till):
+def test_money_on_its_way_says_what_it_waits_for_and_no_more_confirmations_than_that(till):
     one, three = till.shop.invoice(), till.shop.invoice(5_000)
     till.pay(one), till.pay(three)
     till.look_for(one, three)
@@ -74,6 +78,13 @@ def test_money_in_the_mempool_says_what_it_waits_for_and_is_looked_for_again(til
     assert explained(till, three)["why"][0].endswith("satoshis have 3 confirmations")
     new = till.shop.invoice(5_000)
     assert explained(till, new)["seen"][0].endswith("3 confirmations are asked for")
+    for confirmed, more in ((1, "not until more money comes"), (3, "no more, unless money comes")):
+        till.mine(confirmed)
+        till.check()
+        assert explained(till, one)["seen"][0].endswith("; 1 of 1 confirmation")
+        said = explained(till, three)
+        assert said["seen"][0].endswith(f"; {confirmed} of 3 confirmations")
+        assert said["mempool"] == [f"{more}; a block shows it in any case"]
 
 
 def test_a_vanished_payment_is_said_to_be_gone(till):
@@ -87,23 +98,9 @@ def test_a_vanished_payment_is_said_to_be_gone(till):
     assert said["why"] == ["open: what was seen has vanished"]
 
 
-def test_never_more_confirmations_are_shown_than_are_asked_for(till):
-    one, three = till.shop.invoice(), till.shop.invoice(5_000)
-    till.pay(one), till.pay(three)
-    till.mine()
-    till.check()
-    assert explained(till, one)["seen"][0].endswith("; 1 of 1 confirmation")
-    said = explained(till, three)
-    assert said["seen"][0].endswith("; 1 of 3 confirmations")
-    assert said["mempool"] == ["not until more money comes; a block shows it in any case"]
-    till.mine(3)
-    till.check()
-    assert explained(till, one)["seen"][0].endswith("; 1 of 1 confirmation")
-    assert explained(till, three)["seen"][0].endswith("; 3 of 3 confirmations")
-
-
 @pytest.mark.parametrize("word", ["paid", "expired", "canceled"])
-def test_the_history_says_each_end_once(till, word):
+def test_the_history_says_each_end_once_and_only_a_block_tells_more(till, word):
+    """Nobody is asked for an open page of a finished invoice."""
     invoice = till.shop.invoice(expires_in_hours=1)
     if word == "paid":
         till.pay(invoice)
@@ -113,8 +110,11 @@ def test_the_history_says_each_end_once(till, word):
     else:
         Terminal(till).run("invoice", "cancel", invoice["id"])
     till.check()
-    last = explained(till, invoice)["history"][-1]
+    till.open_page(invoice)
+    said = explained(till, invoice)
+    last = said["history"][-1]
     assert f" {word}: " in last and f"{word}: {word}" not in last, last
+    assert said["mempool"] == ["no more, unless money comes; a block shows it in any case"]
 
 
 def test_without_a_deadline_only_a_page_or_a_block_shows_a_payment(till):
@@ -125,19 +125,6 @@ def test_without_a_deadline_only_a_page_or_a_block_shows_a_payment(till):
     assert explained(till, invoice)["mempool"] == [
         "the next check: somebody is looking at its page"
     ]
-
-
-@pytest.mark.parametrize("is_paid", [False, True], ids=["expired", "paid"])
-def test_after_its_end_only_a_block_tells_more(till, is_paid):
-    """Nobody is asked for an open page of a finished invoice."""
-    invoice = till.shop.invoice(expires_in_hours=1)
-    if is_paid:
-        till.pay(invoice)
-        till.mine()
-    till.clock.move(hours=2)
-    till.check()
-    till.open_page(invoice)
-    assert explained(till, invoice)["mempool"] == [NO_MORE]
 
 
 def test_a_look_that_is_not_due_yet_says_when_it_is(tmp_path, ticker, clock):
@@ -153,12 +140,3 @@ def test_a_look_that_is_not_due_yet_says_when_it_is(tmp_path, ticker, clock):
         assert explained(till, paid)["mempool"] == ["in 10 minutes: money is on its way"]
         till.clock.move(minutes=1)
         assert explained(till, invoice)["mempool"] == [f"the next check: {page}"]
-
-
-def test_a_reorganised_payment_shows_its_block_and_that_the_invoice_is_open_again(till):
-    invoice = till.shop.invoice()
-    till.confirm(invoice)
-    till.sandbox.chain.reorganise(1, till.now)
-    till.check()
-    line = next(one for one in explained(till, invoice)["history"] if " reorganised: " in one)
-    assert "block 201 " in line and "the invoice is open again" in line

@@ -67,17 +67,11 @@ DUE = {
     "after days once an hour": (page(opened=6_000, looked=60), PAGE),
     "and no more than that": (page(opened=6_000, looked=60 - SECOND), None),
     "closed after hours, and looked for not long before": (
-        page(opened=180, looked=4, asked_at=ago(minutes=3)),
-        PAGE,
-    ),
+        page(opened=180, looked=4, asked_at=ago(minutes=3)), PAGE),
     "closed, looked for within the minute in which that was": (
-        page(opened=30, looked=2, asked_at=ago(minutes=3)),
-        PAGE,
-    ),
+        page(opened=30, looked=2, asked_at=ago(minutes=3)), PAGE),
     "closed, and looked for since": (
-        page(opened=30, looked=2 - SECOND, asked_at=ago(minutes=3)),
-        None,
-    ),
+        page(opened=30, looked=2 - SECOND, asked_at=ago(minutes=3)), None),
     "closed for ten minutes": (page(opened=30, looked=None, asked_at=ago(minutes=10)), PAGE),
     "closed for more": (page(opened=30, looked=None, asked_at=ago(minutes=10 + SECOND)), None),
     "the money is there, whoever looks": (page(looked=None, is_covered=True), None),
@@ -88,31 +82,19 @@ DUE = {
     "90 s before, its page was open once": (opened_once(expires_at=ago(seconds=-90)), NEAR),
     "90 s before its deadline, and nobody ever looked": (one(expires_at=ago(seconds=-90)), None),
     "before its deadline, looked for since it was near": (
-        opened_once(expires_at=ago(seconds=-60), checked_at=ago(seconds=30)),
-        None,
-    ),
+        opened_once(expires_at=ago(seconds=-60), checked_at=ago(seconds=30)), None),
     "before its deadline, the last look a second too early": (
-        opened_once(expires_at=ago(seconds=-60), checked_at=ago(seconds=31)),
-        NEAR,
-    ),
+        opened_once(expires_at=ago(seconds=-60), checked_at=ago(seconds=31)), NEAR),
     "at its deadline, at once": (one(expires_at=NOW, checked_at=ago(seconds=1)), PASSED),
     "its deadline passed without a look": (passed(looked=None), PASSED),
     "looked for since its deadline, open still: a block was missing, or it vanished": (
-        passed(looked=30),
-        PASSED,
-    ),
+        passed(looked=30), PASSED),
     "looked for since its deadline, and money waits": (
-        passed(looked=5, came_at=ago(hours=2), is_covered=True),
-        None,
-    ),
+        passed(looked=5, came_at=ago(hours=2), is_covered=True), None),
     "what was in time vanished not quite an hour ago": (
-        passed(looked=59, vanished_at=ago(minutes=59, seconds=59)),
-        None,
-    ),
+        passed(looked=59, vanished_at=ago(minutes=59, seconds=59)), None),
     "what was in time vanished an hour ago: it ends": (
-        passed(looked=59, vanished_at=ago(minutes=60)),
-        PASSED,
-    ),
+        passed(looked=59, vanished_at=ago(minutes=60)), PASSED),
     "a finished one has no deadline": (passed(status="expired"), None),
     "money waits, every ten minutes": (money(30, 10), MONEY),
     "money waits, a second too early": (money(30, 10 - SECOND), None),
@@ -129,7 +111,7 @@ DUE = {
     "five: four": (page(looked=None, failures=5, failed_at=ago(seconds=239)), None),
     "very many: an hour": (passed(failures=99, failed_at=ago(minutes=59)), None),
     "and no longer": (passed(failures=99, failed_at=ago(hours=1)), PASSED),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("watched", "reason"), DUE.values(), ids=DUE)
@@ -207,35 +189,42 @@ def planned(watched, looks=None, ends_before=NOW):
     return tuple(plan(watched, HOUR, allowance, NOW, ends_before))  # type: ignore[return-value]
 
 
-def test_only_who_waits_is_asked_for():
-    watched = [one(f"idle{number}") for number in range(500)] + [page(looked=None)]
-    assert planned(watched) == (["page"], [], 0)
+FAILED = passed(failures=1, failed_at=ago(minutes=9))
+TWO_ENDS = [one(f"end{n}", expires_at=ago(minutes=n)) for n in (1, 3)]
+MANY_ENDS = [one(f"end{n}", expires_at=ago(minutes=n + 1)) for n in range(500)]
+KNOWN = [one(f"end{n}", expires_at=ago(minutes=n)) for n in (2, 50, 3)]
+KNOWN += [page(f"page{n}", opened=n, looked=None) for n in (2, 4)]
+KNOWN += [one("money", came_at=ago(minutes=2.5))]
+IN_ORDER = ["page4", "page2", "end50", "end3", "money", "end2"]
+WAITING = [one("end", expires_at=ago(hours=2)), one("other", expires_at=ago(hours=3))]
+WAITING += [page(f"p{n}", opened=n, looked=None) for n in (4.9, 5, 5.1, 6)]
+# What is known, how many looks are left, and before when deadlines may be judged.
+PLANS = {
+    "only who waits is asked for": (
+        [[one(f"idle{n}") for n in range(500)] + [page(looked=None)]], (["page"], [], 0)),
+    "pages come before money and ends, which are in the order in which they were due": (
+        [KNOWN], (IN_ORDER, [], 0)),
+    "the quota ends the same order": ([KNOWN, 2], (IN_ORDER[:4], [], 2)),
+    "who could not be looked for keeps no other waiting": (
+        [[FAILED, one("b", expires_at=ago(minutes=1))]], (["b", "a"], [], 0)),
+    "a deadline is asked for when the tip was asked after it": (
+        [TWO_ENDS, None, ago(minutes=2)], (["end3"], [], 0)),
+    "and else none": ([TWO_ENDS, None, NEVER], ([], [], 0)),
+    "ends use what pages leave": (
+        [MANY_ENDS, 520], ([f"end{n}" for n in range(499, 491, -1)], [], 492)),
+    "five hundred ends keep no page waiting": (
+        [[*MANY_ENDS, page("page", opened=30, looked=10)], 520],
+        (["page", "end499", "end498"], [], 498)),
+    "who waits at a page for more than five minutes is told, and others are put off": (
+        [WAITING, 1], (["p6", "other"], ["p5.1"], 1)),
+    "without a call left nobody is asked for, and it is told": (
+        [[page("page", opened=9, looked=None), TWO_ENDS[0]], 0], ([], ["page"], 1)),
+}  # fmt: skip
 
 
-def test_pages_come_before_money_and_ends_and_these_are_in_the_order_in_which_they_were_due():
-    watched = [one(f"end{n}", expires_at=ago(minutes=n)) for n in (2, 50, 3)]
-    watched += [page(f"page{n}", opened=n, looked=None) for n in (2, 4)]
-    watched += [one("money", came_at=ago(minutes=2.5))]
-    assert planned(watched)[0] == ["page4", "page2", "end50", "end3", "money", "end2"]
-    assert planned(watched, 2)[0] == ["page4", "page2", "end50", "end3"]  # the quota ends it
-
-
-def test_an_invoice_that_could_not_be_looked_for_keeps_no_other_waiting():
-    failed = passed(failures=1, failed_at=ago(minutes=9))
-    assert planned([failed, one("b", expires_at=ago(minutes=1))])[0] == ["b", "a"]
-
-
-def test_a_deadline_is_asked_for_when_the_tip_was_asked_after_it():
-    watched = [one(f"end{n}", expires_at=ago(minutes=n)) for n in (1, 3)]
-    assert planned(watched, ends_before=ago(minutes=2)) == (["end3"], [], 0)
-    assert planned(watched, ends_before=NEVER) == ([], [], 0)
-
-
-def test_five_hundred_deadlines_keep_no_page_waiting_and_use_what_pages_leave():
-    watched = [one(f"end{n}", expires_at=ago(minutes=n + 1)) for n in range(500)]
-    assert planned(watched, 520) == ([f"end{n}" for n in range(499, 491, -1)], [], 492)
-    ids, unreached, put_off = planned([*watched, page("page", opened=30, looked=10)], 520)
-    assert ids[0] == "page" and len(ids) == 1 + 2 and unreached == [] and put_off == 498
+@pytest.mark.parametrize(("given", "expected"), PLANS.values(), ids=PLANS)
+def test_who_is_asked_for(given, expected):
+    assert planned(*given) == expected
 
 
 def test_a_look_after_a_run_is_for_pages_alone_and_for_those_whose_time_to_pay_ends():
@@ -264,18 +253,6 @@ def test_the_order_of_pages():
     assert planned(watched)[0] == in_order
 
 
-def test_who_waits_at_a_page_for_more_than_five_minutes_is_told_and_others_are_put_off():
-    watched = [one("end", expires_at=ago(hours=2)), one("other", expires_at=ago(hours=3))]
-    watched += [page(f"p{n}", opened=n, looked=None) for n in (4.9, 5, 5.1, 6)]
-    ids, unreached, put_off = planned(watched, 1)
-    assert (ids, unreached, put_off) == (["p6", "other"], ["p5.1"], 1)
-
-
-def test_without_a_call_left_nobody_is_asked_for_and_it_is_told():
-    watched = [page("page", opened=9, looked=None), one("end", expires_at=ago(minutes=1))]
-    assert planned(watched, 0) == ([], ["page"], 1)
-
-
 HOURS = {
     "a small shop": (Hours(), 15, 0),
     "twenty payers an hour": (Hours(payers=20), 15, 0),
@@ -286,13 +263,10 @@ HOURS = {
     "three hundred whose pages are opened once": (Hours(opened=300), 30, 0),
     "twenty pages held open": (Hours(bots=20), 15, 0),
     "two hundred from the second hour on, beside slow payers": (
-        Hours(patiences_s=SLOW_PATIENCES_S, bots=200, bots_from_s=3600),
-        30,
-        0,
-    ),
+        Hours(patiences_s=SLOW_PATIENCES_S, bots=200, bots_from_s=3600), 30, 0),
     "a small shop whose check does not stay": (Hours(stays=False), 45, 0),
     "half a week without a check": (Hours(away=500, seconds=9000), 30, 0),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("hours", "mean_s", "late"), HOURS.values(), ids=HOURS)

@@ -9,7 +9,6 @@ from payer import Page
 from btcpay.merchants import branding
 from btcpay.merchants.merchants import find_merchant, set_brand
 from btcpay.values.errors import CommandError
-from btcpay.values.texts import checked_line
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + b"\x00" * 40
 JPEG = b"\xff\xd8\xff\xe0" + b"\x00" * 40
@@ -170,14 +169,6 @@ def test_the_pages_own_texts_have_a_contrast_of_aa(theme):
     assert branding.contrast(colours["ink"], colours["field"]) >= 4.5
     assert not branding.too_low(colours["accent"])
     assert colours["on-accent"] == branding.button_text(colours["accent"])
-
-
-@pytest.mark.parametrize(
-    "name", ["", "  ", "two\nlines", "\u202eevil", "\x1b[2J", "x" * 61, "zero\u200bwidth"]
-)
-def test_a_name_is_one_short_printable_line(name):
-    with pytest.raises(CommandError, match="printable"):
-        checked_line("name", name)
 
 
 def test_a_name_is_text_and_never_markup(shop, btcpay):

@@ -31,25 +31,6 @@ def test_the_version_is_told_with_python_databases_and_platform():
     assert ", ".join(system) == platform.platform()
 
 
-def complete(shell, words, number):
-    """The completions that the shell gets for the word of this number."""
-    environ = PATH | {"_BTCPAY_COMPLETE": f"{shell}_complete", "COMP_WORDS": words}
-    if shell == "fish":  # which names the word itself
-        environ["COMP_CWORD"] = words.split(" ")[number]
-    else:
-        environ["COMP_CWORD"] = str(number)
-    return forge().run(environ, []).output
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_gets_the_commands_their_words_and_a_script_for_either_name(shell):
-    assert "invoice" in complete(shell, "btcpay inv", 1)
-    assert "dismiss" in complete(shell, "btcpay invoice dis", 2)
-    for name in ("btcpay", "blocktill"):  # its script
-        ended = forge().run(PATH | {f"_{name.upper()}_COMPLETE": f"{shell}_source"}, [], name=name)
-        assert (ended.status, ended.errors) == (0, "") and f"{shell}_complete" in ended.output
-
-
 def test_bash_completes_with_the_script_as_the_documentation_says(tmp_path):
     """A bash of its own evaluates the line and calls what it has set up for the command."""
     program = tmp_path / "btcpay"

@@ -64,6 +64,12 @@ def test_what_cannot_be_is_refused_with_its_field(greenfield, paid, fields, path
     assert answer.status_code == 422 and [one["path"] for one in answer.json] == [path]
 
 
+def test_an_excess_goes_back_once_however_often_it_is_asked_for(greenfield, paid):
+    """As by a shop whose request ran out of time, and which asks again."""
+    answers = [ask(greenfield, paid, refundVariant="OverpaidAmount") for _ in range(2)]
+    assert [one.status_code for one in answers] == [200, 422]
+
+
 def test_an_order_that_nobody_paid_has_no_refund(greenfield):
     path = f"/stores/STORE/invoices/{greenfield.order()['id']}/refund"
     assert ask(greenfield, path, refundVariant="RateThen").status_code == 422

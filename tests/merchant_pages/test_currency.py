@@ -189,12 +189,6 @@ def test_an_invoice_of_the_interface_leads_with_dollars_and_shows_the_currency_b
     assert page_of(euros, euros.invoice(25)["id"]).texts["amount-beside"].endswith("\u00a53,750")
 
 
-def test_the_interface_knows_dollars_alone(euros):
-    shown = euros.invoice(25), euros.get("/invoices").json["data"][0]
-    assert {frozenset(one) for one in shown} == {frozenset(shown[0])}
-    assert not {"currency", "amount", "price"} & shown[0].keys()
-
-
 def test_a_links_page_works_out_bitcoin_by_its_own_currency_and_no_page_asks_a_ticker(
     euros, ticker
 ):

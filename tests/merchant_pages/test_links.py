@@ -8,8 +8,8 @@ from payer import Page
 from payer import made as invoice_of
 from payer import press as press_link
 
-from btcpay.merchant_pages.lists.listing import SIZE
 from btcpay.merchant_pages.queries import MOST_COUNTED
+from btcpay.web.pages.listing import SIZE
 from storage.queries import links
 from storage.statement import as_dict
 

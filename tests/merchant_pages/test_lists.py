@@ -11,8 +11,9 @@ from databases import about_sqlite, plan
 from statements import statements
 
 from btcpay.merchant_pages import queries
-from btcpay.merchant_pages.lists import listing, search
+from btcpay.merchant_pages.lists import search
 from btcpay.merchant_pages.lists.search import is_found, loose_kind
+from btcpay.web.pages import listing
 
 pytestmark = pytest.mark.both_databases
 

@@ -14,10 +14,10 @@ from payer import Page
 
 from btcpay.exports.payments import csv_lines, defused, labels, received
 from btcpay.invoices import create
-from btcpay.merchant_pages.lists.listing import SIZE
 from btcpay.notify import read
 from btcpay.values.errors import CommandError
 from btcpay.values.texts import checked_line
+from btcpay.web.pages.listing import SIZE
 from schemas.resources import Resources
 from storage.queries import merchants
 from storage.statement import as_dict

@@ -5,7 +5,6 @@ from io import BytesIO
 import pytest
 from builders import pay
 from merchant_browser import FROM_THIS_SITE, MerchantBrowser
-from merchant_paths import filled, rules
 from payer import Page
 
 # Each form with a field that is wrong, and the id of the first such field.
@@ -68,14 +67,6 @@ def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_bac
     answer = stranger.get("/merchant/nothing")
     assert answer.status_code == 401 and "Please log in" in answer.text
     assert stranger.put("/merchant/login/x").mimetype == "text/html"
-
-
-def test_every_path_answers_every_wrong_method_with_a_page(browser):
-    paths = {path for rule in rules(browser.shop, "POST") for path in filled(rule, ["x"])}
-    for path in sorted(paths):
-        browser.shop.clock.move(seconds=61)
-        answer = browser.client.put(f"/merchant{path}")
-        assert (answer.status_code, answer.mimetype) == (405, "text/html"), path
 
 
 @pytest.mark.parametrize("kibibytes", [500, 3_000])

@@ -124,15 +124,6 @@ def test_a_page_gone_back_to_after_its_end_is_for_the_next_customer(browser, end
     assert second != first and browser.page(f"/till/{second}").state == "waiting"
 
 
-def test_two_tills_have_an_invoice_each(browser):
-    other = MerchantBrowser(browser.shop).log_in()
-    one, two = invoice(browser), invoice(other)
-    assert one["id"] != two["id"] and one["deposit_address"] != two["deposit_address"]
-    pay(browser.shop, one)
-    assert browser.page(f"/till/{one['id']}").state == "paid"
-    assert other.page(f"/till/{two['id']}").state == "waiting"
-
-
 def overdue(shop, _):
     shop.clock.move(minutes=15)
 

@@ -73,18 +73,15 @@ def test_an_event_is_sent_again_and_none_to_an_endpoint_that_was_removed(till, b
     added = btcpay.json("webhook", "add", "shop", receiver.url)
     till.shop.link()
     btcpay.run("check")
-    btcpay.run("webhook", "resend", added["id"], "--event", receiver.ids[0])
-    btcpay.run("check")
-    assert len(receiver.ids) == 2 and len(set(receiver.ids)) == 1
     btcpay.run("webhook", "resend", added["id"], "--since", "0")
     btcpay.run("check")
-    assert len(receiver.ids) == 3 and len(set(receiver.ids)) == 1
+    assert len(receiver.ids) == 2 and len(set(receiver.ids)) == 1
     _, said = btcpay.run("webhook", "resend", added["id"], "--failed", status=1)
     assert "nothing was given up" in said
     till.shop.link()
     btcpay.run("webhook", "remove", added["id"])
     btcpay.run("check")
-    assert len(receiver.ids) == 3 and btcpay.json("webhook", "list") == []
+    assert len(receiver.ids) == 2 and btcpay.json("webhook", "list") == []
 
 
 REFUSALS = {

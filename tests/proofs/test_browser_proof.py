@@ -3,6 +3,7 @@
 import itertools
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from blocks import REAL, real_block
@@ -259,25 +260,7 @@ def test_payments_of_real_blocks_are_proven_where_the_block_has_todays_work(
     assert browser_says(tab, *at_any_work) == ["proven"] * 4
 
 
-# The flaws that the page finds where a bit of a byte was changed: of each byte one, each in turn.
-FLIP = """
-async ({prove}, [text, page, paths]) => {
-    const flaws = {};
-    for (const [holder, key] of paths) {
-        const holderOf = (whole) => holder.reduce((it, name) => it[name], whole);
-        const was = holderOf(JSON.parse(text))[key], found = new Set();
-        for (let at = 0; at < was.length; at += 2) {
-            const byte = parseInt(was.slice(at, at + 2), 16) ^ (1 << (at / 2 % 8));
-            const whole = JSON.parse(text), changed = byte.toString(16).padStart(2, '0');
-            holderOf(whole)[key] = was.slice(0, at) + changed + was.slice(at + 2);
-            const judged = prove(JSON.stringify(whole), page);
-            found.add(await judged.then(() => 'proven', (flaw) => flaw.message));
-        }
-        flaws[[...holder, key].join(' ')] = [...found].sort();
-    }
-    return flaws;
-}
-"""
+FLIP = Path(__file__).with_name("flip.js").read_text(encoding="utf-8")
 REASONS = {
     "txid": ["another"],
     "script": ["another"],

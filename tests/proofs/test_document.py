@@ -2,9 +2,11 @@
 
 import copy
 import json
+from typing import Any
 
 import pytest
 from builders import open_shop
+from paths import VECTORS
 from test_verify import PAID, SATS, SCRIPT, VALID, followers
 
 from btcpay.bitcoin.header import parse_header
@@ -37,23 +39,23 @@ def test_extended_anew_it_has_the_new_headers_alone_and_stays_as_it_is():
     assert json.dumps(ALONE) == before
 
 
-@pytest.mark.parametrize(
-    ("headers", "confirmations"),
-    [
-        pytest.param(FOLLOWING[1:], 3, id="the first that follows is missing"),
-        pytest.param([FOLLOWING[1], FOLLOWING[0]], 3, id="two are swapped"),
-        pytest.param([FOLLOWING[0], FOLLOWING[0]], 3, id="one stands there twice"),
-        pytest.param(FOLLOWING[:1], 3, id="one is missing at the end"),
-        pytest.param(FOLLOWING, 3, id="there are more than confirmations"),
-    ],
-)
-def test_headers_that_do_not_follow_prove_nothing(headers, confirmations):
-    document = extended(ALONE, headers) | {"confirmations": confirmations}
+DO_NOT_FOLLOW = {
+    "the first that follows is missing": FOLLOWING[1:],
+    "two are swapped": [FOLLOWING[1], FOLLOWING[0]],
+    "one stands there twice": [FOLLOWING[0], FOLLOWING[0]],
+    "one is missing at the end": FOLLOWING[:1],
+    "there are more than confirmations": FOLLOWING,
+}
+
+
+@pytest.mark.parametrize("headers", DO_NOT_FOLLOW.values(), ids=DO_NOT_FOLLOW)
+def test_headers_that_do_not_follow_prove_nothing(headers):
+    document = extended(ALONE, headers) | {"confirmations": 3}
     with pytest.raises(ProofFailed):
         check_document(document)
 
 
-def edit(*keys, to):
+def edit(keys, to):
     """Changes what lies at the end of the keys."""
 
     def change(document):
@@ -69,37 +71,14 @@ def nudged(text):
     return text[:-1] + f"{int(text[-1], 16) ^ 1:x}"
 
 
+def setting(name):
+    return {n: edit(keys, lambda _, to=to: to) for n, (keys, to) in CHANGES[name].items()}
+
+
 # One for each field: what else is wrong with one is in tests/proofs/test_verify.py.
-EDITS = {
-    "the script": edit("script", to=nudged),
-    "the transaction's id": edit("txid", to=nudged),
-    "the raw transaction": edit("payment", "raw_tx", to=nudged),
-    "the position": edit("payment", "position", to=lambda was: was ^ 4),
-    "a sibling": edit("payment", "merkle", 0, to=nudged),
-    "a sibling of the coinbase": edit("coinbase", "merkle", 0, to=nudged),
-    "the coinbase": edit("coinbase", "raw_tx", to=nudged),
-    "no headers": edit("headers", to=lambda _: []),
-    "more confirmations": edit("confirmations", to=lambda was: was + 1),
-    "no confirmations": edit("confirmations", to=lambda _: 0),
-    "fewer than none": edit("confirmations", to=lambda _: -1),
-    "the network": edit("network", to=lambda _: "mainnet"),
-}
-WRONG_KINDS = {
-    "another format": edit("format", to=lambda _: "btcpay payment proof 2"),
-    "an unknown network": edit("network", to=lambda _: "litecoin"),
-    "a network that is a list": edit("network", to=lambda _: []),
-    "a script that is no hex": edit("script", to=lambda _: "xyz"),
-    "a script that is a number": edit("script", to=lambda _: 5),
-    "a sibling of 31 bytes": edit("payment", "merkle", 0, to=lambda was: was[2:]),
-    "siblings that are text": edit("payment", "merkle", to=lambda _: "abcd"),
-    "a position that is text": edit("payment", "position", to=lambda _: "first"),
-    "a position without end": edit("payment", "position", to=lambda _: float("inf")),
-    "a position that is null": edit("payment", "position", to=lambda _: None),
-    "confirmations that are true": edit("confirmations", to=lambda _: True),
-    "confirmations without end": edit("confirmations", to=lambda _: float("inf")),
-    "headers that are null": edit("headers", to=lambda _: None),
-    "a payment that is a list": edit("payment", to=lambda _: []),
-}
+CHANGES: dict[str, Any] = json.loads((VECTORS / "proof_edits.json").read_text(encoding="utf-8"))
+EDITS = {name: edit(keys, nudged) for name, keys in CHANGES["nudged"].items()} | setting("set")
+WRONG_KINDS = setting("wrong kinds")
 
 
 @pytest.mark.parametrize("change", EDITS.values(), ids=EDITS)
@@ -118,17 +97,8 @@ def test_what_is_no_such_document_is_not_read(change):
         check_document(edited)
 
 
-GARBAGE = {
-    "nothing": b"",
-    "no JSON": b"{",
-    "no proof": b"{}",
-    "a number": b"7",
-    "null": b"null",
-    "a list of a list": b"[[]]",
-    "an empty list": b"[]",
-    "no text": b"\xff\xfe\x00",
-    "many brackets": b"[" * 100_000,
-}
+GARBAGE = {name: text.encode("latin-1") for name, text in CHANGES["garbage"].items()}
+GARBAGE["many brackets"] = b"[" * 100_000
 
 
 @pytest.mark.parametrize("text", GARBAGE.values(), ids=GARBAGE)

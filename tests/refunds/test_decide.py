@@ -4,16 +4,23 @@ import random
 
 import pytest
 
-from btcpay.refunds.decide import WATCHED_BLOCKS, Paid, Wanted, decide
+from btcpay.refunds.decide import WATCHED_BLOCKS, decide
+from storage.models import Refund, RefundOutput
+from storage.statement import blank
 
-# Refunds of 5,000 and 9,000 satoshis to one address, which was given when block 100 was our tip.
-FIRST, SECOND = Wanted("first", 5_000, 100), Wanted("second", 9_000, 100)
-TWIN = FIRST._replace(id="twin")
+
+def wanted(id, sats, above_height=100):
+    """A refund to an address that was given when that block was our tip."""
+    return blank(Refund, id=id, amount_sats=sats, above_height=above_height)
 
 
 def paid(sats, height=101, position=1, vout=0):
     """An output; its transaction is named after its place."""
-    return Paid(height, position, sats, vout, f"{height}/{position}")
+    at = {"block_height": height, "position": position, "txid": f"{height}/{position}"}
+    return blank(RefundOutput, amount_sats=sats, vout=vout, **at)
+
+
+FIRST, SECOND, TWIN = wanted("first", 5_000), wanted("second", 9_000), wanted("twin", 5_000)
 
 
 def row(sentence, refunds, outputs, sent, again=()):
@@ -54,11 +61,11 @@ CASES = [
     row("another sum to the same address is no business of ours", [FIRST],
         [paid(5_000), paid(5_001, 102)], {"first": 0}),
     row("the address was given again for a later refund: the earlier payment does not send it",
-        [FIRST, Wanted("later", 5_000, 110)], [paid(5_000, 105)], {"first": 0}),
-    row("the later refund is sent by the next payment", [FIRST, Wanted("later", 5_000, 110)],
+        [FIRST, wanted("later", 5_000, 110)], [paid(5_000, 105)], {"first": 0}),
+    row("the later refund is sent by the next payment", [FIRST, wanted("later", 5_000, 110)],
         [paid(5_000, 105), paid(5_000, 111)], {"first": 0, "later": 1}),
     row("the address of the older refund was given later: the younger one is sent",
-        [Wanted("older", 5_000, 110), FIRST], [paid(5_000, 105)], {"first": 0}),
+        [wanted("older", 5_000, 110), FIRST], [paid(5_000, 105)], {"first": 0}),
 ]  # fmt: skip
 
 
@@ -72,7 +79,7 @@ def test_what_is_sent(refunds, outputs, sent, again):
 @pytest.mark.parametrize("seed", range(20))
 def test_the_order_in_which_blocks_are_read_changes_nothing(seed):
     chance = random.Random(seed)
-    refunds = [Wanted(str(n), chance.randrange(1, 6), 100 + chance.randrange(4)) for n in range(6)]
+    refunds = [wanted(str(n), chance.randrange(1, 6), 100 + chance.randrange(4)) for n in range(6)]
     outputs = [
         paid(chance.randrange(1, 6), 100 + chance.randrange(6), chance.randrange(3), vout)
         for vout in range(8)
@@ -83,4 +90,5 @@ def test_the_order_in_which_blocks_are_read_changes_nothing(seed):
     assert len(set(sent.values())) == len(sent)
     for refund in refunds:
         by = sent.get(refund.id)
-        assert by is None or (by.amount_sats >= refund.amount_sats and by.height > refund[2])
+        assert by is None or by.amount_sats >= refund.amount_sats
+        assert by is None or by.block_height > refund.above_height

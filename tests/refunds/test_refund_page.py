@@ -2,7 +2,7 @@
 
 import pytest
 from payer import Page
-from shop_refunds import address, made, send
+from shop_refunds import address, found, give, made, send, sent
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.refunds import acts
@@ -31,13 +31,13 @@ def test_an_address_is_shown_back_and_kept_at_the_second_press(till, refund):
     assert shown.status_code == 200 and "P2WPKH" in shown.text
     groups = [address(1)[at : at + 4] for at in range(0, len(address(1)), 4)]
     assert all(f"<span>{group}</span>" in shown.text for group in groups)
-    assert acts.find(till.shop.service.db, refund.id).status == "requested"
+    assert found(till, refund).status == "requested"
     kept = post(till, refund, address=address(1), keep="yes")
     assert (kept.status_code, kept.headers["Location"]) == (303, refund.id)
-    assert acts.find(till.shop.service.db, refund.id).address == address(1)
+    assert found(till, refund).address == address(1)
     again = post(till, refund, address=address(2), keep="yes")
     assert again.status_code == 400 and address(2) not in again.text
-    assert acts.find(till.shop.service.db, refund.id).address == address(1)
+    assert found(till, refund).address == address(1)
 
 
 @pytest.mark.parametrize("text", ["", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "<b>\0\u202e"])
@@ -53,11 +53,9 @@ def test_each_state_says_what_happens_next_in_every_language(till, refund):
         return {language: one.texts["state"] for language, one in found.items()}
 
     states = [seen()]
-    given = acts.give(till.shop.service.db, till.settings, refund.id, address(1), till.clock())
+    given = give(till, refund, address(1))
     states.append(seen())
-    txid = send(till, given)
-    till.mine()
-    till.check()
+    txid = sent(till, given)
     states.append(seen())
     assert txid in page(till, refund)
     for language in LANGUAGES:
@@ -66,7 +64,7 @@ def test_each_state_says_what_happens_next_in_every_language(till, refund):
 
 
 def test_the_receipt_says_what_was_sent_back(till, refund):
-    given = acts.give(till.shop.service.db, till.settings, refund.id, address(1), till.clock())
+    given = give(till, refund, address(1))
     send(till, given)
     till.mine()
     receipt = f"/pay/{refund.invoice_id}"
@@ -76,7 +74,7 @@ def test_the_receipt_says_what_was_sent_back(till, refund):
 
 
 def test_a_canceled_one_asks_for_nothing_and_another_id_finds_nothing(till, refund):
-    acts.cancel(till.shop.service.db, refund.id, till.clock())
+    acts.drop(till.shop.service.db, refund.id, acts.CANCELED, till.clock())
     assert "<form" not in page(till, refund)
     for id in ("rfd_" + "0" * 24, "x", refund.invoice_id):
         assert till.shop.client.get(f"/refund/{id}").status_code == 404

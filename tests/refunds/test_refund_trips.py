@@ -6,7 +6,7 @@ from databases import about_sqlite, empty_database
 from fake_esplora import Terminal
 from other_database import backed_up, on
 from shop_events import kinds
-from shop_refunds import address, made, send
+from shop_refunds import address, found, give, made, send, sent
 
 from btcpay.check.undo import begin_anew
 from btcpay.refunds import acts
@@ -28,7 +28,7 @@ def mine(till, blocks=1):
 
 
 def status(till, refund):
-    row = acts.find(till.shop.service.db, refund.id)
+    row = found(till, refund)
     return row.status, row.tx_hash
 
 
@@ -41,7 +41,7 @@ def test_from_the_payers_address_to_the_block(till):
     invoice = paid(till)
     refund = made(till, invoice)
     assert (refund.status, refund.amount_sats) == ("requested", invoice["amount_sats"])
-    given = acts.give(till.shop.service.db, till.settings, refund.id, address(1), till.clock())
+    given = give(till, refund, address(1))
     txid = send(till, given)
     till.check()
     assert status(till, refund) == ("ready", None)
@@ -53,8 +53,7 @@ def test_from_the_payers_address_to_the_block(till):
 
 def test_a_reorganisation_takes_it_back_and_another_block_sends_it_again(till):
     refund = made(till, paid(till), to=address(1))
-    txid = send(till, refund)
-    mine(till)
+    txid = sent(till, refund)
     till.sandbox.chain.reorganise(1, till.now)
     till.check()
     assert status(till, refund) == ("ready", None)
@@ -76,8 +75,7 @@ def test_the_order_in_which_blocks_are_read_changes_nothing(till):
     refund = made(till, paid(till), to=address(1))
     first = send(till, refund, refund.amount_sats + 1)
     till.mine(2)
-    send(till, refund)
-    mine(till)
+    sent(till, refund)
     assert status(till, refund) == ("sent", first)
 
 
@@ -89,18 +87,16 @@ def test_a_batch_sends_several_of_one_address(till):
     txid = till.pay_outputs(*parts)
     mine(till)
     assert {status(till, small), status(till, large)} == {("sent", txid)}
-    vouts = [acts.find(till.shop.service.db, one.id).vout for one in (small, large)]
+    vouts = [found(till, one).vout for one in (small, large)]
     assert vouts == [1, 0]
 
 
 def test_what_was_sent_twice_needs_attention_until_it_is_dismissed(till):
     invoice = paid(till)
     refund = made(till, invoice, to=address(1))
-    send(till, refund)
-    mine(till)
+    sent(till, refund)
     assert needs(till, invoice) is None
-    send(till, refund)
-    mine(till)
+    sent(till, refund)
     assert needs(till, invoice)["reason"] == "refunded_twice"
     assert till.kinds(invoice)[-1] == "refund sent again"
     till.sandbox.chain.reorganise(1, till.now)
@@ -136,7 +132,7 @@ def test_unsaid_it_is_what_is_left_of_too_much_and_then_of_all(till):
     assert rest.amount_sats == came - 294
     with pytest.raises(Refused, match="nothing to send back"):
         made(till, invoice)
-    acts.cancel(till.shop.service.db, rest.id, till.clock())
+    acts.drop(till.shop.service.db, rest.id, acts.CANCELED, till.clock())
     assert made(till, invoice, 2 * came - 294).amount_sats == 2 * came - 294
     with pytest.raises(Refused, match="twice what came"):
         made(till, invoice, 1)
@@ -150,41 +146,39 @@ def test_an_invoice_without_money_has_no_refund(till):
 def test_only_one_address_is_taken_until_the_merchant_clears_it(till):
     db, now, invoice = till.shop.service.db, till.clock(), paid(till)
     refund = made(till, invoice)
-    acts.give(db, till.settings, refund.id, f"bitcoin:{address(1)}?amount=1", now)
+    give(till, refund, f"bitcoin:{address(1)}?amount=1")
     with pytest.raises(Refused, match="already"):
-        acts.give(db, till.settings, refund.id, address(2), now)
-    acts.clear(db, refund.id, now)
-    given = acts.give(db, till.settings, refund.id, address(2).upper(), now)
+        give(till, refund, address(2))
+    acts.drop(db, refund.id, acts.CLEARED, now)
+    given = give(till, refund, address(2).upper())
     assert given.address == address(2)
-    send(till, given)
-    mine(till)
-    for act in (acts.clear, acts.cancel):
+    sent(till, given)
+    for to in (acts.CLEARED, acts.CANCELED):
         with pytest.raises(Refused, match="sent"):
-            act(db, refund.id, now)
+            acts.drop(db, refund.id, to, now)
 
 
 def test_nobody_makes_a_refund_that_another_merchants_wallet_sends(till):
     """One output sends the oldest refund to its address, whoever paid."""
-    shop, db, theirs = till.shop, till.shop.service.db, till.shop.add_merchant("other")
+    shop, theirs = till.shop, till.shop.add_merchant("other")
     bait = shop.post("/invoices", {"amount_usd": 25}, shop.issue("write", theirs)).json
     till.confirm(bait)
     first = made(till, bait)
     owed = made(till, paid(till), to=address(1))
     with pytest.raises(Refused, match="another merchant's"):
-        acts.give(db, till.settings, first.id, address(1), till.clock())
+        give(till, first, address(1))
     with pytest.raises(Refused, match="another merchant's"):
         made(till, bait, 1_000, address(1))
-    send(till, owed)
-    mine(till)
+    sent(till, owed)
     assert (status(till, owed)[0], status(till, first)[0]) == ("sent", "requested")
-    acts.give(db, till.settings, first.id, address(1), till.clock())
+    give(till, first, address(1))
 
 
 def test_a_block_that_was_known_when_the_address_was_given_sends_nothing(till):
     refund = made(till, paid(till), 5_000)
     till.sandbox.wallet.pay(address(1), 5_000, till.now)
     mine(till)
-    acts.give(till.shop.service.db, till.settings, refund.id, address(1), till.clock())
+    give(till, refund, address(1))
     mine(till)
     assert status(till, refund) == ("ready", None)
 
@@ -228,15 +222,17 @@ def test_the_proof_is_checked_offline_by_the_command(till, tmp_path):
 
 def test_a_chain_that_is_begun_anew_sends_nothing_twice(till):
     refund, waiting = made(till, paid(till), to=address(1)), made(till, paid(till), to=address(2))
-    txid = send(till, refund)
+    txid, db = send(till, refund), till.shop.service.db
     mine(till)
-    with till.shop.service.db.write():
-        begin_anew(till.shop.service.db, till.settings, till.clock())
+    before = found(till, refund)
+    begin_anew(db, till.settings, till.clock())
     assert status(till, refund) == ("sent", txid)
-    till.begin()
-    later = send(till, waiting)
-    mine(till)
+    till.begin().clock.move(days=1)
+    till.shop.sql("UPDATE block SET read_at = NULL")  # among them the one that sent it
+    later = sent(till, waiting)
     assert (status(till, refund), status(till, waiting)) == (("sent", txid), ("sent", later))
+    assert found(till, refund).value_at_sending == before.value_at_sending
+    assert "refund.undone" not in kinds(till)
 
 
 @about_sqlite

@@ -8,7 +8,7 @@ import pytest
 import requests
 from browser import SMALL
 from builders import Clock, at_once, until
-from fake_esplora import serving_sandbox
+from fake_esplora import ADDRESS, serving_sandbox
 from markupsafe import escape
 from paths import PROJECT
 from ports import free_port
@@ -16,7 +16,6 @@ from ports import free_port
 from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.server import create_app, serve
 
-ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 JSON = {"Accept": "application/json"}
 UNTYPED = ("state", "double_spend")  # these are pressed
 

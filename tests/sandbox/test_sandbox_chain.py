@@ -6,19 +6,17 @@ import shutil
 from copy import deepcopy
 
 import pytest
+from fake_esplora import ADDRESS, SCRIPT
 
 from btcpay.bitcoin.tx import Outpoint, TxOut
 from btcpay.sandbox.errors import BadRequest, JournalError
 from btcpay.sandbox.node import chain as chains
 from btcpay.sandbox.node.block import subsidy_sats
 from btcpay.sandbox.node.ledger import Ledger
-from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import Spendable, double_spends, replace
 from btcpay.sandbox.state import open_sandbox
 
 NOW = 1_800_000_000
-ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
-SCRIPT = script_of(ADDRESS)
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 """The sandbox speaks Esplora as electrs does: shapes, pages, plain text errors, outages."""
 
 import pytest
+from fake_esplora import ADDRESS
 
 from btcpay.sandbox.server import create_app
 from btcpay.sandbox.state import EXTENSION, FIRST_BLOCKS, open_sandbox
 
 NOW = 1_800_000_000
-ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 UNKNOWN = "ab" * 32
 
 

@@ -34,7 +34,6 @@ WHOLE = {
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
     "links.CURRENCIES": "is asked by the doctor alone",
     "idempotency.FREE": "is run by a restore, once",
-    "events.OF_ID": "is asked by hand, of the thirty days that events are kept",
     "sessions.END_EVERYTHING 1": "is run by a restore, once",
     "sessions.END_OLD": "is run at a login, of the browsers of thirty days",
     "exports.SHARED_TRANSACTIONS": "an export reads all of a merchant's outputs",

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from databases import about_sqlite, empty_database, raw, tables
-from peewee import IntegrityError, Model
+from peewee import IntegrityError
 
 from btcpay.values.errors import DatabaseNotReady
-from storage import locks, migrate, models, versions
+from storage import locks, migrate, versions
 from storage.backup import sqlite_file
 from storage.database import open_database
+from storage.models.shop import Table
 from storage.queries import links, merchants, receivers
 from storage.statement import as_dict
 
@@ -176,11 +177,7 @@ def test_a_row_that_may_be_there_already_is_refused_like_any_other(full):
             full.run(receivers.ADD, **good | {"id": "whk_2"} | bad)
 
 
-MODELS = [
-    value
-    for value in vars(models).values()
-    if isinstance(value, type) and issubclass(value, Model) and value is not Model
-]
+MODELS = Table.__subclasses__()
 
 
 @pytest.mark.parametrize("model", [pytest.param(m, id=m._meta.table_name) for m in MODELS])

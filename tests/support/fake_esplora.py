@@ -47,6 +47,8 @@ from storage.queries import events, payments
 from storage.queries import invoices as pages
 
 Json = dict[str, Any]
+ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
+SCRIPT = script_of(ADDRESS)
 OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is tested elsewhere
 BLOCKS_BELOW = 20  # empty blocks below one that is made, so that a page of headers links
 _serving: dict[str, Flask] = {}  # by their roots

@@ -6,6 +6,7 @@ from fake_esplora import Till
 
 from btcpay.bitcoin.address import address_of, witness_script
 from btcpay.refunds import acts
+from btcpay.refunds.kinds import RESOURCE
 from btcpay.values.networks import NETWORKS
 from storage.models import Refund
 from storage.queries import invoices
@@ -29,3 +30,20 @@ def send(till: Till, refund: Refund, sats: int | None = None) -> str:
     """The merchant's wallet sends it; the txid."""
     assert refund.address
     return till.sandbox.wallet.pay(refund.address, sats or refund.amount_sats, till.now)
+
+
+def sent(till: Till, refund: Refund, sats: int | None = None) -> str:
+    """It is sent in a new block, which the shop has read."""
+    txid = send(till, refund, sats)
+    till.mine()
+    till.check()
+    return txid
+
+
+def give(till: Till, refund: Refund, text: str) -> Refund:
+    return acts.give(till.shop.service.db, till.settings, refund.id, text, till.clock())
+
+
+def found(till: Till, refund: Refund) -> Refund:
+    """The row as it is now."""
+    return RESOURCE.find(till.shop.service.db, refund.id)

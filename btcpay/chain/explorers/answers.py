@@ -1,23 +1,26 @@
-"""Esplora's JSON, read: pages of headers, and of transactions of an address.
+"""Esplora's JSON, read as far as it is used: pages of headers, and of an address's transactions.
 
-Source: Blockstream/esplora API.md; mempool.space adds `extras` to blocks.
+Any other shape is refused. Source: Blockstream/esplora API.md; mempool.space adds `extras` to
+blocks.
 """
 
 import json
+import re
 from typing import Any, NamedTuple
-
-from marshmallow import Schema, ValidationError
 
 from btcpay.bitcoin.header import build_header
 from btcpay.bitcoin.tx import NO_TXID
 from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
-from btcpay.chain.explorers import answer_schemas as schemas
 from btcpay.chain.sources import MAX_INPUTS, Mempool
 from btcpay.http.http_client import Response
 from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import FetchError
 from btcpay.values.money import MAX_MONEY_SATS
 
+_HASH, _HEX = re.compile("[0-9a-f]{64}"), re.compile("[0-9a-f]*")
+# A block's numbers, with their bounds; some servers show the version as signed, others not.
+_NUMBERS = {"height": (0, 100_000_000), "version": (-0x80000000, 0xFFFFFFFF)}
+_NUMBERS |= dict.fromkeys(("timestamp", "bits", "nonce"), (0, 0xFFFFFFFF))
 # Bytes of a page's values in memory: an array of empty ones takes thirty times its length.
 MAX_PAGE_WEIGHT = 32_000_000
 _WEIGHTS = {b"{": 256, b"[": 112, b",": 112, b":": 128}  # at most, for the value that each begins
@@ -30,15 +33,6 @@ MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES = 16_000_000, 3_000_000
 # Servers cap the list, electrs at 50, others lower; a shorter list is complete.
 WHOLE_BELOW = 25
 MAX_PARTS = 15_000  # outputs and inputs of one address
-_BLOCK, _TRANSACTION = schemas.Block(), schemas.Transaction()
-_SUMMARY = schemas.Transaction(only=("txid", "status"))
-
-# The transactions of a page, each with `txid` and `status`.
-TRANSACTIONS = Response(
-    lambda body: [_load(_SUMMARY, tx) for tx in _values_in(body)],
-    MAX_PAGE_BYTES,
-    MAX_PAGE_KEPT_BYTES,
-)
 
 
 class ShownHeader(NamedTuple):
@@ -55,9 +49,7 @@ def headers_to(height: int | None) -> Response[list[ShownHeader]]:
 
 def mempool_page(script: bytes) -> Response[Mempool]:
     """A page of an address's mempool: the outputs that pay `script`, its scriptPubKey."""
-    return Response(
-        lambda body: _mempool(_values_in(body), script.hex()), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES
-    )
+    return Response(lambda body: _mempool(body, script.hex()), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
 
 
 def parts_in(mempool: Mempool) -> int:
@@ -65,32 +57,44 @@ def parts_in(mempool: Mempool) -> int:
     return len(mempool.outputs) + sum(inputs.values())
 
 
-def _load(schema: Schema, value: Any) -> dict[str, Any]:
-    try:
-        loaded: dict[str, Any] = schema.load(value)
-    except ValidationError as error:
-        raise FetchError(f"answered as no Esplora does: {str(error.messages)[:200]}") from error
-    return loaded
+def _require(holds: bool, answered: str) -> None:
+    if not holds:
+        raise FetchError(f"answered {answered}")
 
 
-def _values_in(body: bytes) -> list[Any]:
-    """The values of a list, if memory has room for them."""
+def _is(value: Any, pattern: re.Pattern[str]) -> bool:
+    return type(value) is str and pattern.fullmatch(value) is not None
+
+
+def _is_int(value: Any, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    is_list = isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    _require(is_list, "no list of objects")
+    return list(value)
+
+
+def _objects_in(body: bytes) -> list[dict[str, Any]]:
+    """The objects of a list, if memory has room for them."""
     weight = _BYTE_WEIGHT * len(body)
     weight += sum(body.count(sign) * each for sign, each in _WEIGHTS.items())
-    if weight > MAX_PAGE_WEIGHT:
-        raise FetchError("answered more values than one page can hold")
+    _require(weight <= MAX_PAGE_WEIGHT, "more values than one page can hold")
     try:
         # Only ASCII is looked for. Read as Latin-1, no other character makes a text larger.
-        found = json.loads(body.decode("latin-1"))
+        return _objects(json.loads(body.decode("latin-1")))
     except (ValueError, RecursionError) as error:
         raise FetchError("answered no JSON") from error
-    if not isinstance(found, list):
-        raise FetchError("answered no list")
-    return found
 
 
 def _headers_in(body: bytes, height: int | None) -> list[ShownHeader]:
-    blocks = [_load(_BLOCK, value) for value in _values_in(body)]
+    blocks = _objects_in(body)
+    for block in blocks:
+        before = block.setdefault("previousblockhash", None)  # of the first one, which has none
+        hashes = [block.get("id"), block.get("merkle_root"), *([] if before is None else [before])]
+        numbers = (_is_int(block.get(name), *bounds) for name, bounds in _NUMBERS.items())
+        _require(all(_is(hash, _HASH) for hash in hashes) and all(numbers), "no block's header")
     blocks.sort(key=lambda block: block["height"])
     if not blocks or height not in (None, blocks[-1]["height"]):
         raise FetchError("answered other headers than were asked for")
@@ -107,32 +111,54 @@ def _raw(block: dict[str, Any]) -> bytes:
         raw = build_header(block["version"], previous, *(block[name] for name in names))
     except Malformed as error:
         raise FetchError(f"answered no header: {error}") from error
-    if txid_hex(hash256(raw)) != block["id"]:
-        raise FetchError("answered a header that is not its hash's")
+    _require(txid_hex(hash256(raw)) == block["id"], "a header that is not its hash's")
     return raw
 
 
-def _mempool(txs: list[Any], script: str) -> Mempool:
+def _transactions(body: bytes) -> list[dict[str, Any]]:
+    """Each has an id, and says whether it is confirmed."""
+    found = _objects_in(body)
+    for tx in found:
+        status = tx.get("status")
+        is_said = isinstance(status, dict) and type(status.get("confirmed")) is bool
+        _require(is_said and _is(tx.get("txid"), _HASH), "a transaction without id or status")
+    return found
+
+
+def _mempool(body: bytes, script: str) -> Mempool:
     """Each transaction once, without those that have come into a block meanwhile."""
+    txs = _transactions(body)
     waiting: dict[str, list[SeenOutput]] = {}
     for tx in txs:
-        loaded = _load(_TRANSACTION, tx)
-        if not loaded["status"]["confirmed"]:
-            waiting[loaded["txid"]] = _paid(loaded, script)
+        paid = _paid(tx, script)
+        if not tx["status"]["confirmed"]:
+            waiting[tx["txid"]] = paid
     outputs = [output for paid in waiting.values() for output in paid]
-    if sum(output.amount_sats for output in outputs) > MAX_MONEY_SATS:
-        raise FetchError("answered more money than can exist")
+    sats = sum(output.amount_sats for output in outputs)
+    _require(sats <= MAX_MONEY_SATS, "more money than can exist")
     mempool = Mempool(outputs, len(txs) < WHOLE_BELOW)
-    if parts_in(mempool) > MAX_PARTS:
-        raise FetchError(f"answered more than {MAX_PARTS} outputs for one address")
+    _require(parts_in(mempool) <= MAX_PARTS, f"more than {MAX_PARTS} outputs for one address")
     return mempool
 
 
 def _paid(tx: dict[str, Any], script: str) -> list[SeenOutput]:
     """Its outputs to the script; 0 satoshis are no money."""
-    inputs = tuple(tx["vin"]) if len(tx["vin"]) <= MAX_INPUTS else ()
+    outputs: list[tuple[Any, Any]] = [
+        (one.get("scriptpubkey"), one.get("value")) for one in _objects(tx.get("vout"))
+    ]
+    coins = [(one.get("txid"), one.get("vout")) for one in _objects(tx.get("vin"))]
+    are_outputs = all(_is(to, _HEX) and _is_int(sats, 0, MAX_MONEY_SATS) for to, sats in outputs)
+    _require(are_outputs, "an output without a script in hex and an amount in satoshis")
+    _require(sum(sats for _, sats in outputs) <= MAX_MONEY_SATS, "outputs of more than can exist")
+    are_coins = all(_is(txid, _HASH) and _is_int(vout, 0, 0xFFFFFFFF) for txid, vout in coins)
+    _require(are_coins, "an input without txid and vout")
+    inputs = tuple(f"{txid}:{vout}" for txid, vout in coins) if len(coins) <= MAX_INPUTS else ()
     return [
         SeenOutput(tx["txid"], vout, sats, inputs=inputs)
-        for vout, (to, sats) in enumerate(tx["vout"])
+        for vout, (to, sats) in enumerate(outputs)
         if to == script and sats
     ]
+
+
+# The transactions of a page, each with `txid` and `status`.
+TRANSACTIONS = Response(_transactions, MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)

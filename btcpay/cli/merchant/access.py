@@ -23,11 +23,7 @@ KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used
 
 KEY_FILE = "write_key"  # beside the database of a shop with play money
 OTHER_KINDS = brought("keys")
-
-
-@click.group()
-def key() -> None:
-    """API keys: issued once, stored as a hash."""
+key = click.Group("key", help="API keys: issued once, stored as a hash.")
 
 
 @key.command("issue", params=[option for part in OTHER_KINDS for option in part.OPTIONS])
@@ -37,7 +33,7 @@ def key() -> None:
 @answering
 def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **options: Any) -> None:
     """Issue a key; its secret is shown once."""
-    network, owner, now = shell.settings.network, find_merchant(shell.db, merchant), utc_now()
+    network, owner, now = shell.settings.network, find_merchant(shell.db, merchant), shell.now
     for part in OTHER_KINDS:
         if found := part.issue(shell.db, shell.settings, owner.id, now, scope, options):
             issued, known, hints = found
@@ -85,7 +81,7 @@ def key_list(shell: Shell) -> None:
 @with_shell
 def key_revoke(shell: Shell, key_id: str) -> None:
     """Revoke a key now."""
-    keys.revoke(shell.db, key_id, utc_now())
+    keys.revoke(shell.db, key_id, shell.now)
     say(f"revoked {key_id}")
 
 
@@ -96,7 +92,7 @@ def key_revoke(shell: Shell, key_id: str) -> None:
 def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
     """Issue a new secret; the old one works for the HOURS of --grace."""
     network, period = shell.settings.network, timedelta(hours=grace)
-    _show_secret(shell, keys.rotate(shell.db, network, key_id, period, utc_now()))
+    _show_secret(shell, keys.rotate(shell.db, network, key_id, period, shell.now))
     say(f"the old key {key_id} works for {grace} more hours")
 
 
@@ -116,7 +112,7 @@ def login(shell: Shell, merchant: str, till: bool) -> None:
         if shell.settings.network.name != "regtest":
             raise CommandError(OFF)
         say(MAYBE_OFF)  # the sandbox's pages are always on, whatever this terminal has set
-    owner, now = find_merchant(shell.db, merchant), utc_now()
+    owner, now = find_merchant(shell.db, merchant), shell.now
     url = merchant_sessions.login_url(shell.db, shell.settings.base_url, owner.id, now, till)
     expires_at = iso_ms(to_ms(now + merchant_sessions.LINK_LIFE))
     answer = {"merchant": merchant, "opens": OPENS[till], "url": url, "expires_at": expires_at}
@@ -132,7 +128,7 @@ def sessions(shell: Shell, merchant: str) -> None:
     """The browsers that are logged in to a merchant's pages, the newest first."""
     owner = find_merchant(shell.db, merchant)
     rows = []
-    for row in merchant_sessions.sessions_of(shell.db, owner.id, utc_now()):
+    for row in merchant_sessions.sessions_of(shell.db, owner.id, shell.now):
         name = " on ".join(part for part in merchant_sessions.named(row.browser) if part)
         known = as_dict(row)
         opens = OPENS[known.pop("till_only")]

@@ -32,7 +32,6 @@ from btcpay.merchants.merchants import (
 )
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
-from btcpay.values.times import utc_now
 from storage.queries import merchants
 from storage.statement import as_dict, changed
 
@@ -49,15 +48,11 @@ def _one_key(_context: Any, _option: Any, given: tuple[str, ...]) -> str | None:
 
 
 key_option = partial(click.option, *KEY_NAMES, metavar="KEY", multiple=True, callback=_one_key)
-
-
-@click.group()
-def merchant() -> None:
-    """Merchants and the account keys that their addresses come from."""
-
-
-for command in (brand, currency, login, logout, mail, sessions, timezone, way_back):
-    merchant.add_command(command)
+merchant = click.Group(
+    "merchant",
+    commands=[brand, currency, login, logout, mail, sessions, timezone, way_back],
+    help="Merchants and the account keys that their addresses come from.",
+)
 
 
 # Unexpected words may be seed words, so none of click's messages may repeat them.
@@ -88,7 +83,7 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
         raise CommandError(message) from None
     if not agreed:
         raise CommandError("nothing was added")
-    row = add_merchant(shell.db, name, account, utc_now())
+    row = add_merchant(shell.db, name, account, shell.now)
     added = as_dict(row) | {"script_type": account.script_type}
     shell.answer(plain(added, MERCHANT_COLUMNS) | {"addresses": first}, f"added {name}")
 
@@ -140,11 +135,7 @@ def merchant_list(shell: Shell) -> None:
 
 
 A_COUNT = click.IntRange(1, MOST_IN_RANGE)
-
-
-@click.group()
-def wallet() -> None:
-    """The facts that a merchant's wallet needs."""
+wallet = click.Group("wallet", help="The facts that a merchant's wallet needs.")
 
 
 @wallet.command("export")

@@ -11,7 +11,7 @@ from btcpay.prices.price import new_prices
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency
-from btcpay.values.times import checked_zone, utc_now
+from btcpay.values.times import checked_zone
 from storage.statement import as_dict
 from storage.values import Values
 
@@ -95,7 +95,7 @@ def mail(
             change["address"] = checked_address(address)
         except ValueError as error:
             raise CommandError(f"{printable(address)} is not {error}") from None
-    row = merchants.set_mail(shell.db, owner.id, change, utc_now())
+    row = merchants.set_mail(shell.db, owner.id, change, shell.now)
     if change and not shell.settings.has_mail:
         say("nothing is sent until BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
     shown = (

@@ -1,7 +1,7 @@
 """The sandbox's merchant, with its keys, an invoice, a payment link and a webhook."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,11 @@ from storage.queries.receivers import LIST
 
 Json = dict[str, Any]
 
-MERCHANT, MEMO, TITLE = "demo", "Demo", "Tip jar"
+MERCHANT = "demo"
+PAGES: tuple[tuple[str, str, Json, str], ...] = (
+    ("/invoices", "open", {"description": "Demo", "amount_usd": 25}, "pay_url"),
+    ("/payment-links", "active", {"title": "Tip jar"}, "link_url"),
+)
 WEBHOOK_PATH = "/sandbox/webhook"
 TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network
 # BIP341's point H, whose private key nobody knows.
@@ -41,41 +45,24 @@ def merchant_id(db: Database, settings: Settings) -> int:
     """The id of the demo merchant, who is added if need be."""
     row = db.row(merchants.BY_NAME, name=MERCHANT)
     if row is None:
-        account = parse_account(_nobodys_account(), settings.network)
+        # A tpub of m/84'/1'/0' whose private key nobody has: its coins are play money.
+        place = bytes([3]) + os.urandom(4) + HARDENED.to_bytes(4, "big")
+        tpub = b58check_encode(TPUB + place + os.urandom(32) + NOBODYS_KEY)
+        account = parse_account(tpub, settings.network)
         row = add_merchant(db, MERCHANT, account, utc_now())
     return row.id
 
 
-def _nobodys_account() -> str:
-    """The tpub of an account m/84'/1'/0' whose private key nobody has: its coins are play money."""
-    place = bytes([3]) + os.urandom(4) + HARDENED.to_bytes(4, "big")
-    return b58check_encode(TPUB + place + os.urandom(32) + NOBODYS_KEY)
+def pages(api: str, secret: str) -> Iterator[str]:
+    """The URLs of an invoice's page and of a link's: the last start's, as each widens the gap."""
 
-
-@dataclass(frozen=True)
-class Demo:
-    """The demo merchant's API, with a write key: the pages to show at the start."""
-
-    api: str
-    secret: str
-
-    def pay_url(self) -> str:
-        order = {"description": MEMO, "amount_usd": 25}
-        return str(self._kept_or_new("/invoices", "open", "description", order)["pay_url"])
-
-    def link_url(self) -> str:
-        link = {"title": TITLE}
-        return str(self._kept_or_new("/payment-links", "active", "title", link)["link_url"])
-
-    def _kept_or_new(self, path: str, status: str, name: str, body: Json) -> Json:
-        """The last start's, while it has this status, since each new invoice widens the gap."""
-        for row in self._ask("GET", f"{path}?limit=100")["data"]:
-            if (row["status"], row[name]) == (status, body[name]):
-                return dict(row)
-        return self._ask("POST", path, body)
-
-    def _ask(self, method: str, path: str, body: Json | None = None) -> Json:
-        headers = {"Authorization": f"Bearer {self.secret}"}
-        answer = requests.request(method, self.api + path, json=body, headers=headers, timeout=30)
+    def ask(method: str, path: str, body: Json | None = None) -> Json:
+        headers = {"Authorization": f"Bearer {secret}"}
+        answer = requests.request(method, api + path, json=body, headers=headers, timeout=30)
         answer.raise_for_status()
         return dict(answer.json())
+
+    for path, status, body, url in PAGES:
+        rows = ask("GET", f"{path}?limit=100")["data"]
+        kept = [row for row in rows if row["status"] == status and body.items() & row.items()]
+        yield str((kept or [ask("POST", path, body)])[0][url])

@@ -19,7 +19,7 @@ import orjson
 from btcpay.cli.children import LOOKS_EVERY_S, Children, exit_status
 from btcpay.cli.context import Shell, Stop, with_shell
 from btcpay.cli.merchant.access import kept_key
-from btcpay.cli.sandbox.demo import MERCHANT, Demo, add_webhook, merchant_id
+from btcpay.cli.sandbox.demo import MERCHANT, add_webhook, merchant_id, pages
 from btcpay.cli.sandbox.place import Place, command_line
 from btcpay.merchants.sessions import login_url
 from btcpay.settings.settings import is_said, read
@@ -60,26 +60,29 @@ def sandbox(
         raise CommandError(f"{words[0]} cannot be run: there is no such program")
     place = Place(shell.settings, state or STATE, port or PORT, os.environ)
     if once:
-        place = click.get_current_context().with_resource(_thrown_away(os.environ, state, port))
+        place = click.get_current_context().with_resource(_thrown_away(state, port))
         shell = Shell(place.settings)
     place.require_fit()
     place.prepare_folders()
     migrate(place.settings.database_url, place.settings.network.name)
     stop = Stop(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    with _started(place, shell.db, stop) as (demo, children):
+    with _started(place, shell.db, stop) as (key, children):
         if stop.wait():
             return
         if once:
-            raise SystemExit(_run_once(place, demo, children, words, stop))
+            raise SystemExit(_run_once(place, key, children, words, stop))
         owner_id = merchant_id(shell.db, place.settings)
-        pages = login_url(shell.db, place.settings.base_url, owner_id, utc_now())
-        click.echo(_introduction(demo, place, pages))
+        login = login_url(shell.db, place.settings.base_url, owner_id, utc_now())
+        click.echo(_introduction(place, key, login))
         children.watch(stop)
 
 
 @contextlib.contextmanager
-def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[Demo, Children]]:
-    """Chain, service and check, once they answer or `stop` is set. Raises CommandError."""
+def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[str, Children]]:
+    """A write key, and chain, service and check once they answer or `stop` is set.
+
+    Raises CommandError.
+    """
     network, owner_id = place.settings.network, merchant_id(db, place.settings)
     key = kept_key(db, network, owner_id, place.state / "write_key")
     # The workbench has a key of its own, since limits count by key.
@@ -94,10 +97,12 @@ def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[Demo, Chi
         children.start("service", "btcpay", "serve")
         children.wait_for(f"{place.service_url}/healthz", stop)
         children.start("check", "btcpay", "check", "--watch", "2")
-        yield Demo(f"{place.service_url}/api/v1", key), children
+        yield key, children
 
 
-def _introduction(demo: Demo, place: Place, pages: str) -> str:
+def _introduction(place: Place, key: str, login: str) -> str:
+    api = f"{place.service_url}/api/v1"
+    pay_url, link_url = pages(api, key)
     other = command_line(sys.argv[0], place.environ)
     as_json = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
     return f"""\
@@ -106,13 +111,13 @@ A shop with play money, on this machine alone. Ctrl-C ends it.
 1. Open the workbench and press "Paid in time":
 {place.chain_url}/
 2. Or by hand: make an invoice, in another terminal,
-curl {demo.api}/invoices -H 'Authorization: Bearer {demo.secret}' {as_json}
+curl {api}/invoices -H 'Authorization: Bearer {key}' {as_json}
    open its pay_url, or the page of this one, and pay it at the workbench:
-{demo.pay_url()}
+{pay_url}
 
-write key     {demo.secret}
-payment link  {demo.link_url()}
-shop's pages  {pages}
+write key     {key}
+payment link  {link_url}
+shop's pages  {login}
 is all well?  {other} doctor
 every event   the same with `listen` in place of `doctor`
 log           {place.log}, webhooks.log (emptied at each start)
@@ -121,9 +126,7 @@ start over    {place.afresh}, after Ctrl-C
 
 
 @contextlib.contextmanager
-def _thrown_away(
-    environ: Mapping[str, str], state: Path | None, port: int | None
-) -> Iterator[Place]:
+def _thrown_away(state: Path | None, port: int | None) -> Iterator[Place]:
     """A place in a temporary folder, on free ports, but for what the environment sets."""
     with tempfile.TemporaryDirectory(prefix="btcpay-sandbox-") as folder:
         usual = {
@@ -131,16 +134,14 @@ def _thrown_away(
             "BTCPAY_BASE_URL": f"http://127.0.0.1:{_free_port()}",
             "BTCPAY_METRICS_BIND": "",
         }
-        unset = {name: text for name, text in usual.items() if not is_said(environ, name)}
-        own = dict(environ) | unset
+        unset = {name: text for name, text in usual.items() if not is_said(os.environ, name)}
+        own = os.environ | unset
         yield Place(read(own), state or Path(folder, "sandbox"), port or _free_port(), own)
 
 
-def _run_once(
-    place: Place, demo: Demo, children: Children, words: Sequence[str], stop: Stop
-) -> int:
+def _run_once(place: Place, key: str, children: Children, words: Sequence[str], stop: Stop) -> int:
     """The command's exit status; without one, prints the shop and waits. Raises CommandError."""
-    shop = {"url": place.settings.base_url, "key": demo.secret, "sandbox_url": place.chain_url}
+    shop = {"url": place.settings.base_url, "key": key, "sandbox_url": place.chain_url}
     environ = place.environ | {f"BTCPAY_{name.upper()}": text for name, text in shop.items()}
     if words:
         return _run(words, environ, children, stop)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -108,15 +109,21 @@ class Talk:
         self._require(missing, "there is no terminal to ask")
         answers = dict(present)
         for question in QUESTIONS:
-            name, text = question.variable, self.given[question.name]
-            if text is None and present.get(OF_FILES.get(name, ""), ""):
-                continue
-            default = default_of(question, answers, present, state)
-            if text is None and self.asks and question.asked:
-                answers[name] = _asked_setting(question, default, answers)
-            else:
-                answers[name] = _checked(question, default if text is None else text, answers)
+            by_file = present.get(OF_FILES.get(question.variable, ""), "")
+            if self.given[question.name] is not None or not by_file:
+                default = default_of(question, answers, present, state)
+                answers[question.variable] = self._answer(question, default, answers)
         return {name: text for name, text in answers.items() if text}
+
+    def _answer(self, question: Question, default: str | None, answers: Answers) -> str:
+        given, accepted = self.given[question.name], partial(answered, question, answers=answers)
+        if given is None and self.asks and question.asked:
+            shown = f" [{masked(default) or 'none'}]" if default is not None else ""
+            return _asked(question.text + shown, accepted, default)
+        try:
+            return accepted((default or "") if given is None else given)
+        except ValueError as error:
+            raise click.UsageError(f"{question.option}: {error}") from None
 
     def merchant(self, network: Network) -> tuple[str, Descriptor]:
         """Name and account key, once their owner has compared the first addresses."""
@@ -151,18 +158,6 @@ class Talk:
 def _accepted_key(text: str, network: Network) -> str:
     parse_account(text, network)
     return text
-
-
-def _checked(question: Question, text: str | None, answers: Answers) -> str:
-    try:
-        return answered(question, text or "", answers)
-    except ValueError as error:
-        raise click.UsageError(f"{question.option}: {error}") from None
-
-
-def _asked_setting(question: Question, default: str | None, answers: Answers) -> str:
-    shown = f" [{masked(default) or 'none'}]" if default is not None else ""
-    return _asked(question.text + shown, lambda text: answered(question, text, answers), default)
 
 
 def _asked(text: str, accepted: Callable[[str], str], default: str | None = None) -> str:

@@ -59,15 +59,11 @@ def _version(db: Database, settings: Settings) -> Finding:
     found, network = versions.version(db), settings.network.name
     versions.refuse_version(found, place_of(settings.database_url))
     versions.refuse_network(meta.get(db, meta.Key.NETWORK), network)
-    return Finding(NAME, GREEN, f"{_kind(db)}, version {found}, {network}")
-
-
-def _kind(db: Database) -> str:
-    """`SQLite`, or `PostgreSQL 15.14`."""
-    if not db.is_server:
-        return "SQLite"
-    major, minor = divmod(db.connection.server_version, 10_000)
-    return f"PostgreSQL {major}.{minor}"
+    kind = "SQLite"
+    if db.is_server:
+        major, minor = divmod(db.connection.server_version, 10_000)
+        kind = f"PostgreSQL {major}.{minor}"
+    return Finding(NAME, GREEN, f"{kind}, version {found}, {network}")
 
 
 # Below the first a restore may lack room for two more copies. Below the second SQLite soon cannot
@@ -75,8 +71,8 @@ def _kind(db: Database) -> str:
 LITTLE_BYTES, TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
 NOT_THE_OWNER = 0o077
 OWN_FOLDER = (
-    "chmod 700 {}, if it holds nothing else; or move the database into a folder of its own, such as"
-    " /var/lib/btcpay (mode 700)"
+    "chmod 700 '{}', if it holds nothing else; or move the database into a folder of its own, such"
+    " as /var/lib/btcpay (mode 700)"
 )
 LISTED_OR_WRITTEN = 0o066  # others cannot list a folder that they may only pass through
 
@@ -92,19 +88,15 @@ def modes(shop: Shop) -> Iterator[Finding]:
     remedies, open_to_all = [], [f"{file}" for file in open_files]
     if _mode(folder) & LISTED_OR_WRITTEN:
         open_to_all.append(f"the folder {folder}")
-        remedies.append(OWN_FOLDER.format(_quoted(folder)))
+        remedies.append(OWN_FOLDER.format(folder))
     if open_files:
-        remedies.append(f"chmod 600 {' '.join(map(_quoted, open_files))}")
+        remedies.append("chmod 600" + "".join(f" '{file}'" for file in open_files))
     if remedies:
         yield Finding(
             "file modes", RED, f"other users may use {', '.join(open_to_all)}", "; ".join(remedies)
         )
     else:
         yield Finding("file modes", GREEN, "only its owner may use the database")
-
-
-def _quoted(path: Path) -> str:
-    return f"'{path}'"
 
 
 def _mode(path: Path) -> int:

@@ -47,7 +47,9 @@ def findings(shop: Shop) -> Iterator[Finding]:
         far = abs(off) > MAX_DEVIATION * 100
         yield Finding(name, bad, sentence, REMEDY) if far else Finding(name, GREEN, sentence)
     if price_usd is None:
-        sentence = f"no price: {_why_none(len(prices), len(answers), settings.price_quorum)}"
+        agreed = f"{settings.price_quorum} of {len(answers)} sources must agree within 5 %"
+        none = f"none of {len(answers)} source{'s'[: len(answers) > 1]} answers"
+        sentence = f"no price: {f'{agreed}, and fewer do' if prices else none}"
         remedy = f"no invoice can be made until enough sources agree; if none answers, {OF_NETWORK}"
         yield Finding("price", RED, sentence, remedy)
     elif len(answers) < ENOUGH and settings.network.seeds:
@@ -74,12 +76,6 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
             yield Finding(name, RED, sentence, f"nothing can be sold in it {OTHER_REMEDY}")
         else:
             yield Finding(name, GREEN, f"{price:f} {currency} for a bitcoin")
-
-
-def _why_none(answered: int, asked: int, quorum: int) -> str:
-    if not answered:
-        return f"none of {asked} source{'' if asked == 1 else 's'} answers"
-    return f"{quorum} of {asked} sources must agree within 5 %, and fewer do"
 
 
 def _ask(source: PriceSource, shop: Shop, aheads: list[timedelta]) -> Decimal | str:

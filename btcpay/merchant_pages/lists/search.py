@@ -13,11 +13,11 @@ from flask import Response
 
 from btcpay.languages.formats import symbol
 from btcpay.merchant_pages import queries
-from btcpay.merchant_pages.lists.listing import MORE, SIZE, Listing
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.ids import is_id
 from btcpay.values.money import SATS_PER_BTC, Money, asked_of
 from btcpay.values.times import number_of, start_of
+from btcpay.web.pages.listing import MORE, SIZE, Listing
 from schemas.requests import STATUSES
 from storage.database import Database
 from storage.queries.lists.keyset import FIRST

@@ -171,8 +171,13 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
     about = gettext("About your payment of %(amount)s") % {"amount": amount}
     subject = _subject(about, row)
     body = "\r\n\r\n".join(filter(None, (asks.get(row.attention or ""), page_url, seller)))
-    address = quote(row.customer_email or "", safe="@")
-    return f"mailto:{address}?subject={quote(subject, safe='')}&body={quote(body, safe='')}"
+    return mail_link(row.customer_email, subject, body)
+
+
+def mail_link(to: str | None, subject: str, body: str) -> str:
+    """A link (RFC 6068) that opens a mail; lines of the body end with CR and LF."""
+    address, texts = quote(to or "", safe="@"), [quote(text, safe="") for text in (subject, body)]
+    return f"mailto:{address}?subject={texts[0]}&body={texts[1]}"
 
 
 def _mail(about: About, language: str, subject: str, sentences: list[str]) -> MailText:

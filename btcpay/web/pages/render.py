@@ -7,23 +7,26 @@ import functools
 import hashlib
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flask import Response, current_app, request
+from flask import Blueprint, Response, current_app, request
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.values.errors import NotFound
 from btcpay.values.money import btc_text
 from btcpay.values.times import iso_ms
+from btcpay.web.admission import Counted, door, visits
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.pages import languages
+from btcpay.web.paths import add_path
 from btcpay.web.service import Service
 from storage.queries import merchants
 
+View = Callable[..., Response]
 STYLE, SCRIPT, ICON = "pages.css", "pages.js", "icon.svg"
 FOR_EVER = "public, max-age=31536000, immutable"
 
@@ -119,6 +122,25 @@ class Pages:
     def failed_for_payer(self, error: Exception) -> Response:
         """`failed`; a visitor with a wrong address is told how to reach the seller."""
         return self.failed(error, self.only_brand() if isinstance(error, NotFound) else None)
+
+    def blueprint(
+        self,
+        name: str,
+        import_name: str,
+        views: Iterable[tuple[str, str, View]],
+        counted: Callable[[Service], Counted] = visits,
+    ) -> Blueprint:
+        """Payers' pages (method, path, view), with their templates, headers and error pages.
+
+        `counted`: the windows that count a visit.
+        """
+        made = Blueprint(name, import_name, template_folder="templates")
+        for method, path, view in views:
+            add_path(made, path, view, f"{method} {path.replace('.', '_')}", method)
+        made.before_request(door(self._service, lambda _: counted(self._service)))
+        made.after_request(self.guard)
+        made.register_error_handler(Exception, self.failed_for_payer)
+        return made
 
     def guard(self, response: Response) -> Response:
         """Nothing inline or from other hosts, no frame; no cache unless a view says so."""

@@ -41,9 +41,7 @@ class Shop(NamedTuple):
     height: int | None
     mined_at: int | None
     behind: int
-    invoice_at_stake: str | None
-    money_at_stake: int | None
-    refund_at_stake: str | None
+    is_at_stake: bool
     bills_overdue: int
     bills_due: int
 

@@ -5,7 +5,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fake_esplora import FakeEsplora, Json, Reply, block_view, say, truncated, tx_of
+from fake_esplora import (
+    ADDRESS,
+    SCRIPT,
+    FakeEsplora,
+    Json,
+    Reply,
+    block_view,
+    say,
+    truncated,
+    tx_of,
+)
 from paths import VECTORS
 
 from btcpay.bitcoin.header import parse_header
@@ -18,8 +28,6 @@ from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import BadStatus, FetchError
 from btcpay.values.networks import NETWORKS
 
-ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
-SCRIPT = bytes.fromhex("0014751e76e8199196d454941c45d1b3a323f1433bd6")
 HEX = SCRIPT.hex()
 OTHER = "0014" + "11" * 20
 UNKNOWN = "ab" * 32
@@ -40,20 +48,13 @@ class Heard(http_client.Session):
 
 
 @pytest.fixture
-def server():
-    with FakeEsplora() as server:
-        server.histories[ADDRESS] = []
-        yield server
+def explorer(first):
+    return asking(first)
 
 
-@pytest.fixture
-def explorer(server):
-    return asking(server)
-
-
-def asking(server, session=None, network="regtest"):
+def asking(first, session=None, network="regtest"):
     session = session or http_client.Session()
-    return Esplora(NETWORKS[network], server.root, session, None, lambda _headers: None)
+    return Esplora(NETWORKS[network], first.root, session, None, lambda _headers: None)
 
 
 HEIGHTS = [("0", 0), ("1000", 1000), (" 1000\n", 1000), ("100000000", 100_000_000)]
@@ -61,81 +62,81 @@ NO_HEIGHTS = ["", "-1", "1.5", "1e3", "0x10", "\u0661", "null", "100000001", "9"
 NO_HASHES = ["", "0", "AB" * 32, "ab" * 31, "ab" * 33, "xy" * 32, f'"{UNKNOWN}"', "null", HTML]
 
 
-def test_the_tip_has_a_height_and_anything_else_is_none(server, explorer):
+def test_the_tip_has_a_height_and_anything_else_is_none(first, explorer):
     for text, height in HEIGHTS:
-        server.instead = lambda _, text=text: say(text)
+        first.instead = lambda _, text=text: say(text)
         assert explorer.tip_height() == height
-    assert set(server.asked) == {"/blocks/tip/height"}
+    assert set(first.asked) == {"/blocks/tip/height"}
     for text in NO_HEIGHTS:
-        server.instead = lambda _, text=text: say(text)
+        first.instead = lambda _, text=text: say(text)
         with pytest.raises(FetchError, match="no height"):
             explorer.tip_height()
 
 
-def test_the_tip_and_every_height_have_a_hash_and_anything_else_is_none(server, explorer):
-    assert explorer.tip_hash() == explorer.block_hash(1000) == server.block_at(1000).hash
-    assert server.asked == ["/blocks/tip/hash", "/block-height/1000"]
+def test_the_tip_and_every_height_have_a_hash_and_anything_else_is_none(first, explorer):
+    assert explorer.tip_hash() == explorer.block_hash(1000) == first.block_at(1000).hash
+    assert first.asked == ["/blocks/tip/hash", "/block-height/1000"]
     for text in NO_HASHES:
-        server.instead = lambda _, text=text: say(text)
+        first.instead = lambda _, text=text: say(text)
         for ask in (explorer.tip_hash, lambda: explorer.block_hash(7)):
             with pytest.raises(FetchError, match="no block hash"):
                 ask()
 
 
-def test_a_header_is_the_one_of_its_hash_and_anything_else_is_none(server, explorer):
-    block = server.block_at(1000)
+def test_a_header_is_the_one_of_its_hash_and_anything_else_is_none(first, explorer):
+    block = first.block_at(1000)
     assert explorer.header(block.hash) == block.header
     for body in ("", "00" * 80, "00" * 79, "xy" * 80, HTML):
-        server.instead = lambda _, body=body: say(body)
+        first.instead = lambda _, body=body: say(body)
         with pytest.raises(FetchError, match="header"):
             explorer.header(block.hash)
 
 
-def views(server, *heights):
+def views(first, *heights):
     """Blocks as a page shows them."""
-    return [block_view(server.block_at(height), height) for height in heights]
+    return [block_view(first.block_at(height), height) for height in heights]
 
 
-def test_the_newest_headers_ascend_to_the_tip_and_link(server, explorer):
+def test_the_newest_headers_ascend_to_the_tip_and_link(first, explorer):
     shown = explorer.headers(None)
-    assert server.asked == ["/blocks"]
-    assert shown == [ShownHeader(at, server.block_at(at).header) for at in range(991, 1001)]
+    assert first.asked == ["/blocks"]
+    assert shown == [ShownHeader(at, first.block_at(at).header) for at in range(991, 1001)]
     parsed = [parse_header(header.raw) for header in shown]
     assert [header.previous for header in parsed[1:]] == [header.hash for header in parsed[:-1]]
 
 
-def test_headers_up_to_a_height_end_there(server, explorer):
+def test_headers_up_to_a_height_end_there(first, explorer):
     assert [header.height for header in explorer.headers(995)] == list(range(986, 996))
-    assert server.asked == ["/blocks/995"]
+    assert first.asked == ["/blocks/995"]
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param("previousblockhash", id="null"), pytest.param("gone", id="absent")]
 )
-def test_the_first_block_has_nothing_before_it(server, explorer, name):
-    server.tip = 3
-    page = views(server, 3, 2, 1, 0)
+def test_the_first_block_has_nothing_before_it(first, explorer, name):
+    first.tip = 3
+    page = views(first, 3, 2, 1, 0)
     page[-1] = {("gone" if key == name else key): value for key, value in page[-1].items()}
-    server.instead = lambda _: say(page)
+    first.instead = lambda _: say(page)
     first, *_, last = explorer.headers(None)
     assert parse_header(first.raw).hash == NETWORKS["regtest"].genesis_hash
     assert (first.height, last.height) == (0, 3)
 
 
-def test_a_page_as_mempool_space_shows_it_is_read(server, explorer):
+def test_a_page_as_mempool_space_shows_it_is_read(first, explorer):
     extras = {"reward": 1.5, "coinbaseRaw": "ab" * 100, "pool": {"name": "x"}, "feeRange": [1] * 7}
     page = [
-        view | {"extras": extras, "stale": False} for view in views(server, *range(1000, 985, -1))
+        view | {"extras": extras, "stale": False} for view in views(first, *range(1000, 985, -1))
     ]
-    server.instead = lambda _: say(page)
+    first.instead = lambda _: say(page)
     assert [header.height for header in explorer.headers(None)] == list(range(986, 1001))
 
 
-def test_the_order_on_a_page_does_not_matter(server, explorer):
+def test_the_order_on_a_page_does_not_matter(first, explorer):
     truth = explorer.headers(None)
-    page = views(server, *range(1000, 990, -1))
+    page = views(first, *range(1000, 990, -1))
     for other in (page[::-1], page[5:] + page[:5]):
-        server.instead = lambda _, other=other: say(other)
+        first.instead = lambda _, other=other: say(other)
         assert explorer.headers(None) == truth
 
 
@@ -144,10 +145,10 @@ def of_version(version):
 
 
 @pytest.mark.parametrize("version", [1, 0x20000000, 0x7FFFFFFF, -1, -0x80000000, 0xFFFFFFFF])
-def test_a_version_is_shown_signed_or_not(server, explorer, version):
+def test_a_version_is_shown_signed_or_not(first, explorer, version):
     block = of_version(version)
     page = [block_view(block, 0) | {"version": version}]
-    server.instead = lambda _: say(page)
+    first.instead = lambda _: say(page)
     assert explorer.headers(None) == [ShownHeader(0, block.header)]
 
 
@@ -194,44 +195,44 @@ BROKEN_PAGES: dict[str, Callable[[list[Json]], Any]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN_PAGES)
-def test_a_page_that_is_no_chain_is_not_believed(server, explorer, name):
-    page = BROKEN_PAGES[name](views(server, *range(1000, 990, -1)))
-    server.instead = lambda _: say(page)
+def test_a_page_that_is_no_chain_is_not_believed(first, explorer, name):
+    page = BROKEN_PAGES[name](views(first, *range(1000, 990, -1)))
+    first.instead = lambda _: say(page)
     with pytest.raises(FetchError):
         explorer.headers(1000)
 
 
-def test_two_chains_are_no_chain(server, explorer):
+def test_two_chains_are_no_chain(first, explorer):
     """Each header is its hash's; either the heights or the links follow each other."""
     with FakeEsplora() as other:
         other.block_time -= 7
-        two = views(server, *range(1000, 995, -1)) + views(other, *range(995, 990, -1))
-    apart = [view | {"height": view["height"] * 2 - 1000} for view in views(server, 1000, 999)]
+        two = views(first, *range(1000, 995, -1)) + views(other, *range(995, 990, -1))
+    apart = [view | {"height": view["height"] * 2 - 1000} for view in views(first, 1000, 999)]
     for page in (two, apart):
-        server.instead = lambda _, page=page: say(page)
+        first.instead = lambda _, page=page: say(page)
         with pytest.raises(FetchError, match="no chain"):
             explorer.headers(1000)
 
 
-def test_a_page_of_headers_has_a_megabyte_at_most_and_a_block_four(server, explorer):
-    page = json.dumps(views(server, 1000)).encode().ljust(MAX_HEADERS_BYTES)
+def test_a_page_of_headers_has_a_megabyte_at_most_and_a_block_four(first, explorer):
+    page = json.dumps(views(first, 1000)).encode().ljust(MAX_HEADERS_BYTES)
     for body, ask, read in (
         (page, lambda: explorer.headers(1000), 1),
         (bytes(4_000_000), lambda: explorer.raw_block(UNKNOWN), 4_000_000),
     ):
-        server.instead = lambda _, body=body: say(body)
+        first.instead = lambda _, body=body: say(body)
         assert len(ask()) == read
-        server.instead = lambda _, body=body: say(body + b" ")
+        first.instead = lambda _, body=body: say(body + b" ")
         with pytest.raises(FetchError, match=f"more than {len(body)} bytes"):
             ask()
 
 
-def test_a_block_comes_whole_and_has_more_time_than_other_answers(server):
+def test_a_block_comes_whole_and_has_more_time_than_other_answers(first):
     session = Heard()
-    explorer, block = asking(server, session), server.block_at(1000)
+    explorer, block = asking(first, session), first.block_at(1000)
     assert explorer.raw_block(block.hash) == block.raw
     explorer.tip_height()
-    assert server.asked[0] == f"/block/{block.hash}/raw"
+    assert first.asked[0] == f"/block/{block.hash}/raw"
     assert session.timeouts == [RAW_BLOCK_TIMEOUT_S, REQUEST_TIMEOUT_S] == [60, 20]
 
 
@@ -266,21 +267,21 @@ BROKEN_OFF: dict[str, Reply] = {
 
 
 @pytest.mark.parametrize("name", BROKEN_OFF)
-def test_a_block_that_breaks_off_is_no_answer(server, explorer, name):
-    server.instead = lambda _: BROKEN_OFF[name]
+def test_a_block_that_breaks_off_is_no_answer(first, explorer, name):
+    first.instead = lambda _: BROKEN_OFF[name]
     with pytest.raises(FetchError):
         explorer.raw_block(UNKNOWN)
 
 
-def test_what_came_is_counted_whole_or_not(server, explorer):
-    sizes = [len(server.block_at(1000).raw), len("1000")]
-    explorer.raw_block(server.block_at(1000).hash)
+def test_what_came_is_counted_whole_or_not(first, explorer):
+    sizes = [len(first.block_at(1000).raw), len("1000")]
+    explorer.raw_block(first.block_at(1000).hash)
     explorer.tip_height()
     assert explorer.bytes_read == sum(sizes)
-    server.instead = lambda _: truncated(b"a" * 500)
+    first.instead = lambda _: truncated(b"a" * 500)
     with pytest.raises(FetchError):
         explorer.raw_block(UNKNOWN)
-    server.instead = lambda _: sent(chunked(b"b" * 70, b""))
+    first.instead = lambda _: sent(chunked(b"b" * 70, b""))
     explorer.raw_block(UNKNOWN)
     assert (explorer.bytes_read, explorer.calls) == (sum(sizes) + 500 + 70, 4)
 
@@ -294,45 +295,45 @@ def seen(explorer):
     return [int(output.txid, 16) for output in explorer.waiting(ADDRESS, SCRIPT).outputs]
 
 
-def test_what_waits_is_told_with_what_it_spends(server, explorer):
+def test_what_waits_is_told_with_what_it_spends(first, explorer):
     spends = [{"txid": UNKNOWN, "vout": n, "is_coinbase": False} for n in (3, 0)]
-    server.histories[ADDRESS] = [tx_of(1, SCRIPT, 1234, vin=spends)]
+    first.histories[ADDRESS] = [tx_of(1, SCRIPT, 1234, vin=spends)]
     mempool = explorer.waiting(ADDRESS, SCRIPT)
     inputs = (f"{UNKNOWN}:3", f"{UNKNOWN}:0")
     assert mempool.outputs == [SeenOutput(f"{1:064x}", 0, 1234, inputs=inputs)]
-    assert mempool.is_whole and server.asked == [f"/address/{ADDRESS}/txs/mempool"]
+    assert mempool.is_whole and first.asked == [f"/address/{ADDRESS}/txs/mempool"]
 
 
 @pytest.mark.parametrize(("txs", "is_whole"), [(24, True), (25, False), (50, False), (51, False)])
-def test_a_list_of_25_may_be_cut(server, explorer, txs, is_whole):
-    server.histories[ADDRESS] = waiting_txs(txs)
+def test_a_list_of_25_may_be_cut(first, explorer, txs, is_whole):
+    first.histories[ADDRESS] = waiting_txs(txs)
     mempool = explorer.waiting(ADDRESS, SCRIPT)
     assert (len(mempool.outputs), mempool.is_whole) == (min(txs, 50), is_whole)
 
 
 def test_what_is_in_a_block_meanwhile_waits_no_more_and_counts_for_the_lists_length(
-    server, explorer
+    first, explorer
 ):
     page = [*waiting_txs(24), tx_of(25, SCRIPT, height=1000)]
-    server.instead = lambda _: say(page)
+    first.instead = lambda _: say(page)
     mempool = explorer.waiting(ADDRESS, SCRIPT)
     assert (len(mempool.outputs), mempool.is_whole) == (24, False)
 
 
-def test_a_transaction_that_is_listed_twice_waits_once(server, explorer):
-    server.histories[ADDRESS] = waiting_txs(2) * 2
+def test_a_transaction_that_is_listed_twice_waits_once(first, explorer):
+    first.histories[ADDRESS] = waiting_txs(2) * 2
     assert seen(explorer) == [1, 2]
 
 
 @pytest.mark.parametrize(("inputs", "kept"), [(1, 1), (100, 100), (101, 0), (500, 0)])
-def test_of_at_most_a_hundred_inputs_is_told_what_they_spend(server, explorer, inputs, kept):
+def test_of_at_most_a_hundred_inputs_is_told_what_they_spend(first, explorer, inputs, kept):
     spends = [{"txid": f"{n:064x}", "vout": n} for n in range(inputs)]
-    server.histories[ADDRESS] = [tx_of(1, SCRIPT, vin=spends)]
+    first.histories[ADDRESS] = [tx_of(1, SCRIPT, vin=spends)]
     (output,) = explorer.waiting(ADDRESS, SCRIPT).outputs
     assert output.inputs == tuple(f"{n:064x}:{n}" for n in range(kept))
 
 
-def test_only_outputs_to_the_script_count_and_none_of_zero_satoshis(server, explorer):
+def test_only_outputs_to_the_script_count_and_none_of_zero_satoshis(first, explorer):
     outputs = [
         {"scriptpubkey": OTHER, "value": 5},
         {"scriptpubkey": HEX, "value": 6},
@@ -340,17 +341,17 @@ def test_only_outputs_to_the_script_count_and_none_of_zero_satoshis(server, expl
         {"scriptpubkey": HEX + "00", "value": 7},
         {"scriptpubkey": HEX, "value": 8},
     ]
-    server.histories[ADDRESS] = [tx_of(1, SCRIPT, vout=outputs), tx_of(2, OTHER)]
+    first.histories[ADDRESS] = [tx_of(1, SCRIPT, vout=outputs), tx_of(2, OTHER)]
     found = explorer.waiting(ADDRESS, SCRIPT).outputs
     assert [(output.vout, output.amount_sats) for output in found] == [(1, 6), (4, 8)]
 
 
-def test_amounts_up_to_all_the_bitcoin_there_can_be_are_believed(server, explorer):
+def test_amounts_up_to_all_the_bitcoin_there_can_be_are_believed(first, explorer):
     for sats in (1, 2_100_000_000_000_000):
-        server.histories[ADDRESS] = [tx_of(1, SCRIPT, sats)]
+        first.histories[ADDRESS] = [tx_of(1, SCRIPT, sats)]
         (output,) = explorer.waiting(ADDRESS, SCRIPT).outputs
         assert output.amount_sats == sats
-    server.histories[ADDRESS] = [tx_of(n, SCRIPT, 1_100_000_000_000_000) for n in (1, 2)]
+    first.histories[ADDRESS] = [tx_of(n, SCRIPT, 1_100_000_000_000_000) for n in (1, 2)]
     with pytest.raises(FetchError, match="more money than can exist"):
         explorer.waiting(ADDRESS, SCRIPT)
 
@@ -374,30 +375,30 @@ NO_MONEY = {name: damaged(**changes) for name, changes in PUBLISHED["no money"].
 
 
 @pytest.mark.parametrize("name", NO_TRANSACTIONS | NO_MONEY)
-def test_what_is_no_mempool_is_not_believed(server, explorer, name):
-    server.instead = lambda _: say((NO_TRANSACTIONS | NO_MONEY)[name])
+def test_what_is_no_mempool_is_not_believed(first, explorer, name):
+    first.instead = lambda _: say((NO_TRANSACTIONS | NO_MONEY)[name])
     with pytest.raises(FetchError):
         explorer.waiting(ADDRESS, SCRIPT)
 
 
 @pytest.mark.parametrize("name", NO_TRANSACTIONS)
-def test_what_is_no_history_is_not_believed(server, explorer, name):
+def test_what_is_no_history_is_not_believed(first, explorer, name):
     explorer.require_network()
-    server.instead = lambda _: say(NO_TRANSACTIONS[name])
+    first.instead = lambda _: say(NO_TRANSACTIONS[name])
     with pytest.raises(FetchError):
         explorer.is_used(ADDRESS)
 
 
-def test_of_a_name_that_comes_twice_the_last_counts(server, explorer):
+def test_of_a_name_that_comes_twice_the_last_counts(first, explorer):
     page = text_of(damaged(), '"value": 1000', '"value": 5, "value": 6')
-    server.instead = lambda _: say(page)
+    first.instead = lambda _: say(page)
     assert [output.amount_sats for output in explorer.waiting(ADDRESS, SCRIPT).outputs] == [6]
 
 
 @pytest.mark.parametrize("status", [204, 302, 400, 403, 404, 429, 500, 502, 503])
-def test_another_status_is_an_error_and_never_nothing(server, explorer, status):
+def test_another_status_is_an_error_and_never_nothing(first, explorer, status):
     explorer.require_network()
-    server.instead = lambda _: say("[]", status)
+    first.instead = lambda _: say("[]", status)
     questions: list[Callable[[], Any]] = [
         lambda: explorer.waiting(ADDRESS, SCRIPT),
         lambda: explorer.is_used(ADDRESS),
@@ -410,34 +411,34 @@ def test_another_status_is_an_error_and_never_nothing(server, explorer, status):
             ask()
 
 
-def test_a_page_with_large_witnesses_or_payouts_to_thousands_is_believed(server, explorer):
+def test_a_page_with_large_witnesses_or_payouts_to_thousands_is_believed(first, explorer):
     """Megabytes, all but the last of which pays others."""
     large = {"txid": f"{99:064x}", "vout": 0, "is_coinbase": False, "witness": ["ab" * 180_000]}
     other = {"scriptpubkey": OTHER, "scriptpubkey_type": "v0_p2wpkh", "value": 21_000}
     paid = [*([other] * 3_000), {"scriptpubkey": HEX, "value": 5}]
     for txs, change in ((30, {"vin": [large]}), (3, {"vout": paid})):
-        server.instead = lambda _, n=txs, change=change: say([t | change for t in waiting_txs(n)])
+        first.instead = lambda _, n=txs, change=change: say([t | change for t in waiting_txs(n)])
         assert seen(explorer) == list(range(1, txs + 1))
 
 
-def test_a_value_that_was_cut_is_none_that_is_looked_for(server, explorer):
-    server.histories[ADDRESS] = damaged(vout=[{"scriptpubkey": HEX + "00" * 100, "value": 1}])
+def test_a_value_that_was_cut_is_none_that_is_looked_for(first, explorer):
+    first.histories[ADDRESS] = damaged(vout=[{"scriptpubkey": HEX + "00" * 100, "value": 1}])
     assert seen(explorer) == []
-    server.instead = lambda _: say(b"[" + b"1" * 70_000 + b"]")
+    first.instead = lambda _: say(b"[" + b"1" * 70_000 + b"]")
     with pytest.raises(FetchError):
         explorer.waiting(ADDRESS, SCRIPT)
 
 
-def test_an_oversized_page_is_left_before_it_fills_the_memory(server, explorer):
+def test_an_oversized_page_is_left_before_it_fills_the_memory(first, explorer):
     explorer.require_network()
-    server.instead = lambda _: say(b"[" + b" " * MAX_PAGE_BYTES + b"]")
+    first.instead = lambda _: say(b"[" + b" " * MAX_PAGE_BYTES + b"]")
     for ask in (lambda: explorer.waiting(ADDRESS, SCRIPT), lambda: explorer.is_used(ADDRESS)):
         with pytest.raises(FetchError, match="more than"):
             ask()
 
 
-def test_a_page_that_would_take_much_memory_is_not_read(server, explorer):
-    server.instead = lambda _: say("[" + "[]," * 150_000 + "[]]")
+def test_a_page_that_would_take_much_memory_is_not_read(first, explorer):
+    first.instead = lambda _: say("[" + "[]," * 150_000 + "[]]")
     with pytest.raises(FetchError, match="more values than one page can hold"):
         explorer.waiting(ADDRESS, SCRIPT)
 
@@ -446,27 +447,27 @@ def to_us(outputs, **fields):
     return [tx_of(1, SCRIPT, vout=[{"scriptpubkey": HEX, "value": 330}] * outputs, **fields)]
 
 
-def test_an_address_has_so_many_outputs_and_inputs_and_not_one_more(server, explorer):
-    server.histories[ADDRESS] = to_us(MAX_PARTS - 1)  # and one input
+def test_an_address_has_so_many_outputs_and_inputs_and_not_one_more(first, explorer):
+    first.histories[ADDRESS] = to_us(MAX_PARTS - 1)  # and one input
     assert len(seen(explorer)) == MAX_PARTS - 1
-    server.histories[ADDRESS] = to_us(MAX_PARTS)
+    first.histories[ADDRESS] = to_us(MAX_PARTS)
     with pytest.raises(FetchError, match="more than 15000 outputs"):
         explorer.waiting(ADDRESS, SCRIPT)
 
 
-def test_in_one_run_an_explorer_tells_of_so_many_outputs_beyond_a_few_an_address(server, explorer):
+def test_in_one_run_an_explorer_tells_of_so_many_outputs_beyond_a_few_an_address(first, explorer):
     each = 10_000 + FEW_PARTS
-    server.histories[ADDRESS] = to_us(each - 1)
+    first.histories[ADDRESS] = to_us(each - 1)
     for _ in range(MOST_PARTS // 10_000):
         assert len(seen(explorer)) == each - 1
     with pytest.raises(FetchError, match="more than 30000 outputs in one run"):
         seen(explorer)
-    server.histories[ADDRESS] = waiting_txs(3)
-    assert seen(asking(server)) == [1, 2, 3]
+    first.histories[ADDRESS] = waiting_txs(3)
+    assert seen(asking(first)) == [1, 2, 3]
 
 
-def test_what_pays_others_is_not_kept_whatever_it_spends(server, explorer):
+def test_what_pays_others_is_not_kept_whatever_it_spends(first, explorer):
     spends = [{"txid": f"{n:064x}", "vout": 0} for n in range(90)]
-    server.histories[ADDRESS] = [tx_of(number, OTHER, vin=spends) for number in range(50)]
+    first.histories[ADDRESS] = [tx_of(number, OTHER, vin=spends) for number in range(50)]
     for _ in range(20):
         assert seen(explorer) == []

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from fake_esplora import FakeEsplora, dropped, say, silent, slow, tx_of
+from fake_esplora import ADDRESS, SCRIPT, dropped, say, silent, slow, tx_of
 
 from btcpay.chain.explorers import endpoint
 from btcpay.chain.explorers.esplora import Esplora
@@ -15,23 +15,6 @@ from btcpay.values.errors import ExplorerError, OutOfQuota, ProofFailed
 from btcpay.values.networks import NETWORKS
 
 REGTEST = NETWORKS["regtest"]
-ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
-SCRIPT = bytes.fromhex("0014751e76e8199196d454941c45d1b3a323f1433bd6")
-
-
-@pytest.fixture
-def first():
-    with FakeEsplora() as server:
-        server.histories[ADDRESS] = []
-        yield server
-
-
-@pytest.fixture
-def second():
-    """The explorer behind the first; it knows one transaction, number 7, that waits."""
-    with FakeEsplora() as server:
-        server.histories[ADDRESS] = [tx_of(7, SCRIPT, 77)]
-        yield server
 
 
 def client(*servers):
@@ -234,19 +217,12 @@ def test_a_walk_of_many_answers_is_cut_by_that_time(first, monkeypatch):
     assert 1 <= len(first.asked) <= 3  # fewer on a machine that stands still for a while
 
 
-def test_after_the_time_of_a_run_nobody_is_asked(first):
+@pytest.mark.parametrize("end", [lambda one: one.end_within(0), Explorers.close])
+def test_after_a_run_or_its_time_nobody_is_asked(first, end):
     explorers = client(first)
-    explorers.end_within(0)
+    end(explorers)
     with pytest.raises(OutOfQuota):
         found(explorers)
-    assert first.asked == []
-
-
-def test_after_a_run_nobody_asks_on(first):
-    explorers = client(first)
-    explorers.close()
-    with pytest.raises(ExplorerError):
-        explorers.ask(Esplora.tip_height)
     assert first.asked == []
 
 

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 from builders import at_once
-from fake_esplora import FakeEsplora, dropped, say
+from fake_esplora import dropped, say
 
 from btcpay.chain import pool
 from btcpay.chain.explorers import endpoint
@@ -28,18 +28,6 @@ def make(shop, clock):
     return lambda per_hour=100: Quota(shop.service.db, per_hour, clock)
 
 
-@pytest.fixture
-def esplora():
-    with FakeEsplora() as server:
-        yield server
-
-
-@pytest.fixture
-def second():
-    with FakeEsplora() as server:
-        yield server
-
-
 def spend(quota, calls, name=NAME):
     for _ in range(calls):
         quota.take(name)
@@ -61,17 +49,6 @@ def test_calls_are_free_again_when_their_minute_is_an_hour_old(make, clock, minu
     spend(make(), 100)
     clock.move(minutes=minutes, seconds=-29)
     assert left(make()) == free
-
-
-def test_a_process_that_dies_has_spent_what_it_had_counted(make):
-    make().take(NAME)
-    assert left(make()) == 100 - 1
-
-
-def test_each_explorer_has_a_quota_of_its_own(make):
-    spend(make(), 100)
-    spend(make(), 1, "other/api")
-    assert left(make(), NAME, "other/api") == 99
 
 
 def test_processes_that_spend_at_the_same_time_share_one_quota(shop, clock):
@@ -135,82 +112,74 @@ def client(quota, *servers, paused=None):
     return Explorers(REGTEST, [s.root for s in servers], http_client.Session(4), quota, pause)
 
 
-def test_when_the_quota_of_one_is_spent_the_next_is_asked(make, esplora, second):
-    spend(make(), 100, name_of(esplora.root))
+def test_when_the_quota_of_one_is_spent_the_next_is_asked(make, first, second):
+    spend(make(), 100, name_of(first.root))
     second.tip = 7
-    assert client(make(), esplora, second).ask(Esplora.tip_height) == 7
-    assert esplora.asked == []
+    assert client(make(), first, second).ask(Esplora.tip_height) == 7
+    assert first.asked == []
 
 
-def test_when_all_quotas_are_spent_nobody_is_asked(make, esplora, second):
-    for server in (esplora, second):
-        spend(make(), 100, name_of(server.root))
+def test_a_question_that_meets_the_end_of_the_quota_is_not_answered_in_part(make, first):
+    first.histories["a"] = []
+    spend(make(), 99, name_of(first.root))
     with pytest.raises(OutOfQuota):
-        client(make(), esplora, second).ask(Esplora.tip_height)
-    assert esplora.asked == second.asked == []
-
-
-def test_a_question_that_meets_the_end_of_the_quota_is_not_answered_in_part(make, esplora):
-    esplora.histories["a"] = []
-    spend(make(), 99, name_of(esplora.root))
-    with pytest.raises(OutOfQuota):
-        client(make(), esplora).ask(lambda one: (one.tip_height(), one.tip_hash()))
-    assert len(esplora.asked) == 1
+        client(make(), first).ask(lambda one: (one.tip_height(), one.tip_hash()))
+    assert len(first.asked) == 1
 
 
 @pytest.mark.parametrize("status", endpoint.TOO_MANY)
-def test_who_says_too_many_is_asked_no_more_in_this_run(make, esplora, second, status):
-    esplora.instead = lambda _: say("slow down", status)
-    explorers = client(make(), esplora, second)
+def test_who_says_too_many_is_asked_no_more_in_this_run(make, first, second, status):
+    first.instead = lambda _: say("slow down", status)
+    explorers = client(make(), first, second)
     for _ in range(3):
         assert explorers.ask(Esplora.tip_height) == second.tip
-    assert len(esplora.asked) == 1
+    assert len(first.asked) == 1
 
 
-def refusals(make, esplora, clock, minutes):
+def refusals(make, first, clock, minutes):
     """Runs after so many minutes each; how often the explorer was asked."""
     for pause in minutes:
         clock.move(minutes=pause)
         with pytest.raises(ExplorerError):
-            client(make(10_000), esplora).ask(Esplora.tip_height)
-    return len(esplora.asked)
+            client(make(10_000), first).ask(Esplora.tip_height)
+    return len(first.asked)
 
 
-def test_after_a_first_refusal_the_next_run_asks_and_after_a_second_not(make, esplora, clock):
-    esplora.instead = lambda _: say("slow down", 429)
-    assert refusals(make, esplora, clock, [0, 0, 0.7, 0.6]) == 2 + 1
+def test_after_a_first_refusal_the_next_run_asks_and_after_a_second_not(make, first, clock):
+    first.instead = lambda _: say("slow down", 429)
+    assert refusals(make, first, clock, [0, 0, 0.7, 0.6]) == 2 + 1
 
 
-def test_refusals_in_a_row_lengthen_the_rest_up_to_an_hour(make, esplora, clock):
-    esplora.instead = lambda _: say("slow down", 429)
+def test_refusals_in_a_row_lengthen_the_rest_up_to_an_hour(make, first, clock):
+    first.instead = lambda _: say("slow down", 429)
     every_minute = [1.0] * (6 * 60)
     # 1, 2, 4, ... 32 minutes, then an hour each time: some ten calls in six hours, not 360.
-    assert 9 <= refusals(make, esplora, clock, every_minute) <= 14
+    assert 9 <= refusals(make, first, clock, every_minute) <= 14
 
 
 @pytest.mark.parametrize(("said_s", "minutes"), [(120, 2), (999_999, 60)])
 def test_who_says_for_how_long_is_left_alone_so_long_and_at_most_an_hour(
-    make, esplora, clock, said_s, minutes
+    make, first, clock, said_s, minutes
 ):
-    esplora.instead = lambda _: say("slow down", 429, **{"Retry-After": str(said_s)})
-    assert refusals(make, esplora, clock, [0, minutes - 1 / 60]) == 1
-    assert refusals(make, esplora, clock, [2 / 60]) == 2
+    first.instead = lambda _: say("slow down", 429, **{"Retry-After": str(said_s)})
+    assert refusals(make, first, clock, [0, minutes - 1 / 60]) == 1
+    assert refusals(make, first, clock, [2 / 60]) == 2
 
 
-def test_a_run_without_a_refusal_forgets_those_before_it(make, esplora, clock):
-    esplora.instead = lambda _: say("slow down", 429)
-    refusals(make, esplora, clock, [0, 0])
+def test_a_run_without_a_refusal_forgets_those_before_it(make, first, clock):
+    first.instead = lambda _: say("slow down", 429)
+    refusals(make, first, clock, [0, 0])
     clock.move(minutes=2)
-    esplora.instead = lambda _: None
-    explorers = client(make(), esplora)
-    assert explorers.ask(Esplora.tip_height) == esplora.tip
+    first.instead = lambda _: None
+    explorers = client(make(), first)
+    assert explorers.ask(Esplora.tip_height) == first.tip
     explorers.close()
-    asked = len(esplora.asked)
-    esplora.instead = lambda _: say("slow down", 429)
-    assert refusals(make, esplora, clock, [0, 0]) == asked + 2
+    asked = len(first.asked)
+    first.instead = lambda _: say("slow down", 429)
+    assert refusals(make, first, clock, [0, 0]) == asked + 2
 
 
-def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora, monkeypatch):
+def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(first, monkeypatch):
     monkeypatch.setattr(pool.time, "monotonic", lambda: now[0])
     now, paused = [100.0], []
 
@@ -218,21 +187,21 @@ def test_a_failure_is_asked_once_more_after_a_pause_and_longer_each_time(esplora
         paused.append(seconds)
         now[0] += seconds
 
-    esplora.instead = lambda _: dropped
-    explorers = Explorers(REGTEST, [esplora.root], http_client.Session(), None, wait)
+    first.instead = lambda _: dropped
+    explorers = Explorers(REGTEST, [first.root], http_client.Session(), None, wait)
     for _ in range(3):
         with pytest.raises(ExplorerError):
             explorers.ask(Esplora.tip_height)
     # A quarter of a second, doubled each time, each half to one and a half of it; then given up.
-    assert len(esplora.asked) == pool.PATIENCE == 6
+    assert len(first.asked) == pool.PATIENCE == 6
     assert [0.5 <= s / (0.25 * 2**n) <= 1.5 for n, s in enumerate(paused)] == [True] * 5
     with pytest.raises(ExplorerError, match="failed 6 times in a row"):
         explorers.ask(Esplora.tip_height)
-    assert len(esplora.asked) == 6
+    assert len(first.asked) == 6
 
 
 def test_a_rate_limiter_that_lets_the_first_calls_through_is_left_alone_longer_too(
-    make, esplora, clock
+    make, first, clock
 ):
     tokens = [0]
 
@@ -240,36 +209,36 @@ def test_a_rate_limiter_that_lets_the_first_calls_through_is_left_alone_longer_t
         tokens[0] -= 1
         return None if tokens[0] >= 0 else say("slow down", 429)
 
-    esplora.instead = limited
+    first.instead = limited
     runs = 0
     for _ in range(120):
         clock.move(minutes=1)
         tokens[0] = 1
-        explorers = client(make(10_000), esplora)
-        before = len(esplora.asked)
+        explorers = client(make(10_000), first)
+        before = len(first.asked)
         for _ in range(2):
             with contextlib.suppress(ExplorerError):
                 explorers.ask(Esplora.tip_height)
         explorers.close()
-        runs += len(esplora.asked) > before
+        runs += len(first.asked) > before
     assert 5 <= runs <= 10
 
 
-def test_calls_that_fail_together_count_as_one_failure(esplora):
-    esplora.instead = lambda _: say("oops", 500)
-    explorers = client(None, esplora)
+def test_calls_that_fail_together_count_as_one_failure(first):
+    first.instead = lambda _: say("oops", 500)
+    explorers = client(None, first)
 
     def fails(_):
         with pytest.raises(ExplorerError):
             explorers.ask(Esplora.tip_height)
 
     at_once(8, fails)
-    esplora.instead = lambda _: None
-    assert explorers.ask(Esplora.tip_height) == esplora.tip
+    first.instead = lambda _: None
+    assert explorers.ask(Esplora.tip_height) == first.tip
 
 
-def test_the_next_explorer_is_asked_before_anybody_waits(esplora, second):
-    esplora.instead = lambda _: dropped
+def test_the_next_explorer_is_asked_before_anybody_waits(first, second):
+    first.instead = lambda _: dropped
     paused: list[float] = []
-    assert client(None, esplora, second, paused=paused).ask(Esplora.tip_height) == second.tip
-    assert paused == [] and len(esplora.asked) == 1
+    assert client(None, first, second, paused=paused).ask(Esplora.tip_height) == second.tip
+    assert paused == [] and len(first.asked) == 1

@@ -110,43 +110,27 @@ def words(*each):
     return [{txid: at for at, txid in enumerate(said, 1)} for said in each]
 
 
-@pytest.mark.parametrize(
-    ("said", "stands"),
-    [
-        ([[A]] * 2, A),
-        ([[A]] * 6 + [[B]] * 2, A),
-        ([[A]] * 6 + [[A, B]] * 2, A),
-        ([[A]] * 4 + [[A, B]] * 4, A),
-        ([[A]] * 3 + [[A, B]] * 4, B),
-        ([[A, B]] * 8, B),
-        ([[A]] * 2 + [[B]] * 3, B),
-        ([[A, B, A]] * 4 + [[A, B]] * 4, A),
-        ([[A], [A, B]], A),
-        ([[A, B], [A, B]], B),
-        ([[A, B]], B),
-        ([[B]] * 4 + [[]] * 4, A),
-        ([[B]] * 5 + [[]] * 3, B),
-        ([[B], [B]], B),
-        ([[B]], B),
-    ],
-    ids=[
-        "it alone",
-        "two of eight say another",
-        "two of eight change their word",
-        "as many change their word as keep it",
-        "more change their word than keep it",
-        "all announce the higher fee",
-        "three who came late outnumber two",
-        "half of them say the first once more",
-        "one of two changes its word",
-        "both of two change their word",
-        "the only one changes its word",
-        "half of them, and nobody knows who announced the first",
-        "more than half of them, and nobody knows who announced the first",
-        "both of two, and nobody knows who announced the first",
-        "the only one, and nobody knows who announced the first",
-    ],
-)
+# The words of each peer, and the one of A and B that stands.
+WORDS = {
+    "it alone": ([[A]] * 2, A),
+    "two of eight say another": ([[A]] * 6 + [[B]] * 2, A),
+    "two of eight change their word": ([[A]] * 6 + [[A, B]] * 2, A),
+    "as many change their word as keep it": ([[A]] * 4 + [[A, B]] * 4, A),
+    "more change their word than keep it": ([[A]] * 3 + [[A, B]] * 4, B),
+    "all announce the higher fee": ([[A, B]] * 8, B),
+    "three who came late outnumber two": ([[A]] * 2 + [[B]] * 3, B),
+    "half of them say the first once more": ([[A, B, A]] * 4 + [[A, B]] * 4, A),
+    "one of two changes its word": ([[A], [A, B]], A),
+    "both of two change their word": ([[A, B], [A, B]], B),
+    "the only one changes its word": ([[A, B]], B),
+    "half of them, and nobody knows who announced the first": ([[B]] * 4 + [[]] * 4, A),
+    "more than half of them, and nobody knows who announced the first": ([[B]] * 5 + [[]] * 3, B),
+    "both of two, and nobody knows who announced the first": ([[B], [B]], B),
+    "the only one, and nobody knows who announced the first": ([[B]], B),
+}
+
+
+@pytest.mark.parametrize(("said", "stands"), WORDS.values(), ids=WORDS)
 def test_a_transaction_stands_until_more_peers_announce_another(said, stands):
     assert is_outnumbered(words(*said), A, B) == (stands == B)
 

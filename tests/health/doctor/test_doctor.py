@@ -10,7 +10,6 @@ from email.utils import formatdate
 from pathlib import Path
 
 import pytest
-import requests
 from builders import Clock, TickerServer
 from fake_esplora import FakeEsplora, Terminal, Till, moved_up, say
 from findings import PLENTY, found
@@ -145,41 +144,33 @@ def of_file(path, free_bytes=PLENTY):
     return Shop(read, {}, Clock(), lambda _: free_bytes)
 
 
-@pytest.mark.parametrize(
-    ("name", "mode", "colour"),
-    [
-        ("shop.db", 0o604, "red"),
-        ("shop.db", 0o640, "red"),
-        ("shop.db-wal", 0o644, "red"),
-        (".", 0o755, "red"),
-        (".", 0o711, "green"),  # others may only pass through it
-    ],
-)
-def test_files_that_others_may_read_are_red(name, mode, colour, tmp_path):
-    tmp_path.chmod(0o700)
-    for file in ("shop.db", "shop.db-wal"):
-        (tmp_path / file).touch(0o600)
-    (tmp_path / name).chmod(mode)
-    (finding,) = modes(of_file(tmp_path / "shop.db"))
-    assert (finding.colour, bool(finding.remedy)) == (colour, colour == "red")
+FOLDER = OWN_FOLDER.format("{folder}")
+FILE, LOG = "chmod 600 '{folder}/shop.db'", "chmod 600 '{folder}/shop.db-wal'"
+MODES = {
+    "all are its owner's": (0o700, 0o600, 0o600, ""),
+    "others may pass through the folder": (0o711, 0o600, 0o600, ""),
+    "others may list the folder": (0o755, 0o600, 0o600, FOLDER),
+    "others may read the file": (0o700, 0o604, 0o600, FILE),
+    "its group may": (0o700, 0o640, 0o600, FILE),
+    "others may read the log": (0o700, 0o600, 0o644, LOG),
+    "others may list the folder and read the file": (0o1777, 0o644, 0o600, f"{FOLDER}; {FILE}"),
+}
 
 
-@pytest.mark.parametrize("folder_mode", [0o700, 0o755, 0o1777])
-@pytest.mark.parametrize("file_mode", [0o600, 0o644])
-def test_the_remedy_of_open_files_harms_nobody_else(folder_mode, file_mode, tmp_path):
+@pytest.mark.parametrize("case", MODES)
+def test_what_others_may_read_is_red_and_the_remedy_harms_nobody_else(case, tmp_path):
     """It names files that are the database's, and a folder only if it is its alone."""
+    *modes_of, remedy = MODES[case]
     folder = tmp_path / "a shop"
     folder.mkdir()
-    path = folder / "shop.db"
+    places = [folder, *(folder / name for name in ("shop.db", "shop.db-wal"))]
     for name in ("shop.db", "shop.db-wal", "shop.db.check.lock", ".shop.db.x.part"):
         (folder / name).touch()
-    path.chmod(file_mode), (folder / "shop.db-wal").chmod(0o600)
-    folder.chmod(folder_mode)
-    (finding,) = modes(of_file(path))
-    wanted = [f"chmod 600 '{path}'"] if file_mode == 0o644 else []
-    if folder_mode != 0o700:
-        wanted.insert(0, OWN_FOLDER.format(f"'{folder}'"))
-    assert finding.remedy == "; ".join(wanted)
+    for place, mode in zip(places, modes_of, strict=True):
+        place.chmod(mode)
+    (finding,) = modes(of_file(folder / "shop.db"))
+    assert finding.remedy == remedy.format(folder=folder)
+    assert finding.colour == ("red" if remedy else "green")
 
 
 @pytest.mark.parametrize(
@@ -300,24 +291,6 @@ def test_an_explorer_that_does_not_show_blocks_is_red(path, answer, sentence, li
     assert finding.colour == "red" and sentence in finding.sentence
 
 
-def test_an_explorer_that_is_stuck_behind_another_is_yellow(lied_to):
-    till = lied_to(honest_too=True)
-    till.mine(5)
-    height = till.sandbox.chain.ledger.height
-    behind = {"by": 3}
-
-    def newest(_):
-        return requests.get(f"{till.liar.honest}/blocks/{height - behind['by']}", timeout=60).json()
-
-    till.liar.lies["/blocks$"] = newest
-    roots = f"{till.liar.root.replace('127.0.0.1', 'localhost')} {till.settings.explorers[1]}"
-    everything = found(till, BTCPAY_EXPLORERS=roots)
-    assert everything["explorer localhost"].colour == "yellow"
-    assert "3 blocks behind" in everything["explorer localhost"].sentence
-    behind["by"] = 2
-    assert colours(till, BTCPAY_EXPLORERS=roots)["explorer localhost"] == "green"
-
-
 def test_one_explorer_alone_that_has_the_first_block_is_yellow(lied_to):
     till = lied_to(honest_too=True)
     till.shop.invoice()
@@ -359,18 +332,21 @@ def test_how_far_the_chain_is_read(lied_to):
     assert finding.colour == "yellow" and "1 block is still to be read" in finding.sentence
 
 
-@pytest.mark.parametrize(
-    ("network", "minutes", "stale"),
-    [
-        pytest.param("mainnet", 120, False, id="two hours happen"),
-        pytest.param("mainnet", 121, True, id="more does not"),
-        pytest.param("regtest", 10_000, False, id="on regtest blocks come when somebody mines"),
-    ],
-)
-def test_a_stale_tip(network, minutes, stale, clock):
+TIPS = {
+    "two hours happen": ("mainnet", 120, 0, ""),
+    "more does not": ("mainnet", 121, 0, "has shown no block for 121 minutes; its last is 5"),
+    "on regtest blocks come when somebody mines": ("regtest", 10_000, 0, ""),
+    "blocks come in bunches": ("mainnet", 0, 2, ""),
+    "it is stuck behind another": ("mainnet", 0, 3, "is 3 blocks behind, at 5"),
+}
+
+
+@pytest.mark.parametrize("case", TIPS)
+def test_a_tip_that_is_too_old_or_too_low_is_trouble(case, clock):
+    network, minutes, behind, trouble = TIPS[case]
     probe = Probe("http://x", "x", height=5, tip_at=clock())
-    judge_tip(probe, 5, NETWORKS[network], clock() + timedelta(minutes=minutes))
-    assert bool(probe.trouble) == stale
+    judge_tip(probe, 5 + behind, NETWORKS[network], clock() + timedelta(minutes=minutes))
+    assert probe.trouble == trouble
 
 
 @pytest.mark.parametrize(

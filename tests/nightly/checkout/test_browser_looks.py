@@ -296,20 +296,14 @@ def test_all_that_is_needed_to_pay_is_on_one_screen_of_a_desk(open_tab, hosted):
             assert 0 < tab.ask(bottoms.format(id)) <= DESK[1], (language, id)
 
 
-def test_a_first_view_comes_at_once_and_nothing_moves_afterwards(open_tab, hosted):
+def test_nothing_moves_after_the_first_view(open_tab, hosted):
     tab = open_tab(hosted.root, size=PHONE)
     tab.go(hosted.page(waiting(hosted)))
     tab.until("performance.getEntriesByName('first-contentful-paint').length")
-    painted_ms = tab.ask("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    sent = """performance.getEntriesByType('navigation')
-        .concat(performance.getEntriesByType('resource'))
-        .filter((it) => !it.name.endsWith('/status')).map((it) => it.transferSize)"""
     moved = """new Promise((done) => new PerformanceObserver((list) =>
         done(list.getEntries().map((it) => it.value)))
         .observe({type: 'layout-shift', buffered: true}) || setTimeout(() => done([]), 500))"""
-    assert len(tab.ask(sent)) <= 4 and sum(tab.ask(sent)) < 20_000
     assert sum(tab.ask(moved)) < 0.01  # what is good begins at 0.1
-    assert painted_ms < 10_000  # alone a tenth of a second; a machine may stand still
 
 
 def test_only_who_likes_motion_gets_it(open_tab, hosted):

@@ -4,7 +4,6 @@ import pytest
 from axe import axe_script, look
 from browser import DESK, PHONE, SMALL
 from builders import pay
-from fake_esplora import FakeEsplora, say
 from merchant_browser import MerchantBrowser, log_in
 from merchant_paths import filled, rules
 
@@ -181,23 +180,3 @@ def test_who_logged_out_sees_nothing_by_the_button_back(open_tab, counter):
         tab.ask("history.back()")
         tab.until("document.body.textContent.includes('Please log in')")
         assert not tab.ask("!!document.querySelector('table')")
-
-
-def test_a_form_of_another_site_does_nothing_in_the_merchants_name(browser, counter, open_tab):
-    """The other port is the same site to a browser: the cookie goes along."""
-    with FakeEsplora() as site:
-        form = f'<form method="post" action="{counter.root}/merchant/sessions/end-others"></form>'
-        page = f"<!doctype html><title>x</title><body>{form}</body>"
-        site.instead = lambda _: say(page, **{"Content-Type": "text/html"})
-        tab = browser.open(counter.root)
-        try:
-            log_in(tab, counter)
-            tab.go(site.root)
-            tab.ask("document.forms[0].submit()")
-            tab.until("document.querySelector('h1')")
-            assert tab.status == 403 and "did not come from this page" in tab.ask(
-                "document.body.textContent"
-            )
-            assert tab.go(f"{counter.root}/merchant") == 200
-        finally:
-            tab.close()

@@ -1,4 +1,4 @@
-"""A shop is set up, and sells, in a real browser."""
+"""A shop is set up in a real browser whose script shows what is typed."""
 
 import shop_walk
 from merchant_browser import log_in
@@ -8,7 +8,3 @@ def test_a_shop_is_set_up_by_one_link_and_a_phone(new_counter, open_tab, tmp_pat
     tab = log_in(open_tab(new_counter.root, size=shop_walk.PHONE), new_counter)
     walk = shop_walk.Walk(tab, new_counter)
     shop_walk.set_up(walk, tmp_path / "logo.png", script=True)
-    walk.section("till", "#till")
-    for key in "25":
-        tab.click(f"#keypad [data-key='{key}']")
-    walk.tap("#show", "#qr")

@@ -4,7 +4,7 @@ import pytest
 from axe import axe_script, look
 from browser import DESK, PHONE, SMALL
 from merchant_browser import log_in
-from shop_refunds import address, made, send
+from shop_refunds import address, found, made, send
 
 from btcpay.refunds import acts
 
@@ -17,7 +17,7 @@ def refunds(counter):
     counter.mine()
     db, clock = counter.shop.service.db, counter.clock
     found = {name: made(counter.till, invoice, 600) for name in ("requested", "canceled")}
-    acts.cancel(db, found["canceled"].id, clock())
+    acts.drop(db, found["canceled"].id, acts.CANCELED, clock())
     found["sent"] = made(counter.till, invoice, 5_000, address(1))
     send(counter.till, found["sent"])
     counter.mine()
@@ -59,4 +59,4 @@ def test_an_address_is_pasted_compared_and_kept_on_a_phone(open_tab, counter, re
     assert "".join((tab.text("address") or "").split()) == address(3)
     tab.click("#confirm button")
     tab.until("document.getElementById('words')")
-    assert acts.find(counter.shop.service.db, refund.id).address == address(3)
+    assert found(counter.till, refund).address == address(3)

@@ -13,13 +13,13 @@ import node_walk
 import pytest
 from forge import Forge
 from node_till import open_chain, open_node_till
-from shop_refunds import made
+from shop_refunds import found, made
 from spending import spend_p2wpkh
 
 from btcpay.bitcoin.address import address_of, p2pkh, p2sh, witness_script
 from btcpay.bitcoin.tx import TxOut, parse_tx
 from btcpay.proofs.verify import check_document
-from btcpay.refunds import acts, queries
+from btcpay.refunds import queries
 from btcpay.sandbox.node.script import address_of as key_address
 from btcpay.sandbox.payer.key import Key
 from btcpay.values.networks import NETWORKS
@@ -174,7 +174,7 @@ class Sending:
             assert by == self.first(row, chain), (row.id, row.above_height, self.above[row.id])
 
     def prove(self, refund):
-        row = acts.find(self.till.shop.service.db, refund.id)
+        row = found(self.till, refund)
         kept = self.till.shop.service.db.only(queries.PROOF, tx_hash=row.tx_hash, vout=row.vout)
         proven = check_document(json.loads(kept.document))
         assert proven.txid == row.tx_hash
@@ -202,7 +202,7 @@ def test_every_right_one_is_proven_and_no_other(tmp_path, ticker, seed):
         print(sending.did)
         for refund in sending.right:
             sending.prove(refund)
-        states = {acts.find(till.shop.service.db, one.id).status for one in sending.wrong}
+        states = {found(till, one).status for one in sending.wrong}
         assert states == {"ready"}
         assert {event.__name__ for event in HAPPENS} | {"killed", "spent otherwise"} <= (
             +sending.did
