@@ -145,11 +145,7 @@ GIVES_UP = (
     "Payments are kept as they were proven, and count in the balance, whatever the new chain has."
     " All else that came waits again. Reading begins two hours before the first invoice."
 )
-
-
-@click.group()
-def chain() -> None:
-    """The chain in which payments are looked for."""
+chain = click.Group("chain", help="The chain in which payments are looked for.")
 
 
 @chain.command("begin-anew")
