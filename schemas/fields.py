@@ -19,6 +19,11 @@ def says(description: str, *examples: Any) -> dict[str, Any]:
     return {"metadata": {"description": description, "examples": list(examples)}}
 
 
+def maybe(description: str, *examples: Any) -> dict[str, Any]:
+    """The same of a field that may be null."""
+    return says(description, *examples) | {"allow_none": True}
+
+
 class Text(fields.String):
     """A JSON string of at most `max_length` Unicode scalar values, none of them U+0000."""
 

@@ -16,7 +16,7 @@ from marshmallow import (
 )
 
 from btcpay.values.errors import InvalidRequest
-from schemas.fields import Number, Text, says
+from schemas.fields import Number, Text, maybe, says
 
 MAX_USD = 1_000_000
 MAX_AMOUNT = 10**11  # in any currency, of which the cheapest has 100,000 units for a dollar
@@ -43,9 +43,6 @@ class Body(Schema):
         return {name: value for name, value in data.items() if value is not None}
 
 
-_OPTIONAL: dict[str, Any] = {"allow_none": True}
-
-
 class NewInvoice(Body):
     """Body of create-invoice (specification 4.2)."""
 
@@ -55,11 +52,9 @@ class NewInvoice(Body):
         error_messages={"required": "is required"},
         **says("Amount due, in US dollars; converted to satoshis at the live rate.", 25),
     )
-    description = Text(500, **_OPTIONAL, **says("A memo, which payers see.", "Two mugs"))
-    customer_email = Text(320, **_OPTIONAL, **says("The customer's address.", "ada@example.com"))
-    expires_in_hours = Number(
-        MAX_HOURS, **_OPTIONAL, **says("Hours until it expires; without it, never.", 24)
-    )
+    description = Text(500, **maybe("A memo, which payers see.", "Two mugs"))
+    customer_email = Text(320, **maybe("The customer's address.", "ada@example.com"))
+    expires_in_hours = Number(MAX_HOURS, **maybe("Hours until it expires; without it, never.", 24))
 
 
 class NewPricedInvoice(NewInvoice):
@@ -95,22 +90,17 @@ class NewPaymentLink(Body):
 
     amount_mode = Text(
         validate=validate.OneOf(("fixed", "flexible"), error="must be fixed or flexible"),
-        **_OPTIONAL,
-        **says("Default: fixed when there is an amount_usd, else flexible.", "flexible"),
+        **maybe("Default: fixed when there is an amount_usd, else flexible.", "flexible"),
     )
-    amount_usd = Number(
-        MAX_USD, **_OPTIONAL, **says("The price of a fixed link, in US dollars.", 25)
-    )
+    amount_usd = Number(MAX_USD, **maybe("The price of a fixed link, in US dollars.", 25))
     min_amount_usd = Number(
-        MAX_USD, **_OPTIONAL, **says("The least that a payer of a flexible link may choose.", 1)
+        MAX_USD, **maybe("The least that a payer of a flexible link may choose.", 1)
     )
     max_amount_usd = Number(
-        MAX_USD, **_OPTIONAL, **says("The most that a payer of a flexible link may choose.", 500)
+        MAX_USD, **maybe("The most that a payer of a flexible link may choose.", 500)
     )
-    title = Text(200, **_OPTIONAL, **says("The page's title.", "Tip jar"))
-    description = Text(
-        500, **_OPTIONAL, **says("Shown on the page and on its invoices.", "Thank you")
-    )
+    title = Text(200, **maybe("The page's title.", "Tip jar"))
+    description = Text(500, **maybe("Shown on the page and on its invoices.", "Thank you"))
 
     @validates_schema
     def fits_mode(self, data: Mapping[str, Any], **_: Any) -> None:

@@ -1,17 +1,14 @@
 """The resources of the specification's section 2, field by field."""
 
 import functools
-from collections.abc import Iterable, Mapping
-from operator import attrgetter
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 from marshmallow import Schema, fields, validate
 
-from schemas.fields import HostedUrl, Number, Text, Timestamp, says
+from schemas.fields import HostedUrl, Number, Text, Timestamp, maybe, says
 from schemas.requests import STATUSES
-
-_NULL: dict[str, Any] = {"allow_none": True}
 
 
 def _fixed(value: str) -> fields.Field[Any]:
@@ -35,7 +32,6 @@ class Resource(Schema):
         self._columns = [
             name for name, field in shown if not isinstance(field, (fields.Constant, HostedUrl))
         ]
-        self._read = attrgetter(*self._columns)
         self._made = [
             (name, field.shown) for name, field in shown if isinstance(field, (Number, Timestamp))
         ]
@@ -46,15 +42,11 @@ class Resource(Schema):
 
     def dump(self, obj: Any, **_: Any) -> dict[str, Any]:
         """The row's public fields; no other column leaves the service."""
-        return self._made_of(zip(self._columns, self._read(obj), strict=True))
+        return self.shown(obj._asdict())
 
     def shown(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The public fields, from columns by name."""
-        return self._made_of((name, values[name]) for name in self._columns)
-
-    def _made_of(self, columns: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-        shown = self._blank.copy()
-        shown.update(columns)
+        shown = self._blank | {name: values[name] for name in self._columns}
         for name, make in self._made:
             if shown[name] is not None:
                 shown[name] = make(shown[name])
@@ -94,33 +86,27 @@ class Invoice(Resource):
     )
     asset = _fixed("BTC")
     amount_sats = fields.Integer(**says("Amount due, in satoshis.", 41_667))
-    amount_usd_quote = Number(**_NULL, **says("Amount asked for, in US dollars.", 25))
-    description = Text(**_NULL, **says("The merchant's memo, which payers see.", "Two mugs"))
-    customer_email = Text(**_NULL, **says("The customer's address.", "ada@example.com", None))
+    amount_usd_quote = Number(**maybe("Amount asked for, in US dollars.", 25))
+    description = Text(**maybe("The merchant's memo, which payers see.", "Two mugs"))
+    customer_email = Text(**maybe("The customer's address.", "ada@example.com", None))
     deposit_address = Text(
-        **_NULL,
-        **says(
+        **maybe(
             "The Bitcoin address to pay; only this invoice has it.",
             "bcrt1qs9j2lu0zsdg39qhv997pukrfups05er9ha3h9x",
-        ),
+        )
     )
-    tx_hash = Text(
-        **_NULL, **says("The transaction that completed the sum; null until it is paid.", _TXID)
-    )
+    tx_hash = Text(**maybe("The transaction that completed the sum; null until it is paid.", _TXID))
     payment_link_id = Text(
-        **_NULL, **says("The payment link that made it; null if none did.", None, _LINK_ID)
+        **maybe("The payment link that made it; null if none did.", None, _LINK_ID)
     )
     pay_url = HostedUrl(
         "/pay/",
         **says("The hosted checkout page: send the customer there.", f"{_ROOT}/pay/{_INVOICE_ID}"),
     )
     expires_at = Timestamp(
-        **_NULL,
-        **says("When it ends unless it is paid; null if never.", "2026-11-22T06:12:37.806Z"),
+        **maybe("When it ends unless it is paid; null if never.", "2026-11-22T06:12:37.806Z")
     )
-    paid_at = Timestamp(
-        **_NULL, **says("Time of the block that paid it; null until it is paid.", _PAID_AT)
-    )
+    paid_at = Timestamp(**maybe("Time of the block that paid it; null until it is paid.", _PAID_AT))
     created_at = Timestamp(**says("When it was made.", _MADE_AT))
 
 
@@ -133,15 +119,15 @@ class PaymentLink(Resource):
         validate=validate.OneOf(("active", "inactive")),
         **says("Whether its page makes invoices; an inactive one answers 410.", "active"),
     )
-    title = Text(**_NULL, **says("The page's title.", "Tip jar"))
-    description = Text(**_NULL, **says("Shown on the page and on its invoices.", "Thank you", None))
+    title = Text(**maybe("The page's title.", "Tip jar"))
+    description = Text(**maybe("Shown on the page and on its invoices.", "Thank you", None))
     amount_mode = Text(
         validate=validate.OneOf(("fixed", "flexible")),
         **says("Whether the price is fixed, or the payer chooses the amount.", "flexible"),
     )
-    amount_usd = Number(**_NULL, **says("The price of a fixed link, in US dollars.", None, 25))
-    min_amount_usd = Number(**_NULL, **says("The least that a payer may choose.", 1, None))
-    max_amount_usd = Number(**_NULL, **says("The most that a payer may choose.", None, 500))
+    amount_usd = Number(**maybe("The price of a fixed link, in US dollars.", None, 25))
+    min_amount_usd = Number(**maybe("The least that a payer may choose.", 1, None))
+    max_amount_usd = Number(**maybe("The most that a payer may choose.", None, 500))
     asset = _fixed("BTC")
     link_url = HostedUrl(
         "/link/", **says("The public checkout page: share it.", f"{_ROOT}/link/{_LINK_ID}")
@@ -155,19 +141,18 @@ class Payment(Resource):
     object = _fixed("payment")
     id = Text(**says("Unique identifier.", "pay_LxMi4TFlHfVTTPVioSmsSef0"))
     invoice_id = Text(
-        **_NULL,
-        **says(
+        **maybe(
             "The invoice that it settled; null for a part, and for a late or further payment.",
             _INVOICE_ID,
             None,
-        ),
+        )
     )
     asset = _fixed("BTC")
     amount_sats = fields.Integer(**says("Amount received, in satoshis.", 41_667))
     amount_usd_at_receipt = Number(
-        **_NULL, **says("Its value when it was recorded; null without a price.", 25, None)
+        **maybe("Its value when it was recorded; null without a price.", 25, None)
     )
-    tx_hash = Text(**_NULL, **says("The transaction.", _TXID))
+    tx_hash = Text(**maybe("The transaction.", _TXID))
     created_at = Timestamp(**says("Time of the block that confirmed it.", _PAID_AT))
 
 
@@ -179,7 +164,7 @@ class Balance(Resource):
     confirmed_sats = fields.Integer(**says("Confirmed and not yet spent, in satoshis.", 41_667))
     total_sats = fields.Integer(**says("Confirmed satoshis, plus those on their way.", 62_500))
     confirmed_usd = Number(
-        **_NULL, **says("Value of the confirmed satoshis; null without a price.", 25, None)
+        **maybe("Value of the confirmed satoshis; null without a price.", 25, None)
     )
 
 
@@ -202,9 +187,9 @@ class CheckoutStatus(Resource):
         **says("Confirmations of the least confirmed payment that counts.", 0)
     )
     confirmations_needed = fields.Integer(**says("Confirmations that this invoice asks for.", 1))
-    expires_at = Timestamp(**_NULL, **says("When it ends unless it is paid; null if never.", None))
+    expires_at = Timestamp(**maybe("When it ends unless it is paid; null if never.", None))
     checked_at = Timestamp(
-        **_NULL, **says("When the chain was last checked for it; null before that.", _MADE_AT)
+        **maybe("When the chain was last checked for it; null before that.", _MADE_AT)
     )
     now = Timestamp(**says("The service's clock.", _MADE_AT))
 

@@ -3,7 +3,6 @@
 SQLite runs it again and again, and loses nothing, since no statement of it goes over a network.
 """
 
-import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, get_args
 
@@ -31,13 +30,9 @@ class _OfMany(Statement):
         arrays = ", ".join(f"%s::{_type_of(name)}[]" for name in self.names)
         self.sql = f"WITH given ({columns}) AS (SELECT * FROM unnest({arrays})) {sql}"  # noqa: S608
 
-    def arguments_of(self, given: Sequence[Values]) -> list[Any]:
+    def arguments(self, given: Any) -> list[Any]:
         """One list for each column, and the other parameters."""
-        return [[row[name] for row in given] for name in self.names] + list(self.parameters)  # type: ignore[literal-required]
-
-
-_STATEMENTS: dict[int, _OfMany] = {}
-_COMPILING = threading.Lock()
+        return [[row[name] for row in given] for name in self.names] + list(self.parameters)
 
 
 def rows(db: Database, query: Typed[T], given: Iterable[Values]) -> list[T]:
@@ -49,7 +44,7 @@ def rows(db: Database, query: Typed[T], given: Iterable[Values]) -> list[T]:
     if _is_one_by_one(db, many):
         return [row for values in many for row in db.rows(query, **values)]
     with db.connected(), as_peewee_errors:
-        statement, cursor = _execute(db, query, many)
+        statement, cursor = db.execute(query, many, _OfMany)
         return statement.made(cursor)
 
 
@@ -59,20 +54,11 @@ def run(db: Database, query: Query, given: Iterable[Values]) -> int:
     if _is_one_by_one(db, many):
         return sum(db.run(query, **values) for values in many)
     with db.connected(), as_peewee_errors:
-        return int(_execute(db, query, many)[1].rowcount)
+        return int(db.execute(query, many, _OfMany)[1].rowcount)
 
 
 def _is_one_by_one(db: Database, given: Sequence[Values]) -> bool:
     return not db.is_server or len(given) < 2
-
-
-def _execute(db: Database, query: Any, given: Sequence[Values]) -> tuple[Statement, Any]:
-    with _COMPILING:
-        if (statement := _STATEMENTS.get(id(query))) is None:
-            statement = _STATEMENTS[id(query)] = _OfMany(db.connection, query)
-    cursor = db.connection.cursor()
-    cursor.execute(statement.sql, statement.arguments_of(given))
-    return statement, cursor
 
 
 def _from_given(query: Any) -> Any:

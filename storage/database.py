@@ -38,7 +38,7 @@ K = TypeVar("K")
 
 
 # Compiled once in each process, by the query's id; one table for SQLite, one for servers.
-_STATEMENTS: dict[bool, dict[int, Statement]] = {False: {}, True: {}}
+_STATEMENTS: dict[bool, dict[tuple[type[Statement], int], Statement]] = {False: {}, True: {}}
 _COMPILING = threading.Lock()
 
 
@@ -61,7 +61,7 @@ class Database:
     def rows(self, query: Typed[T], **values: Unpack[Values]) -> list[T]:
         """The rows of a SELECT or a RETURNING; `Typed` explains their type."""
         with self.connected(), as_peewee_errors:
-            statement, cursor = self._execute(query, values)
+            statement, cursor = self.execute(query, values)
             return statement.made(cursor)
 
     def packed(self, query: Select, **values: Unpack[Values]) -> tuple[tuple[str, ...], list[str]]:
@@ -71,7 +71,7 @@ class Database:
         """
         columns, packed = self._packed.get(id(query)) or self._pack(query)
         with self.connected(), as_peewee_errors:
-            return columns, [text for (text,) in self._execute(packed, values)[1].fetchall()]
+            return columns, [text for (text,) in self.execute(packed, values)[1].fetchall()]
 
     def row(self, query: Typed[T], **values: Unpack[Values]) -> T | None:
         rows = self.rows(query, **values)  # all: only then is an UPDATE ... RETURNING done
@@ -94,7 +94,7 @@ class Database:
     def run(self, query: Query, **values: Unpack[Values]) -> int:
         """The number of rows that the statement changed."""
         with self.connected(), as_peewee_errors:
-            return int(self._execute(query, values)[1].rowcount)
+            return int(self.execute(query, values)[1].rowcount)
 
     @contextmanager
     def write(self) -> Iterator[None]:
@@ -145,16 +145,17 @@ class Database:
         if self.is_server:
             self.connection.close_idle()
 
-    def _execute(self, query: Any, values: Values) -> tuple[Statement, Any]:
+    def execute(
+        self, query: Any, given: Any, kind: type[Statement] = Statement
+    ) -> tuple[Statement, Any]:
         """The statement and its cursor, without peewee's own execute, which logs and counts."""
-        statement = self._statements.get(id(query)) or self._compile(query)
+        key = (kind, id(query))
+        if (statement := self._statements.get(key)) is None:
+            with _COMPILING:
+                statement = self._statements.setdefault(key, kind(self.connection, query))
         cursor = self.connection.cursor()
-        cursor.execute(statement.sql, statement.arguments(values))
+        cursor.execute(statement.sql, statement.arguments(given))
         return statement, cursor
-
-    def _compile(self, query: Query) -> Statement:
-        with _COMPILING:
-            return self._statements.setdefault(id(query), Statement(self.connection, query))
 
     def _pack(self, query: Select) -> tuple[tuple[str, ...], Select]:
         fields = query.selected_columns

@@ -20,10 +20,10 @@ from storage import locks, versions
 from storage.backup import old_database, sqlite_file, to_postgres
 from storage.backup.old_database import Place
 from storage.database import Database, open_database
-from storage.migrate import migrate
 from storage.models import Invoice, Merchant
 from storage.queries import idempotency, merchants, meta, receivers
 from storage.queries.lists import exports, keyset
+from storage.versions import migrate
 
 AT_ONCE = 10_000  # invoices in memory
 
@@ -99,11 +99,11 @@ def _prepare(
     """
     url = f"sqlite:///{new}"
     sqlite_file.copy(file, new)
-    contents = sqlite_file.inspect(new, file)
-    _refuse_network(file, contents.network, settings)
-    if contents.version > versions.VERSION:
+    version, network = sqlite_file.inspect(new, file)
+    _refuse_network(file, network, settings)
+    if version > versions.VERSION:
         raise CommandError(
-            f"{file} is at version {contents.version}, newer than this program's"
+            f"{file} is at version {version}, newer than this program's"
             f" {versions.VERSION}: install the newer program"
         )
     migrated = migrate(url, settings.network.name)

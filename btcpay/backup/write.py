@@ -15,8 +15,8 @@ from storage.queries import meta
 DOCS = "docs/operators/backup.md"
 
 
-def write_backup(database_url: str, file: Path, overwrite: bool = False) -> sqlite_file.Contents:
-    """Writes the backup to `file` once found whole; says what it is.
+def write_backup(database_url: str, file: Path, overwrite: bool = False) -> tuple[int, str | None]:
+    """Writes the backup to `file` once found whole; returns its version and network.
 
     Raises CommandError, and leaves what `file` was before.
     """
@@ -32,9 +32,9 @@ def write_backup(database_url: str, file: Path, overwrite: bool = False) -> sqli
     sqlite_file.discard_all(file, "part")
     with sqlite_file.new_file(file, "part") as part:
         sqlite_file.copy(path, part)
-        contents = sqlite_file.inspect(part, path)
+        found = sqlite_file.inspect(part, path)
         sqlite_file.publish(part, file)
-    return contents
+    return found
 
 
 def note_backup(database_url: str, at: datetime) -> str:

@@ -8,8 +8,15 @@ from flask import Blueprint, Response, request
 
 from btcpay.checkout.invoice_page import page_of, proofs_of
 from btcpay.checkout.link_order import pressed, still_to_pay
-from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, answers, link_values, rate_of
-from btcpay.checkout.of_link import OfLink
+from btcpay.checkout.link_page import (
+    GONE,
+    LinkCookie,
+    LinkRefused,
+    OfLink,
+    answers,
+    link_values,
+    rate_of,
+)
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.invoices import receipts
 from btcpay.invoices.links import raised

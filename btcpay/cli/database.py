@@ -17,8 +17,8 @@ from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage import locks
 from storage.database import Row, place_of, sqlite_path
-from storage.migrate import migrate as run_steps
 from storage.versions import STEPS, steps
+from storage.versions import migrate as run_steps
 
 
 @click.command()
@@ -47,14 +47,14 @@ def migrated(settings: Settings, folder: Path = STEPS) -> tuple[Row, str]:
 @answering
 def backup(shell: Shell, file: Path, force: bool, quiet: bool) -> None:
     """Write a complete copy of the database to FILE, even while the service runs."""
-    contents = write_backup(shell.settings.database_url, file, force)
+    version, network = write_backup(shell.settings.database_url, file, force)
     if problem := note_backup(shell.settings.database_url, shell.now):
         say(f"the backup is complete, but its time could not be noted: {problem}")
     size = file.stat().st_size
     if shell.as_json or not quiet:
         shell.answer(
-            {"file": str(file), "bytes": size} | vars(contents),
-            f"{file}: {size} bytes, version {contents.version}, checked",
+            {"file": str(file), "bytes": size, "version": version, "network": network},
+            f"{file}: {size} bytes, version {version}, checked",
         )
 
 
@@ -145,11 +145,7 @@ GIVES_UP = (
     "Payments are kept as they were proven, and count in the balance, whatever the new chain has."
     " All else that came waits again. Reading begins two hours before the first invoice."
 )
-
-
-@click.group()
-def chain() -> None:
-    """The chain in which payments are looked for."""
+chain = click.Group("chain", help="The chain in which payments are looked for.")
 
 
 @chain.command("begin-anew")

@@ -28,24 +28,17 @@ def _moment(_context: Any, _option: Any, text: str | None) -> datetime | None:
         raise click.BadParameter(why) from None
 
 
+FORM = click.Choice(["csv", "koinly", "beancount"])
 of_merchant = click.option("--merchant", metavar="NAME", help="Only this merchant's.")
-
-
-@click.group()
-def export() -> None:
-    """Files for the bookkeeper and for the wallet, on standard output."""
+export = click.Group(
+    "export", help="Files for the bookkeeper and for the wallet, on standard output."
+)
 
 
 @export.command("payments")
 @click.option("--from", "from_at", metavar="DATE", callback=_moment, help="Received then or later.")
 @click.option("--to", "to_at", metavar="DATE", callback=_moment, help="Received before that.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["csv", "koinly", "beancount"]),
-    default="csv",
-    help="`koinly` is Koinly's simple template.",
-)
+@click.option("--format", "form", type=FORM, default="csv", help="Koinly's is its simple template.")
 @of_merchant
 @answering
 def export_payments(

@@ -50,11 +50,7 @@ OUTPUT_COLUMNS = (
     "txid vout amount_sats first_seen_at block_height block_hash block_time_at spent_height"
     " vanished_at payment_id"
 )
-
-
-@click.group()
-def invoice() -> None:
-    """Invoices of all merchants."""
+invoice = click.Group("invoice", help="Invoices of all merchants.")
 
 
 @invoice.command("create")
@@ -68,20 +64,13 @@ def invoice() -> None:
 @click.option("--email", "customer_email", metavar="ADDRESS", help="The customer's.")
 @click.option("--expires-in-hours", metavar="H", callback=number, help="[default: it never does]")
 @answering
-def invoice_create(
-    shell: Shell,
-    merchant: str,
-    currency: str | None,
-    reference: str | None,
-    return_url: str | None,
-    **fields: Any,
-) -> None:
+def invoice_create(shell: Shell, merchant: str, currency: str | None, **fields: Any) -> None:
     """Make an invoice, as create-invoice does; prints its id and its page."""
     owner = find_merchant(shell.db, merchant)
+    beside = {name: fields.pop(name) for name in ("reference", "return_url")}
     currency = currency_of(owner, currency, fields)
     wanted = priced(currency, fields) if currency else validated(NEW_INVOICE, fields)
-    shown = wanted | {"reference": reference, "return_url": return_url}
-    order = create.order_of(owner.id, shown, currency, most(currency or "USD"))
+    order = create.order_of(owner.id, wanted | beside, currency, most(currency or "USD"))
     quote = create.quote(shell.db, new_prices(shell.settings), shell.now, order)
     with shell.db.write():
         row = create.new_invoice(shell.db, shell.settings.network, shell.now, quote)

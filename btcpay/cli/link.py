@@ -22,6 +22,7 @@ from storage.queries.lists import listings
 from storage.statement import as_dict
 
 LINK_COLUMNS = "id status title amount_mode currency amount suggested created_at"
+link = click.Group("link", help="Payment links.")
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
@@ -30,11 +31,6 @@ def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
         return [] if text is None else links.read_suggested(text)
     except CommandError as error:
         raise click.UsageError(str(error)) from None
-
-
-@click.group()
-def link() -> None:
-    """Payment links."""
 
 
 @link.command("create")

@@ -29,11 +29,7 @@ LIST_COLUMNS = (
 DELIVERY_COLUMNS = "number event_id kind state attempts status tried_at next_at answer"
 TEST_COLUMNS = "kind event_id is_taken status answer"
 KIND = click.Choice([*KINDS])  # docs/developers/events.md
-
-
-@click.group()
-def webhook() -> None:
-    """Receivers of events: a URL, signed, or a command."""
+webhook = click.Group("webhook", help="Receivers of events: a URL, signed, or a command.")
 
 
 @webhook.command("add")

@@ -31,9 +31,8 @@ ORDER = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
     "--every",
     type=click.IntRange(1, 86_400),
     default=15,
-    show_default=True,
     metavar="SECONDS",
-    help="Between two checks.",
+    help="Between checks. [15]",
 )
 @with_shell
 def run(shell: Shell, every: int) -> None:

@@ -73,11 +73,8 @@ class Figures(Collector):
         settled = int(db.only(tallies.SETTLED)[0])
         yield _gauge("settled_satoshis", "All payments; falls after a reorganisation.", settled)
         if checked_at := meta.time(db, meta.Key.CHECKED_AT):
-            yield _gauge(
-                "last_check_timestamp_seconds",
-                "Unix time of the last complete check.",
-                checked_at.timestamp(),
-            )
+            text = "Unix time of the last complete check."
+            yield _gauge("last_check_timestamp_seconds", text, checked_at.timestamp())
         late = meta.count(db, meta.Key.PREVIEWS_LATE)
         yield _gauge("previews_late", "Open pages that show a payment late.", late)
         if known := progress_of(db, now):
@@ -91,11 +88,8 @@ class Figures(Collector):
         yield from _gaps(db)
         oldest_ms = db.only(deliveries.OLDEST_WEBHOOK)[1]
         age = now - from_ms(oldest_ms) if oldest_ms is not None else timedelta()
-        yield _gauge(
-            "webhook_waiting_seconds",
-            "Age of the oldest event that an endpoint has not received yet; 0 without one.",
-            age.total_seconds(),
-        )
+        text = "Age of the oldest event that an endpoint has not received yet; 0 without one."
+        yield _gauge("webhook_waiting_seconds", text, age.total_seconds())
         totals = {(row.name, row.label): row.total for row in db.rows(tallies.ALL)}
         yield from _tallied(totals)
 

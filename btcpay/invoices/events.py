@@ -12,7 +12,6 @@ from btcpay.merchants.account import least_sats_of
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, Told, publish
 from btcpay.settings.settings import Settings
-from btcpay.settlement import values as settlement
 from btcpay.settlement.attention import Happening, reason_for, stake_sats
 from btcpay.settlement.values import Verdict
 from btcpay.values.errors import BadRow, Refused
@@ -114,9 +113,7 @@ def update_attentions(
     tip_height = blocks.tip_height(db) or 0
     verdicts = [(row, verdict_on(outputs[row.id], settings, row, now, tip_height)) for row in rows]
     at_once.run(db, invoices.KEEP, [figures(*one, tip_height) for one in verdicts])
-    found = [
-        _wanted(_heard(db, row, now), row, verdict, histories[row.id]) for row, verdict in verdicts
-    ]
+    found = [_wanted(db, row, verdict, histories[row.id], now) for row, verdict in verdicts]
     cleared = [one.row.id for one in found if one.reason is None and one.row.id in before]
     at_once.run(db, attentions.CLEAR, [{"invoice_id": id} for id in cleared])
     wanted = [one for one in found if one.reason]
@@ -167,15 +164,12 @@ class _Wanted:
         }
 
 
-def _heard(db: Database, row: Invoice, now: datetime) -> settlement.Invoice:
-    """The invoice, after the parts have counted what it received."""
-    beyond_sats = sum(part.heard(db, row, now) for part in brought("money"))
-    return replace(invoice_of(row), beyond_sats=beyond_sats)
-
-
 def _wanted(
-    invoice: settlement.Invoice, row: Invoice, verdict: Verdict, events: Iterable[Event]
+    db: Database, row: Invoice, verdict: Verdict, events: Iterable[Event], now: datetime
 ) -> _Wanted:
+    """Decides, after the parts have counted what the invoice received."""
+    beyond_sats = sum(part.heard(db, row, now) for part in brought("money"))
+    invoice = replace(invoice_of(row), beyond_sats=beyond_sats)
     history = list(filter(None, map(_happening, events)))
     reason = reason_for(invoice, verdict, history, least_sats_of(row.script))
     at_stake_sats = stake_sats(reason, invoice, verdict, history) if reason else 0

@@ -9,10 +9,9 @@ from functools import partial
 
 from flask import Blueprint, Response, abort, jsonify
 
-from btcpay.bitcoin.tx import NO_TXID
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.block import Block
-from btcpay.sandbox.node.ledger import Found, Ledger
+from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import current
@@ -47,8 +46,8 @@ def blocks(start_height: str = "") -> Response:
     """Ten blocks of the best branch, from this height or the tip down."""
     ledger = current().chain.ledger
     start = _height(start_height) if start_height else ledger.height
-    newest_first = ledger.hashes[max(0, start - BLOCKS_PER_PAGE + 1) : start + 1][::-1]
-    return jsonify([_block_view(ledger, ledger.blocks[each]) for each in newest_first])
+    heights = range(start, max(-1, start - BLOCKS_PER_PAGE), -1)
+    return jsonify([block_view(ledger.blocks[ledger.hashes[each]], each) for each in heights])
 
 
 def hash_at(height: str) -> Response:
@@ -143,14 +142,14 @@ def _tx_view(found: Found) -> Json:
     }
 
 
-def _block_view(ledger: Ledger, block: Block) -> Json:
+def block_view(block: Block, height: int) -> Json:
     return {
         "id": block.hash,
-        "height": ledger.heights[block.hash],
+        "height": height,
         "version": block.version,
         "timestamp": block.time,
         "merkle_root": block.merkle_root,
-        "previousblockhash": None if block.previous == NO_TXID else block.previous,
+        "previousblockhash": block.previous if height else None,
         "nonce": block.nonce,
         "bits": block.bits,
     }

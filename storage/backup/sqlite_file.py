@@ -10,7 +10,6 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -25,14 +24,6 @@ MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
 MOST_NAMED = 5
 NETWORK = f"SELECT value FROM meta WHERE name = '{Key.NETWORK.value}'"  # noqa: S608 - our own name
 _OURS = {"meta", "merchant", "invoice", "output", "schema_step"}
-
-
-@dataclass(frozen=True)
-class Contents:
-    """The version that a file states, and its network, None when unclaimed."""
-
-    version: int
-    network: str | None
 
 
 def read_only(path: Path) -> sqlite3.Connection:
@@ -89,8 +80,8 @@ def copy_all(old: sqlite3.Connection, target: Path) -> None:
         new.execute("PRAGMA journal_mode = DELETE").fetchall()
 
 
-def inspect(path: Path, name: Path) -> Contents:
-    """The contents of a database that was found whole; messages call it `name`.
+def inspect(path: Path, name: Path) -> tuple[int, str | None]:
+    """Version and network (None when unclaimed) of a file found whole; messages call it `name`.
 
     Raises CommandError for a file that is damaged, is no database of this program, or holds more
     than our steps make. The last is checked first, since the check for damage would run such code.
@@ -113,7 +104,7 @@ def inspect(path: Path, name: Path) -> Contents:
         raise CommandError(f"{name} is damaged: {error}") from None
     if faults or version is None:
         raise CommandError(f"{name} is damaged: {'; '.join(faults[:3]) or 'it has no version'}")
-    return Contents(version, network and network[0])
+    return version, network and network[0]
 
 
 def publish(path: Path, target: Path) -> None:

@@ -3,31 +3,6 @@
 Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact decimal text.
 """
 
-from storage.models.money import (
-    Attention,
-    Balance,
-    Event,
-    MerchantDay,
-    Output,
-    Payment,
-    Proof,
-    Refund,
-    RefundOutput,
-)
-from storage.models.service import Block, Explorer, ExplorerUse, Fact, IdempotencyKey, Peer, Tally
-from storage.models.shop import (
-    ApiKey,
-    Bill,
-    Brand,
-    Delivery,
-    FileLink,
-    Invoice,
-    Merchant,
-    MerchantLogin,
-    MerchantMail,
-    MerchantSession,
-    PaymentLink,
-    PublicEvent,
-    Receiver,
-    Store,
-)
+from storage.models.money import *
+from storage.models.service import *
+from storage.models.shop import *

@@ -159,18 +159,8 @@ class Invoice(Table):
     RULED = (amount_usd_quote, confirmations, tolerance_percent)  # by invoices/status.rules_for
     # The columns that clients see: no others are read for them. schemas/resources.py shapes them.
     PUBLIC = (
-        id,
-        status,
-        amount_sats,
-        amount_usd_quote,
-        description,
-        customer_email,
-        deposit_address,
-        tx_hash,
-        payment_link_id,
-        expires_at,
-        paid_at,
-        created_at,
+        *(id, status, amount_sats, amount_usd_quote, description, customer_email),
+        *(deposit_address, tx_hash, payment_link_id, expires_at, paid_at, created_at),
     )
 
 

@@ -8,8 +8,8 @@ from commands import commands
 from fake_esplora import Terminal, open_till
 from merchant_browser import ON
 
-from btcpay import PARTS
 from btcpay.cli.main import cli
+from btcpay.values.parts import brought
 
 Words = list[str]
 IN_PLACE = ["restore", "--in-place", "--yes"]
@@ -17,11 +17,11 @@ IN_PLACE = ["restore", "--in-place", "--yes"]
 
 # `listen` answers until it is stopped: tests/notify/test_listen.py reads its lines.
 # A part's own commands are tried in its room.
+OF_PARTS = {name for part in brought("commands") for name in part.COMMANDS}
 ANSWERING = {
     name
     for name, found in commands(cli)
-    if any(p.name == "as_json" for p in found.params)
-    and not found.callback.__module__.startswith(PARTS)
+    if any(p.name == "as_json" for p in found.params) and name.split()[0] not in OF_PARTS
 } - {"listen"}
 
 

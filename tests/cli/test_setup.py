@@ -289,21 +289,11 @@ def test_the_proxies_examples_are_printed(name, file):
 
 def test_a_talk_asks_again_until_each_answer_is_good(folder):
     port = free_port()
-    words = [
-        str(PROGRAM),
-        "setup",
-        "--env-file",
-        f"{folder}/shop.env",
-        "--units",
-        "none",
-        "--user",
-        ME,
-    ]
-    terminal = InTerminal(words, folder, clean_environ(HOME="/nowhere"), 60, 200)
+    words = f"{PROGRAM} setup --env-file {folder}/shop.env --units none --user {ME}"
+    terminal = InTerminal(words.split(), folder, clean_environ(HOME="/nowhere"))
 
     def is_asked(question, times):
-        shown = "\n".join(terminal.screen.lines).count(question)
-        return shown == times or terminal.process.poll() is not None
+        return terminal.text.count(question) == times or terminal.process.poll() is not None
 
     for question, text, times in (
         ("Network (", "bitcoin", 1),
@@ -325,13 +315,13 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     ):
         until(partial(is_asked, question, times), question)
         terminal.type(f"{text}\n")
-    assert terminal.wait() == 0, terminal.screen.text
+    assert terminal.wait() == 0, terminal.text
     text = (folder / "shop.env").read_text()
     assert f"BTCPAY_BASE_URL=http://127.0.0.1:{port}\n" in text
     assert "BTCPAY_EMAIL_RETENTION_DAYS=7\n" in text and "PROXY" not in text
-    assert "sk_test_" in terminal.screen.text and "BTCPAY_MERCHANT_PAGES=on\n" in text
-    assert f"http://127.0.0.1:{port}/merchant/login/" in terminal.screen.text
-    assert "\u2588" in terminal.screen.text  # the link's QR code
-    shown = "\n".join(terminal.screen.lines)
-    assert "Enter takes the answer in brackets" in shown
-    assert "Error: BTCPAY_NETWORK accepts one of" in shown and "seed words" in shown
+    assert "sk_test_" in terminal.text and "BTCPAY_MERCHANT_PAGES=on\n" in text
+    assert f"http://127.0.0.1:{port}/merchant/login/" in terminal.text
+    assert "\u2588" in terminal.text  # the link's QR code
+    assert "Enter takes the answer in brackets" in terminal.text
+    assert "Error: BTCPAY_NETWORK accepts one of" in terminal.text
+    assert "seed words" in terminal.text

@@ -1,7 +1,6 @@
 """The text that clients get of a row, to the last byte."""
 
 from decimal import Decimal
-from types import SimpleNamespace
 
 import orjson
 import pytest
@@ -78,7 +77,7 @@ def test_rows_and_lists_are_shown_as_they_are_stored(case):
     schema, kind = resource(ROOT), {"PaymentLink": "payment_link"}.get(resource.__name__)
     fields = row | {"object": kind or resource.__name__.lower()}
     whole = ",".join(f'"{name}":{written(name, fields)}' for name in schema.fields)
-    assert orjson.dumps(schema.dump(SimpleNamespace(**row))).decode() == f"{{{whole}}}"
+    assert orjson.dumps(schema.shown(row)).decode() == f"{{{whole}}}"
     packed = orjson.dumps([*row.values()], default=str).decode()
     listed = schema.listed((*row,), [packed, packed])
     assert orjson.dumps(listed["data"]).decode() == f"[{{{whole}}},{{{whole}}}]"
@@ -86,7 +85,5 @@ def test_rows_and_lists_are_shown_as_they_are_stored(case):
 
 def test_a_column_that_is_missing_is_no_null():
     known = {name: PAYMENT[name] for name in PAYMENT if name != "tx_hash"}
-    with pytest.raises(AttributeError):
-        Payment(ROOT).dump(SimpleNamespace(**known))
     with pytest.raises(KeyError):
         Payment(ROOT).shown(known)

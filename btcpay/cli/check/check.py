@@ -40,32 +40,27 @@ log = logging.getLogger(__name__)
 @click.command()
 @click.option("--watch", type=click.IntRange(1, 86_400), metavar="SECONDS", help="Repeat it.")
 @click.option("--once", is_flag=True, help="Do not stay for payers who wait: one look.")
-@click.option("--invoice", "invoice_id", metavar="ID", help="Look only for this invoice.")
+@click.option("--invoice", "only", metavar="ID", help="Look only for this invoice.")
 @click.option("--quiet", is_flag=True, help="Print nothing while all is well, for cron.")
 @click.option("--new-peers", is_flag=True, help="Forget all peers that earlier runs have met.")
 @answering
 def check(
-    shell: Shell,
-    watch: int | None,
-    once: bool,
-    invoice_id: str | None,
-    quiet: bool,
-    new_peers: bool,
+    shell: Shell, watch: int | None, once: bool, only: str | None, quiet: bool, new_peers: bool
 ) -> None:
     """Read new blocks, look at the mempool, settle what is paid, deliver webhooks and mail.
 
     Exit status 0 when every block is read and nothing failed, else 1.
     """
-    if watch is not None and (once or invoice_id is not None):
+    if watch is not None and (once or only is not None):
         raise click.UsageError("--watch goes neither with --once nor with --invoice")
     if new_peers:
         shell.db.run(sources.FORGET_ALL_PEERS)
     reporter, listening = Reporter(shell, quiet), listening_of(shell.settings, shell.db, utc_now)
-    if invoice_id is not None:
-        find_invoice(shell.db, invoice_id)
+    if only is not None:
+        find_invoice(shell.db, only)
         # A look by hand is always made: it counts against the quota, but is never refused.
         with locks.only_one(shell.db, shell.settings.database_url, "check", wait=True):
-            reporter.end(_checkers(shell, sys.maxsize)().run([invoice_id]))
+            reporter.end(_checkers(shell, sys.maxsize)().run([only]))
     outward = Outward(shell)
     if watch is None:
         if listening and not (shell.settings.explorers or quiet):

@@ -23,11 +23,7 @@ KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used
 
 KEY_FILE = "write_key"  # beside the database of a shop with play money
 OTHER_KINDS = brought("keys")
-
-
-@click.group()
-def key() -> None:
-    """API keys: issued once, stored as a hash."""
+key = click.Group("key", help="API keys: issued once, stored as a hash.")
 
 
 @key.command("issue", params=[option for part in OTHER_KINDS for option in part.OPTIONS])

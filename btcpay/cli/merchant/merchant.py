@@ -48,15 +48,11 @@ def _one_key(_context: Any, _option: Any, given: tuple[str, ...]) -> str | None:
 
 
 key_option = partial(click.option, *KEY_NAMES, metavar="KEY", multiple=True, callback=_one_key)
-
-
-@click.group()
-def merchant() -> None:
-    """Merchants and the account keys that their addresses come from."""
-
-
-for command in (brand, currency, login, logout, mail, sessions, timezone, way_back):
-    merchant.add_command(command)
+merchant = click.Group(
+    "merchant",
+    commands=[brand, currency, login, logout, mail, sessions, timezone, way_back],
+    help="Merchants and the account keys that their addresses come from.",
+)
 
 
 # Unexpected words may be seed words, so none of click's messages may repeat them.
@@ -139,11 +135,7 @@ def merchant_list(shell: Shell) -> None:
 
 
 A_COUNT = click.IntRange(1, MOST_IN_RANGE)
-
-
-@click.group()
-def wallet() -> None:
-    """The facts that a merchant's wallet needs."""
+wallet = click.Group("wallet", help="The facts that a merchant's wallet needs.")
 
 
 @wallet.command("export")

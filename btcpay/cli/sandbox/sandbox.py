@@ -26,7 +26,7 @@ from btcpay.settings.settings import is_said, read
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage.database import Database
-from storage.migrate import migrate
+from storage.versions import migrate
 
 PORT, STATE = 8001, Path("var/sandbox")
 STOP_TIMEOUT_S = 10
@@ -60,7 +60,7 @@ def sandbox(
         raise CommandError(f"{words[0]} cannot be run: there is no such program")
     place = Place(shell.settings, state or STATE, port or PORT, os.environ)
     if once:
-        place = click.get_current_context().with_resource(_thrown_away(os.environ, state, port))
+        place = click.get_current_context().with_resource(_thrown_away(state, port))
         shell = Shell(place.settings)
     place.require_fit()
     place.prepare_folders()
@@ -126,9 +126,7 @@ start over    {place.afresh}, after Ctrl-C
 
 
 @contextlib.contextmanager
-def _thrown_away(
-    environ: Mapping[str, str], state: Path | None, port: int | None
-) -> Iterator[Place]:
+def _thrown_away(state: Path | None, port: int | None) -> Iterator[Place]:
     """A place in a temporary folder, on free ports, but for what the environment sets."""
     with tempfile.TemporaryDirectory(prefix="btcpay-sandbox-") as folder:
         usual = {
@@ -136,8 +134,8 @@ def _thrown_away(
             "BTCPAY_BASE_URL": f"http://127.0.0.1:{_free_port()}",
             "BTCPAY_METRICS_BIND": "",
         }
-        unset = {name: text for name, text in usual.items() if not is_said(environ, name)}
-        own = dict(environ) | unset
+        unset = {name: text for name, text in usual.items() if not is_said(os.environ, name)}
+        own = os.environ | unset
         yield Place(read(own), state or Path(folder, "sandbox"), port or _free_port(), own)
 
 

@@ -6,7 +6,7 @@ A page stands behind a row that is named by its time (`at`) and its place in tha
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar, Unpack
 
-from peewee import ColumnBase, Select
+from peewee import ColumnBase, Select, Tuple
 
 from storage.database import Database, Values
 from storage.statement import Shaped, Typed, same, shaped, slot
@@ -26,23 +26,22 @@ class Placed(Protocol):
 
 P = TypeVar("P", bound=Placed)
 FIRST = Place(2**62, 2**62)  # behind it is the newest row of all
+_NAMED = Tuple(slot("at"), slot("place"))
 OLDEST = -(2**63)  # before every time and place that can be stored
 
 
 def older(query: Q, model: Any) -> Q:
     """The newest of those behind the named row, the newest first."""
-    behind = (model.created_at <= slot("at")) & (
-        (model.created_at < slot("at")) | (model.seq < slot("place"))
-    )
-    return query.where(behind).order_by(*order(model)).limit(slot("limit"))
+    return query.where(_place(model) < _NAMED).order_by(*order(model)).limit(slot("limit"))
 
 
 def newer(query: Q, model: Any) -> Q:
     """The oldest of those before it, the oldest first."""
-    before = (model.created_at >= slot("at")) & (
-        (model.created_at > slot("at")) | (model.seq > slot("place"))
-    )
-    return query.where(before).order_by(*order(model, False)).limit(slot("limit"))
+    return query.where(_place(model) > _NAMED).order_by(*order(model, False)).limit(slot("limit"))
+
+
+def _place(model: Any) -> Tuple:
+    return Tuple(model.created_at, model.seq)
 
 
 def pages(

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from builders import REGTEST
-from fake_peer import FakePeer, chain_of, false_block, of
+from fake_peer import FakePeer, chain_of, false_block, of, over_peers
 from tunnels import Socks
 
 from btcpay.chain.peers import book
@@ -152,9 +152,9 @@ def test_a_run_notes_who_was_good_and_leaves_who_has_lied(till):
     chain, db = chain_of(till), till.shop.service.db
     with FakePeer(chain, lambda: till.now) as good, FakePeer(chain, lambda: till.now, lies) as bad:
         places = (bad.place, good.place)
-        checker = till.checker(peers=places)
         for _ in range(2):
-            assert replace(checker, sources=Peers(checker.settings, db, till.clock)).run().complete
+            checker = over_peers(till, *places)
+            assert checker.run().complete
             till.mine()
         found = {row.place: row for row in db.rows(sources.PEERS)}
         assert found[good.place].height == len(chain()) - 2
@@ -188,8 +188,7 @@ def test_doctor_says_what_the_last_run_saw(till):
 
     def colours(*peers):
         """After a run over these."""
-        checker = till.checker(peers=tuple(peer.place for peer in peers))
-        checker = replace(checker, sources=Peers(checker.settings, db, till.clock, lambda _: None))
+        checker = over_peers(till, *(peer.place for peer in peers))
         report = checker.run()
         checker.finish(report)
         found = findings(checker.settings, db, till.clock())
