@@ -14,7 +14,6 @@ from flask import Response
 from btcpay.languages.formats import symbol
 from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.ids import is_id
 from btcpay.values.money import SATS_PER_BTC, Money, asked_of
 from btcpay.values.times import number_of, start_of
 from btcpay.web.pages.listing import MORE, SIZE, Listing
@@ -28,11 +27,15 @@ PIECE = 1_000  # rows whose texts one request goes through: a few hundredths of 
 MOST_CHARACTERS = 200  # of the typed text; the longest name of a row has 90
 END = "\x7f"  # sorts after every character of an id or an address
 
-# The shortest beginning that is found; too many of a million rows would share a shorter one.
-_ID = re.compile(r"inv_[0-9A-Za-z]{4,24}")
-_TXID = re.compile(r"\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])", re.I)
-_SEGWIT = re.compile(r"(?:bitcoin:)?((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)
-_BASE58 = re.compile(r"(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")
+# The shortest beginnings that are found; too many of a million rows would share a shorter one.
+# Those that may come in capitals are stored in small letters.
+_BEGINNINGS = (
+    ("payment", re.compile(r"\A(pay_[0-9A-Za-z]{24})\Z")),
+    ("id", re.compile(r"(inv_[0-9A-Za-z]{4,24})")),
+    ("address", re.compile(r"\A(?:bitcoin:)?((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)),
+    ("txid", re.compile(r"(\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z]))", re.I)),
+    ("address", re.compile(r"\A(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")),
+)
 _UNIT = r"(sats?|[a-z]{3}|[^\w\s.,])?"
 _AMOUNT = re.compile(rf"{_UNIT}\s*(\d{{1,16}})(?:[.,٫](\d{{1,8}}))?\s*{_UNIT}", re.I)
 _BITCOIN = {"", "BTC", "₿", "SAT", "SATS"}
@@ -82,16 +85,9 @@ def _beginning(typed: str) -> tuple[str, str]:
     It is found within copied texts, too, such as a page's link or a payment request. The first
     eight characters of one in ten thousand old addresses could also be a transaction's.
     """
-    if is_id("pay", typed):
-        return "payment", typed
-    if found := _ID.search(typed):
-        return "id", found[0]
-    if found := _SEGWIT.match(typed):
-        return "address", found[1].lower()
-    if found := _TXID.search(typed):
-        return "txid", found[0].lower()
-    if found := _BASE58.match(typed):
-        return "address", found[1]
+    for name, pattern in _BEGINNINGS:
+        if found := pattern.search(typed):
+            return name, found[1].lower() if pattern.flags & re.I else found[1]
     return "", ""
 
 
