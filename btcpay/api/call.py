@@ -80,8 +80,11 @@ class Call(NamedTuple):
         """
         service, subject = self.service, None
         if (key := request.headers.get("Idempotency-Key")) is not None:
-            checked, digest = idempotency.check_key(key), sha256(g.body)
-            subject = idempotency.Subject(self.merchant_id, self.operation, checked, digest)
+            subject = Values(merchant_id=self.merchant_id, operation=self.operation)
+            subject |= {
+                "idempotency_key": idempotency.check_key(key),
+                "body_sha256": sha256(g.body),
+            }
         text, replayed = idempotency.once(
             service.db,
             subject,

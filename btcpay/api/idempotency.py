@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import orjson
@@ -10,21 +9,11 @@ import orjson
 from btcpay.values.errors import Conflict, InvalidRequest
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms
-from storage.database import Database
+from storage.database import Database, Values
 from storage.queries import idempotency
 
 HOLD = timedelta(seconds=60)  # a live request has ended by then: a price takes 3 s, a lock 10 s
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The scope of a key, and the digest of the body that it came with."""
-
-    merchant_id: int
-    operation: str
-    idempotency_key: str
-    body_sha256: str
 
 
 def check_key(text: str) -> str:
@@ -36,12 +25,14 @@ def check_key(text: str) -> str:
 
 def once(
     db: Database,
-    subject: Subject | None,
+    subject: Values | None,
     now: datetime,
     prepare: Callable[[], object],
     make: Callable[[object], str],
 ) -> tuple[str, bool]:
     """The answer, and whether it is a replay. Without a subject, simply makes it.
+
+    `subject`: the merchant, the operation, the key, and the digest of the body that it came with.
 
     1. The key is claimed in a transaction of its own, or the kept answer is returned.
     2. `prepare` asks over the network, with no transaction open.
@@ -68,26 +59,26 @@ def once(
             return _kept(db, subject, owner, make(prepared)), False
     except BaseException:
         with db.write():
-            db.run(idempotency.RELEASE, **vars(subject), owner=owner)
+            db.run(idempotency.RELEASE, **subject | {"owner": owner})
         raise
 
 
-def _kept(db: Database, subject: Subject, owner: str, answer: str) -> str:
+def _kept(db: Database, subject: Values, owner: str, answer: str) -> str:
     """The answer, kept under its key. Raises Conflict when the claim does not stand any more."""
-    done = {"response": answer, "resource_id": orjson.loads(answer)["id"]}
-    if db.run(idempotency.FULFIL, **vars(subject), owner=owner, **done) != 1:
+    done: Values = {"response": answer, "resource_id": orjson.loads(answer)["id"]}
+    if db.run(idempotency.FULFIL, **subject | done | {"owner": owner}) != 1:
         raise Conflict("another request with this Idempotency-Key has overtaken this one")
     return answer
 
 
-def _claim(db: Database, subject: Subject, owner: str, now: datetime) -> str | None:
+def _claim(db: Database, subject: Values, owner: str, now: datetime) -> str | None:
     """Takes the key, or returns the answer kept under it. A clock that steps back frees it, too."""
-    claim = vars(subject) | {"owner": owner, "locked_at": to_ms(now), "created_at": to_ms(now)}
+    claim = subject | {"owner": owner, "locked_at": to_ms(now), "created_at": to_ms(now)}
     claim |= {"since": to_ms(now - HOLD), "until": to_ms(now + HOLD)}
     if db.run(idempotency.CLAIM, **claim) == 1:
         return None
-    held = db.row(idempotency.FIND, **vars(subject))
-    if held and held.body_sha256 != subject.body_sha256:
+    held = db.row(idempotency.FIND, **subject)
+    if held and held.body_sha256 != subject["body_sha256"]:
         raise Conflict("this Idempotency-Key was used with a different body")
     if held is None or held.response is None:
         raise Conflict(

@@ -50,11 +50,6 @@ def watched_of(
     return [_watched(row, unsettled[id], now) for id, row in each.items()]
 
 
-def asked_lately(db: Database, settings: Settings, now: datetime) -> list[Watched]:
-    ids = [row.id for row in db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))]
-    return watched_of(db, settings, now, ids)
-
-
 def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> Watched:
     waiting = [one for one in outputs if one.vanished_at is None and one.block_height is None]
     alive_sats = sum(one.amount_sats for one in outputs if one.vanished_at is None)

@@ -32,7 +32,11 @@ def add_payments(db: Database, cases: Sequence[Settled], now: datetime) -> list[
     made = at_once.rows(db, payments.ADD, new)
     days.add(db, made, {id: row.timezone for id, row in owners.items()})
     _extend_proofs(db, found)
-    at_once.run(db, payments.CREDIT_OUTPUTS, [_credit(row) for row in made])
+    credited: list[Values] = [
+        {"txid": row.tx_hash, "invoice_id": row.address_invoice_id, "payment_id": row.id}
+        for row in made
+    ]
+    at_once.run(db, payments.CREDIT_OUTPUTS, credited)
     told = [_told(*one, row["id"], now) for one, row in zip(found, new, strict=True)]
     at_once.run(db, events.RECORD, told)
     return made
@@ -50,10 +54,6 @@ def _payment(case: Settled, receipt: Receipt, currency: str, now: datetime) -> V
         "tx_hash": receipt.txid,
         "created_at": to_ms(receipt.received_at),
     }
-
-
-def _credit(row: Payment) -> Values:
-    return {"txid": row.tx_hash, "invoice_id": row.address_invoice_id, "payment_id": row.id}
 
 
 def _told(case: Settled, receipt: Receipt, payment_id: int | str, now: datetime) -> Values:

@@ -11,8 +11,8 @@ from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.mempool import Look, asked_lately, gather, misses, watched_of
-from btcpay.check.plan import NEVER, is_waiting, plan
+from btcpay.check.mempool import Look, gather, misses, watched_of
+from btcpay.check.plan import CLOSED_LATELY, NEVER, is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.invoices.erase import erase_emails
 from btcpay.notify.read import forget_old
@@ -91,7 +91,8 @@ class Checker:
     def look_again(self, report: Report) -> bool:
         """After a run, asks for pages that are due by now; True while somebody waits at one."""
         now, may_ask = self.now(), report.answered and self.settings.explorers
-        asked = asked_lately(self.db, self.settings, now) if may_ask else []
+        rows = self.db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
+        asked = watched_of(self.db, self.settings, now, [row.id for row in rows if may_ask])
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
         if ids := plan(asked, gone_after, allowance, now, others_wait=report.put_off > 0).ids:
             later = replace(report, blocks_read=0, looked_at=0, failed=[], unreached=[], changed={})

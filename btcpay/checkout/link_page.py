@@ -1,9 +1,10 @@
-"""A payment link's page: its questions, its refusals, a cookie for the invoices of a browser."""
+"""A payment link's page: its questions, its orders, its refusals, a cookie for its invoices."""
 
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -12,15 +13,18 @@ from urllib.parse import urlsplit
 from flask import Response, request
 from itsdangerous import BadData, URLSafeSerializer
 
+from btcpay.invoices import create
+from btcpay.invoices.links import bounds
 from btcpay.settings.mail_settings import checked_address
 from btcpay.settings.settings import Settings
 from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, derived_id, is_id, random_base62
 from btcpay.values.money import asked_of
+from btcpay.web.pages.forms import read_amount
 from btcpay.web.pages.languages import gettext
 from btcpay.web.service import Service
 from storage.database import Database
 from storage.models import Invoice, PaymentLink
-from storage.queries import meta
+from storage.queries import invoices, links, meta
 
 TYPED_CHARACTERS = 40  # of a wrong amount that the form shows again
 GONE = 410
@@ -97,6 +101,51 @@ def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
     price = rate.current_or_none()
     good_for_ms = int(rate.good_for_s() * 1000)
     return {"price": price and f"{price:f}", "good_for_ms": good_for_ms if price else 0}
+
+
+@dataclass(frozen=True)
+class OfLink:
+    """A payment link's page; `answers` has what it asked of the payer, as columns."""
+
+    link: PaymentLink
+    answers: Mapping[str, str | None] = field(default_factory=dict)
+    through = invoices.THROUGH_LINK
+    is_for_one = False
+
+    @property
+    def id(self) -> str:
+        return self.link.id
+
+    def order(self, service: Service, text: str) -> create.Order:
+        _refuse_inactive(self.link)
+        order = _asked_for(service, self.link, text)
+        return order._replace(details={**order.details, **self.answers})
+
+    def lock(self, service: Service, order: create.Order) -> None:
+        _refuse_inactive(service.db.only(links.LOCKED, id=self.link.id))
+
+
+def _asked_for(service: Service, link: PaymentLink, text: str) -> create.Order:
+    """An invoice of the link's price, or of the amount in this text. Raises AmountRefused."""
+    high = None
+    if link.amount is not None:
+        amount = Decimal(link.amount)
+    else:
+        low, high = bounds(link)
+        amount = read_amount(text, link.currency, low, high)
+    return create.Order(
+        link.merchant_id,
+        amount,
+        timedelta(minutes=service.settings.link_invoice_expiry_min),
+        {"description": link.description or link.title, "payment_link_id": link.id},
+        link.currency,
+        high,
+    )
+
+
+def _refuse_inactive(link: PaymentLink) -> None:
+    if link.status != "active":
+        raise LinkRefused(GONE, gettext("This payment link is no longer active."))
 
 
 class LinkCookie:

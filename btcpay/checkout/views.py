@@ -8,8 +8,15 @@ from flask import Blueprint, Response, request
 
 from btcpay.checkout.invoice_page import page_of, proofs_of
 from btcpay.checkout.link_order import pressed, still_to_pay
-from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused, answers, link_values, rate_of
-from btcpay.checkout.of_link import OfLink
+from btcpay.checkout.link_page import (
+    GONE,
+    LinkCookie,
+    LinkRefused,
+    OfLink,
+    answers,
+    link_values,
+    rate_of,
+)
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
 from btcpay.invoices import receipts
 from btcpay.invoices.links import raised
@@ -67,7 +74,7 @@ def counted(service: Service) -> Counted:
 class Checkout:
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.pages = Pages(service, service.settings.frame_ancestors)
+        self.pages = Pages(service)
         self._cookie = LinkCookie(service.db, service.settings)
         self._framing = brought("frame")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.settings.settings import Settings
+from btcpay.settlement.decide import decide
 from btcpay.settlement.merge import HISTORY_AFTER
-from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, Verdict
 from btcpay.values.errors import BadRow
 from btcpay.values.money import stored_amount
@@ -136,7 +136,7 @@ def verdict_on(
 ) -> Verdict:
     """The verdict on these outputs, some of which may have vanished. Raises BadRow."""
     known, rules = [output_of(output) for output in outputs], rules_for(settings, row)
-    return stored_verdict(invoice_of(row), known, tip_height or 0, rules, now)
+    return decide(invoice_of(row), known, tip_height or 0, None, rules, now, credited_only=True)
 
 
 def beside_sats(verdict: Verdict) -> int:

@@ -34,8 +34,7 @@ from storage.queries import links
 from storage.values import Values
 
 SUGGESTED = [f"suggested-{number}" for number in range(1, MOST_SUGGESTED + 1)]
-LIMITS = [*AMOUNTS[1:], *SUGGESTED]  # which a link with a fixed price does not have
-FIELDS, GOAL = [AMOUNTS[0], *LIMITS], "goal"
+GOAL = "goal"
 Sentences = dict[str, str]
 
 
@@ -73,17 +72,11 @@ def _url(visit: Visit, id: str) -> str:
 
 
 def show_form(
-    visit: Visit,
-    status: int = 200,
-    problem: str = "",
-    wrong: Sentences | None = None,
-    link: PaymentLink | None = None,
-    typed: Mapping[str, str] | None = None,
+    visit: Visit, status: int = 200, link: PaymentLink | None = None, **shown: Any
 ) -> Response:
-    """The form as it was typed, of a new link or of this one; `wrong`: a sentence by field."""
-    values = {"wrong": wrong or {}, "problem": problem, "link": link, "suggested": SUGGESTED}
-    typed = visit.form if typed is None else typed
-    return visit.page("new_link.html", status, typed=typed, how=HOW, **values)
+    """The form of a new link, or of this one, as it was typed; `wrong`: a sentence by field."""
+    form = {"typed": visit.form, "wrong": {}, "link": link, "suggested": SUGGESTED, "how": HOW}
+    return visit.page("new_link.html", status, **form | shown)
 
 
 def show_edit(visit: Visit, id: str) -> Response:
@@ -91,7 +84,8 @@ def show_edit(visit: Visit, id: str) -> Response:
     link = visit.own(links.ANY_BY_ID, "lnk", id)
     typed = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
     amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
-    for name, amount in zip([GOAL, *LIMITS], [link.goal, *amounts], strict=False):
+    names = [GOAL, *AMOUNTS[1:], *SUGGESTED]
+    for name, amount in zip(names, [link.goal, *amounts], strict=False):
         if amount:
             typed[name] = formats.plain(Decimal(amount), link.currency, languages.current())
     return show_form(visit, link=link, typed=typed)
@@ -103,54 +97,54 @@ def make(visit: Visit, id: str = "") -> Response:
     With a mistake it shows the form again.
     """
     link = visit.own(links.ANY_BY_ID, "lnk", id) if id else None
-    typed, wrong = _typed(visit, link)
+    amounts, wrong = _amounts(visit, link)
     if wrong:
-        return show_form(visit, 400, wrong=wrong, link=link)
-    wanted = load(NEW_PRICED_LINK, typed) | {name: typed.get(name, HOW[0]) for name in ASKS}
-    wanted[_key(GOAL)] = typed.get(_key(GOAL))
-    wanted["suggested"] = [typed[key] for key in map(_key, SUGGESTED) if key in typed]
+        return show_form(visit, 400, link, wrong=wrong)
+    wanted = _wanted(visit.form, amounts)
     try:
         id = _made(visit, wanted) if link is None else _changed(visit, link, wanted)
     except TooLittle as refused:
-        small = (name for name in FIELDS if 0 < typed.get(_key(name), 0) < refused.least)
-        return show_form(visit, 400, wrong=dict.fromkeys(small, said(refused)), link=link)
+        small = (name for name in amounts if name != GOAL and amounts[name] < refused.least)
+        return show_form(visit, 400, link, wrong=dict.fromkeys(small, said(refused)))
     except CommandError:
         message = gettext("Each suggested amount must be within the limits, and there only once.")
-        return show_form(visit, 400, wrong={SUGGESTED[0]: message}, link=link)
+        return show_form(visit, 400, link, wrong={SUGGESTED[0]: message})
     except (TooMuch, PriceUnavailable) as error:
-        return show_form(visit, STATUS[error.code], said(error), link=link)
+        return show_form(visit, STATUS[error.code], link, problem=said(error))
     return visit.to(f"/links/{id}", done="made" if link is None else "changed")
 
 
-def _key(name: str) -> str:
-    """The name of an amount in the body of create-payment-link."""
-    return f"{name}_usd"
-
-
-def _typed(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Any], Sentences]:
-    """The typed fields as a body of create-payment-link, and a sentence for each wrong field."""
-    form = visit.form
-    typed: dict[str, Any] = {
-        name: form[name].replace("\r\n", "\n") for name in TEXTS if name in form
-    }
-    typed |= {name: form[name] for name in ASKS if form.get(name) in HOW}
+def _amounts(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Decimal], Sentences]:
+    """The typed amounts, and a sentence for each wrong field."""
+    form, amounts, wrong = visit.form, dict[str, Decimal](), Sentences()
     is_fixed = link is not None and link.amount is not None
-    wrong = {}
-    for name in () if is_fixed else [*(FIELDS if link is None else LIMITS), GOAL]:
+    for name in () if is_fixed else [*AMOUNTS[0 if link is None else 1 :], *SUGGESTED, GOAL]:
         try:
             if name in form:
-                typed[_key(name)] = visit.amount(form[name])
+                amounts[name] = visit.amount(form[name])
         except AmountRefused as refused:
             wrong[name] = str(refused)
-    price, low, high = (typed.get(_key(name)) for name in AMOUNTS)
-    if not (typed.get("title") or is_fixed or price or low or high or wrong):
+    price, low, high = map(amounts.get, AMOUNTS)
+    if not ("title" in form or is_fixed or price or low or high or wrong):
         wrong["title"] = gettext("Give the link a title or an amount, so that customers know it.")
     if price is not None:
         message = gettext("Leave this empty if the price is fixed.")
-        wrong |= {name: message for name in (*LIMITS, GOAL) if _key(name) in typed}
+        wrong |= dict.fromkeys(amounts.keys() - {AMOUNTS[0]}, message)
     elif low and high and low > high:
         wrong["max_amount"] = gettext("This must not be less than the smallest amount.")
-    return typed, wrong
+    return amounts, wrong
+
+
+def _wanted(form: Mapping[str, str], amounts: Mapping[str, Decimal]) -> dict[str, Any]:
+    """The loaded body of create-payment-link, with what only these pages can say."""
+    body: dict[str, Any] = {
+        name: form[name].replace("\r\n", "\n") for name in TEXTS if name in form
+    }
+    body |= {f"{name}_usd": amounts[name] for name in AMOUNTS if name in amounts}
+    more: dict[str, Any] = {name: form[name] if form.get(name) in HOW else HOW[0] for name in ASKS}
+    suggested = [amounts[name] for name in SUGGESTED if name in amounts]
+    more |= {"goal_usd": amounts.get(GOAL), "suggested": suggested}
+    return load(NEW_PRICED_LINK, body) | more
 
 
 def _made(visit: Visit, wanted: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 Each tab has its own invoice.
 """
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
@@ -15,13 +14,12 @@ from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.snapshot import Notices, is_taken_back, snapshot_of
 from btcpay.invoices import create
 from btcpay.merchant_pages import queries
-from btcpay.merchant_pages.visit import Visit, address
+from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.money import asked_of, places_of, rounded
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import AmountRefused, said
-from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import invoices, merchants
 from storage.values import Values
@@ -102,19 +100,10 @@ def set_tips(visit: Visit) -> Response:
 
 def show_manifest(visit: Visit) -> Response:
     """The manifest by which a browser installs the till (W3C Web Application Manifest)."""
-    icons = [
-        {"src": visit.pages.icon(), "type": "image/svg+xml", "sizes": "any"},
-        {"src": visit.pages.icon("icon.png"), "type": "image/png", "sizes": "512x512"},
-    ]
-    manifest = {
-        "name": f"{gettext('Till')} · {visit.session.seller}",
-        "short_name": gettext("Till"),
-        **dict.fromkeys(("id", "start_url", "scope"), address("/till")),
-        "display": "standalone",
-        "background_color": branding.LIGHT_PAGE,
-        "icons": icons,
-    }
-    return Response(json.dumps(manifest), mimetype="application/manifest+json")
+    manifest = visit.page("manifest.json", background=branding.LIGHT_PAGE)
+    manifest.mimetype = "application/manifest+json"
+    del manifest.headers["Link"]  # it has no style sheet
+    return manifest
 
 
 def show_invoice(visit: Visit, id: str) -> Response:

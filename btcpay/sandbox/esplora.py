@@ -9,10 +9,9 @@ from functools import partial
 
 from flask import Blueprint, Response, abort, jsonify
 
-from btcpay.bitcoin.tx import NO_TXID
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.block import Block
-from btcpay.sandbox.node.ledger import Found, Ledger
+from btcpay.sandbox.node.ledger import Found
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import current
@@ -35,28 +34,12 @@ def text(message: str, status: int = 200) -> Response:
     return Response(message, status, mimetype="text/plain")
 
 
-def tip_height() -> Response:
-    return text(str(current().chain.ledger.height))
-
-
-def tip_hash() -> Response:
-    return text(current().chain.ledger.tip.hash)
-
-
 def blocks(start_height: str = "") -> Response:
     """Ten blocks of the best branch, from this height or the tip down."""
     ledger = current().chain.ledger
     start = _height(start_height) if start_height else ledger.height
-    newest_first = ledger.hashes[max(0, start - BLOCKS_PER_PAGE + 1) : start + 1][::-1]
-    return jsonify([_block_view(ledger, ledger.blocks[each]) for each in newest_first])
-
-
-def hash_at(height: str) -> Response:
-    return text(current().chain.ledger.hashes[_height(height)])
-
-
-def header(block_hash: str) -> Response:
-    return text(_block(block_hash).header.hex())
+    heights = range(start, max(-1, start - BLOCKS_PER_PAGE), -1)
+    return jsonify([block_view(ledger.blocks[ledger.hashes[each]], each) for each in heights])
 
 
 def raw_block(block_hash: str) -> Response:
@@ -72,20 +55,16 @@ def txs(address: str) -> Response:
     return _txs(_waiting(script) + current().chain.confirmed_of(script)[:CHAIN_TXS_PER_PAGE])
 
 
-def txs_mempool(address: str) -> Response:
-    return _txs(_waiting(_script(address)))
-
-
 VIEWS: dict[str, Callable[..., Response]] = {
-    "/blocks/tip/height": tip_height,
-    "/blocks/tip/hash": tip_hash,
+    "/blocks/tip/height": lambda: text(str(current().chain.ledger.height)),
+    "/blocks/tip/hash": lambda: text(current().chain.ledger.tip.hash),
     "/blocks": blocks,
     "/blocks/<start_height>": blocks,
-    "/block-height/<height>": hash_at,
-    "/block/<block_hash>/header": header,
+    "/block-height/<height>": lambda height: text(current().chain.ledger.hashes[_height(height)]),
+    "/block/<block_hash>/header": lambda block_hash: text(_block(block_hash).header.hex()),
     "/block/<block_hash>/raw": raw_block,
     "/address/<address>/txs": txs,
-    "/address/<address>/txs/mempool": txs_mempool,
+    "/address/<address>/txs/mempool": lambda address: _txs(_waiting(_script(address))),
 }
 
 
@@ -143,14 +122,14 @@ def _tx_view(found: Found) -> Json:
     }
 
 
-def _block_view(ledger: Ledger, block: Block) -> Json:
+def block_view(block: Block, height: int) -> Json:
     return {
         "id": block.hash,
-        "height": ledger.heights[block.hash],
+        "height": height,
         "version": block.version,
         "timestamp": block.time,
         "merkle_root": block.merkle_root,
-        "previousblockhash": None if block.previous == NO_TXID else block.previous,
+        "previousblockhash": block.previous if height else None,
         "nonce": block.nonce,
         "bits": block.bits,
     }

@@ -154,10 +154,6 @@ def _beyond_sats(invoice: Invoice, verdict: Verdict, since: Sequence[Happening])
     if any(happening.kind == "paid" for happening in since):
         settled_sats = sum(receipt.amount_sats for receipt in verdict.receipts if receipt.settles)
         beside_sats += max(0, settled_sats - invoice.amount_sats) + invoice.beyond_sats
-    return max(0, beside_sats - _sent_back_sats(since))
-
-
-def _sent_back_sats(since: Sequence[Happening]) -> int:
-    """Of money that came since; a refund before any of it sent back what had come earlier."""
+    # A refund before any money that came since sent back what had come earlier.
     after = dropwhile(lambda one: one.kind != "payment", since)
-    return sum(one.amount_sats for one in after if one.kind == SENT_BACK)
+    return max(0, beside_sats - sum(one.amount_sats for one in after if one.kind == SENT_BACK))

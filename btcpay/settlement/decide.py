@@ -56,15 +56,18 @@ def decide(
         for output in alive
         if output.credited or (not credited_only and is_deep(output, tip_height, rules))
     ]
-    counting = [output for output in alive if _counts(output, invoice)]
+    # The outputs that count: those that settled a paid invoice, else all that came in time.
+    is_paid = invoice.status == "paid"
+    counting = [one for one in alive if (one.settles if is_paid else came_in_time(one, invoice))]
     in_time = set(counting)
     both = [output for output in deep if output in in_time]
     received_sats, confirmed_sats = _sum(counting), _sum(both)
+    is_over = invoice.expires_at and ends_at and ends_at >= invoice.expires_at
     status, last = invoice.status, None
     settling = _settling(invoice, both, needed_sats)
     if status == "open" and confirmed_sats >= needed_sats:
         status, last = "paid", settling[-1]
-    elif status == "open" and _is_over(invoice, ends_at) and received_sats < needed_sats:
+    elif status == "open" and is_over and received_sats < needed_sats:
         status = "expired"
     return Verdict(
         status=status,
@@ -83,17 +86,6 @@ def decide(
 
 def _sum(outputs: Iterable[Output]) -> int:
     return sum(output.amount_sats for output in outputs)
-
-
-def _is_over(invoice: Invoice, ends_at: datetime | None) -> bool:
-    return bool(invoice.expires_at and ends_at and ends_at >= invoice.expires_at)
-
-
-def _counts(output: Output, invoice: Invoice) -> bool:
-    """The outputs that count: those that settled a paid invoice, else all that came in time."""
-    if invoice.status == "paid":
-        return output.settles
-    return came_in_time(output, invoice)
 
 
 def came_in_time(output: Output, invoice: Invoice) -> bool:
@@ -176,7 +168,7 @@ def reason_why(
     rules: Rules,
 ) -> str:
     """The sentence; `counting`: the outputs that count towards the amount."""
-    received_sats = sum(output.amount_sats for output in counting)
+    received_sats = _sum(counting)
     if status == "paid":
         return f"paid: {confirmed_sats} satoshis confirmed, {needed_sats} were asked for"
     if status == "canceled":
@@ -187,22 +179,18 @@ def reason_why(
         )
     if status == "expired":
         return f"expired: {received_sats} of {needed_sats} satoshis came in time"
+    if not outputs:
+        return "open: nothing has been seen at the address"
+    if all(output.vanished for output in outputs):
+        return "open: what was seen has vanished"
     if not counting:
-        return _nothing_counts(outputs)
+        return "open: what was seen came before the invoice was made, or after its end"
     if received_sats < needed_sats:
         return f"open: {needed_sats - received_sats} satoshis are missing, {received_sats} came"
     return (
         f"open: enough was seen, {confirmed_sats} of {needed_sats} satoshis have"
         f" {confirmations_text(rules.confirmations)}"
     )
-
-
-def _nothing_counts(outputs: Sequence[Output]) -> str:
-    if not outputs:
-        return "open: nothing has been seen at the address"
-    if all(output.vanished for output in outputs):
-        return "open: what was seen has vanished"
-    return "open: what was seen came before the invoice was made, or after its end"
 
 
 def confirmations_text(count: int) -> str:

@@ -1,7 +1,8 @@
 """Settles an invoice: its known outputs and a scan go in, the consequences come out. Pure.
 
-The check stores the outcome of `settle`. Pages, command line and API show `stored_verdict`, the
-verdict on the stored outputs. docs/developers/settlement.md has the rules in words.
+The check stores the outcome of `settle`. Between scans pages, command line and API show the verdict
+on the stored outputs, which makes no payment and ends nothing. docs/developers/settlement.md has
+the rules in words.
 """
 
 from collections.abc import Sequence
@@ -109,10 +110,3 @@ def _may_come_again(output: Output, vanished_at: datetime, scan: Scan, rules: Ru
     if output.replaced_height is not None:
         return False
     return scan.asked_at <= vanished_at or scan.asked_at - vanished_at < rules.gone_after
-
-
-def stored_verdict(
-    invoice: Invoice, known: Sequence[Output], tip_height: int, rules: Rules, now: datetime
-) -> Verdict:
-    """The verdict on the stored outputs, between scans: it makes no payment and ends nothing."""
-    return decide(invoice, known, tip_height, None, rules, now, credited_only=True)

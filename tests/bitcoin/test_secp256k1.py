@@ -62,13 +62,6 @@ def test_the_first_multiples_are_those_that_are_published():
     assert [f"{times(n).x:064x}" for n in range(1, 6)] == FIRST_X
 
 
-def test_a_sum_is_what_doubling_and_adding_come_to():
-    for scalar in (1, 2, 3, 7, HALF, HALF + 1, 2**128, ORDER // 2, ORDER - 1):
-        assert times(scalar) == plainly(scalar)
-    for tweak in (0, 1, 5, ORDER - 6, ORDER - 4, ORDER - 1):
-        assert times(5).add(tweak) == plainly((5 + tweak) % ORDER)
-
-
 def test_every_digit_of_the_table_has_its_point():
     """One digit at a time, and its neighbours: (d + 1) * 256**i * G from d * 256**i * G."""
     for place in range(DIGITS - 1):

@@ -70,15 +70,6 @@ def test_it_is_the_last_block_two_hours_before_the_first_invoice(till):
     assert first.time <= since < after.time and since - first.time < 600
 
 
-def test_a_payment_that_was_mined_before_cron_first_ran_is_found(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine(30)
-    till.clock.move(hours=9)
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
-
-
 def test_a_chain_that_is_younger_begins_at_its_first_block(till):
     genesis_at = from_unix_s(
         till.sandbox.chain.ledger.blocks[till.settings.network.genesis_hash].time
@@ -172,9 +163,7 @@ def test_beside_an_honest_one_no_liar_says_where_to_begin(till, open_liar, kind,
     till.mine(20)
     till.clock.move(hours=3)
     till.mine(20)
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
+    invoice = till.pay_in_block()
     liar, expected = till.liar if place == "the first" else second, true_first(till)
     liar.instead = LIARS[kind](till)
     report = till.check(till.liar.root, second.root)
@@ -328,9 +317,7 @@ def test_an_idle_shop_goes_on_at_the_tip_when_an_invoice_comes(till):
     till.clock.move(hours=3)
     till.mine(2)
     till.check()
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
+    invoice = till.pay_in_block()
     till.clock.move(hours=1)
     report = till.check()
     assert report.changed == {invoice["id"]: "paid"} and report.complete

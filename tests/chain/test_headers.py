@@ -1,15 +1,23 @@
-"""Headers that may follow ours, and those that may not, on mainnet and on a test network."""
+"""Headers that may follow ours, and those that may not, on mainnet and on a test network.
+
+The main chain's own first headers are followed, whose every target consensus prescribes.
+"""
 
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from blocks import real_headers
+from fake_esplora import Liar, say
 
 from btcpay.bitcoin.header import Header, bits_of, build_header, parse_header, target_of
-from btcpay.chain.follow import check_header, check_headers, work_of
-from btcpay.values.errors import ProofFailed
+from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.follow import Follower, add_header, check_header, check_headers, work_of
+from btcpay.http import http_client
+from btcpay.values.errors import ExplorerError, ProofFailed
 from btcpay.values.networks import NETWORKS
+from storage.queries import blocks
 
 # The first headers of the main chain are easier than a header that a shop of today accepts.
 EASIEST = 0x1D00FFFF
@@ -120,14 +128,6 @@ def test_a_header_that_is_easier_than_its_network_allows_is_refused():
     refused("too little difficulty", REGTEST, [made(last, one_more)], last)
 
 
-@pytest.mark.parametrize("bits", [0, 0x20800001, 0xFF7FFFFF, 0x01000000])
-def test_a_target_that_is_none_is_met_by_nothing(bits):
-    last = parse_header(HEADERS[0])
-    raw = build_header(1, last.hash, "11" * 32, last.time, bits, 1)
-    refused("lacks the work", REGTEST, [raw], last)
-    assert parse_header(raw).work == 0
-
-
 def test_a_test_networks_headers_are_linked_and_may_be_as_hard_as_they_like():
     last = parse_header(HEADERS[0])
     raws = chain(last, 2100)
@@ -139,3 +139,108 @@ def test_a_test_networks_headers_are_linked_and_may_be_as_hard_as_they_like():
 @pytest.mark.parametrize("size", [0, 79, 81])
 def test_a_header_has_eighty_bytes(size):
     refused("does not decode", REGTEST, [bytes(size)], parse_header(HEADERS[0]))
+
+
+HASHES = [parse_header(raw).hash for raw in HEADERS]
+
+
+class RealHeaders:
+    """An explorer that has the main chain up to a height, and headers alone.
+
+    `instead`: by height, that of the header that it shows there.
+    """
+
+    def __init__(self, height, instead=None):
+        self.height, self.instead = height, instead or {}
+
+    def __call__(self, path):
+        _, kind, *rest = path.split("/")
+        if kind == "blocks":
+            if rest[:1] == ["tip"]:
+                return say(HASHES[self.height] if rest[1] == "hash" else str(self.height))
+            height = int(rest[0]) if rest else self.height
+            if other := self.instead.get(height):
+                return say([view(other) | {"height": height}])
+            return say([view(each) for each in range(height, height - 10, -1)])
+        if kind == "block-height":
+            return say(HASHES[int(rest[0])])
+        if kind == "block" and rest[1] == "header":
+            return say(HEADERS[HASHES.index(rest[0])].hex())
+        return None
+
+
+def view(height):
+    raw, header = HEADERS[height], parse_header(HEADERS[height])
+    return {
+        "id": header.hash, "height": height, "version": int.from_bytes(raw[:4], "little"),
+        "timestamp": header.time, "merkle_root": header.merkle_root,
+        "previousblockhash": header.previous, "nonce": int.from_bytes(raw[76:], "little"),
+        "bits": header.bits,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def till(lied_to):
+    return lied_to(has_begun=False)
+
+
+def follow(till, *roots):
+    """Follows what these explorers show of the main chain."""
+    pool = Explorers(OLD_MAINNET, roots, http_client.Session(), pause=lambda _: None)
+    follower = Follower(till.shop.service.db, OLD_MAINNET, pool, lambda _: None)
+    follower.follow()
+    return follower
+
+
+def begin_at(till, height):
+    add_header(till.shop.service.db, height, HEADERS[height], is_read=True)
+
+
+def top(till):
+    return till.shop.service.db.only(blocks.TOP).height
+
+
+@pytest.mark.parametrize("tip", [4_031, 4_032, 4_033])
+def test_the_first_header_of_the_period_is_fetched_at_a_retarget_alone(till, tip):
+    begin_at(till, 4_030)
+    till.liar.instead = RealHeaders(tip)
+    follow(till, till.liar.root)
+    assert top(till) == tip and till.liar.count("^/blocks/2016$") == (tip >= 4_032)
+
+
+def test_it_is_not_asked_for_where_it_is_kept(till):
+    begin_at(till, 2_016)
+    till.liar.instead = RealHeaders(4_040)
+    follow(till, till.liar.root)
+    assert top(till) == 4_040 and till.liar.count("^/blocks/2016$") == 0
+
+
+def test_a_false_first_header_of_the_period_turns_to_the_next_explorer(till, open_liar, caplog):
+    begin_at(till, 4_030)
+    second: Liar = open_liar(till)
+    till.liar.instead = RealHeaders(4_033, {2_016: 4_000})
+    second.instead = RealHeaders(4_033)
+    with pytest.raises(ExplorerError, match="another target than consensus asks for"):
+        follow(till, till.liar.root)
+    assert top(till) == 4_030
+    follow(till, till.liar.root, second.root)
+    assert top(till) == 4_033 and "header 4032 has another target" in caplog.text
+
+
+def test_headers_that_nobody_worked_for_are_left_at_their_first_page(till):
+    """They would lead on for thousands of pages."""
+    begin_at(till, 2_016)
+    till.liar.instead = RealHeaders(10_000)
+    worthless: list[dict[str, Any]] = []
+    previous = "ab" * 32
+    for height in range(2_017, 2_027):
+        raw = build_header(1, previous, "11" * 32, 1_300_000_000, 0x1D00FFFF, height)
+        previous = parse_header(raw).hash
+        fields = {"id": previous, "height": height, "previousblockhash": parse_header(raw).previous}
+        shown = {"merkle_root": "11" * 32, "timestamp": 1_300_000_000, "nonce": height}
+        worthless.append(view(height) | fields | shown | {"version": 1, "bits": 0x1D00FFFF})
+    real = till.liar.instead
+    till.liar.instead = lambda path: say(worthless) if path == "/blocks/2026" else real(path)
+    with pytest.raises(ExplorerError, match="lacks the work that it claims"):
+        follow(till, till.liar.root)
+    assert till.liar.count("^/blocks") == 3 and top(till) == 2_016

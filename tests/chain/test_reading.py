@@ -37,8 +37,7 @@ def raws(till):
 def test_the_newest_block_is_read_first_and_then_the_oldest(till):
     invoice = till.shop.invoice()
     till.mine(30)
-    till.pay(invoice)
-    till.mine()
+    till.pay_in_block(invoice)
     top = till.sandbox.chain.ledger.height
     till.liar.asked.clear()
     report = till.check()
@@ -119,9 +118,7 @@ def test_a_block_that_nobody_has_is_asked_for_again_after_an_hour(till):
 @pytest.mark.parametrize(("age", "waits"), [(8, 0), (11, 12), (40, 41), (80, 60)])
 def test_a_block_is_passed_over_for_as_long_as_it_is_old_but_not_a_new_one(till, age, waits):
     """In minutes: explorers that were away for a moment do not make a payment wait for an hour."""
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
+    invoice = till.pay_in_block()
     gone(till, till.sandbox.chain.ledger.height)
     till.clock.move(minutes=age)
     fail_twice(till)
@@ -229,9 +226,7 @@ def test_a_spend_is_found_whose_coin_another_run_learned_of_meanwhile(till):
 
 
 def test_a_block_that_leaves_the_chain_while_it_is_read_is_not_kept(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
+    invoice = till.pay_in_block()
     follow_only(till)
     row = till.shop.service.db.only(blocks.TOP)
 
@@ -276,8 +271,7 @@ def test_a_run_that_ends_by_time_goes_on_in_the_next(till, monkeypatch):
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(minutes=10)
     till.mine(20)
-    till.pay(invoice)
-    till.mine()
+    till.pay_in_block(invoice)
     till.clock.move(hours=1)
     ends_at = iter([0, 1, 2, 3, 100, *range(200, 10_000)])
 

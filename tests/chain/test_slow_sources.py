@@ -37,8 +37,7 @@ def test_one_bad_explorer_keeps_no_payment_back(till, open_liar, released, kind,
     honest = open_liar(till)
     invoice = till.shop.invoice()
     go_bad(kind, till, released, 10)
-    till.pay(invoice)
-    till.mine()
+    till.pay_in_block(invoice)
     roots = [till.liar.root, honest.root]
     report, took_s = check(till, *(roots if is_first else reversed(roots)))
     assert report.changed == {invoice["id"]: "paid"} and not report.stuck
@@ -52,8 +51,7 @@ def test_an_honest_explorer_that_is_slow_is_waited_for_beside_a_frozen_one(till,
     honest = open_liar(till)
     invoice = till.shop.invoice()
     go_bad("frozen", till, threading.Event())
-    till.pay(invoice)
-    till.mine()
+    till.pay_in_block(invoice)
     truth = honest._answer
     honest.instead = lambda path: slow(0.3, truth(path))
     report, _ = check(till, till.liar.root, honest.root)

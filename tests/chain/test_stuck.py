@@ -33,9 +33,7 @@ def test_a_tip_older_than_two_hours_is_an_error_and_nothing_expires(
 
 
 def test_what_is_in_a_block_is_settled_even_while_the_chain_stands_still(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
+    invoice = till.pay_in_block()
     till.clock.move(hours=5)
     report = till.check(till.liar.root, network=IMPATIENT)
     assert report.stuck and report.changed == {invoice["id"]: "paid"}
@@ -53,8 +51,7 @@ def test_a_frozen_first_explorer_keeps_no_payment_back(till, open_liar, ahead):
     invoice = till.shop.invoice(expires_in_hours=1)
     freeze(till)
     till.mine(ahead - 1) if ahead > 1 else None
-    till.pay(invoice)
-    till.mine()
+    till.pay_in_block(invoice)
     report = till.check(till.liar.root, second.root)
     assert report.complete and report.changed == {invoice["id"]: "paid"}
     top = till.shop.service.db.only(blocks.TOP)

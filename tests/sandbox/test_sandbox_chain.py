@@ -46,10 +46,6 @@ class TestPaying:
         assert [tx.txid for tx in sandbox.chain.ledger.tip.txs[1:]] == txids
         assert not sandbox.chain.mempool.entries
 
-    def test_an_amount_larger_than_any_coin_takes_several(self, sandbox):
-        txid = sandbox.wallet.pay(ADDRESS, 120 * 100_000_000, NOW)
-        assert len(sandbox.chain.mempool.entries[txid].tx.inputs) == 3
-
 
 class TestReplacing:
     def test_each_of_many_replacements_evicts_what_was_built_on_the_old_one(self, sandbox):

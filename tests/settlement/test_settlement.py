@@ -12,7 +12,6 @@ import pytest
 from test_settlement_life import ASKED, CREATED, TIP, at
 
 from btcpay.settlement.decide import decide, required_sats
-from btcpay.settlement.settle import stored_verdict
 from btcpay.settlement.values import Block, Invoice, Output, Rules
 
 DEADLINE = 60
@@ -270,7 +269,8 @@ STORED = {
 )
 def test_what_is_stored_ends_nothing_and_pays_nothing(outputs, received, unconfirmed, receipts):
     invoice = Invoice("inv", "open", ASKED, CREATED, at(DEADLINE))
-    verdict = stored_verdict(invoice, outputs, TIP, Rules(1, Decimal(0)), at(9e6))
+    rules = Rules(1, Decimal(0))
+    verdict = decide(invoice, outputs, TIP, None, rules, at(9e6), credited_only=True)
     assert verdict.status == "open"
     assert (verdict.received_sats, verdict.unconfirmed_sats) == (received, unconfirmed)
     assert len(verdict.receipts) == receipts

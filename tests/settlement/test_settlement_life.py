@@ -13,7 +13,8 @@ from decimal import Decimal
 
 import pytest
 
-from btcpay.settlement.settle import settle, stored_verdict
+from btcpay.settlement.decide import decide
+from btcpay.settlement.settle import settle
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, SeenOutput
 
 CREATED = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -117,7 +118,8 @@ def unasked(minute):
     """No explorer answers, or no check runs: what pages say from what is stored."""
 
     def step(life):
-        return stored_verdict(life.invoice, life.known, TIP, life.rules, at(minute)).status
+        given = life.invoice, life.known, TIP, None, life.rules, at(minute)
+        return decide(*given, credited_only=True).status
 
     return step
 

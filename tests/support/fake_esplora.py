@@ -34,6 +34,7 @@ from btcpay.check.run import Checker
 from btcpay.http import http_client
 from btcpay.prices.price import new_prices
 from btcpay.proofs.verify import Proven, check_document
+from btcpay.sandbox.esplora import block_view
 from btcpay.sandbox.node.block import GENESIS_RAW, Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import choose
@@ -124,14 +125,6 @@ def endless_head(handler: BaseHTTPRequestHandler) -> None:
         for number in range(95):
             handler.wfile.write(b"X-%d: %s\r\n" % (number, b"a" * 65_000))
         handler.wfile.write(b"Content-Length: 2\r\n\r\n[]")
-
-
-def block_view(block: Block, height: int) -> Json:
-    return {
-        "id": block.hash, "height": height, "version": block.version, "timestamp": block.time,
-        "merkle_root": block.merkle_root, "previousblockhash": block.previous if height else None,
-        "nonce": block.nonce, "bits": block.bits,
-    }  # fmt: skip
 
 
 NOT_FOUND = say("there is no such thing", 404)
@@ -293,6 +286,13 @@ class Till:
         """Pays an invoice from the sandbox's wallet, all of it unless told otherwise; the txid."""
         amount = invoice["amount_sats"] if sats is None else sats
         return self.sandbox.wallet.pay(invoice["deposit_address"], amount, self.now)
+
+    def pay_in_block(self, invoice: Json | None = None) -> Json:
+        """Pays an invoice, a new one unless told otherwise, in a new block; the invoice."""
+        invoice = invoice or self.shop.invoice()
+        self.pay(invoice)
+        self.mine()
+        return invoice
 
     def pay_outputs(self, *parts: tuple[Json, int]) -> str:
         """One transaction with one output for each (invoice, sats), in this order."""

@@ -4,6 +4,7 @@ import socket
 import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from builders import REGTEST
 from fake_esplora import Till
@@ -11,8 +12,12 @@ from serving import Listening
 
 from btcpay.bitcoin.tx import Tx
 from btcpay.bitcoin.wire import Reader, compact_size, prefixed, txid_bytes, txid_hex
+from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.peers.listener import Listener
 from btcpay.chain.peers.messages import NODE_NETWORK, TX, WITNESS_BLOCK, getdata_body, message
+from btcpay.chain.peers.source import Peers
+from btcpay.check.run import Checker
+from btcpay.http import http_client
 from btcpay.sandbox.node.block import Block
 
 Blocks = Callable[[], Sequence[Block]]
@@ -115,6 +120,15 @@ class FakePeer(Listening):
             return [chain[heights[stop]].header] if stop in heights else []
         fork = next((heights[hash] for hash in locator if hash in heights), 0)
         return [block.header for block in chain[fork + 1 : fork + 2001]]
+
+
+def over_peers(till: Till, *places: str, kind: type[Peers] = Peers) -> Checker:
+    """A check that asks these nodes, without a pause, and no explorer."""
+    nobody = Explorers(till.settings.network, (), http_client.Session())
+    checker = till.checker(explorers=nobody)
+    settings = replace(checker.settings, explorers=(), peers=places)
+    opened = kind(settings, till.shop.service.db, till.clock, lambda _: None)
+    return replace(checker, settings=settings, sources=opened)
 
 
 def headers_body(headers: Sequence[bytes]) -> bytes:

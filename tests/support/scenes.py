@@ -9,7 +9,7 @@ import contextlib
 import json
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ import requests
 from accounts import Sweeper
 from builders import Clock, TickerServer
 from databases import ON_POSTGRES, copy_of, raw, remove, tables
-from fake_esplora import FakeEsplora, Json, Reply, Terminal, Till, open_till, say
+from fake_esplora import FakeEsplora, Reply, Terminal, Till, open_till, say
 
 from btcpay.merchants.merchants import Gap, gap_of, gap_of_merchant
 from btcpay.sandbox.payer import wallet as wallets
@@ -33,19 +33,15 @@ Rows = dict[str, list[Any]]
 Fault = Callable[[int, str, bytes], Reply | None]
 
 # Counts and notes of looks, calls and requests: another number of them is no other outcome.
-NOISE = frozenset(
-    (
-        *("seq", "asked_at", "asked_since", "checked_at", "failures", "failed_at"),
-        *("changes", "not_before", "last_used_at", "explorer", "explorer_use", "peer", "tally"),
-    )
-)
+NOISE = {
+    *("seq", "asked_at", "asked_since", "checked_at", "failures", "failed_at", "changes"),
+    *("not_before", "last_used_at", "explorer", "explorer_use", "peer", "tally"),
+}
 # When something was noticed: differs where the clock of the wall decides.
-NOTICED = frozenset(
-    (
-        *("first_seen_at", "vanished_at", "happened_at", "finished_at", "since_at", "read_at"),
-        *("tip_since", "run_since", "ran_at", "tried_at", "delivered_at", "covered_at"),
-    )
-)
+NOTICED = {
+    *("first_seen_at", "vanished_at", "happened_at", "finished_at", "since_at", "read_at"),
+    *("tip_since", "run_since", "ran_at", "tried_at", "delivered_at", "covered_at"),
+}
 
 
 class Relay(FakeEsplora):
@@ -231,7 +227,7 @@ SCENES = (
 )
 
 
-def state(url: str, without: frozenset[str] = NOISE) -> Rows:
+def state(url: str, without: Set[str] = NOISE) -> Rows:
     """Every row of every table, less the columns and facts of these names.
 
     The random id of a payment is replaced by what it is: its transaction and its invoice. The
@@ -240,59 +236,40 @@ def state(url: str, without: frozenset[str] = NOISE) -> Rows:
     """
     with raw(url) as connection:
         found = tables(connection)
-    rows = {table: found[table] for table in found if table not in without}
-    for row in rows["event"]:
-        row["detail"] = json.loads(row["detail"])
-    names = _names_of_payments(rows["event"])
-    for row in rows["event"]:
-        row["detail"] = _named(row["detail"], names)
-    of_seq = {row["seq"]: (row["kind"], row["invoice_id"]) for row in rows["public_event"]}
-    for row in rows["delivery"]:
+    of_seq = {row["seq"]: f"{row['kind']} of {row['invoice_id']}" for row in found["public_event"]}
+    for row in found["delivery"]:
         row["event_seq"] = row["about"] = of_seq[row["event_seq"]]
         del row["first_at"], row["created_at"]
-    rows["public_event"] = [_told(row, names) for row in rows["public_event"]]
-    return {
-        table: sorted(
-            (
-                _named({n: value for n, value in row.items() if n not in without}, names)
-                for row in rows[table]
-                if not (table == "meta" and row["name"] in without)
-            ),
-            key=repr,
-        )
-        for table in rows
+    for row in found["public_event"]:
+        del row["id"], row["number"]  # which receivers know it by
+    kept = {
+        table: [
+            {name: value for name, value in row.items() if name not in without}
+            for row in rows
+            if table != "meta" or row["name"] not in without
+        ]
+        for table, rows in found.items()
+        if table not in without
     }
-
-
-def _told(row: Json, names: dict[str, str]) -> Json:
-    """A public event without the random id that receivers know it by."""
-    told = {name: value for name, value in row.items() if name not in ("id", "number")}
-    state = json.loads(row["state"] or "{}")
-    return told | {"state": state | {"payment": _named(state.get("payment", {}), names)}}
-
-
-def _names_of_payments(events: list[Json]) -> dict[str, str]:
-    """By id, also of those that were undone: their events remain."""
-    return {
-        event["detail"]["id"]: f"{event['detail']['txid']} to {event['invoice_id']}"
-        for event in events
-        if event["kind"] == "payment"
-    }
-
-
-def _named(row: Json, names: dict[str, str]) -> Json:
-    return {n: names.get(v, v) if isinstance(v, str) else v for n, v in row.items()}
+    text = json.dumps(kept, default=repr)
+    for event in found["event"]:  # also of payments that were undone
+        if event["kind"] == "payment":
+            payment = json.loads(event["detail"])
+            text = text.replace(payment["id"], f"{payment['txid']} to {event['invoice_id']}")
+    rows = json.loads(text)
+    for table, column in (("event", "detail"), ("public_event", "state")):
+        for row in rows[table]:
+            row[column] = json.loads(row[column] or "{}")
+    return {table: sorted(found, key=repr) for table, found in rows.items()}
 
 
 def differences(found: Rows, wanted: Rows) -> list[str]:
     """Each row that one of the two has more often than the other."""
     told = []
     for table in sorted(found.keys() | wanted.keys()):
-        rows, others = found.get(table, []), wanted.get(table, [])
-        told += [f"{table}, unwanted: {row}" for row in rows if rows.count(row) > others.count(row)]
-        told += [
-            f"{table}, missing: {row}" for row in others if others.count(row) > rows.count(row)
-        ]
+        rows, others = (Counter(map(repr, each.get(table, []))) for each in (found, wanted))
+        told += [f"{table}, unwanted: {row}" for row in rows - others]
+        told += [f"{table}, missing: {row}" for row in others - rows]
     return told
 
 

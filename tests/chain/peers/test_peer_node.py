@@ -4,15 +4,12 @@ from dataclasses import replace
 
 import pytest
 from builders import until
-from fake_peer import deafen
+from fake_peer import deafen, over_peers
 from node_till import open_chain, open_node_till
 from node_walk import run
 
-from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.peers.source import Peers
 from btcpay.check.listening import listening_of
 from btcpay.check.report import Report
-from btcpay.http import http_client
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +26,7 @@ def till(tmp_path, ticker, chain):
 
 def check_over_peers(till):
     """A run that asks the node by Bitcoin's own protocol, and no explorer."""
-    nobody = Explorers(till.settings.network, (), http_client.Session())
-    checker = till.checker(explorers=nobody)
-    settings = replace(checker.settings, explorers=(), peers=(till.node.place,))
-    sources = Peers(settings, till.shop.service.db, till.clock)
-    return replace(checker, settings=settings, sources=sources).run()
+    return over_peers(till, till.node.place).run()
 
 
 def test_a_payment_is_found_reorganised_and_proven_by_the_nodes_own_protocol(till):

@@ -9,15 +9,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
-from fake_peer import Bad, FakePeer, chain_of, false_block, headers_body, honest, of
+from fake_peer import Bad, FakePeer, chain_of, false_block, headers_body, honest, of, over_peers
 from rival import Rival
 
-from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.peers import book
+from btcpay.chain.peers import source
 from btcpay.chain.peers.findings import findings
 from btcpay.chain.peers.source import Peers
 from btcpay.cli.check.report import lines_of
-from btcpay.http import http_client
 from btcpay.proofs.verify import check_document
 from btcpay.values.finding import GREEN, YELLOW
 from btcpay.values.networks import AUTO
@@ -49,13 +47,7 @@ def shop(lied_to):
 
 def check(till, *peers, places=()):
     """A whole run over these peers alone."""
-    db, network = till.shop.service.db, till.settings.network
-    places = places or tuple(peer.place for peer in peers)
-    nobody = Explorers(network, (), http_client.Session())
-    checker = till.checker(explorers=nobody)
-    settings = replace(checker.settings, explorers=(), peers=places)
-    over = Hasty(settings, db, till.clock, lambda _: None)
-    checker = replace(checker, settings=settings, sources=over)
+    checker = over_peers(till, *(places or (peer.place for peer in peers)), kind=Hasty)
     report = checker.run()
     checker.finish(report)
     assert till.liar.asked == []
@@ -238,8 +230,7 @@ def test_one_bad_peer_keeps_no_payment_back(shop, bad):
     invoice = till.shop.invoice()
     till.mine(5)
     assert check(till, open_peer()).complete
-    till.pay(invoice)
-    till.mine()
+    till.pay_in_block(invoice)
     report = check(till, open_peer(bad), open_peer())
     assert report.changed == {invoice["id"]: "paid"} and not report.chain_failed
     assert report.took_ms < 30_000 and report.read_bytes < 60_000_000
@@ -283,7 +274,7 @@ def found(shop):
     places = [f"{name}:{port}" for name, port in zip(NAMES, ports, strict=True)]
     till.shop.sql("DELETE FROM peer")
     for place in places:
-        book.note_good(db, place, 0, till.clock())
+        source.note_good(db, place, 0, till.clock())
     return till, places
 
 
@@ -298,7 +289,7 @@ def test_whoever_nobody_waited_for_is_not_left_and_one_alone_is_no_agreement(fou
     rows = {row.place: row for row in till.shop.service.db.rows(sources.PEERS)}
     assert [bool(rows[one].left_until) for one in (good, slow, gone)] == [False, False, True]
     till.shop.sql("DELETE FROM peer")
-    book.note_good(till.shop.service.db, good, 0, till.clock())
+    source.note_good(till.shop.service.db, good, 0, till.clock())
     report = check(till, places=(AUTO,))
     assert report.complete and not report.is_agreed
 

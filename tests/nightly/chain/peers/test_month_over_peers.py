@@ -1,15 +1,11 @@
 """A month away: 4,320 blocks are followed and read over a peer, two thousand headers a message."""
 
 import time
-from dataclasses import replace
 
-from fake_peer import FakePeer, chain_of
+from fake_peer import FakePeer, chain_of, over_peers
 
-from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.peers import peer as peers_own
-from btcpay.chain.peers.source import Peers
 from btcpay.check import read, run
-from btcpay.http import http_client
 from storage.queries import blocks
 
 MONTH = 4320
@@ -20,22 +16,15 @@ def test_a_month_of_blocks_is_read_in_one_run(till, monkeypatch):
     most_s = read.MOST_S
     for module, name in ((read, "MOST_S"), (peers_own, "MOST_CHAIN_S"), (run, "MOST_RUN_S")):
         monkeypatch.setattr(module, name, 900.0)
-    db, network = till.shop.service.db, till.settings.network
+    db = till.shop.service.db
     with FakePeer(chain_of(till), lambda: till.now) as peer:
-
-        def check():
-            checker = till.checker(explorers=Explorers(network, (), http_client.Session()))
-            settings = replace(checker.settings, explorers=(), peers=(peer.place,))
-            peers = Peers(settings, db, till.clock)
-            return replace(checker, settings=settings, sources=peers).run()
-
         invoice = till.shop.invoice()
-        assert check().complete
+        assert over_peers(till, peer.place).run().complete
         till.pay(invoice)
         for _ in range(MONTH // 720):
             till.mine(720)
         began_s = time.process_time()
-        report = check()
+        report = over_peers(till, peer.place).run()
         took_s = time.process_time() - began_s
     assert took_s < most_s
     assert report.blocks_read == MONTH and report.complete
