@@ -10,11 +10,10 @@ import jsonschema_rs
 import proxies
 import pytest
 import yaml
-from dockerfile import copied, instructions
 from forge import forge
 from paths import PROJECT
 from programs import done, tool
-from project import METADATA, PYTHONS
+from project import METADATA, PYTHONS, copied, instructions
 
 from btcpay import __version__
 from btcpay.settings.settings import OF_FILES, VARIABLES, read
