@@ -1,4 +1,8 @@
-"""The schema, step by step, and whether a database is what this program needs."""
+"""The schema, step by step, and whether a database is what this program needs.
+
+There is no way back. A step is SQL. Code that a step may need names its columns itself: models have
+those of the last step, and the database may be several steps behind.
+"""
 
 import re
 from pathlib import Path
@@ -6,9 +10,10 @@ from pathlib import Path
 from btcpay.values.errors import DatabaseNotReady
 from storage.database import Database, open_database, place_of, sqlite_path
 from storage.faults import as_peewee_errors
+from storage.locks import only_one
 from storage.postgres import OLDEST
 from storage.queries import meta
-from storage.sqlite import refuse_folder
+from storage.sqlite import create_file, refuse_folder
 
 # The first schema and what changes later: each file is run once, in the order of their numbers.
 STEPS = Path(__file__).parent / "schema"
@@ -47,6 +52,43 @@ def statements(step: Path, is_server: bool) -> list[str]:
     for word, sqlites in _FOR_SQLITE.items():
         found = [re.sub(word, sqlites, one) for one in found]
     return found
+
+
+def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
+    """Runs the missing steps of `folder` under a lock; returns their names, in order.
+
+    Raises DatabaseNotReady when the database is newer, of another program or of another network.
+    """
+    path = sqlite_path(url)
+    if path:
+        create_file(path)
+    db = open_database(url)
+    refuse_unfit(db)
+    with only_one(db, url, "migrate", wait=True):
+        wanted = steps(folder)
+        found = version(db)
+        if found is not None:
+            refuse_foreign(found, len(wanted), place_of(url))
+            claim_network(db, network)
+        missing = wanted[found or 0 :]
+        for number, step in enumerate(missing, (found or 0) + 1):
+            _run(db, step, number)
+        claim_network(db, network)
+    db.close()
+    return [step.stem for step in missing]
+
+
+def _run(db: Database, step: Path, number: int) -> None:
+    """One transaction: a process that dies here has changed nothing."""
+    with db.write():
+        if db.is_server and (tables := db.connection.get_tables()):
+            # Locked: a service that still runs must not write to a table while it is copied.
+            names = ", ".join(f'"{name}"' for name in tables)
+            db.connection.execute_sql(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
+        for statement in statements(step, db.is_server):
+            db.connection.execute_sql(statement)
+        db.connection.execute_sql("DELETE FROM schema_step")
+        db.connection.execute_sql(f"INSERT INTO schema_step (number) VALUES ({number:d})")  # noqa: S608
 
 
 def version(db: Database) -> int | None:

@@ -20,10 +20,10 @@ from storage import locks, versions
 from storage.backup import old_database, sqlite_file, to_postgres
 from storage.backup.old_database import Place
 from storage.database import Database, open_database
-from storage.migrate import migrate
 from storage.models import Invoice, Merchant
 from storage.queries import idempotency, merchants, meta, receivers
 from storage.queries.lists import exports, keyset
+from storage.versions import migrate
 
 AT_ONCE = 10_000  # invoices in memory
 

@@ -24,6 +24,7 @@ from btcpay.web.pages.render import Pages, View
 from btcpay.web.service import Service
 from storage.models import Bill
 from storage.queries import invoices
+from storage.statement import Typed
 
 CONFLICT = 409
 
@@ -36,14 +37,8 @@ class OfBill:
     through = invoices.THROUGH_BILL
     is_for_one = True
 
-    def order(self, service: Service, text: str) -> Order:
-        return self._order(service, service.db.only(queries.BY_ID, id=self.id))
-
-    def lock(self, service: Service, order: Order) -> None:
-        if self._order(service, service.db.only(queries.LOCKED, id=self.id)) != order:
-            raise LinkRefused(CONFLICT, gettext("Something was paid just now. Please look again."))
-
-    def _order(self, service: Service, bill: Bill) -> Order:
+    def order(self, service: Service, _text: str, query: Typed[Bill] = queries.BY_ID) -> Order:
+        bill = service.db.only(query, id=self.id)
         if bill.status != "open":
             raise LinkRefused(GONE, gettext("There is nothing to pay any more."))
         missing = due_of(service.db, bill, service.now()).missing
@@ -55,11 +50,14 @@ class OfBill:
         life = timedelta(minutes=service.settings.link_invoice_expiry_min)
         return Order(bill.merchant_id, missing, life, details, bill.currency)
 
+    def lock(self, service: Service, order: Order) -> None:
+        if self.order(service, "", queries.LOCKED) != order:
+            raise LinkRefused(CONFLICT, gettext("Something was paid just now. Please look again."))
 
-class Views:
+
+class Views(Pages):
     def __init__(self, service: Service) -> None:
-        self.service = service
-        self.pages = Pages(service, service.settings.frame_ancestors)
+        super().__init__(service)
         self._cookie = LinkCookie(service.db, service.settings)
 
     def show(self, id: str, refused: LinkRefused | None = None) -> Response:
@@ -67,7 +65,7 @@ class Views:
         bill = RESOURCE.of_page(self.service.db, id)
         due = due_of(self.service.db, bill, self.service.now())
         status = refused.status if refused else 200
-        page = self._page("bill.html", bill, status, due=due, refused=refused)
+        page = self._shown("bill.html", bill, status, due=due, refused=refused)
         if refused and refused.retry_after_s:
             page.headers["Retry-After"] = str(refused.retry_after_s)
         return page
@@ -88,7 +86,7 @@ class Views:
         if bill.series_id is None:
             raise NotFound("the bill is of no series")
         first = RESOURCE.of_page(self.service.db, bill.series_id)
-        return self._page("bill_stop.html", bill, first=first)
+        return self._shown("bill_stop.html", bill, first=first)
 
     def stop(self, id: str) -> Response:
         """Ends the series on its customer's word: no more bills or mails; a debt stays.
@@ -100,10 +98,10 @@ class Views:
         self.service.db.run(queries.STOP, id=bill.series_id or "", at=at_ms)
         return self.show_stop(id)
 
-    def _page(self, template: str, bill: Bill, status: int = 200, **values: Any) -> Response:
+    def _shown(self, template: str, bill: Bill, status: int = 200, **values: Any) -> Response:
         values |= {"bill": bill, "zone": zone_at(self.service.db, bill.merchant_id)}
-        brand = self.pages.brand(bill.merchant_id)
-        return self.pages.page(template, status, brand, press=new_form(), **values)
+        brand = self.brand(bill.merchant_id)
+        return self.page(template, status, brand, press=new_form(), **values)
 
 
 def blueprint(service: Service) -> Blueprint:
@@ -115,4 +113,4 @@ def blueprint(service: Service) -> Blueprint:
         ("GET", "/bill/<id>/stop", views.show_stop),
         ("POST", "/bill/<id>/stop", views.stop),
     ]
-    return views.pages.blueprint("bills", __name__, paths)
+    return views.blueprint("bills", __name__, paths)

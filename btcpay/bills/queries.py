@@ -5,29 +5,24 @@ from peewee import Case, fn
 from storage.models import Bill, Event, Invoice
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
-from storage.statement import every, shaped, slot, slots
+from storage.statement import every, same, shaped, slot, slots
 
-_THIS = Bill.id == slot("id")
-_OWN = Bill.merchant_id == slot("merchant_id")
+_THIS, _OWN = same(Bill.id), same(Bill.merchant_id)
+_IS_OPEN = Bill.status == "open"
 BY_ID = Bill.select().where(_THIS)
 LOCKED = BY_ID.for_update()
 ADD = shaped(Bill, Bill.insert(every(Bill)).returning(*Bill._meta.sorted_fields))
 NEWEST = Bill.select().order_by(*keyset.order(Bill)).limit(slot("limit"))
 PLACE = keyset.place_of(Bill).where(_OWN)
 LIST = keyset.older(Bill.select().where(_OWN), Bill)
-LIST_BY_STATUS = LIST.where(Bill.status == slot("status"))
+LIST_BY_STATUS = LIST.where(same(Bill.status))
 OF_SERIES = keyset.older(Bill.select().where(_OWN & (Bill.series_id == slot("through"))), Bill)
-DUE = LIST.where((Bill.status == "open") & (Bill.due_at >= slot("now")))
-OVERDUE = LIST.where((Bill.status == "open") & (Bill.due_at < slot("now")))
+DUE = LIST.where(_IS_OPEN, Bill.due_at >= slot("now"))
+OVERDUE = LIST.where(_IS_OPEN, Bill.due_at < slot("now"))
 # The merchant's open bills that are due within a time, the longest overdue first.
 OPEN = (
     Bill.select()
-    .where(
-        _OWN
-        & (Bill.status == "open")
-        & (Bill.due_at >= slot("since"))
-        & (Bill.due_at < slot("before"))
-    )
+    .where(_OWN, _IS_OPEN, Bill.due_at >= slot("since"), Bill.due_at < slot("before"))
     .order_by(Bill.due_at, Bill.seq)
     .limit(slot("limit"))
 )
@@ -47,26 +42,23 @@ ALL_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL).order_by(Invoice.seq)
 STAND = Bill.update(slots(Bill.paid, Bill.status, Bill.paid_at)).where(
     _THIS & (Bill.status == slot("from_status"))
 )
-END = Bill.update({Bill.status: "ended", Bill.paid_at: None}).where(_THIS & (Bill.status == "open"))
+END = Bill.update({Bill.status: "ended", Bill.paid_at: None}).where(_THIS, _IS_OPEN)
 END_SERIES = Bill.update({Bill.renews_at: None}).where(_THIS & Bill.renews_at.is_null(False))
 STOP = Bill.update({Bill.renews_at: None, Bill.stopped_at: slot("at")}).where(
-    _THIS & Bill.every.is_null(False) & Bill.stopped_at.is_null()
+    _THIS, Bill.every.is_null(False), Bill.stopped_at.is_null()
 )
 TO_RENEW = (
     Bill.select()
-    .where(Bill.renews_at.is_null(False) & (Bill.renews_at <= slot("now")))
+    .where(Bill.renews_at <= slot("now"))
     .order_by(Bill.renews_at, Bill.seq)
     .limit(slot("limit"))
 )
 # Each period once: whoever comes second finds another number, or another time.
 RENEW = Bill.update({Bill.renews: Bill.renews + 1, Bill.renews_at: slot("next_at")}).where(
-    _THIS & (Bill.renews == slot("number")) & (Bill.renews_at == slot("at"))
+    _THIS, Bill.renews == slot("number"), Bill.renews_at == slot("at")
 )
 # The address of a bill that is over goes as an invoice's does; a series keeps it while it runs.
 ERASE = Bill.update({Bill.customer_email: None}).where(
-    Bill.customer_email.is_null(False)
-    & (Bill.created_at < slot("before"))
-    & (fn.COALESCE(Bill.paid_at, 0) < slot("before"))
-    & (Bill.status != "open")
-    & Bill.renews_at.is_null()
+    *(Bill.customer_email.is_null(False), Bill.created_at < slot("before"), ~_IS_OPEN),
+    *(fn.COALESCE(Bill.paid_at, 0) < slot("before"), Bill.renews_at.is_null()),
 )

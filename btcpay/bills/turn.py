@@ -17,10 +17,11 @@ log = logging.getLogger(__name__)
 def take_turn(db: Database, settings: Settings, now: datetime) -> None:
     """Makes a bill for each period that has begun, however many were missed."""
     spoiled: set[str] = set()
-    while due := db.rows(queries.TO_RENEW, now=to_ms(now), limit=AT_ONCE + len(spoiled)):
-        due = [first for first in due if first.id not in spoiled]
-        if not due:
-            break
+    while due := [
+        first
+        for first in db.rows(queries.TO_RENEW, now=to_ms(now), limit=AT_ONCE + len(spoiled))
+        if first.id not in spoiled
+    ]:
         for first in due:
             try:
                 renew(db, first, now)

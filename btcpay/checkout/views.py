@@ -74,7 +74,7 @@ def counted(service: Service) -> Counted:
 class Checkout:
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.pages = Pages(service, service.settings.frame_ancestors)
+        self.pages = Pages(service)
         self._cookie = LinkCookie(service.db, service.settings)
         self._framing = brought("frame")
 

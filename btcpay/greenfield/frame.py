@@ -18,7 +18,7 @@ from storage.models import Invoice
 
 
 def shop_pages(service: Service) -> Blueprint:
-    pages = Pages(service, service.settings.frame_ancestors)
+    pages = Pages(service)
     script = Path(__file__).with_name("static").joinpath("modal.js").read_text("utf-8")
     blueprint = Blueprint("pages", __name__)
     add_path(blueprint, "/modal/btcpay.js", lambda: kept(script, "text/javascript", False), "modal")

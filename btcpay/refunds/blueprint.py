@@ -15,18 +15,14 @@ from storage.models import Refund
 def blueprint(service: Service) -> Blueprint:
     page = RefundPage(service)
     views = [("GET", "/refund/<id>", page.show), ("POST", "/refund/<id>", page.take)]
-    return page.pages.blueprint("refunds", __name__, views)
+    return page.blueprint("refunds", __name__, views)
 
 
-class RefundPage:
+class RefundPage(Pages):
     """The page of a refund. Its URL is a secret: whoever knows it may give the payer's address."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.pages = Pages(service, service.settings.frame_ancestors)
-
     def show(self, id: str) -> Response:
-        return self._page(RESOURCE.of_page(self.service.db, id))
+        return self._shown(RESOURCE.of_page(self.service.db, id))
 
     def take(self, id: str) -> Response:
         """Shows the address back, and keeps it at the second press."""
@@ -39,13 +35,13 @@ class RefundPage:
             to = destination.read(db, settings.network, text, row.amount_sats)
         except Refused as refused:
             now = RESOURCE.of_page(db, id)
-            return self._page(now, 400, wrong=refused.code, typed=text[:100])
-        return self._page(row, to=to)
+            return self._shown(now, 400, wrong=refused.code, typed=text[:100])
+        return self._shown(row, to=to)
 
-    def _page(self, row: Refund, status: int = 200, **values: object) -> Response:
-        brand = self.pages.brand(row.merchant_id)
+    def _shown(self, row: Refund, status: int = 200, **values: object) -> Response:
+        brand = self.brand(row.merchant_id)
         network = self.service.settings.network.name
         shown = {"row": row, "network": network, "to": None, "wrong": ""} | values
-        page = self.pages.page("refund.html", status, brand, **shown)
+        page = self.page("refund.html", status, brand, **shown)
         page.headers["Referrer-Policy"] = "strict-origin"  # its path is a secret
         return page

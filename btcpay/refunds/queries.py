@@ -3,12 +3,11 @@
 from peewee import JOIN, fn
 
 from storage.models import Invoice, Payment, Refund, RefundOutput
-from storage.statement import every, needed, shaped, slot, slots
+from storage.statement import every, needed, same, shaped, slot, slots
 
 _OLDEST = Refund.seq
 _READY = Refund.script.is_null(False) & Refund.sent_height.is_null()
-_THIS = Refund.id == slot("id")
-_OWN = Refund.merchant_id == slot("merchant_id")
+_THIS, _OWN = same(Refund.id), same(Refund.merchant_id)
 
 
 class RefundWith(Refund):

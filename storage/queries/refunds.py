@@ -31,12 +31,9 @@ SENT = keyset.newer(
     shaped(
         SentRefund,
         Refund.select(
-            *(Refund.seq, Refund.id, Refund.invoice_id, Refund.amount_sats, Refund.reason),
-            *(Refund.address, Refund.tx_hash, Refund.vout, Refund.sent_height, Refund.currency),
-            *(Refund.value_at_sending, Refund.usd_at_sending, Refund.sent_at.alias("created_at")),
-            Invoice.status.alias("invoice_status"),
-            Invoice.reference,
-            Invoice.price_usd,
+            *(column for column in Refund._meta.sorted_fields if column.name != "created_at"),
+            *(Refund.sent_at.alias("created_at"), Invoice.status.alias("invoice_status")),
+            *(Invoice.reference, Invoice.price_usd),
         )
         .join(Invoice, JOIN.LEFT_OUTER, on=(Invoice.id == Refund.invoice_id))
         .where(_OWN, Refund.sent_at < slot("before")),

@@ -4,7 +4,7 @@ import hashlib
 import sqlite3
 import sys
 
-from storage.migrate import migrate
+from storage.versions import migrate
 
 KEYS = 6_000  # of either scope: each serves for some requests, then not again within a minute
 ACCOUNT = (

@@ -20,42 +20,54 @@ def utc(at_ms):
     return at_ms and f"{from_ms(at_ms):%Y-%m-%d %H:%M}"
 
 
-@pytest.mark.parametrize(
-    ("first", "every", "number", "local"),
-    [
-        pytest.param("2026-01-15 10:00", "week", 1, "2026-01-22 10:00", id="the next week"),
-        pytest.param("2026-01-15 10:00", "month", 1, "2026-02-15 10:00", id="the next month"),
-        pytest.param("2026-12-15 10:00", "month", 1, "2027-01-15 10:00", id="over the new year"),
-        pytest.param("2026-12-15 10:00", "year", 2, "2028-12-15 10:00", id="two years on"),
-        pytest.param("2026-01-31 10:00", "month", 1, "2026-02-28 10:00", id="a short month's last"),
-        pytest.param("2026-01-31 10:00", "month", 2, "2026-03-31 10:00", id="the 31st comes back"),
-        pytest.param("2027-11-30 10:00", "month", 3, "2028-02-29 10:00", id="a leap year's last"),
-        pytest.param("2028-02-29 10:00", "year", 1, "2029-02-28 10:00", id="no leap year"),
-        pytest.param("2028-02-29 10:00", "year", 4, "2032-02-29 10:00", id="the next leap year"),
-    ],
-)
+LOCAL = {
+    "the next week": ("2026-01-15 10:00", "week", 1, "2026-01-22 10:00"),
+    "the next month": ("2026-01-15 10:00", "month", 1, "2026-02-15 10:00"),
+    "over the new year": ("2026-12-15 10:00", "month", 1, "2027-01-15 10:00"),
+    "two years on": ("2026-12-15 10:00", "year", 2, "2028-12-15 10:00"),
+    "a short month's last": ("2026-01-31 10:00", "month", 1, "2026-02-28 10:00"),
+    "the 31st comes back": ("2026-01-31 10:00", "month", 2, "2026-03-31 10:00"),
+    "a leap year's last": ("2027-11-30 10:00", "month", 3, "2028-02-29 10:00"),
+    "no leap year": ("2028-02-29 10:00", "year", 1, "2029-02-28 10:00"),
+    "the next leap year": ("2028-02-29 10:00", "year", 4, "2032-02-29 10:00"),
+}
+IN_ZONE = {
+    "summer time keeps the clock's time":
+        ("2026-03-15 10:00", "month", 1, BERLIN, "2026-04-15 08:00"),
+    "an hour that is left out is the next one":
+        ("2026-03-22 02:30", "week", 1, BERLIN, "2026-03-29 01:30"),
+    "an hour that comes twice is the first one":
+        ("2026-10-18 02:30", "week", 1, BERLIN, "2026-10-25 00:30"),
+    "the week after it is at its own hour again":
+        ("2026-03-22 02:30", "week", 2, BERLIN, "2026-04-05 00:30"),
+    "the last day is the zone's": ("2026-01-31 23:30", "month", 1, TOKYO, "2026-02-28 14:30"),
+    "a day that the zone has left out is the next one":
+        ("2011-12-23 08:00", "week", 1, APIA, "2011-12-30 18:00"),
+}  # fmt: skip
+DUE = {
+    "two weeks later": ("2026-03-14 10:00", 14, BERLIN, "2026-03-28 22:59"),
+    "a short day's end": ("2026-03-15 10:00", 14, BERLIN, "2026-03-29 21:59"),
+    "the zone's own day": ("2026-03-14 23:30", 0, BERLIN, "2026-03-15 22:59"),
+    "the same day": ("2026-03-14 10:00", 0, TOKYO, "2026-03-14 14:59"),
+}
+RECALLED = {
+    "nine in the morning, summer time or not": (
+        "2026-03-14 10:00", 14, {"soon": "2026-03-25 08:00", "overdue": "2026-03-29 07:00"}),
+    "made just before nine": (
+        "2026-03-14 07:59", 3, {"soon": "2026-03-14 08:00", "overdue": "2026-03-18 08:00"}),
+    "made at nine of that day, when no first reminder comes":
+        ("2026-03-14 08:00", 3, {"overdue": "2026-03-18 08:00"}),
+    "due at once": ("2026-03-14 10:00", 0, {"overdue": "2026-03-15 08:00"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "every", "number", "local"), LOCAL.values(), ids=LOCAL)
 def test_a_series_has_the_first_ones_local_time(first, every, number, local):
     found = local_time(datetime.fromisoformat(first), every, number)
     assert f"{found:%Y-%m-%d %H:%M}" == local
 
 
-@pytest.mark.parametrize(
-    ("first", "every", "number", "zone", "at"),
-    [
-        pytest.param("2026-03-15 10:00", "month", 1, BERLIN, "2026-04-15 08:00",
-                     id="summer time keeps the clock's time"),
-        pytest.param("2026-03-22 02:30", "week", 1, BERLIN, "2026-03-29 01:30",
-                     id="an hour that is left out is the next one"),
-        pytest.param("2026-10-18 02:30", "week", 1, BERLIN, "2026-10-25 00:30",
-                     id="an hour that comes twice is the first one"),
-        pytest.param("2026-03-22 02:30", "week", 2, BERLIN, "2026-04-05 00:30",
-                     id="the week after it is at its own hour again"),
-        pytest.param("2026-01-31 23:30", "month", 1, TOKYO, "2026-02-28 14:30",
-                     id="the last day is the zone's"),
-        pytest.param("2011-12-23 08:00", "week", 1, APIA, "2011-12-30 18:00",
-                     id="a day that the zone has left out is the next one"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("first", "every", "number", "zone", "at"), IN_ZONE.values(), ids=IN_ZONE)
 def test_a_renewal_comes_at_the_shops_time(first, every, number, zone, at):
     assert utc(renewal_ms(datetime.fromisoformat(first), every, number, None, zone)) == at
 
@@ -71,32 +83,12 @@ def test_a_series_ends_with_its_last_day(until, is_made):
     assert (found is not None) == is_made
 
 
-@pytest.mark.parametrize(
-    ("made", "days", "zone", "due"),
-    [
-        pytest.param("2026-03-14 10:00", 14, BERLIN, "2026-03-28 22:59", id="two weeks later"),
-        pytest.param("2026-03-15 10:00", 14, BERLIN, "2026-03-29 21:59", id="a short day's end"),
-        pytest.param("2026-03-14 23:30", 0, BERLIN, "2026-03-15 22:59", id="the zone's own day"),
-        pytest.param("2026-03-14 10:00", 0, TOKYO, "2026-03-14 14:59", id="the same day"),
-    ],
-)
+@pytest.mark.parametrize(("made", "days", "zone", "due"), DUE.values(), ids=DUE)
 def test_a_bill_is_due_at_the_end_of_its_local_day(made, days, zone, due):
     assert utc(due_ms(ms(made), days, zone)) == due
 
 
-@pytest.mark.parametrize(
-    ("made", "days", "at"),
-    [
-        pytest.param("2026-03-14 10:00", 14, {"soon": "2026-03-25 08:00",
-                     "overdue": "2026-03-29 07:00"}, id="nine in the morning, summer time or not"),
-        pytest.param("2026-03-14 07:59", 3, {"soon": "2026-03-14 08:00",
-                     "overdue": "2026-03-18 08:00"}, id="made just before nine"),
-        pytest.param("2026-03-14 08:00", 3, {"overdue": "2026-03-18 08:00"},
-                     id="made at nine of that day, when no first reminder comes"),
-        pytest.param("2026-03-14 10:00", 0, {"overdue": "2026-03-15 08:00"},
-                     id="due at once"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("made", "days", "at"), RECALLED.values(), ids=RECALLED)
 def test_a_customer_is_reminded(made, days, at):
     made_ms = ms(made)
     found = recalls(made_ms, due_ms(made_ms, days, BERLIN), BERLIN)

@@ -14,7 +14,7 @@ from forge import forge
 from paths import PROJECT
 
 from btcpay.values.times import boot_mark, elapsed
-from storage import locks, migrate
+from storage import locks, versions
 from storage.database import open_database
 from storage.queries import meta
 
@@ -104,7 +104,7 @@ def no_explorer(cron):
 
 def no_merchant(cron):
     url = f"sqlite:///{cron.folder}/other.db"
-    migrate.migrate(url, "regtest")
+    versions.migrate(url, "regtest")
     cron.write(BTCPAY_DATABASE_URL=url)
 
 

@@ -5,7 +5,7 @@ import time
 
 import psycopg
 
-from storage.migrate import migrate
+from storage.versions import migrate
 
 ACCOUNT = (
     "tpubDCJhUkjNdUDzBufJQchy7n3UFTQW653qcM7KMSLWSiqzY1vQxj7Y"

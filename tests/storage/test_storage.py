@@ -12,7 +12,7 @@ from databases import about_sqlite, empty_database, raw, tables
 from peewee import IntegrityError
 
 from btcpay.values.errors import DatabaseNotReady
-from storage import locks, migrate, versions
+from storage import locks, versions
 from storage.backup import sqlite_file
 from storage.database import open_database
 from storage.models.shop import Table
@@ -29,7 +29,7 @@ def url(tmp_path):
 
 @pytest.fixture
 def db(url):
-    migrate.migrate(url, "regtest")
+    versions.migrate(url, "regtest")
     opened = open_database(url)
     with opened.connected():
         yield opened
@@ -208,7 +208,7 @@ def test_sqlite_keeps_what_it_has_answered(db):
 def test_a_library_that_is_too_old_is_named_before_a_file_is_touched(url, tmp_path, monkeypatch):
     monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 36, 9))
     for use in (
-        lambda: migrate.migrate(url, "regtest"),
+        lambda: versions.migrate(url, "regtest"),
         lambda: sqlite_file.copy(tmp_path / "kept.db", tmp_path / "new.db"),
     ):
         with pytest.raises(DatabaseNotReady, match=r"this Python has SQLite .* 3\.37 or newer"):
@@ -218,7 +218,7 @@ def test_a_library_that_is_too_old_is_named_before_a_file_is_touched(url, tmp_pa
 
 @about_sqlite
 def test_the_file_is_its_owners_alone(url):
-    migrate.migrate(url, "regtest")
+    versions.migrate(url, "regtest")
     path = Path(url.removeprefix("sqlite:///"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -234,20 +234,20 @@ VERSIONS = {
 @pytest.mark.parametrize("case", VERSIONS)
 def test_a_database_of_another_version_is_refused_and_not_touched(url, case):
     version, help = VERSIONS[case]
-    migrate.migrate(url, "regtest")
+    versions.migrate(url, "regtest")
     with raw(url) as connection:
         connection.execute(version)
         before = tables(connection)
-    for open_it in (versions.open_ready, migrate.migrate):
+    for open_it in (versions.open_ready, versions.migrate):
         with pytest.raises(DatabaseNotReady, match=help):
             open_it(url, "regtest")
     with raw(url) as connection:
         assert tables(connection) == before
 
 
-@pytest.mark.parametrize("open_it", [migrate.migrate, versions.open_ready])
+@pytest.mark.parametrize("open_it", [versions.migrate, versions.open_ready])
 def test_a_database_of_another_network_is_refused(url, open_it):
-    migrate.migrate(url, "mainnet")
+    versions.migrate(url, "mainnet")
     with pytest.raises(
         DatabaseNotReady, match="belongs to mainnet, but BTCPAY_NETWORK says regtest"
     ):
@@ -262,7 +262,7 @@ def test_an_index_of_a_transaction_that_failed_is_given_out_again(full):
 
 
 def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(url):
-    migrate.migrate(url, "regtest")
+    versions.migrate(url, "regtest")
     first, second, third = (open_database(url) for _ in range(3))
     with (
         locks.only_one(first, url, "check") as one,
@@ -280,7 +280,7 @@ def test_only_one_holds_a_lock_at_a_time_and_another_name_is_another_lock(url):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes files for another user")
 def test_a_lock_that_root_takes_does_not_lock_out_the_databases_owner(tmp_path):
     url, nobody = f"sqlite:///{tmp_path}/shop.db", pwd.getpwnam("nobody")
-    migrate.migrate(url, "regtest")
+    versions.migrate(url, "regtest")
     os.chown(tmp_path / "shop.db", nobody.pw_uid, nobody.pw_gid)
     db = open_database(url)
     with locks.only_one(db, url, "check"):

@@ -21,8 +21,8 @@ from scenes import deep_or_canceled, reorganised
 
 from btcpay.values.errors import DatabaseNotReady
 from storage import versions
-from storage.migrate import migrate
 from storage.models.shop import Table
+from storage.versions import migrate
 
 pytestmark = pytest.mark.both_databases
 

@@ -11,7 +11,6 @@ from payer import Page
 
 from btcpay.bills import acts, queries
 from btcpay.invoices.create import order_of
-from btcpay.values.times import to_ms
 from storage.models import Bill
 
 EMAIL = "ada@example.com"
@@ -77,7 +76,3 @@ def mails_of(shop: Shop) -> dict[str, int]:
         "SELECT about, next_at FROM delivery WHERE substr(receiver_id, 1, 5) = 'bill_'"
     )
     return {about.partition(" ")[2]: at for about, at in found.fetchall()}
-
-
-def now_ms(shop: Shop) -> int:
-    return to_ms(shop.clock())

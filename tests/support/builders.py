@@ -38,7 +38,7 @@ from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.values.networks import NETWORKS, Network
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
-from storage import migrate
+from storage import versions
 from storage.queries import invoices
 from storage.queries.lists import mempool_watch
 from storage.queries.totals import balances
@@ -195,7 +195,7 @@ def open_shop(
     if "BTCPAY_DATABASE_URL" not in environ:
         environ["BTCPAY_DATABASE_URL"] = new_database(folder)
     elif environ["BTCPAY_DATABASE_URL"].startswith("sqlite"):
-        migrate.migrate(environ["BTCPAY_DATABASE_URL"], environ.get("BTCPAY_NETWORK", "regtest"))
+        versions.migrate(environ["BTCPAY_DATABASE_URL"], environ.get("BTCPAY_NETWORK", "regtest"))
     environ = {
         "BTCPAY_NETWORK": "regtest",
         "BTCPAY_PRICE_SOURCES": f"{ticker_url}#/usd",

@@ -18,7 +18,7 @@ from peewee import Query
 from psycopg.rows import dict_row
 
 from btcpay.values.parts import brought
-from storage import migrate, queries
+from storage import queries, versions
 from storage.database import Database
 from storage.statement import Slot, Statement
 
@@ -44,7 +44,7 @@ def new_database(folder: Path, name: str = "btcpay") -> str:
 def _migrated() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/migrated.db"
-        migrate.migrate(url, "regtest")
+        versions.migrate(url, "regtest")
         with raw(url) as connection:
             connection.execute("DELETE FROM meta")  # each test says which network it is of
         return Path(f"{folder}/migrated.db").read_bytes()

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from ports import free_port
 
-from storage import migrate
+from storage import versions
 
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib/postgresql"))
 # Nothing is kept for a crash: the data ends with the server.
@@ -143,7 +143,7 @@ def server() -> Server:
     started = Server()
     with psycopg.connect(started.url("postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {TEMPLATE}")
-    migrate.migrate(started.url(TEMPLATE), "regtest")
+    versions.migrate(started.url(TEMPLATE), "regtest")
     with psycopg.connect(started.url(TEMPLATE)) as connection:
         connection.execute("DELETE FROM meta")  # each test says which network it is of
     return started

@@ -11,7 +11,7 @@ from paths import PROJECT
 from playground import children_of
 
 from btcpay.web.process import keep_to_one_processor, most_connections
-from storage.migrate import migrate
+from storage.versions import migrate
 
 FEW_FILES = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh"]
 

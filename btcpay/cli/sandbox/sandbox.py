@@ -26,7 +26,7 @@ from btcpay.settings.settings import is_said, read
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
 from storage.database import Database
-from storage.migrate import migrate
+from storage.versions import migrate
 
 PORT, STATE = 8001, Path("var/sandbox")
 STOP_TIMEOUT_S = 10

@@ -34,23 +34,24 @@ FOR_EVER = "public, max-age=31536000, immutable"
 class Pages:
     """Renders the templates for one service.
 
-    `frame_ancestors`: who may show them in a frame. `message`: the template of errors. `own_style`:
-    a second style sheet.
+    `frame_ancestors`: who may show them in a frame; unsaid, those of the settings. `message`: the
+    template of errors. `own_style`: a second style sheet.
     """
 
     def __init__(
         self,
         service: Service,
-        frame_ancestors: Sequence[str],
+        frame_ancestors: Sequence[str] | None = None,
         message: str = "message.html",
         own_style: str | None = None,
     ) -> None:
-        self._service = service
+        self.service = service
         self._message = message
         self._styles = [STYLE, *([own_style] if own_style else [])]
         network = service.settings.network.name
         self._testing = None if network == "mainnet" else network
-        self._frame_ancestors = " ".join(frame_ancestors)
+        framed_by = service.settings.frame_ancestors if frame_ancestors is None else frame_ancestors
+        self._frame_ancestors = " ".join(framed_by)
 
     def policy(self, posts_to: str = "'self'", framed_by: str = "") -> str:
         """Nothing inline or from other hosts; who may frame it, `framed_by` too."""
@@ -63,11 +64,11 @@ class Pages:
 
     def brand(self, merchant_id: int) -> merchants.Shown:
         """The merchant's branding, None where not set; `seller` is a name in any case."""
-        return self._service.db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
+        return self.service.db.only(merchants.BRAND_ON_PAGES, merchant_id=merchant_id)
 
     def only_brand(self) -> merchants.Shown | None:
         """The branding of the only merchant; None where several share the service."""
-        known = self._service.db.rows(merchants.ALL)
+        known = self.service.db.rows(merchants.ALL)
         return self.brand(known[0].id) if len(known) == 1 else None
 
     def page(
@@ -86,7 +87,7 @@ class Pages:
             script=up + asset_address(SCRIPT),
             icon=self.icon(),
             testing=self._testing,
-            has_mail=self._service.settings.has_mail,
+            has_mail=self.service.settings.has_mail,
             language=language,
             direction=formats.direction(language),
             languages=LANGUAGES,
@@ -137,7 +138,7 @@ class Pages:
         made = Blueprint(name, import_name, template_folder="templates")
         for method, path, view in views:
             add_path(made, path, view, f"{method} {path.replace('.', '_')}", method)
-        made.before_request(door(self._service, lambda _: counted(self._service)))
+        made.before_request(door(self.service, lambda _: counted(self.service)))
         made.after_request(self.guard)
         made.register_error_handler(Exception, self.failed_for_payer)
         return made

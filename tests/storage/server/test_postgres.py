@@ -16,7 +16,7 @@ from peewee import OperationalError
 from pooler import Pooler
 
 from btcpay.values.errors import DatabaseNotReady
-from storage import locks, migrate, versions
+from storage import locks, versions
 from storage.database import open_database
 from storage.queries import merchants, meta
 
@@ -98,7 +98,7 @@ def test_behind_a_pooler_of_transactions_a_service_serves_and_a_lock_is_refused(
 def test_a_database_that_cannot_store_every_letter_is_refused():
     made = postgres.server().create("template0 ENCODING 'LATIN1' LOCALE 'C'")
     with pytest.raises(DatabaseNotReady, match="encoding is LATIN1"):
-        migrate.migrate(made, "regtest")
+        versions.migrate(made, "regtest")
     postgres.server().drop(made)
 
 
