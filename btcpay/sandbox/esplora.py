@@ -34,28 +34,12 @@ def text(message: str, status: int = 200) -> Response:
     return Response(message, status, mimetype="text/plain")
 
 
-def tip_height() -> Response:
-    return text(str(current().chain.ledger.height))
-
-
-def tip_hash() -> Response:
-    return text(current().chain.ledger.tip.hash)
-
-
 def blocks(start_height: str = "") -> Response:
     """Ten blocks of the best branch, from this height or the tip down."""
     ledger = current().chain.ledger
     start = _height(start_height) if start_height else ledger.height
     heights = range(start, max(-1, start - BLOCKS_PER_PAGE), -1)
     return jsonify([block_view(ledger.blocks[ledger.hashes[each]], each) for each in heights])
-
-
-def hash_at(height: str) -> Response:
-    return text(current().chain.ledger.hashes[_height(height)])
-
-
-def header(block_hash: str) -> Response:
-    return text(_block(block_hash).header.hex())
 
 
 def raw_block(block_hash: str) -> Response:
@@ -71,20 +55,16 @@ def txs(address: str) -> Response:
     return _txs(_waiting(script) + current().chain.confirmed_of(script)[:CHAIN_TXS_PER_PAGE])
 
 
-def txs_mempool(address: str) -> Response:
-    return _txs(_waiting(_script(address)))
-
-
 VIEWS: dict[str, Callable[..., Response]] = {
-    "/blocks/tip/height": tip_height,
-    "/blocks/tip/hash": tip_hash,
+    "/blocks/tip/height": lambda: text(str(current().chain.ledger.height)),
+    "/blocks/tip/hash": lambda: text(current().chain.ledger.tip.hash),
     "/blocks": blocks,
     "/blocks/<start_height>": blocks,
-    "/block-height/<height>": hash_at,
-    "/block/<block_hash>/header": header,
+    "/block-height/<height>": lambda height: text(current().chain.ledger.hashes[_height(height)]),
+    "/block/<block_hash>/header": lambda block_hash: text(_block(block_hash).header.hex()),
     "/block/<block_hash>/raw": raw_block,
     "/address/<address>/txs": txs,
-    "/address/<address>/txs/mempool": txs_mempool,
+    "/address/<address>/txs/mempool": lambda address: _txs(_waiting(_script(address))),
 }
 
 

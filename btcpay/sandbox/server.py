@@ -33,7 +33,8 @@ def create_app() -> Flask:
     app.register_blueprint(create_workbench())
     app.add_url_rule("/price", view_func=price)
     app.add_url_rule("/sandbox/webhook", view_func=receive, methods=["POST"])
-    app.register_error_handler(NotFound, _no_such_path)
+    no_path = 'endpoint does not exist "{}"'
+    app.register_error_handler(NotFound, lambda _: text(no_path.format(request.path), 404))
     return app
 
 
@@ -74,7 +75,3 @@ def _is_signed(secret: str, body: bytes) -> bool:
     expected = f"v1,{base64.b64encode(ours).decode()}"
     given = request.headers.get("webhook-signature", "").encode()
     return any(hmac.compare_digest(expected.encode(), one) for one in given.split())
-
-
-def _no_such_path(_: Exception) -> Response:
-    return text(f'endpoint does not exist "{request.path}"', 404)

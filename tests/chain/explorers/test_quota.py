@@ -145,25 +145,23 @@ def refusals(make, first, clock, minutes):
     return len(first.asked)
 
 
-def test_after_a_first_refusal_the_next_run_asks_and_after_a_second_not(make, first, clock):
-    first.instead = lambda _: say("slow down", 429)
-    assert refusals(make, first, clock, [0, 0, 0.7, 0.6]) == 2 + 1
+# For how many seconds it says that it wants to be left alone, the minutes before each run, and how
+# often it is asked at least and at most.
+REFUSALS: dict[str, tuple[int, list[float], int, int]] = {
+    "after a first one the next run asks, and after a second not": (0, [0, 0, 0.7, 0.6], 3, 3),
+    # 1, 2, 4, ... 32 minutes, then an hour each time.
+    "in a row they lengthen the rest up to an hour": (0, [1] * 360, 9, 14),
+    "for two minutes": (120, [0, 2 - 1 / 60], 1, 1),
+    "and no longer": (120, [0, 2 - 1 / 60, 2 / 60], 2, 2),
+    "for an hour at most": (999_999, [0, 60 - 1 / 60], 1, 1),
+    "and not a second more": (999_999, [0, 60 - 1 / 60, 2 / 60], 2, 2),
+}
 
 
-def test_refusals_in_a_row_lengthen_the_rest_up_to_an_hour(make, first, clock):
-    first.instead = lambda _: say("slow down", 429)
-    every_minute = [1.0] * (6 * 60)
-    # 1, 2, 4, ... 32 minutes, then an hour each time: some ten calls in six hours, not 360.
-    assert 9 <= refusals(make, first, clock, every_minute) <= 14
-
-
-@pytest.mark.parametrize(("said_s", "minutes"), [(120, 2), (999_999, 60)])
-def test_who_says_for_how_long_is_left_alone_so_long_and_at_most_an_hour(
-    make, first, clock, said_s, minutes
-):
+@pytest.mark.parametrize(("said_s", "minutes", "least", "most"), REFUSALS.values(), ids=REFUSALS)
+def test_who_refuses_is_left_alone(make, first, clock, said_s, minutes, least, most):
     first.instead = lambda _: say("slow down", 429, **{"Retry-After": str(said_s)})
-    assert refusals(make, first, clock, [0, minutes - 1 / 60]) == 1
-    assert refusals(make, first, clock, [2 / 60]) == 2
+    assert least <= refusals(make, first, clock, minutes) <= most
 
 
 def test_a_run_without_a_refusal_forgets_those_before_it(make, first, clock):

@@ -10,12 +10,13 @@ from builders import REGTEST
 from fake_peer import FakePeer, chain_of, false_block, of, over_peers
 from tunnels import Socks
 
-from btcpay.chain.peers import book
+from btcpay.chain.peers import source
 from btcpay.chain.peers.connection import Connection
 from btcpay.chain.peers.findings import findings
 from btcpay.chain.peers.source import Peers
 from btcpay.values.finding import GREEN, RED, YELLOW
 from btcpay.values.networks import AUTO, NETWORKS
+from btcpay.values.times import to_ms
 from storage.queries import sources
 
 DAY = timedelta(days=1)
@@ -32,12 +33,12 @@ DAY = timedelta(days=1)
     ],
 )
 def test_a_peer_is_of_a_network(place, network):
-    assert book.network_of(place) == network
+    assert source.network_of(place) == network
 
 
 def test_eight_of_different_networks_are_chosen():
     places = [f"10.{number}.0.{host}:8333" for number in range(12) for host in (1, 2)]
-    assert book.spread(places) == [f"10.{number}.0.1:8333" for number in range(8)]
+    assert source.spread(places) == [f"10.{number}.0.1:8333" for number in range(8)]
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def auto(till):
     def chosen(later=timedelta(), look_up=None, **changes):
         changed = replace(settings, **changes)
         now, asked = till.clock() + later, look_up or (lambda name, _: named.get(name, []))
-        return book.chosen(till.shop.service.db, changed, now, asked)
+        return source.chosen(till.shop.service.db, changed, now, asked)
 
     return till, named, chosen
 
@@ -72,23 +73,23 @@ def test_two_of_eight_are_strangers_or_all_when_no_block_comes_and_liars_are_lef
     named[seeds[5]] = [f"10.{number}.0.2:8333" for number in range(4, 9)]
     assert len(chosen()) == 8
     for place in good:
-        book.note_good(db, place, 100, now)
+        source.note_good(db, place, 100, now)
     for minutes, kept in [(0, 6), (29, 6), (31, 0)]:  # since the tip
         assert len(good.intersection(chosen(timedelta(minutes=minutes)))) == kept
     assert any(chosen() != chosen() for _ in range(9))  # nobody has a place of his own
     named.clear()
     assert good == set(chosen()) == set(chosen(DAY))  # who else is there?
-    book.leave(db, "11.6.0.1:8333", now)
+    source.leave(db, "11.6.0.1:8333", now)
     assert "11.6.0.1:8333" not in chosen() + chosen(DAY - timedelta(seconds=1))
     assert "11.6.0.1:8333" in chosen(DAY)
-    book.note_good(db, "11.9.0.1:8333", 101, now + timedelta(minutes=1))
-    book.note_good(db, "11.8.0.1:8333", 101, now + timedelta(minutes=2))
-    book.leave(db, "12.0.0.1:8333", now)
-    book.forget(db, now)
+    source.note_good(db, "11.9.0.1:8333", 101, now + timedelta(minutes=1))
+    source.note_good(db, "11.8.0.1:8333", 101, now + timedelta(minutes=2))
+    source.leave(db, "12.0.0.1:8333", now)
+    db.run(sources.FORGET_PEERS, now=to_ms(now))
     kept = {row.place for row in db.rows(sources.PEERS)}
     assert {"11.6.0.1:8333", "11.8.0.1:8333", "11.9.0.1:8333", "12.0.0.1:8333"} < kept
     assert 8 < len(kept) <= 10  # the last eight, and who is left alone
-    book.forget(db, now + DAY + timedelta(seconds=1))
+    db.run(sources.FORGET_PEERS, now=to_ms(now + DAY + timedelta(seconds=1)))
     assert len(db.rows(sources.PEERS)) == 8
 
 
@@ -104,20 +105,20 @@ def test_all_seeds_are_asked_at_once(auto):
 
 def test_the_check_forgets_all_peers_when_it_is_told_to(auto, btcpay):
     db = begun(auto[0])
-    book.leave(db, "12.0.0.1:8333", auto[0].clock())
-    book.note_good(db, "11.0.0.1:8333", 100, auto[0].clock())
+    source.leave(db, "12.0.0.1:8333", auto[0].clock())
+    source.note_good(db, "11.0.0.1:8333", 100, auto[0].clock())
     assert len(json.loads(btcpay.run("check", "--json")[0])["peers"]) == 2
     assert json.loads(btcpay.run("check", "--json", "--new-peers")[0])["peers"] == []
 
 
 def test_a_seed_that_no_name_server_answers_for_is_passed_over(monkeypatch, caplog, released):
-    monkeypatch.setattr(book, "LOOKUP_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(book.socket, "getaddrinfo", lambda *_, **__: released.wait(30))
-    assert book.addresses_of("seed.example", 8333) == []
+    monkeypatch.setattr(source, "LOOKUP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(source.socket, "getaddrinfo", lambda *_, **__: released.wait(30))
+    assert source.addresses_of("seed.example", 8333) == []
     assert "DNS seed seed.example: took longer than 0.1 s" in caplog.text
     monkeypatch.undo()
-    assert book.addresses_of("a" * 64, 8333) == []
-    assert book.addresses_of("127.0.0.1", 8333) == ["127.0.0.1:8333"]
+    assert source.addresses_of("a" * 64, 8333) == []
+    assert source.addresses_of("127.0.0.1", 8333) == ["127.0.0.1:8333"]
 
 
 def test_behind_a_proxy_the_seeds_themselves_are_peers_and_no_name_is_looked_up(auto):
@@ -130,7 +131,7 @@ def test_behind_a_proxy_the_seeds_themselves_are_peers_and_no_name_is_looked_up(
 def test_a_peer_that_is_set_is_left_only_beside_another(auto):
     till, _, chosen = auto
     places = ("10.0.0.5:8333", "10.0.0.6:8333")
-    book.leave(till.shop.service.db, places[0], till.clock())
+    source.leave(till.shop.service.db, places[0], till.clock())
     assert chosen(peers=places) == [places[1]]
     assert chosen(peers=places[:1]) == [places[0]]
 
@@ -173,8 +174,8 @@ def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(
     silent = (GREEN, "the last check did not listen")
     assert said() == [*[(YELLOW, "has not answered any check")] * 2, silent]
     assert said(AUTO) == [(YELLOW, "none was found yet"), silent]
-    book.note_good(db, places[0], 120, till.clock())
-    book.leave(db, places[1], till.clock())
+    source.note_good(db, places[0], 120, till.clock())
+    source.leave(db, places[1], till.clock())
     first, second, _ = said()
     assert first == (GREEN, "at block 120, 0 s ago") == said(AUTO)[0]
     assert second[0] == YELLOW and "not asked until" in second[1]

@@ -12,7 +12,7 @@ import pytest
 from fake_peer import Bad, FakePeer, chain_of, false_block, headers_body, honest, of, over_peers
 from rival import Rival
 
-from btcpay.chain.peers import book
+from btcpay.chain.peers import source
 from btcpay.chain.peers.findings import findings
 from btcpay.chain.peers.source import Peers
 from btcpay.cli.check.report import lines_of
@@ -274,7 +274,7 @@ def found(shop):
     places = [f"{name}:{port}" for name, port in zip(NAMES, ports, strict=True)]
     till.shop.sql("DELETE FROM peer")
     for place in places:
-        book.note_good(db, place, 0, till.clock())
+        source.note_good(db, place, 0, till.clock())
     return till, places
 
 
@@ -289,7 +289,7 @@ def test_whoever_nobody_waited_for_is_not_left_and_one_alone_is_no_agreement(fou
     rows = {row.place: row for row in till.shop.service.db.rows(sources.PEERS)}
     assert [bool(rows[one].left_until) for one in (good, slow, gone)] == [False, False, True]
     till.shop.sql("DELETE FROM peer")
-    book.note_good(till.shop.service.db, good, 0, till.clock())
+    source.note_good(till.shop.service.db, good, 0, till.clock())
     report = check(till, places=(AUTO,))
     assert report.complete and not report.is_agreed
 
