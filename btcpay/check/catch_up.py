@@ -1,6 +1,6 @@
 """Brings headers and blocks up to the chain's tip, and decides on the grounds of blocks alone.
 
-That is: payments are deep enough, unpaid invoices end without a mempool, the chain is stuck.
+So payments become deep enough, unpaid invoices end without a mempool, and a stuck chain is noticed.
 """
 
 import logging
@@ -94,7 +94,7 @@ class CatchUp(Reader):
         return ""
 
     def _silence(self, tip: str) -> timedelta:
-        """The time since it became our tip, by a clock that does not step; 0 if unknown."""
+        """The time that `tip` has been ours, by a clock that does not step; 0 if unknown."""
         mark = self.mark()
         known, _, since = (meta.get(self.db, Key.TIP_SINCE) or "").partition(" ")
         silence = elapsed(since, mark) if known == tip else None
