@@ -140,13 +140,8 @@ GOOD = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_BASE_URL": "https://pay.shop.net"}
 
 
 def test_a_wrong_answer_is_refused_at_its_question():
-    wrong = {
-        "network": ("bitcoin", ""), "base_url": ("pay.shop.net",), "bind": ("8000",),
-        "database_url": ("sqlite:///relative.db", "mysql://host/name"), "peers": ("10.0.0.5",),
-        "proxy": ("socks5://127.0.0.1:9050",), "trusted_proxies": ("-1",),
-        "email_retention_days": ("never",),
-    }  # fmt: skip
-    for name, text in ((name, text) for name, texts in wrong.items() for text in texts):
+    relative = "sqlite:///relative.db"
+    for name, text in (("network", "bitcoin"), ("network", ""), ("database_url", relative)):
         with pytest.raises(ValueError):
             answered(BY_NAME[name], text, GOOD)
 
