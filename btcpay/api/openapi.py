@@ -160,16 +160,14 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
 
 def _errors(operation: Operation) -> list[str]:
     writes = operation.method == "POST"
-    codes = {"unauthorized", "forbidden", "rate_limited", "server_error"}
-    if operation.accepts:
-        codes |= {"invalid_request"}
-    if writes:
-        codes |= {"conflict", "payload_too_large"}
-    if operation.priced:
-        codes |= {"price_unavailable"}
-    if "<id>" in operation.path:
-        codes |= {"not_found"}
-    return [code for code in STATUS if code in codes]
+    applies = {
+        "invalid_request": operation.accepts,
+        "conflict": writes,
+        "payload_too_large": writes,
+        "price_unavailable": operation.priced,
+        "not_found": "<id>" in operation.path,
+    }
+    return [code for code in STATUS if applies.get(code, True)]
 
 
 def _headers(*names: str) -> dict[str, Any]:
