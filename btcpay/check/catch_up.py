@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 QUIET = timedelta(minutes=30)  # without a block, after which a source's mere claim of more counts
 # Without a mempool a deadline has passed once a block's time is later by this much.
 ENDS_AFTER = timedelta(hours=1)
+ENDED_AT_ONCE = 500  # in a transaction, so that others wait less than a second for its locks
 IDLE_KEPT = timedelta(hours=2)  # as far back as the reading for a new invoice begins
 
 
@@ -131,6 +132,8 @@ class CatchUp(Reader):
         ends_at = min(report.ends_before - ahead, from_ms(top.mined_at) - ENDS_AFTER)
         if not report.is_agreed:
             ends_at -= HELD_AT_MOST
-        ending = self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))
+        ending = [row.id for row in self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))]
         scan = Scan(asked_at=now, tip_height=top.height, ends_at=ends_at)
-        try_apply(self.db, self.settings, {row.id: scan for row in ending}, now, report)
+        for at in range(0, len(ending), ENDED_AT_ONCE):
+            scans = dict.fromkeys(ending[at : at + ENDED_AT_ONCE], scan)
+            try_apply(self.db, self.settings, scans, now, report)
