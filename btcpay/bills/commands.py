@@ -20,11 +20,7 @@ from storage.database import Database
 
 DAYS = click.IntRange(0, acts.MOST_DAYS)
 LIST_COLUMNS = "id status amount paid currency reference every due_at created_at"
-
-
-@click.group()
-def bill() -> None:
-    """Bills, which are priced when they are paid."""
+bill = click.Group("bill", help="Bills, which are priced when they are paid.")
 
 
 @bill.command("create")

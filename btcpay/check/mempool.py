@@ -12,6 +12,7 @@ from btcpay.check.plan import BEFORE_DEADLINE, CLOSED_LATELY, NEVER, Watched
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ExplorerError
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
+from storage import at_once
 from storage.database import Database, Values, grouped
 from storage.models import Invoice, Output
 from storage.queries.lists import mempool_watch
@@ -41,10 +42,9 @@ def watched_of(
         outputs = db.rows(mempool_watch.NO_PAYMENT_YET)
         outputs += db.rows(mempool_watch.VANISHED_LATELY, **since)
     else:
-        rows = [db.only(mempool_watch.ONE, id=one) for one in ids]
-        outputs = [
-            row for one in ids for row in db.rows(mempool_watch.UNSETTLED_OF, **since | {"id": one})
-        ]
+        rows = at_once.rows(db, mempool_watch.ONE, [{"id": id} for id in ids])
+        asked: list[Values] = [{"id": id} | since for id in ids]
+        outputs = at_once.rows(db, mempool_watch.UNSETTLED_OF, asked)
     unsettled = grouped(outputs, lambda output: output.invoice_id)
     each = {row.id: row for row in rows}
     return [_watched(row, unsettled[id], now) for id, row in each.items()]

@@ -18,11 +18,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency
 
 LIST_COLUMNS = "id status invoice_id amount_sats address tx_hash reason created_at sent_at"
-
-
-@click.group()
-def refund() -> None:
-    """Refunds, which the merchant's own wallet sends."""
+refund = click.Group("refund", help="Refunds, which the merchant's own wallet sends.")
 
 
 @refund.command("create")

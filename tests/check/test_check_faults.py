@@ -1,9 +1,10 @@
-"""The check when something else goes wrong: explorers, other checks, coins that have moved."""
+"""The check when something goes wrong: explorers, other checks, spoiled rows, its own death."""
 
 import pytest
 from builders import REGTEST, dump
 from databases import ON_POSTGRES
-from fake_esplora import say, tx_of
+from dying import run_until_death
+from fake_esplora import Terminal, open_till, say, tx_of
 
 from btcpay.bitcoin.address import script_of
 from btcpay.check.catch_up import CatchUp
@@ -105,3 +106,70 @@ def test_the_page_does_not_say_paid_before_the_invoice_is(lied_to):
     assert till.look(invoice)["status"] == "open" and till.payments() == []
     assert till.shop.client.get(f"/pay/{invoice['id']}/status").json["status"] == "open"
     assert "Paid" not in till.shop.client.get(f"/pay/{invoice['id']}").text
+
+
+def spoil(till, invoice, what):
+    till.shop.sql(f"UPDATE invoice SET {what} WHERE id = '{invoice['id']}'")  # noqa: S608
+
+
+def test_blocks_that_pay_a_spoiled_invoice_keep_no_other_from_being_read(till):
+    odd, sound = till.shop.invoice(), till.shop.invoice()
+    assert till.check().complete
+    spoil(till, odd, "amount_usd_quote = 'much'")
+    for _ in range(4):
+        till.pay(odd, 1_000)
+        till.mine()
+    assert till.confirm(sound).changed == {sound["id"]: "paid"}
+
+
+def test_a_part_that_waits_for_depth_at_a_spoiled_invoice_stops_no_run(till):
+    odd, sound = till.shop.invoice(), till.shop.invoice(amount_usd=5000)
+    till.confirm(odd, 1_000)
+    till.shop.sql("UPDATE output SET payment_id = NULL")
+    spoil(till, odd, "amount_usd_quote = 'much'")
+    till.pay(sound)
+    till.mine(6)
+    report = till.check()
+    assert report.changed == {sound["id"]: "paid"} and odd["id"] in report.failed
+
+
+def test_what_waits_with_spoiled_inputs_stops_no_run(till):
+    odd, sound = till.shop.invoice(), till.shop.invoice()
+    till.pay(odd, 1_000)
+    till.look_for(odd)
+    till.shop.sql("UPDATE output SET inputs = 'one'")
+    till.confirm(sound)
+    assert till.look(sound)["status"] == "paid"
+
+
+def test_a_spoiled_address_stops_no_run(till):
+    odd, sound = till.shop.invoice(), till.shop.invoice()
+    spoil(till, odd, "deposit_address = 'one'")
+    till.open_page(odd, sound)
+    report = till.confirm(sound)
+    assert report.changed == {sound["id"]: "paid"} and odd["id"] in report.unreached
+
+
+@pytest.mark.parametrize(
+    "what", ["invoice SET amount_usd_quote = 'much'", "event SET detail = '{'"]
+)
+def test_a_block_that_leaves_with_a_payment_to_a_spoiled_invoice_stops_no_run(till, what):
+    odd = till.shop.invoice()
+    till.confirm(odd)
+    till.shop.sql(f"UPDATE {what}")  # noqa: S608
+    sound = till.shop.invoice()
+    till.sandbox.chain.reorganise(1, till.now)
+    assert till.confirm(sound).changed == {sound["id"]: "paid"}
+    assert [payment["invoice_id"] for payment in till.payments()] == [sound["id"]]
+
+
+@pytest.mark.parametrize("moment", [2, 5])
+def test_a_check_that_is_killed_is_finished_by_the_next(tmp_path, ticker, clock, moment):
+    with open_till(tmp_path, ticker, clock, has_begun=False) as till:
+        invoice = till.shop.invoice()
+        till.pay(invoice)
+        till.mine()
+        run_until_death(moment, "check", **till.shop.environ)
+        assert "skipped" not in Terminal(till).json("check")
+        assert till.look(invoice)["status"] == "paid"
+        assert len(till.payments()) == 1 == till.kinds(invoice).count("paid")

@@ -1,10 +1,14 @@
-"""A mempool that invents: what is kept and announced of it has a bound, and the rest stands."""
+"""A mempool that invents, or may be cut: what is kept of it, and what it holds, has a bound."""
 
 import pytest
+from attention_cases import reason_of
 from builders import is_summed
+from fake_esplora import tx_of
 
 from btcpay.check import settled
 from btcpay.check.apply import apply
+from btcpay.sandbox.node.script import script_of
+from btcpay.sandbox.payer.wallet import replace
 from btcpay.settlement.merge import MOST_KEPT
 from btcpay.settlement.values import Scan, SeenOutput
 from storage.queries import events, payments
@@ -70,3 +74,100 @@ def test_what_vanished_an_hour_ago_is_a_line_of_history_that_no_look_loads(till)
     look(shop, invoice, invented(1, 330)[0])
     again = [row for row in rows(shop, invoice) if row.vanished_at is None]
     assert [row.first_seen_at for row in again] == [before] and is_summed(shop)
+
+
+def show(till, invoice, *txs):
+    """The liar's mempool, for this invoice's address."""
+    till.liar.lies[f"^/address/{invoice['deposit_address']}/txs/mempool"] = lambda _: list(txs)
+
+
+def sighting(invoice, number, sats):
+    return tx_of(number, script_of(invoice["deposit_address"]), sats)
+
+
+def received(till, invoice):
+    return till.shop.client.get(f"/pay/{invoice['id']}/status").json
+
+
+def test_an_invented_sighting_never_confirms(till):
+    invoice = till.shop.invoice()
+    show(till, invoice, sighting(invoice, 1, invoice["amount_sats"]))
+    assert till.look_for(invoice).changed == {}
+    assert received(till, invoice)["unconfirmed_sats"] == invoice["amount_sats"]
+    till.mine(12)
+    for _ in range(3):
+        till.clock.move(minutes=10)
+        assert till.look_for(invoice).changed == {}
+    assert till.look(invoice)["status"] == "open" and till.payments() == []
+    assert till.balance() == (0, invoice["amount_sats"])
+    till.liar.lies.clear()
+    till.look_for(invoice)
+    assert till.balance() == (0, 0) and received(till, invoice)["unconfirmed_sats"] == 0
+
+
+@pytest.mark.parametrize("block", ["of no height", "of the tip"])
+def test_a_sighting_that_is_said_to_be_in_a_block_is_not_even_one(till, block):
+    invoice = till.shop.invoice()
+    till.check()
+    tip = till.sandbox.chain.ledger
+    of_block = {"block_height": tip.height, "block_hash": tip.tip.hash, "block_time": till.now}
+    if block == "of no height":
+        of_block |= {"block_height": 90_000_000, "block_hash": "ab" * 32}
+    shown = sighting(invoice, 1, invoice["amount_sats"])
+    show(till, invoice, shown | {"status": {"confirmed": True} | of_block})
+    assert till.look_for(invoice).complete
+    assert rows(till.shop, invoice) == [] and till.balance() == (0, 0)
+
+
+def dust(invoice, count):
+    script = script_of(invoice["deposit_address"])
+    return [tx_of(number, script, 330) for number in range(1, count + 1)]
+
+
+def beside_dust(till, invoice, count=25):
+    """The explorer shows so many small payments beside the true ones."""
+    path = f"^/address/{invoice['deposit_address']}/txs/mempool"
+    till.liar.lies[path] = lambda true: [*dust(invoice, count), *true]
+
+
+@pytest.mark.parametrize("seen", ["waiting too", "in its block alone"])
+def test_a_fee_that_is_raised_after_the_deadline_makes_nobody_late(till, seen):
+    invoice = till.shop.invoice(expires_in_hours=1)
+    txid = till.pay(invoice)
+    till.look_for(invoice)
+    till.clock.move(minutes=61)
+    raised = replace(till.sandbox.wallet, till.now, txid)
+    if seen == "waiting too":
+        assert till.look_for(invoice).changed == {}
+        assert till.look_for(invoice).changed == {}
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+    assert [one["tx_hash"] for one in till.payments(invoice)] == [raised]
+    assert till.balance() == (invoice["amount_sats"],) * 2
+    assert reason_of(till, invoice) is None
+
+
+def test_a_full_payment_beside_25_small_ones_is_seen_and_settles(till):
+    invoice = till.shop.invoice(expires_in_hours=1)
+    beside_dust(till, invoice)
+    till.look_for(invoice)
+    till.pay(invoice)
+    till.clock.move(minutes=30)
+    till.look_for(invoice)
+    shown = till.shop.client.get(f"/pay/{invoice['id']}/status").json
+    assert shown["unconfirmed_sats"] == invoice["amount_sats"] + 25 * 330
+    till.mine()
+    assert till.check().changed == {invoice["id"]: "paid"}
+
+
+def test_25_small_payments_hold_an_end_for_a_day_and_late_money_then_wants_attention(till):
+    invoice = till.shop.invoice(expires_in_hours=1)
+    beside_dust(till, invoice)
+    till.look_for(invoice)
+    till.clock.move(hours=2)
+    assert till.confirm(invoice).complete and till.look_for(invoice).changed == {}
+    assert till.look(invoice)["status"] == "open" and till.payments()[0]["invoice_id"] is None
+    till.clock.move(hours=23.1)
+    assert till.look_for(invoice).changed == {invoice["id"]: "expired"}
+    assert reason_of(till, invoice) == "paid_late"
+    assert till.balance()[0] == invoice["amount_sats"]

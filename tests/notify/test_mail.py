@@ -496,7 +496,7 @@ def test_what_is_sold_after_the_mail_of_an_evening_is_in_the_next_one(offices):
     assert "Today: $0.00 in 0 payments" in mail.text and "Nov 26: $100.00 · 2 payments" in mail.text
 
 
-def test_an_evening_that_could_not_be_sent_is_dropped_for_the_next(offices):
+def test_an_evening_that_could_not_be_sent_is_dropped_and_one_says_what_fails(offices):
     office = offices()
     office.want(evening=1)
     office.run(), office.server.taken.clear()
@@ -508,12 +508,7 @@ def test_an_evening_that_could_not_be_sent_is_dropped_for_the_next(offices):
     office.run()
     (subject,) = office.server.subjects
     assert subject.endswith("nothing needs you")
-
-
-def test_an_evening_says_that_payments_are_not_found(offices):
-    office = offices()
-    office.want(evening=1)
-    office.run(), office.server.taken.clear()
+    office.server.taken.clear()
     office.clock.move(days=1)
     office.outbox.run()
     (found,) = [subject for subject in office.server.subjects if "payments;" in subject]

@@ -35,13 +35,6 @@ def numbered(shop, since=0, limit=1000):
     return [(event.number, event.data["payment_link"]["id"]) for event in found]
 
 
-def test_events_are_numbered_from_one_in_their_order(shop):
-    made = [make(shop) for _ in range(3)]
-    assert numbered(shop) == list(enumerate(made, 1))
-    assert numbered(shop, since=1, limit=1) == [(2, made[1])]
-    assert numbered(shop, since=3) == []
-
-
 def test_what_was_undone_leaves_no_gap(shop):
     first = make(shop)
     with pytest.raises(LookupError), shop.service.db.write():

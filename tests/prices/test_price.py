@@ -101,55 +101,46 @@ def usd(*prices):
     return [Decimal(price) for price in prices]
 
 
+FAR, NEAR = "1000", "105.2"
+
+
+def row(sentence, agreed, quorum, *prices):
+    return pytest.param(usd(*prices), quorum, agreed, id=sentence)
+
+
 @pytest.mark.parametrize(
     ("prices", "quorum", "agreed"),
     [
-        pytest.param(usd(), 1, None, id="nobody answered"),
-        pytest.param(usd("100"), 1, "100", id="one answered, one is enough"),
-        pytest.param(usd("100"), 2, None, id="one answered, two are asked"),
-        pytest.param(usd("100", "102"), 2, "101", id="two answered, two are asked"),
-        pytest.param(usd("100", "102"), 3, None, id="two answered, three are asked"),
-        pytest.param(usd("95", "100", "105"), 3, "100", id="5 % off exactly still counts"),
-        pytest.param(usd("94.99", "100", "100"), 3, None, id="just beyond 5 % below does not"),
-        pytest.param(usd("100", "100", "105.01"), 3, None, id="just beyond 5 % above does not"),
-        pytest.param(usd("94.99", "100", "102"), 2, "101", id="the median of those that are left"),
-        pytest.param(usd("1", "100", "100"), 2, "100", id="one broken source does not decide"),
-        pytest.param(usd("100", "110.5"), 2, "105.25", id="one liar of two moves it by 5.25 %"),
-        pytest.param(usd("100", "110.6"), 2, None, id="one liar of two moves it no further"),
-        pytest.param(usd("100", "200"), 1, None, id="two that contradict: neither is believed"),
-        pytest.param(usd("1", "1", "100", "100", "101"), 3, "100", id="three against two"),
+        row("nobody answered", None, 1),
+        row("one answered, one is enough", "100", 1, "100"),
+        row("one answered, two are asked", None, 2, "100"),
+        row("two answered, two are asked", "101", 2, "100", "102"),
+        row("two answered, three are asked", None, 3, "100", "102"),
+        row("5 % off exactly still counts", "100", 3, "95", "100", "105"),
+        row("just beyond 5 % below does not", None, 3, "94.99", "100", "100"),
+        row("just beyond 5 % above does not", None, 3, "100", "100", "105.01"),
+        row("the median of those that are left", "101", 2, "94.99", "100", "102"),
+        row("one broken source does not decide", "100", 2, "1", "100", "100"),
+        row("one liar of two moves it by 5.25 %", "105.25", 2, "100", "110.5"),
+        row("one liar of two moves it no further", None, 2, "100", "110.6"),
+        row("two that contradict: neither is believed", None, 1, "100", "200"),
+        # Five are set and three must agree, as by default: docs/operators/going-live.md.
+        row("one liar: dropped", "100.5", 3, "99", "100", "101", "102", FAR),
+        row("one liar: an honest price", "101", 3, "99", "100", "101", "102", NEAR),
+        row("one liar, two silent: no price", None, 3, "99", "100", FAR),
+        row("one liar, two silent: an honest price", "100", 3, "100", "100", "103"),
+        row("two liars: both dropped", "100", 3, "99", "100", "101", FAR, FAR),
+        row("two liars: the highest honest price", "101", 3, "99", "100", "101", NEAR, NEAR),
+        row("two liars: or the lowest one", "99", 3, "99", "100", "101", "95.95", "95.95"),
+        row("two liars, one silent: no price", None, 3, "100", "100", FAR, FAR),
+        row("two liars, two silent: no price of their own", None, 3, "100", FAR, FAR),
+        row("two liars, two silent: up to 5.3 % beside the honest", NEAR, 3, "100", NEAR, NEAR),
+        row("two liars, three silent: no price of their own", None, 3, FAR, FAR),
+        row("three liars: whatever they say", FAR, 3, "99", "100", FAR, FAR, FAR),
     ],
 )
 def test_sources_agree_within_5_percent_of_their_median_and_to_a_quorum(prices, quorum, agreed):
     assert agree(prices, quorum) == (None if agreed is None else Decimal(agreed))
-
-
-# Five are set and three must agree, as by default: in words in docs/operators/going-live.md.
-FAR, NEAR = "1000", "105.2"
-
-
-@pytest.mark.parametrize(
-    ("answers", "agreed"),
-    [
-        pytest.param(usd("99", "100", "101", "102", FAR), "100.5", id="one liar: dropped"),
-        pytest.param(usd("99", "100", "101", "102", NEAR), "101", id="one liar: an honest price"),
-        pytest.param(usd("99", "100", FAR), None, id="one liar, two silent: no price"),
-        pytest.param(usd("100", "100", "103"), "100", id="one liar, two silent: an honest price"),
-        pytest.param(usd("99", "100", "101", FAR, FAR), "100", id="two liars: both dropped"),
-        pytest.param(usd("99", "100", "101", NEAR, NEAR), "101",
-            id="two liars: the highest honest price"),
-        pytest.param(usd("99", "100", "101", "95.95", "95.95"), "99",
-            id="two liars: or the lowest one"),
-        pytest.param(usd("100", "100", FAR, FAR), None, id="two liars, one silent: no price"),
-        pytest.param(usd("100", FAR, FAR), None, id="two liars, two silent: no price of their own"),
-        pytest.param(usd("100", NEAR, NEAR), NEAR,
-            id="two liars, two silent: up to 5.3 % beside the honest"),
-        pytest.param(usd(FAR, FAR), None, id="two liars, three silent: no price of their own"),
-        pytest.param(usd("99", "100", FAR, FAR, FAR), FAR, id="three liars: whatever they say"),
-    ],
-)  # fmt: skip
-def test_what_liars_among_five_can_do(answers, agreed):
-    assert agree(answers, 3) == (None if agreed is None else Decimal(agreed))
 
 
 honest = st.lists(st.decimals(99, 101, places=2), min_size=1, max_size=5)

@@ -142,7 +142,11 @@ class Browser:
 
         Everything that its pages load has to come from `root`.
         """
-        context = self._clean.pop() if self._clean else self._new_context()
+        if self._clean:
+            context = self._clean.pop()
+        else:
+            id = self.call("Target.createBrowserContext")["browserContextId"]
+            context = Context(id, self._new_page(id)[1])
         target, session = self._new_page(context.id)
         tab = Tab(self, context, target, session, root)
         self.tabs[tab.session] = tab
@@ -152,10 +156,6 @@ class Browser:
         tab.call("Network.setExtraHTTPHeaders", headers={"Accept-Language": language})
         tab.emulate(**environment)
         return tab
-
-    def _new_context(self) -> Context:
-        context = self.call("Target.createBrowserContext")["browserContextId"]
-        return Context(context, self._new_page(context)[1])
 
     def _new_page(self, context: str) -> tuple[str, str]:
         made = self.call("Target.createTarget", url="about:blank", browserContextId=context)
@@ -168,9 +168,8 @@ class Browser:
         self.call("Browser.resetPermissions", browserContextId=context.id)
         self.call("Network.clearBrowserCache", context.keeper)
         for origin in origins:
-            self.call(
-                "Storage.clearDataForOrigin", context.keeper, origin=origin, storageTypes="all"
-            )
+            all_of = {"origin": origin, "storageTypes": "all"}
+            self.call("Storage.clearDataForOrigin", context.keeper, **all_of)
         self._clean.append(context)
 
     def close(self) -> None:
@@ -251,22 +250,14 @@ class Tab:
         scale: float = 1,
     ) -> None:
         """Width and height in CSS pixels, colour scheme, reduced motion, medium, JavaScript."""
-        features = {
-            "prefers-color-scheme": theme,
-            "prefers-reduced-motion": "reduce" if still else "no-preference",
-        }
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=size[0],
-            height=size[1],
-            deviceScaleFactor=scale,
-            mobile=size[0] < 600,
-        )
-        self.call(
-            "Emulation.setEmulatedMedia",
-            media=media,
-            features=[{"name": name, "value": value} for name, value in features.items()],
-        )
+        motion = "reduce" if still else "no-preference"
+        features = [
+            {"name": "prefers-color-scheme", "value": theme},
+            {"name": "prefers-reduced-motion", "value": motion},
+        ]
+        screen = {"width": size[0], "height": size[1], "mobile": size[0] < 600}
+        self.call("Emulation.setDeviceMetricsOverride", deviceScaleFactor=scale, **screen)
+        self.call("Emulation.setEmulatedMedia", media=media, features=features)
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
 
     def cut_off(self, offline: bool) -> None:
@@ -285,11 +276,8 @@ class Tab:
     def pass_time(self, seconds: float) -> None:
         """Lets this much time pass for the page, at once; it stands still afterwards."""
         self._time_is_up = False
-        self.call(
-            "Emulation.setVirtualTimePolicy",
-            policy="pauseIfNetworkFetchesPending",
-            budget=seconds * 1000,
-        )
+        policy = {"policy": "pauseIfNetworkFetchesPending", "budget": seconds * 1000}
+        self.call("Emulation.setVirtualTimePolicy", **policy)
         while not self._time_is_up:
             self._browser.hear(f"the passing of {seconds} s")
 
@@ -305,19 +293,13 @@ class Tab:
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def choose_file(self, selector: str, file: Path) -> None:
-        found = self.call(
-            "Runtime.evaluate", expression=f"document.querySelector({json.dumps(selector)})"
-        )
-        where = found["result"]["objectId"]
+        field = f"document.querySelector({json.dumps(selector)})"
+        where = self.call("Runtime.evaluate", expression=field)["result"]["objectId"]
         self.call("DOM.setFileInputFiles", files=[str(file)], objectId=where)
 
     def download_to(self, folder: Path) -> None:
-        self._browser.call(
-            "Browser.setDownloadBehavior",
-            behavior="allow",
-            browserContextId=self.context.id,
-            downloadPath=str(folder),
-        )
+        place = {"browserContextId": self.context.id, "downloadPath": str(folder)}
+        self._browser.call("Browser.setDownloadBehavior", behavior="allow", **place)
 
     def press(self, *keys: str) -> None:
         for key in keys:
@@ -337,9 +319,8 @@ class Tab:
 
     def ask(self, expression: str) -> Any:
         """The value of a JavaScript expression, awaited. Raises Moving between two pages."""
-        answer = self.call(
-            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
-        )
+        how = {"returnByValue": True, "awaitPromise": True}
+        answer = self.call("Runtime.evaluate", expression=expression, **how)
         if "exceptionDetails" in answer:
             raise AssertionError(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
@@ -366,9 +347,8 @@ class Tab:
 
     def focus(self) -> str:
         """The id of what has the focus, else its language (of the picker), else its tag."""
-        return self.ask(
-            "(({id, hreflang, tagName}) => id || hreflang || tagName)(document.activeElement)"
-        )
+        named = "({id, hreflang, tagName}) => id || hreflang || tagName"
+        return self.ask(f"({named})(document.activeElement)")
 
     def picture(self, whole: bool = True) -> Image.Image:
         """Of the whole page, or of what the window shows of it."""
@@ -379,9 +359,8 @@ class Tab:
 
     def paper(self, size: tuple[float, float] = A4) -> bytes:
         """The page as it is printed, a PDF, on paper of that width and height in inches."""
-        return base64.b64decode(
-            self.call("Page.printToPDF", paperWidth=size[0], paperHeight=size[1])["data"]
-        )
+        printed = self.call("Page.printToPDF", paperWidth=size[0], paperHeight=size[1])
+        return base64.b64decode(printed["data"])
 
     def paper_pages(self, size: tuple[float, float] = A4) -> int:
         """On how many pages it is printed."""

@@ -114,11 +114,7 @@ class Outside:
     def order(self, said: str) -> dict[str, Any]:
         """An invoice, made with the key that a command has `said`."""
         self.key = re.search(r"sk_test_\w+", said)[0]  # type: ignore[index]
-        answer = requests.post(
-            f"{self.url}/api/v1/invoices", json={"amount_usd": 25}, headers=self._auth(), timeout=60
-        )
-        assert answer.status_code == 201, answer.text
-        return dict(answer.json())
+        return self._ask("POST", "/invoices", json={"amount_usd": 25})
 
     def pay(self, invoice: dict[str, Any]) -> None:
         """Its customer pays, and a block is found."""
@@ -126,11 +122,13 @@ class Outside:
         press(self.chain, "pay", **place), press(self.chain, "mine")
 
     def status(self, invoice: dict[str, Any]) -> str:
-        url = f"{self.url}/api/v1/invoices/{invoice['id']}"
-        return str(requests.get(url, headers=self._auth(), timeout=60).json()["status"])
+        return str(self._ask("GET", f"/invoices/{invoice['id']}")["status"])
 
-    def _auth(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.key}"}
+    def _ask(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        url, headers = f"{self.url}/api/v1{path}", {"Authorization": f"Bearer {self.key}"}
+        answer = requests.request(method, url, headers=headers, timeout=60, **more)
+        assert answer.ok, answer.text
+        return dict(answer.json())
 
 
 @contextmanager

@@ -64,13 +64,9 @@ class MailServer:
         if kind == "starttls":
             more |= {"tls_context": context, "require_starttls": login}
         if login:
-            more |= {
-                "auth_callback": lambda _mechanism, *pair: (
-                    pair == (USER.encode(), PASSWORD.encode())
-                ),
-                "auth_required": True,
-                "auth_require_tls": kind == "starttls",
-            }
+            pair = (USER.encode(), PASSWORD.encode())
+            more |= {"auth_callback": lambda _mechanism, *given: given == pair}
+            more |= {"auth_required": True, "auth_require_tls": kind == "starttls"}
         self.port = free_port()
         self._controller = Controller(self, "127.0.0.1", self.port, ready_timeout=30, **more)
 
@@ -90,34 +86,25 @@ class MailServer:
         return responses
 
     async def handle_MAIL(self, _server, _session, envelope, address, options):
-        if "MAIL" in self.answers:
-            return self.answers["MAIL"]
         envelope.mail_from = address
         envelope.mail_options.extend(options)
-        return "250 OK"
+        return self.answers.get("MAIL", "250 OK")
 
     async def handle_RCPT(self, _server, _session, envelope, address, options):
-        if "RCPT" in self.answers:
-            return self.answers["RCPT"]
-        if f"RCPT {address}" in self.answers:
-            return self.answers[f"RCPT {address}"]
-        envelope.rcpt_tos.append(address)
-        return "250 OK"
+        answer = self.answers.get("RCPT") or self.answers.get(f"RCPT {address}", "250 OK")
+        if answer == "250 OK":
+            envelope.rcpt_tos.append(address)
+        return answer
 
     async def handle_DATA(self, server, session, envelope):
         if "DATA" in self.answers:
             return self.answers["DATA"]
         time.sleep(self.pause_s)
         user = getattr(session, "auth_data", None)
-        self.taken.append(
-            Taken(
-                envelope.mail_from,
-                envelope.rcpt_tos,
-                envelope.content,
-                server.transport.get_extra_info("sslcontext") is not None,
-                user.login.decode() if user else None,
-            )
-        )
+        by = user.login.decode() if user else None
+        is_secret = server.transport.get_extra_info("sslcontext") is not None
+        sent = (envelope.mail_from, envelope.rcpt_tos, envelope.content)
+        self.taken.append(Taken(*sent, is_secret, by))
         return "250 OK"
 
     def __enter__(self) -> "MailServer":

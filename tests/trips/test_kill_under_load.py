@@ -84,13 +84,9 @@ def write_until_killed(shop, live, enough):
     return writers
 
 
-def rows(shop):
-    return shop.service.db.rows(INVOICES)
-
-
 def assert_sound(shop, acknowledged):
     """Every acknowledged answer is stored as given; addresses have neither gap nor repetition."""
-    found = {row.id: row for row in rows(shop)}
+    found = {row.id: row for row in shop.service.db.rows(INVOICES)}
     for invoice in acknowledged:
         row = found[invoice["id"]]
         for name in ("status", "deposit_address", "amount_sats", "description"):
@@ -129,7 +125,7 @@ def ask_again(shop, live, writers):
     """
     again = []
     answers = {row.idempotency_key: row.response for row in shop.service.db.rows(KEYS)}
-    stored = {row.description: row.id for row in rows(shop)}
+    stored = {row.description: row.id for row in shop.service.db.rows(INVOICES)}
     for writer in writers:
         writer.url = live.url
         for order in writer.unanswered:

@@ -10,7 +10,6 @@ from browser import DESK, PHONE, SMALL, lack
 from hosted import open_hosted, show
 
 from btcpay.values.money import btc_text
-from btcpay.web.pages.qr import payment_uri
 
 # Debian's package belongs to Debian's Python.
 ELECTRUM = """
@@ -95,15 +94,3 @@ def test_electrum_reads_the_qr_code_and_the_link_as_the_same_request(
             said = electrum(network, tab.qr().text, link)
         message = "Tea & cake, 100 %"
         assert said == [asked, asked | {"message": message, "memo": message}]
-
-
-KINDS = [  # P2PKH, P2SH and P2TR: one satoshi, a whole bitcoin, all there can be
-    ("1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa", 1),
-    ("3J98t1WpEZ73CNmQviecrnyiWrnqRhWNLy", 10**8),
-    ("bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0", 2_100_000_000_000_000),
-]
-
-
-def test_electrum_reads_every_kind_of_address_and_every_amount():
-    said = electrum("mainnet", *(payment_uri(address, sats) for address, sats in KINDS))
-    assert said == [{"address": address, "amount": sats} for address, sats in KINDS]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import requests
-from dockerfile import copied
 from packaging.metadata import Metadata
 from paths import PROJECT
 from playground import start_playground
 from programs import UV, asked, done
+from project import copied
 from readme_renderer import markdown
 from wheel import BUILD, BUILT_WITHIN_S, build, files_of, names_of
 
