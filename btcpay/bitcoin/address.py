@@ -11,7 +11,9 @@ BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 CHECKSUM_CHARS = 6
 MAX_CHARS = 90
 BECH32_CONST, BECH32M_CONST = 1, 0x2BC830A3
-_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+_REMAINDERS = [0]  # the XOR of BIP173's generators of the five bits that leave at the top
+for _generator in (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3):
+    _REMAINDERS += [each ^ _generator for each in _REMAINDERS]
 
 # The least that nodes relay to a script, by its length in bytes: Bitcoin Core's dust limit
 # (policy/policy.cpp, GetDustThreshold), 3 satoshis for each virtual byte of the output and of the
@@ -141,14 +143,3 @@ def _polymod(hrp: str, values: list[int]) -> int:
     for value in [*(ord(c) >> 5 for c in hrp), 0, *(ord(c) & 31 for c in hrp), *values]:
         check = (check & 0x1FFFFFF) << 5 ^ value ^ _REMAINDERS[check >> 25]
     return check
-
-
-def _remainder(top: int) -> int:
-    """The XOR of the generators of the five bits that leave at the top (BIP173)."""
-    found = 0
-    for bit, generator in enumerate(_GENERATOR):
-        found ^= generator * (top >> bit & 1)
-    return found
-
-
-_REMAINDERS = [_remainder(top) for top in range(32)]

@@ -8,7 +8,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
+from btcpay.bitcoin.address import BECH32, p2pkh, p2sh, witness_script
 from btcpay.bitcoin.keys import (
     DescriptorRefused,
     ExtendedKey,
@@ -26,14 +26,15 @@ FORMS = {
     *[("pkh",), ("wpkh",), ("sh", "wpkh"), ("tr",)],
     *((*outer, inner) for outer in MOST_KEYS for inner in _MULTI),
 }
-# The checksum (BIP380): its characters in groups of 32, its symbols, its generator over GF(32).
+# The checksum (BIP380): its characters in groups of 32; its symbols are those of Bech32.
 _INPUT = (
     "0123456789()[],'/*abcdefgh@:$%{}"
     "IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~"
     'ijklmnopqrstuvwxyzABCDEFGH`#"\\ '
 )
-_OUTPUT = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-_GENERATOR = (0xF5DEE51989, 0xA9FDCA3312, 0x1BAB10E32D, 0x3706B1677A, 0x644D626FFD)
+_REMAINDERS = [0]  # of the division by the generator, a polynomial over GF(32)
+for _generator in (0xF5DEE51989, 0xA9FDCA3312, 0x1BAB10E32D, 0x3706B1677A, 0x644D626FFD):
+    _REMAINDERS += [each ^ _generator for each in _REMAINDERS]
 _CHECKSUM_SYMBOLS = 8
 
 
@@ -168,9 +169,9 @@ def checksum(script: str) -> str:
     """The eight symbols that follow `#` (BIP380). Raises ValueError for a foreign character."""
     remainder = 1
     for symbol in [*_symbols(script), *[0] * _CHECKSUM_SYMBOLS]:
-        remainder = _step(remainder, symbol)
+        remainder = (remainder & 0x7FFFFFFFF) << 5 ^ symbol ^ _REMAINDERS[remainder >> 35]
     remainder ^= 1
-    return "".join(_OUTPUT[remainder >> 5 * place & 31] for place in reversed(range(8)))
+    return "".join(BECH32[remainder >> 5 * place & 31] for place in reversed(range(8)))
 
 
 def _symbols(script: str) -> list[int]:
@@ -185,16 +186,6 @@ def _symbols(script: str) -> list[int]:
             groups = groups * 3 + (place >> 5)
         symbols.append(groups)
     return symbols
-
-
-def _step(remainder: int, symbol: int) -> int:
-    """One step of the division by the generator, a polynomial over GF(32)."""
-    top = remainder >> 35
-    remainder = (remainder & 0x7FFFFFFFF) << 5 ^ symbol
-    for bit, generator in enumerate(_GENERATOR):
-        if top >> bit & 1:
-            remainder ^= generator
-    return remainder
 
 
 def is_checked(text: str) -> bool:

@@ -24,8 +24,9 @@ def paid_since(
 ) -> set[bytes]:
     """The scripts among these that are paid by blocks newer than the database's newest.
 
-    Unless `is_copy`, by those newer than its last invoice: since it was put back a check may have
-    run. Sources whose time for a run is used up are asked anew. Raises ExplorerError.
+    Of a database that is no copy, by those newer than its last invoice: a check may have read
+    blocks since the database was put back. Sources whose time for a run is used up are asked anew.
+    Raises ExplorerError.
     """
     with _asked(db, settings, now) as sources:
         hashes = [header.hash for header in _newer(db, settings, now, sources, is_copy)]

@@ -109,7 +109,7 @@ class Pool(Generic[Source]):
     ) -> tuple[dict[Source, T], dict[Source, Exception]]:
         """The answers by source, and the errors of the others; raises as `ask`.
 
-        All are asked at once, or the next one `every_s` and when one has failed. After an answer
+        All are asked at once, or one every `every_s`, sooner when one has failed. After an answer
         the others have `patience_s()`. A source is asked again after a failure that may pass: a
         kept connection may just have been closed.
         """

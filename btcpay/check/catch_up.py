@@ -1,6 +1,6 @@
 """Brings headers and blocks up to the chain's tip, and decides on the grounds of blocks alone.
 
-That is: payments are deep enough, unpaid invoices end without a mempool, the chain is stuck.
+So payments become deep enough, unpaid invoices end without a mempool, and a stuck chain is noticed.
 """
 
 import logging
@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 QUIET = timedelta(minutes=30)  # without a block, after which a source's mere claim of more counts
 # Without a mempool a deadline has passed once a block's time is later by this much.
 ENDS_AFTER = timedelta(hours=1)
+ENDED_AT_ONCE = 500  # in a transaction, so that others wait less than a second for its locks
 IDLE_KEPT = timedelta(hours=2)  # as far back as the reading for a new invoice begins
 
 
@@ -93,7 +94,7 @@ class CatchUp(Reader):
         return ""
 
     def _silence(self, tip: str) -> timedelta:
-        """The time since it became our tip, by a clock that does not step; 0 if unknown."""
+        """The time that `tip` has been ours, by a clock that does not step; 0 if unknown."""
         mark = self.mark()
         known, _, since = (meta.get(self.db, Key.TIP_SINCE) or "").partition(" ")
         silence = elapsed(since, mark) if known == tip else None
@@ -131,6 +132,8 @@ class CatchUp(Reader):
         ends_at = min(report.ends_before - ahead, from_ms(top.mined_at) - ENDS_AFTER)
         if not report.is_agreed:
             ends_at -= HELD_AT_MOST
-        ending = self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))
+        ending = [row.id for row in self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))]
         scan = Scan(asked_at=now, tip_height=top.height, ends_at=ends_at)
-        try_apply(self.db, self.settings, {row.id: scan for row in ending}, now, report)
+        for at in range(0, len(ending), ENDED_AT_ONCE):
+            scans = dict.fromkeys(ending[at : at + ENDED_AT_ONCE], scan)
+            try_apply(self.db, self.settings, scans, now, report)

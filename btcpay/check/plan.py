@@ -137,8 +137,9 @@ def shares(
 ) -> tuple[int, int]:
     """Looks that may be made now, for pages and for others.
 
-    Headers and blocks keep their part of what lasts. Pages have three quarters of the rest, since
-    the last look for one, and others a minute's quarter; or all, when nobody else waits.
+    Headers and blocks keep their part of what lasts. Of the rest pages have three quarters of all
+    that came since the last look for one, and the others a quarter of what a minute brings; each
+    has all of it when the other waits for nothing.
     """
     kept = min(KEPT_CALLS, allowance.per_hour // KEPT_PART)
     left = max(0, allowance.left - kept // KEPT_NOW)

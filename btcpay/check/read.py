@@ -134,9 +134,10 @@ class Reader:
         with self.db.write():
             # Blocks fetched together are read in turn, so each sees the results of the one before.
             meta.lock(self.db)
-            first = self.db.only(blocks.UNREAD)[1]
-            if not self._mark_read(row, block, first, now):
-                return True
+            first = self.db.only(blocks.UNREAD)[1]  # the lowest that is not read
+            spends = spends_of(block) if first is not None and first < row.height else None
+            if self.db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends) != 1:
+                return True  # another run has read it
             tip_height = blocks.tip_height(self.db) or row.height
             new = partial(Scan, now, tip_height, prices=prices, explorer=host)
             scans = facts_of(self.db, self.settings.network.name, row.height, block, new)
@@ -148,17 +149,8 @@ class Reader:
             if failed:
                 self.db.run(blocks.READ_AGAIN, height=row.height)
             if first == row.height:
-                self._forget_spends()
+                lowest = self.db.only(blocks.UNREAD)[1]
+                height = tip_height + 1 if lowest is None else lowest
+                self.db.run(blocks.FORGET_SPENDS, height=height)
         report.blocks_read += 1
         return not failed
-
-    def _mark_read(self, row: Block, block: ProvenBlock, first: int | None, now: datetime) -> bool:
-        """True if no other run has read it; `first` is the lowest block that is not read."""
-        is_early = first is not None and first < row.height
-        spends = spends_of(block) if is_early else None
-        return self.db.run(blocks.READ, hash=row.hash, at=to_ms(now), spends=spends) == 1
-
-    def _forget_spends(self) -> None:
-        first = self.db.only(blocks.UNREAD)[1]
-        top = blocks.tip_height(self.db) or 0
-        self.db.run(blocks.FORGET_SPENDS, height=top + 1 if first is None else first)

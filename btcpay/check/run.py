@@ -14,7 +14,7 @@ from btcpay.check.catch_up import CatchUp
 from btcpay.check.mempool import Look, gather, misses, watched_of
 from btcpay.check.plan import CLOSED_LATELY, NEVER, is_waiting, plan
 from btcpay.check.report import Report
-from btcpay.invoices.erase import erase_emails
+from btcpay.invoices.emails import erase_emails
 from btcpay.notify.read import forget_old
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings

@@ -85,7 +85,7 @@ def news_of(case: Settled, made: Sequence[Payment]) -> list[News]:
 def _of_transactions(
     kind: EventKind, changes: Iterable[Change], words: Sequence[str]
 ) -> list[News]:
-    """One for each transaction, with the sum of its outputs to the address."""
+    """News of each transaction, with the sum of its outputs to the address."""
     sums: dict[str, int] = {}
     for change in changes:
         if change.kind in words:

@@ -43,7 +43,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     Call it in the transaction in which they leave. Invoices that the payments settled are open
     again, and outputs wait again. A coin that comes back is added even beyond the money bound.
     """
-    balances.lock_all(db)
+    db.rows(balances.LOCK_ALL)
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
     db.run(blocks.UNREPLACE, height=height)
     outputs = db.rows(blocks.PAID_ABOVE, height=height)

@@ -18,7 +18,7 @@ from btcpay.checkout.link_page import (
     rate_of,
 )
 from btcpay.checkout.snapshot import notices_of, snapshot_of, status_of
-from btcpay.invoices import receipts
+from btcpay.invoices import emails
 from btcpay.invoices.links import raised
 from btcpay.merchants import branding
 from btcpay.settings.mail_settings import checked_address
@@ -92,7 +92,7 @@ class Checkout:
         press = new_form() if page["link_id"] else None
         frames = [part.frame_of(self.service.db, snapshot.row) for part in self._framing]
         frame = next(filter(None, frames), None)
-        asks = receipts.may_be_asked(self.service.settings, snapshot.row, snapshot.now)
+        asks = emails.may_be_asked(self.service.settings, snapshot.row, snapshot.now)
         done, status = request.args.get("done"), 200 if wrong is None else 400
         asked = {"asks_address": asks, "wrong": wrong, "is_mailed": done == "mailed" and not asks}
         values = {"page": page, "press": press, "frame": frame} | asked
@@ -110,8 +110,8 @@ class Checkout:
             address = checked_address(typed.strip())
         except ValueError:
             return self.show_invoice(id, wrong=typed)
-        if receipts.may_be_asked(self.service.settings, snapshot.row, snapshot.now):
-            receipts.ask(self.service.db, snapshot.row, address, snapshot.now)
+        if emails.may_be_asked(self.service.settings, snapshot.row, snapshot.now):
+            emails.ask(self.service.db, snapshot.row, address, snapshot.now)
         to = urlencode({"done": "mailed"} | languages.picked())
         return Response(status=303, headers={"Location": f"../{id}?{to}"})
 

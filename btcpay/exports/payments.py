@@ -57,14 +57,10 @@ def received(
 
     Among them the refunds that were sent then, their sums negative.
     """
-    both = _came(db, merchant, from_ms, before_ms, page), _sent(db, merchant, from_ms, before_ms)
-    return merge(*both, key=lambda record: str(record["received_at"]))
-
-
-def _sent(db: Database, merchant: Merchant, from_ms: int, before_ms: int) -> Iterator[Row]:
     of: Values = {"merchant_id": merchant.id, "before": before_ms}
-    for rows in keyset.pages(db, refunds.SENT, PAGE, from_ms, **of):
-        yield from (_refund(merchant, row) for row in rows)
+    sent = chain.from_iterable(keyset.pages(db, refunds.SENT, page, from_ms, **of))
+    both = _came(db, merchant, from_ms, before_ms, page), (_refund(merchant, row) for row in sent)
+    return merge(*both, key=lambda record: str(record["received_at"]))
 
 
 def _refund(merchant: Merchant, row: SentRefund) -> Row:

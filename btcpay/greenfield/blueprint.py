@@ -29,9 +29,9 @@ OF_WEBHOOKS = "webhooks.canmodifywebhooks"
 OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("GET", "/server/info"): ("", stores.server_info),
     ("GET", "/api-keys/current"): ("", stores.current_key),
-    ("GET", "/stores"): ("canviewstoresettings", stores.all_stores),
+    ("GET", "/stores"): ("canviewstoresettings", lambda *of: [stores.one_store(*of)]),
     ("GET", STORE): ("canviewstoresettings", stores.one_store),
-    ("GET", f"{STORE}/payment-methods"): ("canviewstoresettings", stores.payment_methods),
+    ("GET", f"{STORE}/payment-methods"): ("canviewstoresettings", lambda *_: stores.METHODS),
     ("GET", f"{STORE}/rates"): ("canviewstoresettings", stores.rates),
     ("POST", INVOICES): ("cancreateinvoice", orders.create_order),
     ("GET", INVOICES): ("canviewinvoices", orders.list_orders),

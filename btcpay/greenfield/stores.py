@@ -28,6 +28,7 @@ from storage.queries import merchants, receivers
 SPOKEN = "1.13.7"
 # An entry in Greenfield 1.x's map, since clients for PHP cannot read the list of 2.x.
 METHOD = {"paymentMethodId": "BTC-CHAIN", "enabled": True, "cryptoCode": "BTC", "data": {}}
+METHODS = {"BTC": METHOD}
 
 
 def server_info(service: Service, store: queries.OfMerchant) -> Json:
@@ -57,10 +58,6 @@ def current_key(service: Service, store: queries.OfMerchant) -> Json:
     }
 
 
-def all_stores(service: Service, store: queries.OfMerchant) -> list[Json]:
-    return [one_store(service, store)]
-
-
 def one_store(service: Service, store: queries.OfMerchant) -> Json:
     settings = service.settings
     confirmations = settings.confirmations.for_usd(Decimal(0))
@@ -75,10 +72,6 @@ def one_store(service: Service, store: queries.OfMerchant) -> Json:
         "paymentTolerance": Fragment(str(settings.underpayment_tolerance_percent)),
         "archived": False,
     }
-
-
-def payment_methods(service: Service, store: queries.OfMerchant) -> Json:
-    return {"BTC": METHOD}
 
 
 def rates(service: Service, store: queries.OfMerchant) -> list[Json]:

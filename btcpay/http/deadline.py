@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from requests.adapters import HTTPAdapter
@@ -127,9 +128,9 @@ def in_time(timeout_s: float, read: Callable[[], T]) -> T:
 
 
 def in_thread(read: Callable[[], T]) -> Future[T]:
-    """The coming result of `read`, for which nobody has to wait."""
+    """The coming result of `read`, for which nobody has to wait; its log has the request's id."""
     found = Future[T]()
-    threading.Thread(target=_run, args=(read, found), daemon=True).start()
+    threading.Thread(target=copy_context().run, args=(_run, read, found), daemon=True).start()
     return found
 
 

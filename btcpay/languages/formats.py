@@ -7,7 +7,7 @@ wallets come from btcpay/values/money.py.
 import json
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -114,24 +114,18 @@ def minute(at_ms: int, language: str, zone: tzinfo = UTC) -> str:
     return _with_offset(at_ms, language, zone, _of(language)["moment"].replace(SECONDS, ""))
 
 
-def day(shown: date, language: str) -> str:
-    """A day without its year: `Nov 22`."""
-    return _written(datetime.combine(shown, time()), language, _of(language)["day"])
+def _of_day(kind: str, shown: date, language: str) -> str:
+    return _written(datetime.combine(shown, time()), language, _of(language)[kind])
 
 
-def date_of(at_ms: int, language: str, zone: tzinfo) -> str:
-    """The day of a stored time, for the heading of a list: `Mon, Nov 23, 2026`."""
-    return _written(from_ms(at_ms).astimezone(zone), language, _of(language)["date"])
+def _of_moment(kind: str, at_ms: int, language: str, zone: tzinfo) -> str:
+    return _written(from_ms(at_ms).astimezone(zone), language, _of(language)[kind])
 
 
-def clock(at_ms: int, language: str, zone: tzinfo) -> str:
-    """The time alone, below such a heading: `2:37 AM`."""
-    return _written(from_ms(at_ms).astimezone(zone), language, _of(language)["clock"])
-
-
-def month(first: date, language: str) -> str:
-    """A month by its first day: `November 2026`."""
-    return _written(datetime.combine(first, time()), language, _of(language)["month"])
+day = partial(_of_day, "day")  # without its year: `Nov 22`
+month = partial(_of_day, "month")  # by its first day: `November 2026`
+date_of = partial(_of_moment, "date")  # for the heading of a list: `Mon, Nov 23, 2026`
+clock = partial(_of_moment, "clock")  # alone, below such a heading: `2:37 AM`
 
 
 def _with_offset(at_ms: int, language: str, zone: tzinfo, pattern: str) -> str:

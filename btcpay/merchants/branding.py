@@ -97,18 +97,14 @@ def checked_url(text: str) -> str:
         )
     if set(url.replace(INVOICE, "")) & set('{}<>"\\^`'):
         raise CommandError(f"{url}: {INVOICE} is the only thing in braces, other signs are encoded")
-    if not _has_plain_host(url):
+    try:
+        if "@" in web_parts(url).netloc:
+            raise ValueError
+    except ValueError:
         raise CommandError(
             f"{url} must name a host such as shop.example, without user, password or {INVOICE}"
-        )
+        ) from None
     return url
-
-
-def _has_plain_host(url: str) -> bool:
-    try:
-        return "@" not in web_parts(url).netloc
-    except ValueError:
-        return False
 
 
 def checked(logo: bytes | None = None, **texts: str | None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ PARTS = {False: ["outbox"], True: [f"outbox{number:x}" for number in range(16)]}
 
 
 def part_of(receiver: Receiver, is_server: bool) -> str:
-    """Mail goes out one after another, so all of it is in one part."""
+    """The receiver's part; all mail is in one, since it goes out one after another."""
     name = "mail" if receiver.transport in receivers.MAILS else receiver.id
     return PARTS[is_server][crc32(name.encode()) % len(PARTS[is_server])]
 

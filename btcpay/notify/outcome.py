@@ -73,8 +73,9 @@ def note(
     now: datetime,
     has_failed: bool,
 ) -> tuple[str | None, bool]:
-    """Stores it, and counts for a receiver that `has_failed`; the tally's label, None where another
-    process tried meanwhile, and True if it disables the receiver.
+    """Stores the outcome; the tally's label, and True if the receiver is disabled by it.
+
+    The label is None where another process tried meanwhile. `has_failed`: the receiver did before.
     """
     first_at = from_ms(row.first_at) if row.first_at is not None else now
     is_over = answer.is_taken or answer.is_final

@@ -86,7 +86,7 @@ def _columns(told: Told, now: datetime) -> Values:
 
 
 def wants(receiver: Receiver, name: str) -> bool:
-    """True unless it leaves out this name: an event's kind, or a name of its transport's own."""
+    """True unless the receiver leaves out this name: an event's kind, or its transport's own."""
     return receiver.kinds is None or name in json.loads(receiver.kinds)
 
 

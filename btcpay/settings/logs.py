@@ -1,10 +1,9 @@
 """The logs of service and commands: JSON lines, each with the id of the request it belongs to."""
 
+import json
 import logging
 from contextvars import ContextVar
 from typing import Any
-
-import orjson
 
 from btcpay.values.times import from_ms, iso
 
@@ -29,15 +28,8 @@ class JsonLines(logging.Formatter):
         line |= getattr(record, "fields", {})
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return _dumps(line)
-
-
-def _dumps(line: dict[str, Any]) -> str:
-    try:
-        return orjson.dumps(line).decode()
-    except TypeError:  # half a surrogate pair, as a file name or a malformed header may have
-        plain = {n: str(v).encode("ascii", "backslashreplace").decode() for n, v in line.items()}
-        return orjson.dumps(plain).decode()
+        # In ASCII: half a surrogate pair, as a malformed header may have, is no UTF-8.
+        return json.dumps(line, separators=(",", ":"))
 
 
 class Discreet(logging.Filter):

@@ -102,7 +102,7 @@ def stake_sats(
 
 
 def _since(history: Sequence[Happening], *words: str) -> list[Happening]:
-    """The events that still count, oldest first: since a human's last word, or one of these."""
+    """The events that still count, oldest first: since a human's last word, or one of `words`."""
     standing = reversed(_standing(history))
     latest_first = takewhile(lambda each: each.kind not in (words or LAST_WORDS), standing)
     return list(latest_first)[::-1]

@@ -48,8 +48,9 @@ def carry_over(source: Path, db: Database) -> None:
             for table in tables:
                 _carry_table(old, db, table)
             for table, last, column in old.execute(_SERIALS).fetchall():
-                if table in known:
-                    _number_from(db, table, column, last)
+                if table in known:  # the next number follows; this is not undone, and does no harm
+                    set_next = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
+                    db.connection.execute_sql(set_next, (table, column, last))
     except sqlite3.Error as error:
         raise CommandError(f"nothing was carried over: {error}") from None
 
@@ -64,10 +65,3 @@ def _carry_table(old: sqlite3.Connection, db: Database, table: str) -> None:
     with as_peewee_errors, db.connection.cursor() as cursor, cursor.copy(into) as copy:
         for row in rows:
             copy.write_row(row)
-
-
-def _number_from(db: Database, table: str, column: str, last: int) -> None:
-    """The next row's number follows `last`. This alone is not undone, and does no harm then."""
-    db.connection.execute_sql(
-        "SELECT setval(pg_get_serial_sequence(%s, %s), %s)", (table, column, last)
-    )

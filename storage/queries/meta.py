@@ -7,7 +7,7 @@ from enum import StrEnum
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Fact
-from storage.statement import same, slot
+from storage.statement import every, same
 
 ORDER_BYTES = 262_144  # more than the largest order writes, in pages, keys and all
 
@@ -36,11 +36,9 @@ _GET = Fact.select(Fact.value).where(same(Fact.name))
 _FORGET = Fact.delete().where(same(Fact.name))
 # There is always one.
 _LOCK = Fact.select(Fact.value).where(Fact.name == Key.NETWORK.value).for_update()
-_SET = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict(
-    conflict_target=[Fact.name], preserve=[Fact.value]
-)
+_SET = Fact.insert(every(Fact)).on_conflict(conflict_target=[Fact.name], preserve=[Fact.value])
 
-_KEEP = Fact.insert({Fact.name: slot("name"), Fact.value: slot("value")}).on_conflict("NOTHING")
+_KEEP = Fact.insert(every(Fact)).on_conflict("NOTHING")
 
 
 def get(db: Database, key: Key) -> str | None:

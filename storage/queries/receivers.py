@@ -99,9 +99,7 @@ MAIL_OF = MerchantMail.select().where(same(MerchantMail.merchant_id))
 NO_MAIL = blank(MerchantMail, receipts=0, language="en", evening=0)
 PUT_MAIL = MerchantMail.insert(every(MerchantMail)).on_conflict(
     conflict_target=[MerchantMail.merchant_id],
-    preserve=[
-        getattr(MerchantMail, name) for name in ("address", "receipts", "language", "evening")
-    ],
+    preserve=[field for field in every(MerchantMail) if field is not MerchantMail.merchant_id],
 )
 
 

@@ -3,14 +3,12 @@
 from peewee import EXCLUDED
 
 from storage.models import Explorer, ExplorerUse, Peer
-from storage.statement import same, slot, slots
+from storage.statement import every, same, slot, slots
 
 USED = ExplorerUse.select().where(
     ExplorerUse.minute_at > slot("after"), ExplorerUse.minute_at <= slot("now")
 )
-SPEND = ExplorerUse.insert(
-    slots(ExplorerUse.root, ExplorerUse.minute_at, ExplorerUse.calls)
-).on_conflict(
+SPEND = ExplorerUse.insert(every(ExplorerUse)).on_conflict(
     conflict_target=[ExplorerUse.root, ExplorerUse.minute_at],
     update={ExplorerUse.calls: ExplorerUse.calls + EXCLUDED.calls},
 )
@@ -20,9 +18,7 @@ FORGET = ExplorerUse.delete().where(
 )
 
 REFUSAL = Explorer.select().where(same(Explorer.root))
-REFUSED = Explorer.insert(
-    slots(Explorer.root, Explorer.refusals, Explorer.rests_until_at)
-).on_conflict(
+REFUSED = Explorer.insert(every(Explorer)).on_conflict(
     conflict_target=[Explorer.root],
     update={
         Explorer.refusals: Explorer.refusals + 1,

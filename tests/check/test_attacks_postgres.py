@@ -19,7 +19,7 @@ from btcpay.api import idempotency
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
-from btcpay.invoices.erase import erase_emails
+from btcpay.invoices.emails import erase_emails
 from btcpay.prices.price import new_prices
 from btcpay.values.times import to_ms
 from storage.database import open_database

@@ -69,7 +69,7 @@ def test_no_page_has_code_inside_asks_another_host_or_leaves_out_those_who_liste
         assert not re.search(r"https?:|//\w|@import|url\(", (STATIC / name).read_text())
 
 
-def test_visitors_have_a_window_of_their_own(shop, monkeypatch):
+def test_visitors_have_a_window_of_their_own(shop):
     path = f"/pay/{shop.invoice()['id']}"
     for _ in range(rate_limits.VISITS.limit - 1):
         shop.service.limiter.hit(rate_limits.VISITS, "127.0.0.1")

@@ -8,7 +8,7 @@ from builders import pay
 from merchant_browser import ON, MerchantBrowser
 from payer import Page, count, made, press
 
-from btcpay.invoices.erase import erase_emails
+from btcpay.invoices.emails import erase_emails
 from btcpay.notify.read import after
 from storage.queries import invoices
 

@@ -17,7 +17,7 @@ from btcpay.greenfield.asked import MAX_METADATA
 from btcpay.greenfield.keys import own_url
 from btcpay.greenfield.orders import MOST_LISTED, meaning_of
 from btcpay.greenfield.queries import THEIRS
-from btcpay.invoices.erase import erase_emails
+from btcpay.invoices.emails import erase_emails
 from btcpay.invoices.status import rules_for
 from btcpay.merchants import keys
 from btcpay.settlement.decide import required_sats

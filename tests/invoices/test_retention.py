@@ -7,8 +7,8 @@ from builders import pay
 from databases import about_sqlite
 from fake_esplora import open_till
 
-from btcpay.invoices import erase as erasing
-from btcpay.invoices.erase import erase_emails
+from btcpay.invoices import emails
+from btcpay.invoices.emails import erase_emails
 from storage.queries import invoices
 
 pytestmark = pytest.mark.both_databases
@@ -61,7 +61,7 @@ def test_the_answer_that_is_kept_for_a_retry_forgets_it_too_and_nothing_else(sho
 
 
 def test_a_check_erases_a_bounded_number_oldest_first(shop, clock, monkeypatch):
-    monkeypatch.setattr(erasing, "BATCH", 2)
+    monkeypatch.setattr(emails, "BATCH", 2)
     made = []
     for _ in range(3):
         made.append(shop.invoice(customer_email=EMAIL))

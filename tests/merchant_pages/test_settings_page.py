@@ -94,15 +94,6 @@ def test_show_shows_the_checkout_as_it_would_look_and_stores_nothing(browser):
     assert all_of(browser.shop) == before
 
 
-def test_only_the_looks_are_shown_before_they_are_saved(browser):
-    for part, fields in (
-        ("counting", {"currency": "EUR", "timezone": "Europe/Berlin"}),
-        ("mail", {"address": "me@example.com", "language": "de"}),
-        ("return", {"return_paid": "https://shop.example.com/"}),
-    ):
-        assert browser.post(f"/settings/{part}", show="1", **fields).status_code == 303
-
-
 def test_a_logo_is_stored_by_its_bytes_with_the_name_beside_it_and_taken_back(browser):
     def send(content=None, **more):
         fields = {"token": browser.token(), **LOOK, **more}

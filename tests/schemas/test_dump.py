@@ -19,17 +19,10 @@ INVOICE = dict.fromkeys(field.name for field in models.Invoice.PUBLIC) | {
 }  # fmt: skip
 LINK = {
     "seq": 7,  # a column that clients are not shown
-    "id": "lnk_" + "B" * 24,
-    "merchant_id": 1,
-    "status": "active",
-    "title": "Tea",
-    "description": None,
-    "amount_mode": "flexible",
-    "amount_usd": None,
-    "min_amount_usd": "0.1",
-    "max_amount_usd": "1E+3",
-    "created_at": MS,
-}
+    "id": "lnk_" + "B" * 24, "merchant_id": 1, "status": "active", "title": "Tea",
+    "description": None, "amount_mode": "flexible", "amount_usd": None, "min_amount_usd": "0.1",
+    "max_amount_usd": "1E+3", "created_at": MS,
+}  # fmt: skip
 PAYMENT = {
     "id": "pay_" + "C" * 24, "invoice_id": None, "amount_sats": 2_100_000_000_000_000,
     "amount_usd_at_receipt": "1234567.89", "tx_hash": "cd" * 32, "created_at": 4_102_444_799_999,

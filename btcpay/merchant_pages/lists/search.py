@@ -4,20 +4,19 @@ A row's name is found at once; texts and amounts are searched a piece at a time.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from itertools import islice
-from typing import Any, NamedTuple, cast
+from typing import cast
 
 from flask import Response
 
 from btcpay.languages.formats import symbol
 from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.visit import Visit
-from btcpay.values.ids import is_id
 from btcpay.values.money import SATS_PER_BTC, Money, asked_of
 from btcpay.values.times import number_of, start_of
-from btcpay.web.pages.listing import MORE, SIZE, Listing
+from btcpay.web.pages.listing import MORE, SIZE, Listing, ListPage
 from schemas.requests import STATUSES
 from storage.database import Database
 from storage.queries.lists.keyset import FIRST
@@ -28,11 +27,15 @@ PIECE = 1_000  # rows whose texts one request goes through: a few hundredths of 
 MOST_CHARACTERS = 200  # of the typed text; the longest name of a row has 90
 END = "\x7f"  # sorts after every character of an id or an address
 
-# The shortest beginning that is found; too many of a million rows would share a shorter one.
-_ID = re.compile(r"inv_[0-9A-Za-z]{4,24}")
-_TXID = re.compile(r"\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z])", re.I)
-_SEGWIT = re.compile(r"(?:bitcoin:)?((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)
-_BASE58 = re.compile(r"(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")
+# The shortest beginnings that are found; too many of a million rows would share a shorter one.
+# Those that may come in capitals are stored in small letters.
+_BEGINNINGS = (
+    ("payment", re.compile(r"\A(pay_[0-9A-Za-z]{24})\Z")),
+    ("id", re.compile(r"(inv_[0-9A-Za-z]{4,24})")),
+    ("address", re.compile(r"\A(?:bitcoin:)?((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)),
+    ("txid", re.compile(r"(\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z]))", re.I)),
+    ("address", re.compile(r"\A(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")),
+)
 _UNIT = r"(sats?|[a-z]{3}|[^\w\s.,])?"
 _AMOUNT = re.compile(rf"{_UNIT}\s*(\d{{1,16}})(?:[.,٫](\d{{1,8}}))?\s*{_UNIT}", re.I)
 _BITCOIN = {"", "BTC", "₿", "SAT", "SATS"}
@@ -41,28 +44,15 @@ Names = Mapping[str, Typed[Listed]]  # the queries that find a row by its name
 LOOSE = "loose"
 
 
-class Found(NamedTuple):
-    """The answer to a search. `rows`: at most a page, the newest first.
-
-    A search in texts has gone through rows down to the one made `until_at`, and `further` is the
-    id behind which it goes on; both None when it came to the end. `named`: found by its name.
-    """
-
-    rows: Sequence[Listed]
-    named: bool = False
-    until_at: int | None = None
-    further: str | None = None
-
-
-def search(db: Database, listing: Listing, names: Names, typed: str, behind: str) -> Found:
+def search(db: Database, listing: Listing, names: Names, typed: str, behind: str) -> ListPage:
     """Rows found by name; without any, or behind an id, rows with the typed words or amount."""
     rows = [] if behind else _by_name(db, listing, names, typed)
     if not rows:
         return _in_texts(db, listing, typed, behind)
     if len(rows) <= SIZE:
-        return Found(rows, named=True)
+        return ListPage(rows, named=True)
     last = rows[SIZE - 1]  # texts are searched behind it, references among them
-    return Found(rows[:SIZE], until_at=last.created_at, further=last.id)
+    return ListPage(rows[:SIZE], older=last.id, until_at=last.created_at)
 
 
 def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Listed]:
@@ -82,20 +72,13 @@ def _beginning(typed: str) -> tuple[str, str]:
     It is found within copied texts, too, such as a page's link or a payment request. The first
     eight characters of one in ten thousand old addresses could also be a transaction's.
     """
-    if is_id("pay", typed):
-        return "payment", typed
-    if found := _ID.search(typed):
-        return "id", found[0]
-    if found := _SEGWIT.match(typed):
-        return "address", found[1].lower()
-    if found := _TXID.search(typed):
-        return "txid", found[0].lower()
-    if found := _BASE58.match(typed):
-        return "address", found[1]
+    for name, pattern in _BEGINNINGS:
+        if found := pattern.search(typed):
+            return name, found[1].lower() if pattern.flags & re.I else found[1]
     return "", ""
 
 
-def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> Found:
+def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPage:
     """The next rows with these words or this amount, in one piece of the list behind an id."""
     place = listing.place_of(db, behind) or FIRST
     rows = cast(list[Listed], db.rows(listing.older, **listing.behind(place, PIECE + 1)))
@@ -103,8 +86,8 @@ def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> Found:
     found = list(islice((row for row in piece if is_found(row, typed)), SIZE))
     last = found[-1:] if len(found) == SIZE else piece[-1:]
     if last == rows[-1:]:
-        return Found(found)
-    return Found(found, until_at=last[0].created_at, further=last[0].id)
+        return ListPage(found)
+    return ListPage(found, older=last[0].id, until_at=last[0].created_at)
 
 
 def is_found(row: Listed, typed: str) -> bool:
@@ -152,11 +135,10 @@ def show_invoices(visit: Visit) -> Response:
     if status in STATUSES:
         own["status"], older = status, queries.INVOICES_BY_STATUS
     listing = Listing("inv", older, queries.INVOICE_PLACE, own)
-    page = _page(visit, listing, queries.FOUND_INVOICES)
-    found = page["found"]
-    if found and found.named and len(found.rows) == 1:
-        return visit.to(f"/invoices/{found.rows[0].id}")
-    return visit.page("invoices.html", of_status=own.get("status", ""), **page)
+    typed, shown = _page(visit, listing, queries.FOUND_INVOICES)
+    if shown.named and len(shown.rows) == 1:
+        return visit.to(f"/invoices/{shown.rows[0].id}")
+    return visit.page("invoices.html", of_status=own.get("status", ""), q=typed, shown=shown)
 
 
 def show_payments(visit: Visit) -> Response:
@@ -165,16 +147,15 @@ def show_payments(visit: Visit) -> Response:
     older = queries.LOOSE_PAYMENTS if kind else queries.PAYMENTS
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
-    page = _page(visit, listing, queries.FOUND_PAYMENTS)
-    return visit.page("payments.html", kind=kind, loose_kind=loose_kind, **page)
+    typed, shown = _page(visit, listing, queries.FOUND_PAYMENTS)
+    return visit.page("payments.html", kind=kind, loose_kind=loose_kind, q=typed, shown=shown)
 
 
-def _page(visit: Visit, listing: Listing, names: Names) -> dict[str, Any]:
+def _page(visit: Visit, listing: Listing, names: Names) -> tuple[str, ListPage]:
     """The typed text with the rows that it finds, or a page of the list without one."""
     db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
-    if not typed:
-        day = visit.day("day")
-        before_ms = start_of(number_of(day) + 1, visit.zone) if day else None
-        return {"q": typed, "found": None, "shown": listing.page(db, visit.query, before_ms)}
-    found = search(db, listing, names, typed, visit.query.get("older", ""))
-    return {"q": typed, "found": found, "shown": None}
+    if typed:
+        return typed, search(db, listing, names, typed, visit.query.get("older", ""))
+    day = visit.day("day")
+    before_ms = start_of(number_of(day) + 1, visit.zone) if day else None
+    return typed, listing.page(db, visit.query, before_ms)

@@ -1,6 +1,6 @@
 """One page of a long list, found by the row before it: as fast at the end as at the start."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -54,8 +54,14 @@ class Listing:
 
 
 class ListPage(NamedTuple):
-    """The rows, the newest first; the id for `?older=`, None on the last page."""
+    """The rows, the newest first; the id for `?older=`, None on the last page.
 
-    rows: list[Named]
-    is_first: bool
-    older: str | None
+    A search in texts has gone through rows down to the one made `until_at`, and goes on behind
+    `older`. `named`: the rows were found by their name.
+    """
+
+    rows: Sequence[Named]
+    is_first: bool = True
+    older: str | None = None
+    until_at: int | None = None
+    named: bool = False

@@ -4,19 +4,17 @@ from storage.models import Invoice, Output
 from storage.queries.payments import OutputWith
 from storage.statement import same, shaped, slot
 
-COLUMNS = (
+_WATCHED = Invoice.select(
     *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.checked_at, Invoice.asked_at),
     *(Invoice.asked_since, Invoice.expires_at, Invoice.failures, Invoice.failed_at),
 )
 # Each has an index of its own, which holds only open invoices.
 _OPEN = Invoice.finished_at.is_null()
-ASKED = Invoice.select(*COLUMNS).where(_OPEN, Invoice.asked_at > slot("after"))
-ENDING = Invoice.select(*COLUMNS).where(_OPEN, Invoice.expires_at <= slot("before"))
+ASKED = _WATCHED.where(_OPEN, Invoice.asked_at > slot("after"))
+ENDING = _WATCHED.where(_OPEN, Invoice.expires_at <= slot("before"))
 _COMES = Output.vanished_at.is_null() & Output.payment_id.is_null()
-EXPECTING = Invoice.select(*COLUMNS).where(
-    Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES))
-)
-ONE = Invoice.select(*COLUMNS).where(same(Invoice.id))
+EXPECTING = _WATCHED.where(Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES)))
+ONE = _WATCHED.where(same(Invoice.id))
 _UNSETTLED = Output.select(
     *(Output.invoice_id, Output.amount_sats, Output.first_seen_at, Output.block_height),
     Output.vanished_at,

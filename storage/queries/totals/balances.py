@@ -62,7 +62,7 @@ _OF_INVOICE = shaped(
 
 # The first lock of every change to what merchants have received; several are taken in this order.
 _LOCK = OF_MERCHANT.order_by(Balance.merchant_id).for_update()
-_LOCK_ALL = Balance.select(Balance.merchant_id).order_by(Balance.merchant_id).for_update()
+LOCK_ALL = Balance.select(Balance.merchant_id).order_by(Balance.merchant_id).for_update()
 
 OPEN = Balance.insert(
     {Balance.merchant_id: slot("merchant_id"), Balance.confirmed_sats: 0, Balance.total_sats: 0}
@@ -83,10 +83,6 @@ _CHANGE_BOUNDED = _CHANGE.where(
 def lock(db: Database, *merchant_ids: int) -> None:
     """Keeps others from changing what these have received until the transaction ends."""
     at_once.rows(db, _LOCK, [{"merchant_id": id} for id in sorted(set(merchant_ids))])
-
-
-def lock_all(db: Database) -> None:
-    db.rows(_LOCK_ALL)
 
 
 @contextmanager

@@ -57,6 +57,13 @@ def asking(first, session=None, network="regtest"):
     return Esplora(NETWORKS[network], first.root, session, None, lambda _headers: None)
 
 
+def refused(server, answer, ask, why=None):
+    """Whoever asks does not believe this answer, a reply or what is to be said."""
+    server.instead = lambda _: answer if callable(answer) else say(answer)
+    with pytest.raises(FetchError, match=why):
+        ask()
+
+
 HEIGHTS = [("0", 0), ("1000", 1000), (" 1000\n", 1000), ("100000000", 100_000_000)]
 NO_HEIGHTS = ["", "-1", "1.5", "1e3", "0x10", "\u0661", "null", "100000001", "9" * 400, HTML, "1 2"]
 NO_HASHES = ["", "0", "AB" * 32, "ab" * 31, "ab" * 33, "xy" * 32, f'"{UNKNOWN}"', "null", HTML]
@@ -68,28 +75,22 @@ def test_the_tip_has_a_height_and_anything_else_is_none(first, explorer):
         assert explorer.tip_height() == height
     assert set(first.asked) == {"/blocks/tip/height"}
     for text in NO_HEIGHTS:
-        first.instead = lambda _, text=text: say(text)
-        with pytest.raises(FetchError, match="no height"):
-            explorer.tip_height()
+        refused(first, text, explorer.tip_height, "no height")
 
 
 def test_the_tip_and_every_height_have_a_hash_and_anything_else_is_none(first, explorer):
     assert explorer.tip_hash() == explorer.block_hash(1000) == first.block_at(1000).hash
     assert first.asked == ["/blocks/tip/hash", "/block-height/1000"]
     for text in NO_HASHES:
-        first.instead = lambda _, text=text: say(text)
         for ask in (explorer.tip_hash, lambda: explorer.block_hash(7)):
-            with pytest.raises(FetchError, match="no block hash"):
-                ask()
+            refused(first, text, ask, "no block hash")
 
 
 def test_a_header_is_the_one_of_its_hash_and_anything_else_is_none(first, explorer):
     block = first.block_at(1000)
     assert explorer.header(block.hash) == block.header
     for body in ("", "00" * 80, "00" * 79, "xy" * 80, HTML):
-        first.instead = lambda _, body=body: say(body)
-        with pytest.raises(FetchError, match="header"):
-            explorer.header(block.hash)
+        refused(first, body, lambda: explorer.header(block.hash), "header")
 
 
 def views(first, *heights):
@@ -197,9 +198,7 @@ BROKEN_PAGES: dict[str, Callable[[list[Json]], Any]] = {
 @pytest.mark.parametrize("name", BROKEN_PAGES)
 def test_a_page_that_is_no_chain_is_not_believed(first, explorer, name):
     page = BROKEN_PAGES[name](views(first, *range(1000, 990, -1)))
-    first.instead = lambda _: say(page)
-    with pytest.raises(FetchError):
-        explorer.headers(1000)
+    refused(first, page, lambda: explorer.headers(1000))
 
 
 def test_two_chains_are_no_chain(first, explorer):
@@ -209,9 +208,7 @@ def test_two_chains_are_no_chain(first, explorer):
         two = views(first, *range(1000, 995, -1)) + views(other, *range(995, 990, -1))
     apart = [view | {"height": view["height"] * 2 - 1000} for view in views(first, 1000, 999)]
     for page in (two, apart):
-        first.instead = lambda _, page=page: say(page)
-        with pytest.raises(FetchError, match="no chain"):
-            explorer.headers(1000)
+        refused(first, page, lambda: explorer.headers(1000), "no chain")
 
 
 def test_a_page_of_headers_has_a_megabyte_at_most_and_a_block_four(first, explorer):
@@ -222,9 +219,7 @@ def test_a_page_of_headers_has_a_megabyte_at_most_and_a_block_four(first, explor
     ):
         first.instead = lambda _, body=body: say(body)
         assert len(ask()) == read
-        first.instead = lambda _, body=body: say(body + b" ")
-        with pytest.raises(FetchError, match=f"more than {len(body)} bytes"):
-            ask()
+        refused(first, body + b" ", ask, f"more than {len(body)} bytes")
 
 
 def test_a_block_comes_whole_and_has_more_time_than_other_answers(first):
@@ -268,9 +263,7 @@ BROKEN_OFF: dict[str, Reply] = {
 
 @pytest.mark.parametrize("name", BROKEN_OFF)
 def test_a_block_that_breaks_off_is_no_answer(first, explorer, name):
-    first.instead = lambda _: BROKEN_OFF[name]
-    with pytest.raises(FetchError):
-        explorer.raw_block(UNKNOWN)
+    refused(first, BROKEN_OFF[name], lambda: explorer.raw_block(UNKNOWN))
 
 
 def test_what_came_is_counted_whole_or_not(first, explorer):
@@ -278,9 +271,7 @@ def test_what_came_is_counted_whole_or_not(first, explorer):
     explorer.raw_block(first.block_at(1000).hash)
     explorer.tip_height()
     assert explorer.bytes_read == sum(sizes)
-    first.instead = lambda _: truncated(b"a" * 500)
-    with pytest.raises(FetchError):
-        explorer.raw_block(UNKNOWN)
+    refused(first, truncated(b"a" * 500), lambda: explorer.raw_block(UNKNOWN))
     first.instead = lambda _: sent(chunked(b"b" * 70, b""))
     explorer.raw_block(UNKNOWN)
     assert (explorer.bytes_read, explorer.calls) == (sum(sizes) + 500 + 70, 4)
@@ -376,17 +367,14 @@ NO_MONEY = {name: damaged(**changes) for name, changes in PUBLISHED["no money"].
 
 @pytest.mark.parametrize("name", NO_TRANSACTIONS | NO_MONEY)
 def test_what_is_no_mempool_is_not_believed(first, explorer, name):
-    first.instead = lambda _: say((NO_TRANSACTIONS | NO_MONEY)[name])
-    with pytest.raises(FetchError):
-        explorer.waiting(ADDRESS, SCRIPT)
+    answer = (NO_TRANSACTIONS | NO_MONEY)[name]
+    refused(first, answer, lambda: explorer.waiting(ADDRESS, SCRIPT))
 
 
 @pytest.mark.parametrize("name", NO_TRANSACTIONS)
 def test_what_is_no_history_is_not_believed(first, explorer, name):
     explorer.require_network()
-    first.instead = lambda _: say(NO_TRANSACTIONS[name])
-    with pytest.raises(FetchError):
-        explorer.is_used(ADDRESS)
+    refused(first, NO_TRANSACTIONS[name], lambda: explorer.is_used(ADDRESS))
 
 
 def test_of_a_name_that_comes_twice_the_last_counts(first, explorer):
@@ -424,23 +412,20 @@ def test_a_page_with_large_witnesses_or_payouts_to_thousands_is_believed(first, 
 def test_a_value_that_was_cut_is_none_that_is_looked_for(first, explorer):
     first.histories[ADDRESS] = damaged(vout=[{"scriptpubkey": HEX + "00" * 100, "value": 1}])
     assert seen(explorer) == []
-    first.instead = lambda _: say(b"[" + b"1" * 70_000 + b"]")
-    with pytest.raises(FetchError):
-        explorer.waiting(ADDRESS, SCRIPT)
+    number = b"[" + b"1" * 70_000 + b"]"
+    refused(first, number, lambda: explorer.waiting(ADDRESS, SCRIPT))
 
 
 def test_an_oversized_page_is_left_before_it_fills_the_memory(first, explorer):
     explorer.require_network()
-    first.instead = lambda _: say(b"[" + b" " * MAX_PAGE_BYTES + b"]")
+    page = b"[" + b" " * MAX_PAGE_BYTES + b"]"
     for ask in (lambda: explorer.waiting(ADDRESS, SCRIPT), lambda: explorer.is_used(ADDRESS)):
-        with pytest.raises(FetchError, match="more than"):
-            ask()
+        refused(first, page, ask, "more than")
 
 
 def test_a_page_that_would_take_much_memory_is_not_read(first, explorer):
-    first.instead = lambda _: say("[" + "[]," * 150_000 + "[]]")
-    with pytest.raises(FetchError, match="more values than one page can hold"):
-        explorer.waiting(ADDRESS, SCRIPT)
+    page, why = "[" + "[]," * 150_000 + "[]]", "more values than one page can hold"
+    refused(first, page, lambda: explorer.waiting(ADDRESS, SCRIPT), why)
 
 
 def to_us(outputs, **fields):

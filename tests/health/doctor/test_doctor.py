@@ -405,20 +405,16 @@ def test_without_a_quorum_the_sources_in_trouble_are_red(till, ticker):
 
 
 def test_fewer_than_three_price_sources_are_yellow_where_money_is_real(till, ticker):
-    urls = [f"{ticker.url.replace('127.0.0.1', host)}#/usd" for host in ("127.0.0.1", "localhost")]
-    two, three = (
-        price_sources(" ".join(urls)),
-        price_sources(" ".join([*urls, urls[0].replace("127.0.0.1", "127.1")])),
-    )
-    for network, sources, colour in (
-        ("signet", two, "yellow"),
-        ("signet", three, "green"),
-        ("regtest", two, "green"),
+    hosts = ("127.0.0.1", "localhost", "127.1")
+    three = price_sources(" ".join(f"{ticker.url.replace(hosts[0], host)}#/usd" for host in hosts))
+    for network, count, colour in (
+        ("signet", 2, "yellow"),
+        ("signet", 3, "green"),
+        ("regtest", 2, "green"),
     ):
-        read = replace(
-            till.settings, network=NETWORKS[network], price_sources=sources, price_quorum=2
-        )
-        *_, price = prices.findings(Shop(read, {}, till.clock, lambda _: 0))
+        own = {"network": NETWORKS[network], "price_sources": three[:count], "price_quorum": 2}
+        shop = Shop(replace(till.settings, **own), {}, till.clock, lambda _: 0)
+        *_, price = prices.findings(shop)
         assert (price.name, price.colour) == ("price", colour)
         assert ("three or more" in price.remedy) == (colour == "yellow")
 

@@ -1,11 +1,13 @@
-"""The erasure of customers' addresses, once they were kept long enough."""
+"""A customer's address: given for a receipt of a paid invoice, erased once kept long enough."""
 
 import re
 from datetime import datetime, timedelta
 
-from btcpay.values.times import to_ms
+from btcpay.settings.settings import Settings
+from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
-from storage.queries import idempotency, invoices
+from storage.models import Invoice
+from storage.queries import deliveries, idempotency, invoices, receivers
 from storage.statement import as_dict, changed
 
 # A check a minute erases half a million a day; one transaction holds up nobody for long.
@@ -13,6 +15,24 @@ BATCH = 400
 # Erased in the text itself, so that its numbers stay as first written. A description cannot match,
 # since within a JSON string a backslash stands before every quote.
 _EMAIL = re.compile(r'"customer_email":"(?:[^"\\]|\\.)*"')
+
+
+def may_be_asked(settings: Settings, row: Invoice, now: datetime) -> bool:
+    """True where mail is set up, for a paid invoice that has no address and would keep one."""
+    if row.status != "paid" or row.customer_email is not None or not settings.has_mail:
+        return False
+    kept = timedelta(days=settings.email_retention_days)
+    return not kept or now < from_ms(row.finished_at or 0) + kept
+
+
+def ask(db: Database, row: Invoice, address: str, now: datetime) -> None:
+    """Stores the address and adds the mail, unless somebody has been faster."""
+    at = to_ms(now)
+    with db.write():
+        if db.run(invoices.GIVE_ADDRESS, id=row.id, customer_email=address):
+            # A receiver of its own: the merchant's, for every payment, may be switched off.
+            own = receivers.add_mailbox(db, "asked", receivers.RECEIPT, row.merchant_id, (), at)
+            db.run(deliveries.ADD_MAIL, receiver_id=own, about=row.id, created_at=at)
 
 
 def erase_emails(db: Database, retention_days: int, now: datetime) -> int:
