@@ -70,8 +70,8 @@ def end(shell: Shell, bill_id: str) -> None:
     say(f"{bill_id} has ended")
 
 
-def _invoices(db: Database, bill_id: str) -> dict[str, list[str]]:
-    return {"invoices": [row.id for row in db.rows(queries.ALL_INVOICES, id=bill_id)]}
+def _invoices(db: Database, id: str) -> dict[str, Any]:
+    return {"invoices": [row.id for row in db.rows(queries.ALL_INVOICES, id=id)]}
 
 
 add_list_and_show(bill, RESOURCE, queries.NEWEST, LIST_COLUMNS, _invoices)

@@ -52,7 +52,7 @@ def create(
         require_units(code, [amount])
         price = live_price(new_prices(shell.settings), shell.now, code).in_currency
         amount_sats = acts.sats_at(amount, price)
-    order = acts.Order(invoice.merchant_id, invoice, amount_sats, **more)
+    order = acts.Order(invoice.merchant_id, invoice.id, amount_sats, **more)
     row = acts.make(shell.db, shell.settings, order, shell.now)
     made = RESOURCE.shown(shell.settings.base_url, row)
     shell.answer(made, f"{row.id}\n{made['refund_url']}")
