@@ -6,7 +6,7 @@ from functools import reduce
 from operator import and_
 from typing import Any, Generic, Protocol, TypeVar, Unpack, cast
 
-from peewee import Expression, Field, Model, Query, Select, Value
+from peewee import SQL, Expression, Field, Model, Query, Select, Value, fn
 
 from storage.values import Values
 
@@ -101,6 +101,11 @@ def every(model: type[Model]) -> dict[Field, Value]:
 def needed(model: type[Model]) -> dict[Field, Value]:
     """The values that an INSERT must give a row: every column that may not be NULL."""
     return slots(*(field for field in every(model) if not field.null))
+
+
+def counted(query: Any, most: int) -> Select:
+    """A SELECT of the number of rows, at most so many: no more are read."""
+    return Select([query.limit(most).alias("counted")], [fn.COUNT(SQL("*"))])
 
 
 def _maker(names: Sequence[str]) -> Callable[[Any], Any]:

@@ -34,7 +34,7 @@ class OfBill:
     """A bill's page, where invoices for what is missing are made."""
 
     id: str
-    through = invoices.THROUGH_BILL
+    waited_for = invoices.WAITED_FOR_OF_BILL
     is_for_one = True
 
     def order(self, service: Service, _text: str, query: Typed[Bill] = queries.BY_ID) -> Order:

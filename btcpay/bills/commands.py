@@ -20,11 +20,7 @@ from storage.database import Database
 
 DAYS = click.IntRange(0, acts.MOST_DAYS)
 LIST_COLUMNS = "id status amount paid currency reference every due_at created_at"
-
-
-@click.group()
-def bill() -> None:
-    """Bills, which are priced when they are paid."""
+bill = click.Group("bill", help="Bills, which are priced when they are paid.")
 
 
 @bill.command("create")
@@ -74,8 +70,8 @@ def end(shell: Shell, bill_id: str) -> None:
     say(f"{bill_id} has ended")
 
 
-def _invoices(db: Database, bill_id: str) -> dict[str, list[str]]:
-    return {"invoices": [row.id for row in db.rows(queries.ALL_INVOICES, id=bill_id)]}
+def _invoices(db: Database, id: str) -> dict[str, Any]:
+    return {"invoices": [row.id for row in db.rows(queries.ALL_INVOICES, id=id)]}
 
 
 add_list_and_show(bill, RESOURCE, queries.NEWEST, LIST_COLUMNS, _invoices)

@@ -22,6 +22,7 @@ from btcpay.web.rate_limits import Window, link_invoices
 from btcpay.web.service import Service
 from storage.models import Invoice
 from storage.queries import invoices
+from storage.statement import Typed
 from storage.values import Values
 
 # A link counts unpaid invoices that were made, or whose page was open, in this time. After it,
@@ -41,7 +42,7 @@ class Page(Protocol):
     @property
     def id(self) -> str: ...
     @property
-    def through(self) -> invoices.Through: ...
+    def waited_for(self) -> Typed[tuple[int, int | None, int | None]]: ...
     def order(self, service: Service, text: str) -> create.Order:
         """An invoice of the page's amount, or of the typed one. Raises AmountRefused."""
 
@@ -136,7 +137,7 @@ def _has_paid(service: Service, page: Page, visitor: Visitor) -> bool:
     if visitor.last_id is None or _is_made(service, visitor.next_id):
         return False
     last: Values = {"id": visitor.last_id, "through": page.id}
-    return service.db.row(page.through.paid_to, **last) is not None
+    return service.db.row(invoices.PAID_TO, **last) is not None
 
 
 def _is_made(service: Service, invoice_id: str | None) -> bool:
@@ -161,7 +162,7 @@ def _has_answers(row: Invoice, details: Mapping[str, object]) -> bool:
 def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | None:
     """The id, amount and payer of an invoice of this page, if nothing has come to it yet."""
     of: Values = {"id": invoice_id, "through": page.id, "now": to_ms(service.now())}
-    return service.db.row(page.through.untouched, **of)
+    return service.db.row(invoices.UNTOUCHED, **of)
 
 
 def _refuse_full(service: Service, window: Window) -> None:
@@ -178,7 +179,7 @@ def _refuse_crowded(service: Service, page: Page) -> None:
     """Keeps many visitors from it, strictly: it is called in the invoice's transaction."""
     now = service.now()
     of: Values = {"through": page.id, "now": to_ms(now), "since": to_ms(now - LOOKED_AT)}
-    count, first_look, first_expiry = service.db.only(page.through.waited_for, **of)
+    count, first_look, first_expiry = service.db.only(page.waited_for, **of)
     if count >= service.settings.link_open_invoices:
         leaves_ms = min(first_expiry or 0, (first_look or 0) + LOOKED_AT // MS)
         raise LinkRefused(

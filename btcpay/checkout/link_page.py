@@ -109,7 +109,7 @@ class OfLink:
 
     link: PaymentLink
     answers: Mapping[str, str | None] = field(default_factory=dict)
-    through = invoices.THROUGH_LINK
+    waited_for = invoices.WAITED_FOR_OF_LINK
     is_for_one = False
 
     @property

@@ -43,7 +43,7 @@ class Shell:
 
     @property
     def now(self) -> datetime:
-        """The time, for commands of parts: only entry points read the clock."""
+        """The time: only entry points read the clock."""
         return utc_now()
 
     def answer(self, value: Any, text: str | None) -> None:

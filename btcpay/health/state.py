@@ -43,7 +43,7 @@ def state_in(db: Database, settings: Settings, now: datetime) -> State:
 
 
 def state_in_row(shop: today.Shop, settings: Settings, now: datetime) -> State:
-    """The same, of the facts that a merchant's first page reads with its shop."""
+    """The state, by the facts that a merchant's first page reads with its shop."""
     found_at, backed_up_at = map(from_ms_or_none, (shop.checked_at, shop.backed_up_at))
     late = shop.previews_late or 0
     return state_of(found_at, late, progress_in(shop), backed_up_at, settings, now)

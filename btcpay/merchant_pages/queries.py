@@ -6,13 +6,13 @@ merchant and time serve both ways.
 
 from typing import Any, TypeVar
 
-from peewee import JOIN, SQL, ColumnBase, Expression, Select, fn
+from peewee import JOIN, ColumnBase, Expression, Select, fn
 
 from storage.models import Attention, Invoice, Output, Payment, PaymentLink
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
-from storage.statement import shaped, slot
+from storage.statement import counted, shaped, slot
 
 Listed = type[Invoice] | type[Payment]
 Q = TypeVar("Q", bound=Select)
@@ -185,8 +185,8 @@ MOST_COUNTED = 500  # of a link's invoices; an index is read no further
 def _count(*conditions: Expression) -> Any:
     """The number of a link's invoices that meet the condition, at most MOST_COUNTED."""
     of_link = Invoice.payment_link_id == PaymentLink.id
-    found = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions).limit(MOST_COUNTED)
-    return Select([found.alias("counted")], [fn.COUNT(SQL("*"))])
+    found = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions)
+    return counted(found, MOST_COUNTED)
 
 
 _IS_OWN = PaymentLink.merchant_id == slot("merchant_id")

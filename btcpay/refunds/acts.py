@@ -23,7 +23,7 @@ from btcpay.values.texts import checked_line
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Invoice, Refund
-from storage.queries import blocks, meta
+from storage.queries import blocks, invoices, meta
 from storage.queries.events import Kind
 from storage.queries.totals import balances
 
@@ -34,13 +34,13 @@ Outpoint = tuple[str | None, int | None]
 class Order(NamedTuple):
     """A refund to be made; without `amount_sats` it is of all that is left to send back.
 
-    `invoice` is None where only a shop's plug-in knows what was paid: then the sum is said.
+    `invoice_id` is None where only a shop's plug-in knows what was paid: then the sum is said.
     `store_id`: that shop's. `id` is given where a form determines it, `left_sats` where a form
     said what is left: that may have changed since.
     """
 
     merchant_id: int
-    invoice: Invoice | None
+    invoice_id: str | None
     amount_sats: int | None = None
     reason: str | None = None
     address: str | None = None
@@ -103,7 +103,7 @@ def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refun
             queries.ADD,
             id=order.id or new_id("rfd"),
             merchant_id=order.merchant_id,
-            invoice_id=order.invoice.id if order.invoice else None,
+            invoice_id=order.invoice_id,
             status="requested",
             amount_sats=_amount(db, order),
             reason=checked_line("reason", order.reason) if order.reason else None,
@@ -118,12 +118,13 @@ def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refun
 
 def _amount(db: Database, order: Order) -> int:
     amount_sats = order.amount_sats
-    if order.invoice:
-        came_sats, made_sats = sums(db, order.invoice.id)
+    if order.invoice_id:
+        invoice = db.only(invoices.WHOLE, id=order.invoice_id)
+        came_sats, made_sats = sums(db, invoice.id)
         if not came_sats:
             raise Refused("nothing_came", "no confirmed payment has come to this invoice")
         if amount_sats is None:
-            amount_sats = left_sats(order.invoice, came_sats, made_sats)
+            amount_sats = left_sats(invoice, came_sats, made_sats)
             if order.left_sats not in (None, str(amount_sats)):
                 raise Refused("changed", f"{amount_sats} satoshis are left to send back")
         if made_sats + amount_sats > MOST_TIMES * came_sats:

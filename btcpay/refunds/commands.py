@@ -18,11 +18,7 @@ from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency
 
 LIST_COLUMNS = "id status invoice_id amount_sats address tx_hash reason created_at sent_at"
-
-
-@click.group()
-def refund() -> None:
-    """Refunds, which the merchant's own wallet sends."""
+refund = click.Group("refund", help="Refunds, which the merchant's own wallet sends.")
 
 
 @refund.command("create")
@@ -56,7 +52,7 @@ def create(
         require_units(code, [amount])
         price = live_price(new_prices(shell.settings), shell.now, code).in_currency
         amount_sats = acts.sats_at(amount, price)
-    order = acts.Order(invoice.merchant_id, invoice, amount_sats, **more)
+    order = acts.Order(invoice.merchant_id, invoice.id, amount_sats, **more)
     row = acts.make(shell.db, shell.settings, order, shell.now)
     made = RESOURCE.shown(shell.settings.base_url, row)
     shell.answer(made, f"{row.id}\n{made['refund_url']}")

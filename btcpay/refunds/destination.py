@@ -1,6 +1,7 @@
 """The address that a payer gives, judged before it is kept."""
 
 import re
+from contextlib import suppress
 from typing import NamedTuple
 
 from btcpay.bitcoin.address import DUST_SATS, address_of, script_of
@@ -33,7 +34,8 @@ def read(db: Database, network: Network, text: str, amount_sats: int) -> Destina
         script = script_of(typed, network)
     except Malformed as error:
         for other in NETWORKS.values():
-            if _is_of(typed, other):
+            with suppress(Malformed):
+                script_of(typed, other)
                 message = f"this address is for {other.name}, not for {network.name}"
                 raise Refused("other_network", message) from None
         raise Refused("malformed", f"this is no whole address: {error}") from None
@@ -46,10 +48,3 @@ def read(db: Database, network: Network, text: str, amount_sats: int) -> Destina
         message = f"{amount_sats} satoshis cannot be sent: wallets send at least {least} to it"
         raise Refused("dust", message)
     return Destination(address_of(script, network), script, kind)
-
-
-def _is_of(text: str, network: Network) -> bool:
-    try:
-        return bool(script_of(text, network))
-    except Malformed:
-        return False

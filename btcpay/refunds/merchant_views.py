@@ -15,7 +15,6 @@ from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.qr import payment_uri, qr_svg
 from btcpay.web.pages.render import View
 from btcpay.web.pages.visit import Visit
-from storage.models import Invoice
 from storage.queries import invoices
 
 MOST = 50  # refunds on the page, of those to be sent and of the others
@@ -53,11 +52,11 @@ def show(visit: Visit) -> Response:
 
 def make(visit: Visit, id: str) -> Response:
     """One refund for a press; its page says what is wrong, if anything is."""
-    invoice: Invoice = visit.own(invoices.WHOLE, "inv", id)
+    visit.own(invoices.WHOLE, "inv", id)
     service, form = visit.service, visit.form
     order = acts.Order(
         visit.merchant_id,
-        invoice,
+        id,
         reason=form.get("reason", "").strip() or None,
         address=form.get("address"),
         id=f"rfd_{visit.secret_of_press()[:ID_CHARACTERS]}",

@@ -60,7 +60,7 @@ def refund_order(service: Service, store: Store, order: Invoice) -> Json:
     asked = NewRefund().load(parse(read_body()))
     sats = _sats_of_variant(service, order, asked)
     kept = int(sats * (100 - asked["subtractPercentage"]) / 100)
-    return _made(service, store, asked, order, kept, "refundVariant")
+    return _made(service, store, asked, order.id, kept, "refundVariant")
 
 
 def _sats_of_variant(service: Service, order: Invoice, asked: Json) -> int:
@@ -101,14 +101,14 @@ def _sats(service: Service, amount: Decimal, currency: str) -> int:
 
 
 def _made(
-    service: Service, store: Store, asked: Json, order: Invoice | None, sats: int, field: str
+    service: Service, store: Store, asked: Json, order_id: str | None, sats: int, field: str
 ) -> Json:
     words = asked["description"] or asked["name"]
     reason = "".join(sign if sign.isprintable() else " " for sign in words).strip()
     reason = reason[:MOST_CHARACTERS].strip()
     if not sats:
         raise ValidationError("there is nothing to send back", field)
-    wanted = acts.Order(store.merchant_id, order, sats, reason or None, store_id=store.id)
+    wanted = acts.Order(store.merchant_id, order_id, sats, reason or None, store_id=store.id)
     try:
         row = acts.make(service.db, service.settings, wanted, service.now())
     except Refused as refused:

@@ -1,13 +1,12 @@
 """Invoices: what was asked for, and where it stands."""
 
 from datetime import timedelta
-from typing import NamedTuple
 
-from peewee import Case, ColumnBase, fn
+from peewee import Case, fn
 
 from storage.models import Block, Fact, Invoice, Output
 from storage.queries.meta import Key
-from storage.statement import Shaped, Typed, as_dict, blank, every, same, shaped, slot, slots
+from storage.statement import as_dict, blank, every, same, shaped, slot, slots
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = same(Invoice.merchant_id)
@@ -103,33 +102,19 @@ _UNTOUCHED = Invoice.select(Invoice.id, *Invoice.ASKED, *Invoice.PERSONAL).where
     Invoice.status == "open", Invoice.expires_at > slot("now"), ~fn.EXISTS(_EVER_CAME)
 )
 UNTOUCHED_OF_MERCHANT = _UNTOUCHED.where(same(Invoice.id), _OWN)
-
-
-class Through(NamedTuple):
-    """The queries about the invoices that pages make for one thing, whose id is `through`.
-
-    `waited_for`: the number that somebody may be about to pay; their earliest last look, and
-    expiry. `untouched`: the one of this id, if nothing has come to it. `paid_to`: if money has.
-    """
-
-    waited_for: Shaped[tuple[int, int | None, int | None]]
-    untouched: Typed[Invoice]
-    paid_to: Typed[Invoice]
-
-
-def _through(column: ColumnBase) -> Through:
-    of_thing = column == slot("through")
-    this = of_thing & same(Invoice.id)
-    is_waited_for = (Invoice.expires_at > slot("now")) & (slot("since") < _LAST_LOOK)
-    counted = Invoice.select(fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at))
-    return Through(
-        shaped(tuple[int, int | None, int | None], counted.where(of_thing, _UNPAID, is_waited_for)),
-        _UNTOUCHED.where(this),
-        Invoice.select(Invoice.id).where(this, fn.EXISTS(_CAME)),
-    )
-
-
-THROUGH_LINK, THROUGH_BILL = map(_through, (Invoice.payment_link_id, Invoice.bill_id))
+# The invoice of this id that a page made for a link or a bill: if nothing, and if money, has come.
+_OF_PAGE = (Invoice.payment_link_id == slot("through")) | (Invoice.bill_id == slot("through"))
+UNTOUCHED = _UNTOUCHED.where(same(Invoice.id), _OF_PAGE)
+PAID_TO = Invoice.select(Invoice.id).where(same(Invoice.id), _OF_PAGE, fn.EXISTS(_CAME))
+# The number that somebody may be about to pay; their earliest last look, and expiry.
+_WAITED_FOR = shaped(
+    tuple[int, int | None, int | None],
+    Invoice.select(fn.COUNT(Invoice.seq), fn.MIN(_LAST_LOOK), fn.MIN(Invoice.expires_at)).where(
+        _UNPAID, Invoice.expires_at > slot("now"), slot("since") < _LAST_LOOK
+    ),
+)
+WAITED_FOR_OF_LINK = _WAITED_FOR.where(Invoice.payment_link_id == slot("through"))
+WAITED_FOR_OF_BILL = _WAITED_FOR.where(Invoice.bill_id == slot("through"))
 
 # Changes the status only from the one that was read.
 _END = (Invoice.tx_hash, Invoice.paid_at, Invoice.settled_reason, Invoice.finished_at)

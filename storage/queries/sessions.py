@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from peewee import JOIN, Select, fn
+from peewee import JOIN, fn
 
 from btcpay.values.ids import ID_CHARACTERS, random_base62, sha256_of
 from btcpay.values.times import to_ms
@@ -17,7 +17,7 @@ from storage.models import (
     MerchantSession,
     Refund,
 )
-from storage.statement import needed, same, shaped, slot
+from storage.statement import counted, needed, same, shaped, slot
 
 LINK_LIFE_MS = 600_000
 ADD_LOGIN = MerchantLogin.insert(needed(MerchantLogin))
@@ -52,26 +52,19 @@ LOGINS_OF_MERCHANT = MerchantLogin.delete().where(same(MerchantLogin.merchant_id
 ADD = MerchantSession.insert(needed(MerchantSession))
 MOST_COUNTED = 100
 
-
 _READY = Refund.alias()  # refunds to be sent
 _IS_READY = (
     (_READY.merchant_id == Merchant.id)
     & _READY.script.is_null(False)
     & _READY.sent_height.is_null()
 )
-
-
-def _wanting() -> Select:
-    """The number of invoices that need attention, or a refund to be sent: on every page's menu."""
-    own = Attention.select(Attention.invoice_id).where(Attention.merchant_id == Merchant.id)
-    paying = _READY.select(fn.COALESCE(_READY.invoice_id, _READY.id)).where(_IS_READY)
-    counted = (own | paying).limit(MOST_COUNTED).alias("counted")
-    return Select([counted], [fn.COUNT(counted.c.invoice_id)]).alias("wanting")
-
-
-def _refunds() -> Select:
-    counted = _READY.select(_READY.id).where(_IS_READY).limit(MOST_COUNTED).alias("ready")
-    return Select([counted], [fn.COUNT(counted.c.id)]).alias("refunds")
+# On every page's menu.
+_REFUNDS = counted(_READY.select(_READY.id).where(_IS_READY), MOST_COUNTED).alias("refunds")
+_WANTING = counted(
+    Attention.select(Attention.invoice_id).where(Attention.merchant_id == Merchant.id)
+    | _READY.select(fn.COALESCE(_READY.invoice_id, _READY.id)).where(_IS_READY),
+    MOST_COUNTED,
+).alias("wanting")
 
 
 class Session(MerchantSession):
@@ -98,8 +91,7 @@ BY_SECRET = shaped(
         *(MerchantSession.last_used_at, MerchantSession.till_only, Merchant.name.alias("merchant")),
         fn.COALESCE(Brand.name, Merchant.name).alias("seller"),
         *(Merchant.currency, Merchant.timezone, Merchant.tip_percents, Merchant.cashier_tips),
-        _wanting(),
-        _refunds(),
+        *(_WANTING, _REFUNDS),
     )
     .join(Merchant, on=(MerchantSession.merchant_id == Merchant.id))
     .join(Brand, JOIN.LEFT_OUTER, on=(Brand.merchant_id == Merchant.id))

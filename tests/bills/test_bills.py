@@ -1,7 +1,7 @@
 """A bill is paid in parts, each at the price of its moment: late, too much, taken back, ended."""
 
 import pytest
-from bills import bill_now, new_bill, page_of, paid, pay_now, stands
+from bills import new_bill, page_of, paid, pay_now, stands
 from other_database import on
 
 from btcpay.bills import acts
@@ -132,18 +132,3 @@ def test_a_bill_that_ends_ends_its_invoices_and_what_comes_then_needs_attention(
         acts.end(shop.service.db, till.settings, bill.id, till.clock())
     answer = shop.client.post(f"/bill/{bill.id}")
     assert answer.status_code == 410 and "nothing to pay" in answer.text
-
-
-def test_yen_are_counted_whole(till, ticker):
-    ticker.price("60000.00", jpy="9000000")
-    bill = new_bill(till.shop, "1000", "JPY")
-    invoice = paid(till, bill, 5_555)
-    assert invoice["amount_sats"] == 11_112
-    assert stands(till.shop, bill) == ("open", "499")
-
-
-def test_a_bill_remembers_when_it_was_paid(till):
-    bill = new_bill(till.shop)
-    paid(till, bill)
-    row = bill_now(till.shop, bill)
-    assert row.status == "paid" and row.paid_at is not None

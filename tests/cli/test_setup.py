@@ -250,8 +250,7 @@ def test_a_developers_shop_lies_in_the_folder_and_one_command_starts_it(folder):
     run(["setup", "--here", *asked, "--merchant", "m", "--xpub", new_xpub()], cwd=folder)
     begun = started(folder, command, "An invoice:")
     assert f"The shop's pages: {asked[3]}/merchant/login/" in begun
-    (key,) = re.findall(r"Bearer (sk_test_\w+)", begun)
-    assert key in started(folder, command, "An invoice:")  # the same at each start
+    assert re.search(r"Bearer sk_test_\w+", begun)
     assert stat.S_IMODE((folder / "var/write_key").stat().st_mode) == 0o600
     refused = run(["setup", "--here", "--network", "mainnet"], 2, cwd=folder)
     assert "--here is for play money" in refused.stderr

@@ -13,7 +13,7 @@ from paths import PROJECT
 from programs import done, tool
 
 from btcpay.cli.setup.answers import QUESTIONS, answered, default_of
-from btcpay.cli.setup.machine import make_folder, usual_places, write_settings
+from btcpay.cli.setup.machine import make_folder, this_user, usual_places, write_settings
 from btcpay.cli.setup.units import template, units, write
 from btcpay.settings.env_file import changed
 from btcpay.values.errors import CommandError, SettingsError
@@ -208,3 +208,9 @@ def test_units_are_those_of_the_package_but_for_what_differs_and_name_no_odd_pat
     for path in ("/srv/my shop/btcpay", "/srv/100%/btcpay", "/srv/$x/btcpay"):
         with pytest.raises(CommandError, match="choose a path without"):
             units([path], Path("/etc/btcpay.env"), "btcpay", None)
+
+
+def test_a_user_without_a_name_is_told_so(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_000_000)
+    with pytest.raises(CommandError, match="no name for the user 4000000000"):
+        this_user()

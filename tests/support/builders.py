@@ -181,6 +181,7 @@ class Shop:
         self.close()
 
     def close(self) -> None:
+        """Nobody is connected any more, and what was to be noted is."""
         self.service.close()
         self.service.db.close()
 

@@ -36,16 +36,6 @@ def skeleton(locale: Locale, name: str) -> str:
     return as_format(locale.datetime_skeletons[name].pattern)
 
 
-def percent(locale: Locale, sign: str) -> str:
-    return locale.percent_formats[None].pattern.replace("#,##0", "{0}").replace("%", sign)
-
-
-def money(locale: Locale) -> str:
-    """The pattern of an amount: `{0}` is the currency's symbol, `{1}` the number."""
-    pattern = locale.currency_formats["standard"].pattern.partition(";")[0]
-    return pattern.replace("#,##0.00", "{1}").replace("\u00a4", "{0}")
-
-
 def signs(locale: Locale) -> dict[str, str]:
     """The symbols of currencies that are not their codes.
 
@@ -110,13 +100,16 @@ def table() -> dict[str, dict[str, Any]]:
         locale = Locale.parse(language)
         system = locale.default_numbering_system
         symbols, forms = locale.number_symbols[system], plurals(locale)
+        percent = locale.percent_formats[None].pattern.replace("#,##0", "{0}")
+        money = locale.currency_formats["standard"].pattern.partition(";")[0]
         found[language] = {
             "rtl": locale.text_direction == "rtl",
             "digits": "".join(chr(ord(ZEROS[system]) + value) for value in range(10)),
             "decimal": symbols["decimal"],
             "group": symbols["group"],
-            "percent": percent(locale, symbols["percentSign"]),
-            "money": money(locale),
+            "percent": percent.replace("%", symbols["percentSign"]),
+            # The currency's symbol, and the number.
+            "money": money.replace("#,##0.00", "{1}").replace("\u00a4", "{0}"),
             "symbols": signs(locale),
             "moment": moment(locale),
             "day": skeleton(locale, "MMMd"),

@@ -246,19 +246,13 @@ def _leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def command_line(order: dict[str, Any]) -> None:
-    """Does the work of `btcpay` with these words."""
-    sys.argv = [order.get("name", "btcpay"), *order["words"]]
-    main.main()
-
-
 def program(order: dict[str, Any]) -> None:
     """The command line, or what it executes to serve: `python -m gunicorn` with these words."""
-    if order.get("program") != "gunicorn":
-        command_line(order)
-        return
-    sys.argv = ["gunicorn", *order["words"]]
-    runpy.run_module("gunicorn", run_name="__main__", alter_sys=True)
+    sys.argv = [order.get("name", "btcpay"), *order["words"]]
+    if order.get("program") == "gunicorn":
+        runpy.run_module("gunicorn", run_name="__main__", alter_sys=True)
+    else:
+        main.main()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from forge import Forge, command_line, fork_for_each_order
+from forge import Forge, fork_for_each_order, program
 
 from btcpay.cli.check import check as command
 
@@ -31,7 +31,7 @@ def run(order: dict[str, Any]) -> None:
     """One run that stays for nobody; writes at its end what the kernel knows of the process."""
     said = Path("/proc/self/status")
     atexit.register(lambda: Path("status").write_bytes(said.read_bytes()))
-    command_line(order)
+    program(order)
 
 
 if __name__ == "__main__":

@@ -35,17 +35,8 @@ def on(url: str, till: Till) -> Iterator[Till]:
     app = create_app(settings.read(environ), till.clock)
     shop = Shop(app, app.extensions["btcpay"], till.clock, environ, till.shop.merchant_id)
     shop.read_key, shop.write_key = till.shop.read_key, till.shop.write_key
-    again = Till(shop, till.sandbox, till.clock)
-    try:
-        yield again
-    finally:
-        stop(again)
-
-
-def stop(till: Till) -> None:
-    """Nobody is connected any more: what was to be noted is, and the connections are closed."""
-    till.shop.service.close()
-    till.shop.close()
+    with shop:
+        yield Till(shop, till.sandbox, till.clock)
 
 
 def backed_up(till: Till, path: Path) -> Path:

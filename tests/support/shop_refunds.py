@@ -22,7 +22,7 @@ def made(till: Till, invoice: dict[str, Any], sats: int | None = None, to: str =
     """A refund of this invoice, with the payer's address if there is one."""
     db, now = till.shop.service.db, till.clock()
     row = db.only(invoices.WHOLE, id=invoice["id"])
-    order = acts.Order(row.merchant_id, row, sats, "returned", to or None)
+    order = acts.Order(row.merchant_id, row.id, sats, "returned", to or None)
     return acts.make(db, till.settings, order, now)
 
 

@@ -33,6 +33,14 @@ def program() -> list[str]:
     return [str(command)] if command.exists() else [sys.executable, "-P", "-m", "btcpay"]
 
 
+def this_user() -> pwd.struct_passwd:
+    """Raises CommandError for a number without a name, as in a container that is given one."""
+    try:
+        return pwd.getpwuid(os.geteuid())
+    except KeyError:
+        raise CommandError(f"this system has no name for the user {os.geteuid()}") from None
+
+
 def make_user(name: str) -> pwd.struct_passwd:
     """The user of that name. Root makes one without a login where there is none."""
     with suppress(KeyError):

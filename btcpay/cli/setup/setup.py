@@ -84,7 +84,7 @@ def _in_this_folder(given: Mapping[str, Any]) -> dict[str, Any]:
         "env_file": f"{network}.env",
         "base_url": "http://127.0.0.1:8000",
         "database_url": f"sqlite:///{Path.cwd()}/var/{network}.db",
-        "user": pwd.getpwuid(os.geteuid()).pw_name,
+        "user": machine.this_user().pw_name,
         "units": NO_UNITS,
         "yes": True,
         "no_merchant": given["merchant"] is None and given["xpub"] is None,
@@ -97,7 +97,7 @@ class _Run(Talk):
 
     def __init__(self, given: Mapping[str, Any], asks: bool) -> None:
         super().__init__(given, asks)
-        self.me, self.is_root = pwd.getpwuid(os.geteuid()), os.geteuid() == 0
+        self.me, self.is_root = machine.this_user(), os.geteuid() == 0
         usual_file, self.usual_state = machine.usual_places(os.environ, self.is_root)
         named = given["env_file"] or os.environ.get(VARIABLE, "").strip()
         self.file = Path(named).absolute() if named else usual_file

@@ -9,7 +9,7 @@ from storage.queries import blocks
 from storage.queries.meta import Key
 from storage.queries.payments import OutputWith
 from storage.queries.totals import gaps
-from storage.statement import same, shaped, slot
+from storage.statement import counted, same, shaped, slot
 
 MOST_BILLS = 100
 
@@ -23,8 +23,7 @@ def _fact(key: Key) -> Select:
 def _open_bills(*due: Expression) -> Select:
     """The number of the merchant's open bills that are due then, at most MOST_BILLS."""
     own = Bill.select(Bill.id).where(Bill.merchant_id == Merchant.id, Bill.status == "open")
-    counted = own.where(*due).limit(MOST_BILLS).alias("counted")
-    return Select([counted], [fn.COUNT(counted.c.id)])
+    return counted(own.where(*due), MOST_BILLS)
 
 
 class Shop(NamedTuple):

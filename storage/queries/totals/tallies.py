@@ -1,9 +1,9 @@
 """Totals that outlive the process that counted: checks, and calls to explorers."""
 
-from peewee import EXCLUDED, SQL, Select, fn
+from peewee import EXCLUDED, fn
 
 from storage.models import Balance, Invoice, Tally
-from storage.statement import every, shaped
+from storage.statement import counted, every, shaped
 
 ADD = Tally.insert(every(Tally)).on_conflict(
     conflict_target=[Tally.name, Tally.label], update={Tally.total: Tally.total + EXCLUDED.total}
@@ -14,5 +14,5 @@ ALL = Tally.select().order_by(Tally.name, Tally.label)
 # index.
 MOST_OPEN = 10_000
 SETTLED = shaped(tuple[int], Balance.select(fn.COALESCE(fn.SUM(Balance.settled_sats), 0)))
-_SOME_OPEN = Invoice.select(Invoice.status).where(Invoice.status == "open").limit(MOST_OPEN)
-OPEN_INVOICES = shaped(tuple[int], Select([_SOME_OPEN], [fn.COUNT(SQL("*"))]))
+_OPEN = Invoice.select(Invoice.status).where(Invoice.status == "open")
+OPEN_INVOICES = shaped(tuple[int], counted(_OPEN, MOST_OPEN))

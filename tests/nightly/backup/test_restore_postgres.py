@@ -14,7 +14,7 @@ import postgres
 import pytest
 from databases import raw
 from fake_esplora import Terminal, open_till
-from other_database import on, stop
+from other_database import on
 from paths import PROJECT
 
 from btcpay.merchants.sessions import log_in, new_login, session_of
@@ -97,7 +97,6 @@ def till(url, tmp_path, ticker, clock):
     Machine(tmp_path, {"BTCPAY_DATABASE_URL": url}).run(f"{NEW}\nbtcpay migrate")
     with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
         yield opened
-        stop(opened)
 
 
 @pytest.fixture
@@ -148,7 +147,7 @@ def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, ma
     till.pay(lost[65])  # still in the mempool
     till.check()
     given_out = addresses(till)
-    stop(till)
+    till.shop.close()
     said = machine.run(RESTORE)
     with on(till.settings.database_url, till) as again:
         kept = addresses(again)  # those of one moment, and no others
@@ -175,7 +174,7 @@ def test_after_a_failover_that_lost_commits_no_address_is_given_out_again(till, 
     """The standby has the database as it was before the last invoices, and takes over its name."""
     known = till.shop.invoice()
     url = till.settings.database_url
-    stop(till)
+    till.shop.close()
     standby = postgres.server().create("btcpay")
     with on(url, till) as primary:
         lost = [primary.shop.invoice() for _ in range(30)]

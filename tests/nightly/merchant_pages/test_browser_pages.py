@@ -1,7 +1,7 @@
 """The merchant's pages in a real browser: how all of them look, by keyboard, and trips."""
 
 import pytest
-from axe import axe_script, look
+from axe import axe_script, look, misfits
 from browser import DESK, PHONE, SMALL
 from builders import pay
 from merchant_browser import MerchantBrowser, log_in
@@ -71,6 +71,16 @@ def test_every_page_fits_in_both_themes_and_axe_finds_nothing(open_tab, counter,
         tab.until("document.getElementById('main')")
         found += [(path, fault) for fault in look(tab, axe, (DESK, SMALL))]
     assert found == []
+
+
+def test_the_smallest_phone_has_room_for_long_words(open_tab, counter, pages):
+    """Those of German: a button may break, and moves no page sideways."""
+    tab = log_in(open_tab(counter.root, size=SMALL), counter)
+    for path in pages:
+        and_then = "&" if "?" in path else "?"
+        tab.go(f"{counter.root}/merchant{path}{and_then}lang=de")
+        tab.until("document.getElementById('main')")
+        assert misfits(tab, SMALL[0]) == [], path
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["at a desk", "on a phone"])
