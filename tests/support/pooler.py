@@ -20,6 +20,7 @@ auth_type = any
 pool_mode = transaction
 max_client_conn = 200
 default_pool_size = 20
+server_login_retry = 1
 ignore_startup_parameters = extra_float_digits
 unix_socket_dir =
 """
