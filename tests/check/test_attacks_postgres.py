@@ -63,7 +63,12 @@ def test_a_key_that_is_fulfilled_at_the_last_moment_is_not_taken_over(
     shop, other, clock, monkeypatch
 ):
     """The holder has slept for a minute, and is about to commit when a retry takes its key."""
-    subject = idempotency.Subject(shop.merchant_id, "create-invoice", "order-1", "0" * 64)
+    subject = {
+        "merchant_id": shop.merchant_id,
+        "operation": "create-invoice",
+        "idempotency_key": "order-1",
+        "body_sha256": "0" * 64,
+    }
     made, keep = [], idempotency._kept
     kept, may_commit = threading.Event(), threading.Event()
 
