@@ -17,7 +17,7 @@ import postgres
 import psycopg
 import pytest
 from fake_esplora import Terminal
-from forge import Forge, command_line, fork_for_each_order
+from forge import Forge, fork_for_each_order, program
 from other_database import backed_up, change, content, lived_in, rows_of
 
 from storage import versions
@@ -69,7 +69,7 @@ def die(order):
     else:
         opened, sqlite3.connect = sqlite3.connect, connect
     try:
-        command_line(order)
+        program(order)
     finally:
         os.write(2, f"counted {next(numbers) - 1}\n".encode())
 

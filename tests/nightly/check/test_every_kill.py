@@ -20,7 +20,7 @@ import pytest
 from builders import Clock
 from dying import die_before
 from fake_esplora import Terminal
-from forge import Forge, command_line, fork_for_each_order
+from forge import Forge, fork_for_each_order, program
 from scenes import (
     NOISE,
     NOTICED,
@@ -50,7 +50,7 @@ def live(order):
     die_before(order.get("moment"))
     if order["words"][0] == "POST":
         sys.exit(_post(*order["words"][1:]))
-    command_line(order)
+    program(order)
 
 
 def _post(path, key, at, body):
