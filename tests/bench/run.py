@@ -230,7 +230,11 @@ def main() -> None:
         for name, (root, stored) in wanted.items():
             file = folder / f"{len(services)}.db"
             filling = [root / ".venv/bin/python", ROOT / "tests/bench/fill.py", file, str(stored)]
-            subprocess.run(filling, env=os.environ | {"PYTHONPATH": str(root)}, check=True)
+            subprocess.run(
+                filling,
+                env=os.environ | {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1"},
+                check=True,
+            )
             environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{file}", "BTCPAY_PRICE_SOURCES": price}
             server = Server(("wsgi:app",), root, root, BTCPAY_METRICS_BIND="", **environ)
             server.stored = stored
