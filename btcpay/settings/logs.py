@@ -5,6 +5,8 @@ import logging
 from contextvars import ContextVar
 from typing import Any
 
+import orjson
+
 from btcpay.values.times import from_ms, iso
 
 # Set when a request begins; threads that work for no request have none.
@@ -28,8 +30,10 @@ class JsonLines(logging.Formatter):
         line |= getattr(record, "fields", {})
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        # In ASCII: half a surrogate pair, as a malformed header may have, is no UTF-8.
-        return json.dumps(line, separators=(",", ":"))
+        try:
+            return orjson.dumps(line).decode()  # a tenth of the time: each request has its line
+        except TypeError:  # half a surrogate pair, as a malformed header may have, is no UTF-8
+            return json.dumps(line)
 
 
 class Discreet(logging.Filter):

@@ -11,19 +11,15 @@ import argparse
 import contextlib
 import hashlib
 import http.client
-import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,77 +27,16 @@ from typing import Any
 import postgres
 import psycopg
 from builders import TickerServer, clean_environ, until
-from fake_esplora import NOT_FOUND, of_blocks
-from fill import AMOUNT_SATS, fill, invoice_id, script
+from fill import AMOUNT_SATS, fill
 from pooler import Pooler
 from ports import free_port
 from redis_server import RedisServer
-from serving import Reply, Serving, say
-
-from btcpay.bitcoin.tx import Outpoint, Tx, TxIn, TxOut
-from btcpay.sandbox.node.block import GENESIS_RAW, Block, build_block, build_coinbase, parse_block
+from world import Chain, Load, Receivers, secret
 
 ROOT = Path(__file__).parents[2]
-BELOW = 30  # empty blocks, so that headers link for some hours
-ORDER = json.dumps({"amount_usd": 25, "description": "Tea"})
-P2WPKH = b"\x00\x14" + b"\xab" * 20
 QUIET, BLOCK = "nothing but orders, looks and reads", "a block"
 SPELL_S = 0.5  # between two looks at what the server waits for
 IN_TURNS, ROUNDS = 250, 5  # payments of a block that another checkout reads too; how often
-PAYERS = 300  # with an open page each, of the invoices that no block pays
-
-
-class Chain(Serving):
-    """An explorer with a chain of its own; the mempool is empty."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.blocks: dict[int, Block] = {0: parse_block(GENESIS_RAW)}
-        self.paid: list[int] = []  # the numbers of the invoices that its blocks pay
-        for number in range(BELOW):
-            self._add(int(time.time()) - 600 * (BELOW - number), [])
-
-    @property
-    def tip(self) -> int:
-        return len(self.blocks) - 1
-
-    def answer(self, request: BaseHTTPRequestHandler) -> Reply:
-        path = request.path.partition("?")[0]
-        if path.startswith("/address/"):
-            return say([])
-        return of_blocks(self.blocks, self.tip, path) or NOT_FOUND
-
-    def pay(self, numbers: range) -> None:
-        """A block that pays these invoices in full."""
-        txs = []
-        for number in numbers:
-            spent = TxIn(Outpoint(f"{number + 1:064x}", number), b"", 0xFFFFFFFD, ())
-            txs.append(Tx(2, (spent,), (TxOut(AMOUNT_SATS, script(number)),), 0))
-        self._add(int(time.time()), txs)
-        self.paid += numbers
-
-    def _add(self, time_s: int, txs: list[Tx]) -> None:
-        coinbase = build_coinbase(self.tip + 1, 0, P2WPKH, txs)
-        block = build_block(self.blocks[self.tip].hash, time_s, coinbase, txs)
-        self.blocks[self.tip + 1] = block
-
-
-class Receivers(Serving):
-    """All merchants' webhooks; counts how often each event came."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.came, self.times_s = Counter[str](), list[float]()
-
-    def answer(self, request: BaseHTTPRequestHandler) -> Reply:
-        request.rfile.read(int(request.headers["Content-Length"]))
-        self.came[request.headers["webhook-id"]] += 1
-        self.times_s.append(time.monotonic())
-        return say(b"", 204)
-
-    def most_in_a_minute(self) -> int:
-        times_s = sorted(self.times_s)
-        return max((bisect_right(times_s, at + 60) - n for n, at in enumerate(times_s)), default=0)
 
 
 class Program:
@@ -132,65 +67,6 @@ class Program:
         self.process.wait(30)
 
 
-class Load:
-    """Payers and shops: each thread asks one web process, and then the other."""
-
-    def __init__(self, ports: list[int], invoices: int, merchants: int) -> None:
-        self.ports, self.invoices, self.merchants = ports, invoices, merchants
-        self.took: dict[str, list[float]] = {"look": [], "read": [], "order": []}
-        self.refused, self.made = Counter[str](), list[str]()
-        self.step, self.first_refused, self.steps = "", "", dict[str, Counter[str]]()
-        self._over, self._keys = threading.Event(), iter(range(10**9))
-        self._threads = [
-            threading.Thread(target=self._ask, args=(kind, number), daemon=True)
-            for kind, count in (("look", 3), ("read", 2), ("order", 2))
-            for number in range(count)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def end(self) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join(60)
-
-    def _ask(self, kind: str, number: int) -> None:
-        while not self._over.wait(0.2 if kind == "order" else 0.02):
-            began_s = time.monotonic()
-            try:
-                self._once(kind, random.choice(self.ports))
-            except (OSError, http.client.HTTPException) as error:
-                self._refuse(kind, type(error).__name__)
-            else:
-                self.took[kind].append(time.monotonic() - began_s)
-
-    def _once(self, kind: str, port: int) -> None:
-        address = f"127.0.{random.randrange(1, 250)}.{random.randrange(1, 250)}"
-        line = http.client.HTTPConnection("127.0.0.1", port, 30, source_address=(address, 0))
-        with contextlib.closing(line):
-            number = self.invoices - 1 - random.randrange(PAYERS)
-            owner = number if kind == "read" else next(self._keys)
-            headers = {"Authorization": f"Bearer {secret(owner % self.merchants)}"}
-            if kind == "look":
-                line.request("GET", f"/pay/{invoice_id(number)}/status")
-            elif kind == "read":
-                line.request("GET", f"/api/v1/invoices/{invoice_id(number)}", None, headers)
-            else:
-                headers["Content-Type"] = "application/json"
-                line.request("POST", "/api/v1/invoices", ORDER, headers)
-            answer = line.getresponse()
-            body = answer.read()
-        if answer.status == 201:
-            self.made.append(json.loads(body)["id"])
-        elif answer.status != 200:
-            self._refuse(kind, str(answer.status))
-
-    def _refuse(self, kind: str, why: str) -> None:
-        if self.step:  # else the processes are still starting
-            self.refused[f"{kind}: {why}"] += 1
-            self.first_refused = self.first_refused or f"{kind}: {why}, beside {self.step}"
-
-
 def is_up(port: int) -> bool:
     """True once it answers: it listens before it has begun to work."""
     line = http.client.HTTPConnection("127.0.0.1", port, 5)
@@ -198,10 +74,6 @@ def is_up(port: int) -> bool:
         line.request("GET", "/")
         return bool(line.getresponse().status)
     return False
-
-
-def secret(number: int) -> str:
-    return f"sk_test_w{number:038d}"
 
 
 def add_keys(url: str, merchants: int) -> None:
@@ -335,6 +207,17 @@ def create(server: postgres.Server, name: str) -> None:
         db.execute(f"CREATE DATABASE {name}")  # type: ignore[call-overload]
 
 
+def filled(server: postgres.Server, options: argparse.Namespace, receivers: str) -> str:
+    """The URL of a database with merchants, their keys, and open invoices."""
+    create(server, "scale")
+    url, began_s = server.url("scale"), time.monotonic()
+    fill(url, options.merchants, options.invoices, int(time.time() * 1000), receivers)
+    add_keys(url, options.merchants)
+    took_s = time.monotonic() - began_s
+    print(f"filled: {options.invoices} invoices of {options.merchants} merchants in {took_s:.0f} s")
+    return url
+
+
 def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-scale-")))
     folder.chmod(0o755)
@@ -342,13 +225,7 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     receivers, ticker = stack.enter_context(Receivers()), stack.enter_context(TickerServer())
     redis = stack.enter_context(RedisServer(folder))
     ratios = compare(options, server) if options.against else []
-    create(server, "scale")
-    url, began_s = server.url("scale"), time.monotonic()
-    now_ms = int(time.time() * 1000)
-    fill(url, options.merchants, options.invoices, now_ms, f"{receivers.root}/")
-    add_keys(url, options.merchants)
-    took_s = time.monotonic() - began_s
-    print(f"filled: {options.invoices} invoices of {options.merchants} merchants in {took_s:.0f} s")
+    url = filled(server, options, f"{receivers.root}/")
     pooler = Pooler(server, folder)
     stack.callback(pooler.stop)
     environ = clean_environ(
@@ -402,6 +279,10 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     print(f"  what broke first: {load.first_refused}")
     verify(url, chain, receivers.came, load.made)
     fail_over(server, replica, environ, chain, receivers, load)
+    show_aims(load, receivers, ratios)
+
+
+def show_aims(load: Load, receivers: Receivers, ratios: list[float]) -> None:
     print()
     quiet, busy = load.steps[QUIET], load.steps[BLOCK]
     if ratios:
