@@ -110,4 +110,6 @@ def test_the_gap_that_is_kept_is_the_one_between_all_paid_addresses(shop, seed):
         is_paid = invoice.address_index in paid
         came(db, invoice, vanished=is_paid)
         paid ^= {invoice.address_index}
-        assert gap_of_merchant(db, merchant) == gap_of(sorted(paid), merchant.next_index)
+        assert gap_of_merchant(db, merchant) == gap_of(
+            None, None, merchant.next_index, sorted(paid)
+        )
