@@ -36,7 +36,6 @@ WHOLE = {
     "idempotency.FREE": "is run by a restore, once",
     "sessions.END_EVERYTHING 1": "is run by a restore, once",
     "sessions.END_OLD": "is run at a login, of the browsers of thirty days",
-    "exports.SHARED_TRANSACTIONS": "an export reads all of a merchant's outputs",
 }
 # Never run by themselves: others are made of them.
 PARTS = {
