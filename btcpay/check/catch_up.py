@@ -13,8 +13,8 @@ from btcpay.chain.begin import begin
 from btcpay.chain.follow import Follower
 from btcpay.chain.progress import is_at_stake
 from btcpay.check.apply import try_apply
+from btcpay.check.facts import receipt_prices
 from btcpay.check.read import Reader
-from btcpay.check.receive import receipt_prices
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
 from btcpay.invoices.status import output_of, rules_for
