@@ -48,6 +48,8 @@ Fetched = tuple[ProvenBlock, str]
 
 @dataclass(frozen=True)
 class Reader:
+    """`now` reads the wall clock."""
+
     db: Database
     settings: Settings
     sources: Pool[BlockSource]
