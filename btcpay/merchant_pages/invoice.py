@@ -135,11 +135,11 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     )
 
 
-def _difference(row: invoices.InvoiceWith) -> Decimal:
+def _difference(row: queries.WantingInvoice) -> Decimal:
     """The excess (or shortfall, below 0) in the invoice's currency; 0 if the stake says it."""
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
-    sats, price = row.received_sats - row.amount_sats, Decimal(row.price)
+    sats, price = row.came_sats - row.amount_sats, Decimal(row.price)
     value = value_of(abs(sats), price, row.currency)
     return value if sats > 0 else -value
 
