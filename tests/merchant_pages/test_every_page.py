@@ -33,7 +33,8 @@ def paths(browser):
     pay(shop, paid, 5000)
     pay(shop, late, 1000)
     pay(shop, waiting, 1000, confirmed=False)
-    ids = [paid["id"], late["id"], waiting["id"], shop.link(title="Tip jar")["id"]]
+    sold = browser.post("/till", amount="25").headers["Location"][-28:]
+    ids = [paid["id"], late["id"], waiting["id"], shop.link(title="Tip jar")["id"], sold]
     found = [path for rule in rules(shop, "GET") for path in filled(rule, ids)]
     there = [path for path in found if browser.get(path, buffered=True).status_code == 200]
     assert len(there) >= 12

@@ -401,12 +401,3 @@ def test_the_till_can_be_installed_and_gives_a_receipt(browser):
     on_paper = re.search(r'class="on-paper">(.*?)</p>', page.source, re.S)[1]
     assert "+49 30 123" in on_paper and found["id"] in on_paper and "$60,000.00" in on_paper
     assert browser.shop.get(f"/invoices/{found['id']}").json["tx_hash"] in page.texts["words"]
-
-
-def test_an_invoice_of_the_interface_is_shown_too_with_the_currency_beside(browser, ticker):
-    ticker.price("60000.00", eur="55200.00")
-    browser.shop.sql("UPDATE merchant SET currency = 'EUR'")
-    page = browser.page(f"/till/{browser.shop.invoice(amount_usd=25)['id']}")
-    assert page.state == "waiting" and "time-left" not in page.texts  # it never ends
-    assert page.texts["amount-beside"] == "\u2248\u00a0\u20ac23.00"
-    assert Decimal(page.texts["amount-btc"]) == Decimal("0.00041667")

@@ -111,10 +111,3 @@ def test_where_addresses_mean_nothing_a_stranger_keeps_no_merchant_out(open_shop
     client = open_shops(**ON, BTCPAY_VISITOR_ADDRESSES="off").client
     visits = (client.get("/merchant") for _ in range(rate_limits.VISITS.limit + 1))
     assert {answer.status_code for answer in visits} == {401}
-
-
-def test_a_slash_at_the_end_leads_to_the_same_page(open_shops):
-    shop = open_shops(BTCPAY_MERCHANT_PAGES="on")
-    answer = shop.client.get("/merchant/?lang=de")
-    assert answer.status_code == 302 and answer.headers["Location"] == "../merchant?lang=de"
-    assert shop.client.post("/merchant/").status_code == 405

@@ -252,7 +252,7 @@ GAPS = {  # indexes that were paid, the next one: gap limit, highest paid
 @pytest.mark.parametrize("case", GAPS)
 def test_a_wallet_must_look_as_far_as_the_longest_run_that_nobody_paid(case):
     paid, next_index, limit, highest = GAPS[case]
-    gap = gap_of(paid, next_index)
+    gap = gap_of(None, None, next_index, paid)
     assert (gap.limit, gap.highest_paid) == (limit, highest)
     seen = list(itertools.accumulate([-1, *paid], max))
     assert all(after - before <= limit for before, after in itertools.pairwise(seen))

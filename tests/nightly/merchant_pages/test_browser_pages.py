@@ -46,9 +46,10 @@ def pages(counter):
     pay(shop, waiting, 1000, confirmed=False)
     link = shop.link(title="W" * 60)
     MerchantBrowser(shop).log_in()  # another device
-    ids = [paid["id"], waiting["id"], late(counter, "A cake"), link["id"]]
     shown = MerchantBrowser(shop).log_in()
     shown.post("/tips", tips="5 10 15 20")
+    sold = shown.post("/till", amount="999999.99", tip="0").headers["Location"][-28:]
+    ids = [paid["id"], waiting["id"], late(counter, "A cake"), link["id"], sold]
     found = ["/till/tip?amount=999999.99&note=" + "Kaffee" * 20]
     for path in (path for rule in rules(shop, "GET") for path in filled(rule, ids)):
         answer = shown.get(path, buffered=True)

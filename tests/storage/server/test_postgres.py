@@ -1,4 +1,4 @@
-"""Troubles of a server alone: it restarts, goes away, is too old, or its driver is missing."""
+"""Troubles of a server alone: it restarts, goes away, or its driver is missing."""
 
 import json
 import subprocess
