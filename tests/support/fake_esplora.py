@@ -26,8 +26,8 @@ from serving import Reply, Serving, say
 
 from btcpay.bitcoin.tx import TxOut
 from btcpay.chain.begin import BELOW
-from btcpay.chain.explorers.endpoint import Quota
 from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.follow import add_header
 from btcpay.check.report import Report
 from btcpay.check.run import Checker

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from btcpay.chain.explorers.endpoint import lasting
+from btcpay.chain.explorers.quota import lasting
 from btcpay.chain.progress import KEPT_PART
 from btcpay.chain.sources import Allowance
 from btcpay.check.plan import CLOSED_LATELY, NEVER, Reason, Watched, due, is_waiting, plan

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from btcpay.chain.explorers.endpoint import Quota
 from btcpay.chain.explorers.esplora import Esplora
+from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import AddressIndex, Allowance, Explorer, Mempool
 from btcpay.http import http_client

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 import click
 from peewee import PeeweeException
 
-from btcpay.chain.explorers.endpoint import Quota
 from btcpay.chain.explorers.pool import open_explorers
+from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.pool import open_sources
 from btcpay.check.listening import listening_of
 from btcpay.check.report import Report

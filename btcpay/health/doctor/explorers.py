@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
-from btcpay.chain.explorers.endpoint import Quota
 from btcpay.chain.explorers.pool import Explorers, open_explorers
+from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import (
     MAX_BLOCKS_BEHIND,
     Explorer,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from peewee import PeeweeException
 
-from btcpay.chain.explorers.endpoint import Quota
+from btcpay.chain.explorers.quota import Quota
 from btcpay.health.doctor import database, explorers, prices, receivers, records
 from btcpay.health.doctor import settings as variables
 from btcpay.health.doctor.shop import Shop

@@ -8,9 +8,9 @@ from fake_esplora import dropped, say
 
 from btcpay.chain import pool
 from btcpay.chain.explorers import endpoint
-from btcpay.chain.explorers.endpoint import Quota, lasting, name_of
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.pool import Explorers
+from btcpay.chain.explorers.quota import Quota, lasting, name_of
 from btcpay.chain.sources import Allowance, Spent
 from btcpay.http import http_client
 from btcpay.values.errors import ExplorerError, OutOfQuota
