@@ -47,6 +47,15 @@ def all_of(shop):
     return as_dict(merchant) | as_dict(mail) | as_dict(row)
 
 
+def test_a_currency_is_proposed_until_one_is_chosen_and_never_set_in_silence(browser):
+    def page():
+        return browser.page("/settings", headers={"Accept-Language": "de-AT"})
+
+    assert page().texts["own-currency"].endswith(" EUR") and "USD" in all_of(browser.shop).values()
+    browser.post("/settings/counting", currency="CHF", timezone="UTC")
+    assert "own-currency" not in page().texts
+
+
 @pytest.mark.both_databases
 def test_each_form_stores_its_fields_and_the_page_shows_them(browser):
     for part, fields in STORED.items():

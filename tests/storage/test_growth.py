@@ -78,13 +78,6 @@ def test_no_query_reads_all_of_a_table_that_grows(shop, name):
     assert scans(shop.service.db, CONSTANTS[name]) == []
 
 
-@about_sqlite
-@pytest.mark.parametrize("name", sorted(WHOLE))
-def test_what_may_read_a_whole_table_does(shop, name):
-    """So that the list above has no row that is not needed."""
-    assert scans(shop.service.db, CONSTANTS[name])
-
-
 def came(db, invoice, vanished):
     """A check's effect on outputs: one comes, or the waiting one vanishes."""
     with db.write():
