@@ -12,13 +12,12 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from btcpay.http import http_client
-from btcpay.http.clock_skew import EPOCH, agreed_ahead, time_sent
+from btcpay.http.clock_skew import EPOCH, agreed_ahead
 from btcpay.http.deadline import in_thread
-from btcpay.prices.tickers import agree, read_price, timeout_s_of
+from btcpay.prices.tickers import agree, read_price
 from btcpay.settings.parsers import PriceSource
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import FetchError, PriceUnavailable
-from btcpay.values.hosts import is_here
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +49,6 @@ class Rate:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._session = http_client.Session(max(1, len(self.sources)), self.proxy)
-        self._timeout_s = timeout_s_of(self.proxy)
         self._good: tuple[Decimal, float] | None = None  # the last price, and when it came
         self._failed_s: float | None = None  # when the last refresh failed, unless it did not
         self._refreshing: Future[None] | None = None
@@ -128,15 +126,13 @@ class Rate:
     def _ask(self, source: PriceSource) -> Decimal | None:
         """One source's price; None, with a line in the log, when it has none."""
 
-        def note_time(headers: Mapping[str, str]) -> None:
-            sent_at = time_sent(headers)
-            if sent_at and not is_here(urlsplit(source.url).hostname):
-                began = sent_at - EPOCH - timedelta(seconds=self.monotonic())
-                with self._lock:
-                    self._began = {**self._began, source: began}
+        def note_time(sent_at: datetime) -> None:
+            began = sent_at - EPOCH - timedelta(seconds=self.monotonic())
+            with self._lock:
+                self._began = {**self._began, source: began}
 
         try:
-            return read_price(self._session, source, note_time, self._timeout_s)
+            return read_price(self._session, source, note_time)
         except (FetchError, LookupError, ValueError) as error:
             # The host alone: a URL may carry a key.
             host = urlsplit(source.url).hostname
