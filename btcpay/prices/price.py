@@ -155,33 +155,27 @@ class Rate:
 
 
 class Prices:
-    """The price in each currency, whose sources are asked only once somebody wants it."""
+    """The price in each currency by the settings; its sources are asked once somebody wants it.
 
-    def __init__(self, new: Callable[[str], Rate]) -> None:
-        self._new = new
-        self._rates: dict[str, Rate] = {}
-        self.usd = self.of("USD")
-
-    def of(self, currency: str) -> Rate:
-        return self._rates.get(currency) or self._rates.setdefault(currency, self._new(currency))
-
-
-def new_prices(
-    settings: Settings, on_refresh: Callable[[bool], None] = lambda good: None
-) -> Prices:
-    """The prices by these settings, on a clock that never steps and runs while the machine sleeps.
-
-    `on_refresh` is called for the price in dollars alone.
+    On a clock that never steps and runs while the machine sleeps. `on_refresh` is called for the
+    price in dollars alone.
     """
 
-    def new(currency: str) -> Rate:
-        if currency == "USD":
-            sources, quorum, note = settings.price_sources, settings.price_quorum, on_refresh
-        else:  # more than half, as of the dollar's sources
-            sources = tuple(source.of(currency) for source in settings.currency_sources)
-            quorum, note = len(sources) // 2 + 1, lambda good: None
-        return Rate(
-            currency, sources, quorum, settings.price_max_age_s, _steady_s, note, settings.proxy
-        )
+    def __init__(
+        self, settings: Settings, on_refresh: Callable[[bool], None] = lambda good: None
+    ) -> None:
+        self._settings = settings
+        self.usd = self._rate("USD", settings.price_sources, settings.price_quorum)
+        self.usd.on_refresh = on_refresh
+        self._rates = {"USD": self.usd}
 
-    return Prices(new)
+    def of(self, currency: str) -> Rate:
+        if currency in self._rates:
+            return self._rates[currency]
+        sources = tuple(source.of(currency) for source in self._settings.currency_sources)
+        new = self._rate(currency, sources, len(sources) // 2 + 1)  # most, as of the dollar's
+        return self._rates.setdefault(currency, new)
+
+    def _rate(self, currency: str, sources: Sequence[PriceSource], quorum: int) -> Rate:
+        max_age_s, proxy = self._settings.price_max_age_s, self._settings.proxy
+        return Rate(currency, sources, quorum, max_age_s, _steady_s, proxy=proxy)

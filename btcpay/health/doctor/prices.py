@@ -10,7 +10,7 @@ from btcpay.health.doctor.explorers import OF_NETWORK, OF_SANDBOX
 from btcpay.health.doctor.shop import Shop
 from btcpay.http import http_client
 from btcpay.http.clock_skew import agreed_ahead
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.prices.tickers import MAX_DEVIATION, agree, read_price
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import FetchError
@@ -65,7 +65,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
 
 def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
     """The currencies of merchants and of active links, without the dollar."""
-    prices = new_prices(shop.settings)
+    prices = Prices(shop.settings)
     used = {row.currency for row in db.rows(merchants.CURRENCIES)}
     used |= {row.currency for row in db.rows(links.CURRENCIES)}
     for currency in sorted(used - {"USD"}):
