@@ -20,8 +20,7 @@ import requests
 
 from btcpay.cli.children import LOOKS_EVERY_S, Children, exit_status
 from btcpay.cli.context import Shell, Stop
-from btcpay.cli.merchant.access import kept_key
-from btcpay.cli.sandbox.demo import MERCHANT, add_webhook, merchant_id, pages
+from btcpay.cli.sandbox.demo import MERCHANT, add_webhook, kept_key, merchant_id, pages
 from btcpay.cli.sandbox.place import Place, command_line
 from btcpay.merchants.sessions import login_url
 from btcpay.settings.settings import is_said, read, read_or_exit
