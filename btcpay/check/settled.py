@@ -1,19 +1,21 @@
 """The consequences of scans: all rows are read at once, and each invoice is decided by itself."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from btcpay.invoices.events import recorded
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle
-from btcpay.settlement.values import Rules, Scan
+from btcpay.settlement.values import Block, Rules, Scan
 from storage import at_once
-from storage.database import Database
+from storage.database import Database, Values
 from storage.models import Invoice, Payment
 from storage.queries import events, invoices
+from storage.queries.events import Kind
 
 LONG_HISTORY = 1000  # of one invoice; receivers may be sent each of them
 _SEEN, _VANISHED = ("seen", "seen again"), ("vanished",)
@@ -63,6 +65,38 @@ def settled(
         noted = [one for one in outcome.changes if one.after.block or not is_long]
         found.append(Settled(row, scan, rules, outcome, noted))
     return found
+
+
+def history_of(case: Settled, made: Sequence[Payment], now: datetime) -> Iterator[Values]:
+    """The entries for a scan that `made` payments: its outputs, then these."""
+    explorer = {"explorer": case.scan.explorer}
+    for change in case.noted:
+        if change.kind:
+            detail = _detail(change) | explorer
+            yield recorded(case.row.id, Kind(change.kind), detail, now)
+    blocks = {receipt.txid: _place(receipt.block) for receipt in case.outcome.payments}
+    for row in made:
+        detail = {"id": row.id, "txid": row.tx_hash, "amount_sats": row.amount_sats}
+        detail |= {"block": blocks[row.tx_hash]} | explorer
+        yield recorded(case.row.id, Kind.PAYMENT, detail, now)
+
+
+def _detail(change: Change) -> dict[str, Any]:
+    output = change.after
+    detail: dict[str, Any] = {
+        "txid": output.txid,
+        "vout": output.vout,
+        "amount_sats": output.amount_sats,
+    }
+    if change.kind in (Kind.SEEN, Kind.SEEN_AGAIN, Kind.MOVED):
+        detail["block"] = output.block and _place(output.block)
+    elif change.kind == Kind.SPENT:
+        detail["height"] = output.spent_height
+    return detail
+
+
+def _place(block: Block) -> dict[str, Any]:
+    return {"height": block.height, "hash": block.hash}
 
 
 def news_of(case: Settled, made: Sequence[Payment]) -> list[News]:

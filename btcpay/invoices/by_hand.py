@@ -51,16 +51,13 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
     """
     if not reason.strip():
         raise Refused("no_reason", "a settlement by hand needs a reason: --reason TEXT")
-    dismiss = f"`btcpay invoice dismiss {invoice_id} --reason TEXT`"
-    or_dismiss = f"; if it needs attention, {dismiss} takes it off the list"
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
         if row.status == "paid":
-            raise Refused("paid", f"the invoice is paid already{or_dismiss}")
+            raise Refused("paid", "the invoice is paid already")
         received = db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
         if not received:
             raise Refused(
-                "nothing_came",
-                f"no confirmed payment has come to this invoice; nothing to accept{or_dismiss}",
+                "nothing_came", "no confirmed payment has come to this invoice; nothing to accept"
             )
         for payment in received:
             db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment.tx_hash)

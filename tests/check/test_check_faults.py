@@ -7,7 +7,6 @@ from dying import run_until_death
 from fake_esplora import Terminal, open_till, say, tx_of
 
 from btcpay.bitcoin.address import script_of
-from btcpay.check.catch_up import CatchUp
 from btcpay.check.report import Report
 from storage.queries import blocks
 
@@ -100,8 +99,7 @@ def test_the_page_does_not_say_paid_before_the_invoice_is(lied_to):
     till.confirm(invoice)
     till.mine()
     checker = till.checker()
-    parts = checker.db, checker.settings, checker.explorers, checker.prices
-    CatchUp(*parts, checker.now, checker.mark).follow(Report())
+    checker.follow(Report())
     assert blocks.tip_height(checker.db) == till.sandbox.chain.ledger.height
     assert till.look(invoice)["status"] == "open" and till.payments() == []
     assert till.shop.client.get(f"/pay/{invoice['id']}/status").json["status"] == "open"

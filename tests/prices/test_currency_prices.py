@@ -12,7 +12,7 @@ from btcpay.settings import settings
 from btcpay.settings.parsers import PriceSource, currency_sources
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency, places_of, rounded
-from btcpay.values.networks import PUBLIC_CURRENCY_TICKERS
+from btcpay.values.networks import NETWORKS
 
 SOURCES = "{root}/0/{{CURRENCY}}#/{{currency}} {root}/1#/{{currency}} {root}/2#/{{currency}}"
 
@@ -98,7 +98,7 @@ def test_what_nobody_asked_for_is_not_known(server):
 
 
 def test_every_public_ticker_has_a_place_for_the_currency():
-    sources = currency_sources(" ".join(PUBLIC_CURRENCY_TICKERS))
+    sources = currency_sources(" ".join(NETWORKS["mainnet"].currency_sources))
     assert len({source.of("EUR").url.split("/")[2] for source in sources}) == 5
     assert PriceSource("http://a/{CURRENCY}", "/{currency}").of("EUR") == PriceSource(
         "http://a/EUR", "/eur"

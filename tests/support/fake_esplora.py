@@ -333,14 +333,16 @@ class Till:
 
         On a machine with a clock of its own, if one is named; `changes` are of the settings.
         """
+        asked = explorers or self.explorers(db=db)
         return Checker(
             db or self.shop.service.db,
             replace(self.settings, **changes),
-            explorers or self.explorers(db=db),
+            asked,
             new_prices(self.settings),
             clock or self.clock,
-            in_flight,
             lambda: f"{self.now} this start",
+            explorers=asked,
+            in_flight=in_flight,
         )
 
     def explorers(

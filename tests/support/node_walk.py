@@ -61,8 +61,9 @@ def live(order: dict[str, Any]) -> None:
     die_before(order["moment"])
     read, at = settings.read(os.environ), datetime.fromisoformat(order["at"])
     db = open_database(read.database_url)
-    explorers, sources = open_explorers(read, None), open_sources(read, db, lambda: at)
-    Checker(db, read, explorers, new_prices(read), lambda: at, sources=sources).run(order["words"])
+    explorers = open_explorers(read, None)
+    means = db, read, open_sources(read, db, lambda: at) or explorers, new_prices(read), lambda: at
+    Checker(*means, explorers=explorers).run(order["words"])
 
 
 def print_connections(event: str, args: tuple[Any, ...]) -> None:

@@ -139,10 +139,9 @@ def _checkers(
     def new() -> Checker:
         quota = Quota(shell.db, per_hour, utc_now)
         explorers = open_explorers(settings, quota, session)
-        sources = open_sources(settings, shell.db, utc_now)
-        return Checker(
-            shell.db, settings, explorers, prices, utc_now, in_flight, sources=sources, hear=hear
-        )
+        sources = open_sources(settings, shell.db, utc_now) or explorers
+        means = shell.db, settings, sources, prices, utc_now
+        return Checker(*means, explorers=explorers, in_flight=in_flight, hear=hear)
 
     return new
 

@@ -124,7 +124,8 @@ def logout(shell: Shell, merchant: str, session: str | None) -> None:
     """Log out every browser of a merchant, or one, and revoke its unused login links."""
     owner = find_merchant(shell.db, merchant)
     if session is not None:
-        merchant_sessions.end(shell.db, owner.id, session)
+        if not merchant_sessions.end(shell.db, owner.id, session):
+            raise CommandError(f"there is no session {session!r}")
         say(f"logged out {session}")
         return
     ended = merchant_sessions.end_all(shell.db, owner.id)
