@@ -57,6 +57,15 @@ def test_the_table_is_what_make_formats_writes():
     assert json.loads(formats.TABLE.read_text(encoding="utf-8")) == cldr.table()
 
 
+@pytest.mark.parametrize(
+    ("tag", "currency"),
+    [("de-AT", "EUR"), ("en-gb", "GBP"), ("zh-Hant-TW", "TWD"), ("ja", "JPY"), ("pt", "BRL"),
+        ("en", "USD"), ("es-419", "EUR"), ("tlh", None), ("*", None), ("", None)],
+)  # fmt: skip
+def test_the_currency_where_a_browsers_language_is_spoken(tag, currency):
+    assert formats.currency_of(tag) == currency
+
+
 @in_each_language
 @given(number=st.integers(0, 21_000_000 * 10**8))
 def test_a_whole_number(language, number):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from flask import Response, request
 
+from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants import branding
@@ -58,6 +59,7 @@ def show(
         values=values,
         wrong=wrong or {},
         usual_accent=USUAL_ACCENT,
+        proposed=formats.currency_of(request.accept_languages.best or ""),
         currencies=sorted(CODES),
         places=sorted({*places(), visit.session.timezone}),
         is_preview=preview is not None,
