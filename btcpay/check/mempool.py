@@ -35,13 +35,9 @@ def watched_of(
         rows = db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
         rows += db.rows(mempool_watch.ENDING, before=to_ms(now + BEFORE_DEADLINE))
         rows += db.rows(mempool_watch.EXPECTING)
-        outputs = db.rows(mempool_watch.NO_PAYMENT_YET)
-        outputs += db.rows(mempool_watch.VANISHED_LATELY, **since)
-    else:
-        asked: list[Values] = [{"id": row.id} | since for row in rows]
-        outputs = at_once.rows(db, mempool_watch.UNSETTLED_OF, asked)
-    unsettled = grouped(outputs, lambda output: output.invoice_id)
     each = {row.id: row for row in rows}
+    outputs = at_once.rows(db, mempool_watch.UNSETTLED, [{"id": id} | since for id in each])
+    unsettled = grouped(outputs, lambda output: output.invoice_id)
     return [_watched(row, unsettled[id], now) for id, row in each.items()]
 
 

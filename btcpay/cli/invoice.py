@@ -36,8 +36,7 @@ LIST_COLUMNS = (
     "id merchant status amount_sats received_sats amount_usd_quote created_at reference description"
 )
 ATTENTION_COLUMNS = (
-    "id merchant status reason amount_sats received_sats missing_sats since_at reference"
-    " description"
+    "id merchant status reason amount_sats received_sats since_at reference description"
 )
 SHOW_COLUMNS = (
     "id status currency amount tip price amount_sats amount_usd_quote price_usd reference"

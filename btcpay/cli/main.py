@@ -27,7 +27,7 @@ from btcpay.values.parts import brought
 from storage.database import in_one_line
 
 # The module of each command. It is imported when the command is used: a check every minute should
-# not spend a small board's time on importing the sandbox.
+# not spend a small board's time on importing the others.
 COMMANDS = {
     "backup": "btcpay.cli.database",
     "chain": "btcpay.cli.database",
@@ -42,7 +42,6 @@ COMMANDS = {
     "migrate": "btcpay.cli.database",
     "restore": "btcpay.cli.database",
     "run": "btcpay.cli.run",
-    "sandbox": "btcpay.cli.sandbox.sandbox",
     "serve": "btcpay.cli.main",
     "setup": "btcpay.cli.setup.setup",
     "verify-proof": "btcpay.cli.invoice",

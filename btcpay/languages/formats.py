@@ -19,8 +19,23 @@ TABLE = Path(__file__).resolve().parent / "translations" / "formats.json"
 
 
 @cache
+def _part(name: str) -> dict[str, Any]:
+    """A part of the table: of a language, or "currencies"."""
+    found: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))[name]
+    return found
+
+
+def currency_of(tag: str) -> str | None:
+    """The currency where a browser's language (BCP 47: `de-AT`) is spoken; None if not known."""
+    language, *rest = tag.split("-")
+    regions = [part.upper() for part in rest if len(part) == 2]
+    known: dict[str, str] = _part("currencies")
+    return known.get(regions[0] if regions else language.lower())
+
+
+@cache
 def _of(language: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))[language]
+    found = _part(language)
     written = str.maketrans("0123456789", found["digits"])
     signs = written | str.maketrans({",": found["group"], ".": found["decimal"]})
     return found | {"written": written, "signs": signs}

@@ -8,7 +8,6 @@ from flask import Response
 
 from btcpay.health.state import state_in_row
 from btcpay.invoices.status import rules_for
-from btcpay.merchant_pages.invoice import FIRST
 from btcpay.merchant_pages.queries import WANTING
 from btcpay.merchant_pages.takings import amounts, takings
 from btcpay.merchant_pages.visit import Visit
@@ -42,7 +41,6 @@ def show(visit: Visit) -> Response:
     coming = db.rows(today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=own)
     of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
     shop = db.only(today.SHOP, **of | {"finished_after": to_ms(now - LATELY)})
-    stake, id = FIRST
     gap = gap_of(shop.last_paid, shop.widest, shop.next_index)
     return visit.page(
         "home.html",
@@ -58,7 +56,7 @@ def show(visit: Visit) -> Response:
         is_more_coming=len(coming) > MOST_COMING,
         value=_value,
         needed=lambda row: rules_for(settings, row).confirmations,
-        wanting=db.rows(WANTING, merchant_id=own, stake_minor=stake, id=id, limit=LISTED + 1),
+        wanting=db.rows(WANTING, merchant_id=own, limit=LISTED + 1),
         listed=LISTED,
         of_minor=of_minor,
         shop=shop,

@@ -15,7 +15,6 @@ from btcpay.merchant_pages.lists.search import loose_kind
 from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.texts import mailto
 from btcpay.values.errors import Refused
-from btcpay.values.ids import is_id
 from btcpay.values.money import asked_of, of_minor, price_of, to_minor, value_of
 from btcpay.values.parts import brought
 from btcpay.web.pages.forms import AmountRefused
@@ -27,11 +26,10 @@ from storage.values import Values
 
 MOST_SHOWN = 100  # outputs, and events, so that dust sent to an address makes no endless page
 MOST_REASON = 300  # characters
-NEEDING = 25  # invoices on a page
+NEEDING = 50  # invoices on the page, those with the most at stake: the rest follows on them
 AT_ONCE = 100  # set aside by one press: a second of work
 # Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice")
-FIRST = (2**62, "")  # a stake and an id
 
 
 def show(visit: Visit, id: str) -> Response:
@@ -102,31 +100,22 @@ def _reason(visit: Visit) -> str:
 
 def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     own, db = visit.merchant_id, visit.service.db
-    after, place = visit.query.get("after", ""), None
-    if is_id("inv", after):
-        place = db.row(queries.WANTING_PLACE, merchant_id=own, id=after)
-    stake_minor, id = (place.stake_minor, after) if place else FIRST
-    rows = db.rows(
-        queries.WANTING, merchant_id=own, stake_minor=stake_minor, id=id, limit=NEEDING + 1
-    )
-    shown = rows[:NEEDING]
-    seller = visit.pages.brand(visit.merchant_id).seller if shown else ""
-    mail = db.row(receivers.MAIL_OF, merchant_id=own) if shown else None
+    rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)
+    mail = db.row(receivers.MAIL_OF, merchant_id=own) if rows else None
     language, pages = mail.language if mail else "en", visit.service.settings.base_url
     mailtos = {
-        row.id: mailto(row, f"{pages}/pay/{row.id}", seller, language)
-        for row in shown
+        row.id: mailto(row, f"{pages}/pay/{row.id}", visit.session.seller, language)
+        for row in rows
         if row.customer_email
     }
     return visit.page(
         "attention.html",
         status,
-        rows=shown,
+        rows=rows[:NEEDING],
+        most_shown=NEEDING if len(rows) > NEEDING else None,
         of_minor=of_minor,
         difference_of=_difference,
         mailtos=mailtos,
-        next=shown[-1].id if len(rows) > NEEDING else None,
-        is_first=place is None,
         only_set_aside=ONLY_SET_ASIDE,
         has_cards=bool(brought("invoice_card")),
         wrong=wrong,

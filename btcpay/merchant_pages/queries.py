@@ -86,29 +86,15 @@ LOOSE_PAYMENTS = PAYMENTS.where(Payment.invoice_id.is_null())
 PAYMENT_PLACE = keyset.place_of(Payment).where(_OWN_PAYMENT)
 
 
-def _few(query: Q, model: Listed, condition: Expression) -> Q:
-    """The newest first, by the condition's index, not by that of all the merchant's rows."""
-    own = (model.merchant_id + 0) == slot("merchant_id")
-    newest_first = query.where(condition & own).order_by(*keyset.order(model))
-    return newest_first.limit(slot("limit"))
-
-
-# Invoices that need a human, the highest stake first, behind a row named by stake and id.
+# Invoices that need a human, the highest stake first.
 WANTING = shaped(
     WantingInvoice,
     _INVOICES.select_extend(
         Invoice.price, Attention.since_at, Attention.stake_minor, CAME_SATS.alias("came_sats")
     )
-    .where(
-        _OWN_ATTENTION
-        & (Attention.stake_minor <= slot("stake_minor"))
-        & ((Attention.stake_minor < slot("stake_minor")) | (Attention.invoice_id > slot("id")))
-    )
+    .where(_OWN_ATTENTION)
     .order_by(Attention.stake_minor.desc(), Attention.invoice_id)
     .limit(slot("limit")),
-)
-WANTING_PLACE = Attention.select(Attention.stake_minor).where(
-    Attention.invoice_id == slot("id"), _OWN_ATTENTION
 )
 
 
@@ -127,7 +113,7 @@ _OF_REFERENCE = (
 
 
 def _found(query: Q, model: Listed) -> dict[str, Q]:
-    """Rows by the beginning of an id, an address or a txid, by a reference, or by a payment's id.
+    """Rows by the beginning of an id, an address or a txid, or by a reference.
 
     A txid finds its invoice also while the transaction waits, and when it has vanished.
     """
@@ -142,9 +128,10 @@ def _found(query: Q, model: Listed) -> dict[str, Q]:
         "txid": by_txid,
         "reference": invoice_id.in_(_OF_REFERENCE),
     }
-    if model is Payment:
-        conditions["payment"] = Payment.id == slot("begin")
-    return {name: _few(query, model, condition) for name, condition in conditions.items()}
+    # By the condition's index, not by that of all the merchant's rows.
+    own = (model.merchant_id + 0) == slot("merchant_id")
+    newest = query.where(own).order_by(*keyset.order(model)).limit(slot("limit"))
+    return {name: newest.where(condition) for name, condition in conditions.items()}
 
 
 FOUND_INVOICES = _found(_INVOICES, Invoice)

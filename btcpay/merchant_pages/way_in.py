@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Response, request
 
+from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchant_pages.visit import address, keep, presented
 from btcpay.merchants import sessions
@@ -28,7 +29,7 @@ from storage.queries.deliveries import ASK_LOGIN
 
 GONE = 410
 NEUTRAL = ("xpub", "tpub")  # they do not say the kind of their addresses
-EMPTY = {"name": "", "currency": "USD", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}
+EMPTY = {"name": "", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}
 Typed = dict[str, str]
 
 
@@ -79,18 +80,18 @@ class WayIn:
     def show_start(self, token: str) -> Response:
         """A form, and then the first addresses to compare with the wallet's."""
         self._require(token)
-        return self._form(EMPTY | {"language": languages.current()})
+        return self._form(_proposed())
 
     def start(self, token: str) -> Response:
         """Shows the mistakes, or the addresses; once these are confirmed, makes the merchant."""
         refuse_other_sites(self._service)
         self._require(token)
-        typed = EMPTY | {"language": languages.current()} | fields_of_form()
+        service, typed = self._service, _proposed() | fields_of_form()
         if "differ" in typed:
             return self._form(typed)
         try:
             _refuse_wrong(typed)
-            network, key = self._service.settings.network, typed["key"].strip()
+            network, key = service.settings.network, typed["key"].strip()
             script = typed["script"] if key.startswith(NEUTRAL) else None
             account = parse_account(key, network, script)
             if "same" not in typed:
@@ -99,7 +100,6 @@ class WayIn:
             chosen = typed["currency"], typed["timezone"], typed["language"]
             wanted = typed["name"].strip(), account, *chosen
             browser = request.headers.get("User-Agent", "")
-            service = self._service
             opened = sessions.make_first(service.db, token, *wanted, browser, service.now())
         except (CommandError, ValueError) as error:
             return self._form(typed | {"key": ""}, str(error))
@@ -137,6 +137,13 @@ class WayIn:
         response = Response(status=303, headers={"Location": address(path)})
         keep(self._service, response, opened)
         return response
+
+
+def _proposed() -> Typed:
+    """The empty form, with the browser's language and the currency where that is spoken."""
+    tag = request.accept_languages.best or ""
+    currency = formats.currency_of(tag) or "USD"
+    return EMPTY | {"currency": currency, "language": languages.current()}
 
 
 def _refuse_wrong(typed: Typed) -> None:

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.merchants import add_merchant, set_currency, set_mail, set_timezone
-from btcpay.values.errors import CommandError
 from btcpay.values.ids import (
     ID_CHARACTERS,
     SECRET_CHARACTERS,
@@ -91,13 +90,14 @@ def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantS
     return db.rows(sessions.OF_MERCHANT, merchant_id=merchant_id, used_after=to_ms(now - LIFE))
 
 
-def end(db: Database, merchant_id: int, session_id: str) -> None:
-    """Ends one session and all unused links, since it may have made them. Raises CommandError."""
+def end(db: Database, merchant_id: int, session_id: str) -> bool:
+    """Ends one session and all unused links, since it may have made them; False for an unknown."""
     with db.write():
         known = is_id("ses", session_id)
-        if not known or db.run(sessions.END, id=session_id, merchant_id=merchant_id) != 1:
-            raise CommandError(f"there is no session {session_id!r}")
-        db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
+        known = known and db.run(sessions.END, id=session_id, merchant_id=merchant_id) == 1
+        if known:
+            db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
+        return known
 
 
 def end_all(db: Database, merchant_id: int, but: str = "") -> int:
@@ -105,13 +105,6 @@ def end_all(db: Database, merchant_id: int, but: str = "") -> int:
     with db.write():
         db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
         return db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=but)
-
-
-def end_every(db: Database) -> None:
-    """Ends sessions and links of all merchants: a restored database opens nothing to anybody."""
-    with db.write():
-        for query in sessions.END_EVERYTHING:
-            db.run(query)
 
 
 def named(user_agent: str) -> tuple[str, str]:

@@ -31,14 +31,6 @@ _PLACES = threading.Semaphore(20)
 _steady_s = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The outcome of one refresh: a price or None; `at_s` is a time of the monotonic clock."""
-
-    price: Decimal | None
-    at_s: float
-
-
 @dataclass(eq=False)
 class Rate:
     """The price in one currency as this process knows it. One thread refreshes it at a time.
@@ -59,8 +51,8 @@ class Rate:
         self._lock = threading.Lock()
         self._session = http_client.Session(max(1, len(self.sources)), self.proxy)
         self._timeout_s = timeout_s_of(self.proxy)
-        self._good: Asked | None = None
-        self._last: Asked | None = None
+        self._good: tuple[Decimal, float] | None = None  # the last price, and when it came
+        self._failed_s: float | None = None  # when the last refresh failed, unless it did not
         self._refreshing: Future[None] | None = None
         # For each source, the time since EPOCH when the monotonic clock was 0, by its last answer.
         self._began: Mapping[PriceSource, timedelta] = {}
@@ -69,9 +61,9 @@ class Rate:
         """The price of one bitcoin. Raises PriceUnavailable; waits for one refresh at most."""
         if started := self.ask():
             started.result()
-        elif self._known() is None:
+        elif not self.good_for_s():
             self._wait()
-        price = self._known()
+        price = self.known()
         if price is None:
             raise PriceUnavailable(
                 f"the BTC/{self.currency} price is unavailable right now; retry shortly"
@@ -91,9 +83,10 @@ class Rate:
         """
         with self._lock:
             is_under_way = self._refreshing is not None and not self._refreshing.done()
-            now_s, last = self.monotonic(), self._last
-            rests = last is not None and last.price is None and now_s - last.at_s < RETRY_S
-            if is_under_way or rests or self._known(FRESH_S) is not None:
+            now_s, failed_s = self.monotonic(), self._failed_s
+            rests = failed_s is not None and now_s - failed_s < RETRY_S
+            is_fresh = self.good_for_s() > max(0, self.max_age_s - FRESH_S)
+            if is_under_way or rests or is_fresh:
                 return None
             self._refreshing = in_thread(self._refresh)
             return self._refreshing
@@ -103,15 +96,14 @@ class Rate:
 
         After a failed refresh nobody waits: dead tickers must not delay every caller.
         """
-        has_failed = self._last is not None and self._last.price is None
-        if self._refreshing and self._known() is None and not has_failed:
+        if patience_s and self._refreshing and self._failed_s is None and not self.good_for_s():
             wait([self._refreshing], patience_s)
-        return self._known()
+        return self._good[0] if self._good and self.good_for_s() else None
 
     def good_for_s(self) -> float:
         """Seconds until the known price is too old to be used; 0 without one."""
         good = self._good
-        return 0 if good is None else max(0, good.at_s + self.max_age_s - self.monotonic())
+        return max(0, good[1] + self.max_age_s - self.monotonic()) if good else 0
 
     def clock_ahead(self, now: datetime) -> timedelta:
         """The time by which `now` is ahead, if more than half of the sources agree; else zero.
@@ -121,14 +113,6 @@ class Rate:
         running = now - EPOCH - timedelta(seconds=self.monotonic())
         aheads = [running - began for began in self._began.values()]
         return agreed_ahead(aheads, len(self.sources))
-
-    def _known(self, age_s: int | None = None) -> Decimal | None:
-        """The price, unless it is `age_s` old or older; the age limit holds in any case."""
-        good = self._good
-        age_s = self.max_age_s if age_s is None else min(age_s, self.max_age_s)
-        if good is None or self.monotonic() - good.at_s >= age_s:
-            return None
-        return good.price
 
     def _wait(self) -> None:
         """Waits for the refresh of another thread.
@@ -163,11 +147,12 @@ class Rate:
         with ThreadPoolExecutor(max_workers=max(1, len(self.sources))) as pool:
             answers = list(pool.map(self._ask, self.sources))
         prices = [price for price in answers if price is not None]
-        self._last = Asked(agree(prices, self.quorum), self.monotonic())
-        self.on_refresh(self._last.price is not None)
-        if self._last.price is not None:
-            self._good = self._last
+        price, at_s = agree(prices, self.quorum), self.monotonic()
+        self.on_refresh(price is not None)
+        if price is not None:
+            self._good, self._failed_s = (price, at_s), None
             return
+        self._failed_s = at_s
         counts = len(prices), len(self.sources)
         message = "no price in %s: %d of %d sources answered; `btcpay doctor` says what to do"
         log.error(message, self.currency, *counts)

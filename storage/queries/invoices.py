@@ -68,7 +68,6 @@ class InvoiceWith(Invoice, Attention):
     read_at: str | None
     gone_at: int | None
     merchant: str
-    missing_sats: int
     attention: str | None
     attention_since_at: int | None
 

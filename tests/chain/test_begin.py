@@ -184,14 +184,6 @@ def test_pages_of_two_chains_begin_nothing(till):
         begin(till.shop.service.db, till.settings.network, till.explorers(), till.clock)
 
 
-def test_the_less_work_of_another_is_said(till, open_liar, caplog):
-    second = open_liar(till)
-    till.shop.invoice()
-    till.liar.instead = Rival(till, 150).add(60, at=till.now - 50_000)
-    assert till.check(till.liar.root, second.root).complete
-    assert "127.0.0.1 would begin with block" in caplog.text and "less work" in caplog.text
-
-
 def test_where_a_tip_has_an_age_an_older_one_begins_nothing(till):
     """As on mainnet, also when nobody else is set: it is asked again in the next run."""
     till.shop.invoice()

@@ -46,11 +46,6 @@ def test_so_is_every_option_of_every_command():
         assert "secret" not in str(refused.value)
 
 
-def test_what_stands_behind_two_dashes_is_not_looked_at(btcpay):
-    program = "import sys; sys.exit(sys.argv[1:] != ['--a', '', '--b='])"
-    btcpay.run("sandbox", "--once", "--", sys.executable, "-c", program, "--a", "", "--b=")
-
-
 UNKNOWN = "there is no merchant 'x'; `btcpay merchant list` lists them"
 REFUSED = {
     "key issue x --scope read": UNKNOWN,

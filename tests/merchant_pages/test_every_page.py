@@ -49,10 +49,19 @@ def test_the_till_and_each_page_of_the_settings_has_its_fields_and_the_sellers_n
         assert "Tea & Co" in page.texts["shop"], path
 
 
+SEARCHES = (
+    "/invoices?q=Tea",
+    "/invoices?q=12345678",  # which may begin a txid, or an old address
+    "/payments?kind=loose&q=Tea",
+)
+
+
 @about_sqlite
 def test_a_page_runs_at_most_five_statements_and_writes_nothing(browser):
     """A file is read in pieces: it writes nothing either."""
-    for path in paths(browser):
+    shown = paths(browser)
+    older = f"/invoices?older={shown[-1].rpartition('/')[2]}"
+    for path in (*shown, *SEARCHES, older):
         browser.shop.clock.move(seconds=61)
         with statements(browser.shop) as run:
             assert browser.get(path, buffered=True).status_code == 200

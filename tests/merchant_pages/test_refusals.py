@@ -1,10 +1,8 @@
 """A wrong form or address is explained to the merchant: on top of a page, with a way on."""
 
-from io import BytesIO
-
 import pytest
 from builders import pay
-from merchant_browser import FROM_THIS_SITE, MerchantBrowser
+from merchant_browser import MerchantBrowser
 from payer import Page
 
 # Each form with a field that is wrong, and the id of the first such field.
@@ -67,15 +65,6 @@ def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_bac
     answer = stranger.get("/merchant/nothing")
     assert answer.status_code == 401 and "Please log in" in answer.text
     assert stranger.put("/merchant/login/x").mimetype == "text/html"
-
-
-@pytest.mark.parametrize("kibibytes", [500, 3_000])
-def test_a_logo_that_is_too_large_is_refused_in_words_that_name_the_size(browser, kibibytes):
-    fields = {"token": browser.token(), "logo": (BytesIO(bytes(kibibytes * 1024)), "logo.png")}
-    form = {"headers": FROM_THIS_SITE, "content_type": "multipart/form-data"}
-    answer = browser.client.post("/merchant/settings/look", data=fields, **form)
-    assert "at most 64 KiB" in answer.text and "could not be read" not in answer.text
-    assert answer.status_code == (400 if kibibytes == 500 else 413)
 
 
 def test_a_form_that_is_too_large_is_refused_in_words_that_name_the_size(open_shops):

@@ -3,12 +3,11 @@
 from io import BytesIO
 
 import pytest
-from merchant_browser import FROM_THIS_SITE, MerchantBrowser
+from merchant_browser import FROM_THIS_SITE
 from receiver import Receiver
 from serving import say
 
 from btcpay.merchants import keys
-from btcpay.merchants.sessions import sessions_of
 from storage.queries import deliveries, merchants, receivers
 from storage.queries import keys as stored_keys
 from storage.statement import as_dict
@@ -46,6 +45,15 @@ def all_of(shop):
     mail = db.row(receivers.MAIL_OF, **own) or receivers.NO_MAIL
     (merchant,) = db.rows(receivers.Merchant.select())
     return as_dict(merchant) | as_dict(mail) | as_dict(row)
+
+
+def test_a_currency_is_proposed_until_one_is_chosen_and_never_set_in_silence(browser):
+    def page():
+        return browser.page("/settings", headers={"Accept-Language": "de-AT"})
+
+    assert page().texts["own-currency"].endswith(" EUR") and "USD" in all_of(browser.shop).values()
+    browser.post("/settings/counting", currency="CHF", timezone="UTC")
+    assert "own-currency" not in page().texts
 
 
 @pytest.mark.both_databases
@@ -100,7 +108,8 @@ def test_a_logo_is_stored_by_its_bytes_with_the_name_beside_it_and_taken_back(br
         answer = send(content, name="Other")
         assert answer.status_code == 400 and "at most 64 KiB" in answer.text
         assert 'value="Other"' in answer.text
-    assert send(bytes(1_000_001)).status_code == 413
+    too_large = send(bytes(1_000_001))
+    assert too_large.status_code == 413 and "at most 64 KiB" in too_large.text
     assert send(PNG, token="another").status_code == 403
     assert send().status_code == 303  # no file was chosen
     assert all_of(browser.shop) == stored
@@ -167,19 +176,3 @@ def test_a_merchant_has_at_most_twenty_webhooks(browser):
     answer = browser.post("/webhooks", press="20", url=HOOK)
     assert answer.status_code == 400 and 'id="url-problem"' in answer.text
     assert "There are already 20" in answer.text
-    (first, *others) = browser.shop.service.db.rows(receivers.LIST)
-    assert len(others) == 19
-    assert browser.post(f"/webhooks/{first.id}/remove").status_code == 303
-    assert browser.post("/webhooks", press="21", url=HOOK).status_code == 200
-
-
-def test_a_device_is_added_by_a_link_that_is_shown_once(browser):
-    shop = browser.shop
-    shown = browser.post("/sessions").text
-    url = shown.partition('id="login-link" dir="ltr">')[2].partition("<")[0]
-    assert "<svg" in shown and url not in browser.get("/sessions").text
-    other = MerchantBrowser(shop)
-    path = url.removeprefix(shop.service.settings.base_url)
-    assert other.client.post(path, headers=FROM_THIS_SITE).status_code == 303
-    assert other.client.post(path, headers=FROM_THIS_SITE).status_code == 410
-    assert len(sessions_of(shop.service.db, shop.merchant_id, shop.clock())) == 2

@@ -64,11 +64,15 @@ def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_
     assert client.get(path).status_code == press(shop, path).status_code == 404
 
 
-@pytest.mark.parametrize(("accepted", "language"), [("de-AT,de;q=0.9", "de"), ("tlh", "en")])
-def test_the_browsers_language_is_proposed(shop, accepted, language):
+PROPOSED = {"de-AT,de;q=0.9": ("EUR", "de"), "en-GB": ("GBP", "en"), "tlh": ("USD", "en")}
+
+
+@pytest.mark.parametrize("accepted", PROPOSED)
+def test_the_browsers_currency_and_language_are_proposed(shop, accepted):
     page = shop.client.get(path_of(shop), headers={"Accept-Language": accepted})
     chosen = re.findall(r"<option(?: value=\"(\w+)\")?[^>]* selected>([^<]+)", page.text)
-    assert [value or text for value, text in chosen] == ["p2wpkh", "USD", "UTC", language]
+    currency, language = PROPOSED[accepted]
+    assert [value or text for value, text in chosen] == ["p2wpkh", currency, "UTC", language]
 
 
 REFUSED = {

@@ -42,7 +42,7 @@ PARTS = {
     *("balances._SUMS", "listings._CHOSEN"),
     *("invoices._CAME", "invoices._EVER_CAME", "invoices.CAME_SATS", "invoices._UNTOUCHED"),
     *("invoices._GONE_AT", "invoices._WAITED_FOR", "sessions._REFUNDS", "sessions._WANTING"),
-    *("blocks._COIN", "listings._LISTED", "mempool_watch._UNSETTLED", "mempool_watch._WATCHED"),
+    *("blocks._COIN", "listings._LISTED", "mempool_watch._WATCHED"),
     *("merchant_pages._INVOICES", "merchant_pages._PAYMENTS", "merchant_pages._SALES"),
     *("deliveries._WHOLE", "deliveries._COUNTED", "bills._ENDED", "refunds._SOUGHT"),
 }
@@ -76,13 +76,6 @@ def scans(db, query):
 @pytest.mark.parametrize("name", sorted(CONSTANTS.keys() - WHOLE.keys()))
 def test_no_query_reads_all_of_a_table_that_grows(shop, name):
     assert scans(shop.service.db, CONSTANTS[name]) == []
-
-
-@about_sqlite
-@pytest.mark.parametrize("name", sorted(WHOLE))
-def test_what_may_read_a_whole_table_does(shop, name):
-    """So that the list above has no row that is not needed."""
-    assert scans(shop.service.db, CONSTANTS[name])
 
 
 def came(db, invoice, vanished):

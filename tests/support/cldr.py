@@ -4,10 +4,12 @@
 """
 
 import json
-from datetime import time
+from datetime import date, time
 from typing import Any
 
 from babel import Locale, dates
+from babel.core import get_global
+from babel.numbers import get_territory_currencies
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.languages.formats import TABLE
@@ -74,9 +76,26 @@ def ago(locale: Locale) -> list[list[Any]]:
     ]
 
 
+def currencies() -> dict[str, str]:
+    """The currency of each region (`AT`), and of the likeliest region of each language (`de`)."""
+    day = date(2026, 1, 1)  # one day for all, whenever this runs
+    used = {
+        region: get_territory_currencies(region, day)
+        for region in get_global("territory_currencies")
+    }
+    of_region = {region: codes[0] for region, codes in used.items() if codes and codes[0] in CODES}
+    likely = {tag: full.split("_")[-1] for tag, full in get_global("likely_subtags").items()}
+    of_language = {
+        tag: of_region[region]
+        for tag, region in likely.items()
+        if len(tag) == 2 and region in of_region
+    }
+    return dict(sorted((of_region | of_language).items()))
+
+
 def table() -> dict[str, dict[str, Any]]:
-    """The file's content, by language."""
-    found: dict[str, dict[str, Any]] = {}
+    """The file's content: by language, and the currencies of places."""
+    found: dict[str, dict[str, Any]] = {"currencies": currencies()}
     for language in LANGUAGES:
         locale = Locale.parse(language)
         system = locale.default_numbering_system

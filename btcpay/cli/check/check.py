@@ -18,7 +18,7 @@ from btcpay.check.listening import listening_of
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.report import Reporter
-from btcpay.cli.context import Shell, Stop, answering, say
+from btcpay.cli.context import Shell, Stop, answering
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
 from btcpay.notify.outbox import Outbox, new_send
@@ -63,8 +63,6 @@ def check(
             reporter.end(_checkers(shell, sys.maxsize)().run([only]))
     outward = Outward(shell)
     if watch is None:
-        if listening and not (shell.settings.explorers or quiet):
-            say("payments show only once in a block: `btcpay check --watch` would listen to peers")
         new = _checkers(shell)
         until_s = time.monotonic() + (0 if once else STAYS_S)
         try:

@@ -2,7 +2,6 @@
 
 import sys
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,16 +11,13 @@ from btcpay.merchants import keys
 from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.merchants import find_merchant
 from btcpay.values.errors import CommandError
-from btcpay.values.networks import Network
 from btcpay.values.parts import brought
-from btcpay.values.times import iso_ms, to_ms, utc_now
-from storage.database import Database
+from btcpay.values.times import iso_ms, to_ms
 from storage.queries import keys as stored_keys
 from storage.statement import as_dict
 
 KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
 
-KEY_FILE = "write_key"  # beside the database of a shop with play money
 OTHER_KINDS = brought("keys")
 key = click.Group("key", help="API keys: issued once, stored as a hash.")
 
@@ -44,22 +40,6 @@ def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **optio
     if scope is None:
         raise click.UsageError("give --scope, or the options of another kind of key: see --help")
     _show_secret(shell, keys.issue(shell.db, network, owner.id, scope, name, now))
-
-
-def kept_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
-    """A write key of a shop with play money, named after the file that keeps it."""
-    secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
-    if secret and keys.caller_of(db, secret, utc_now()):
-        return secret
-    secret = keys.issue(db, network, merchant_id, "write", file.name, utc_now()).secret
-    keep(file, secret)
-    return secret
-
-
-def keep(file: Path, secret: str = "") -> None:
-    """Writes a file that only its owner reads."""
-    file.touch(mode=0o600)
-    file.write_text(secret and secret + "\n", encoding="ascii")
 
 
 def _show_secret(shell: Shell, issued: keys.Issued) -> None:
@@ -144,7 +124,8 @@ def logout(shell: Shell, merchant: str, session: str | None) -> None:
     """Log out every browser of a merchant, or one, and revoke its unused login links."""
     owner = find_merchant(shell.db, merchant)
     if session is not None:
-        merchant_sessions.end(shell.db, owner.id, session)
+        if not merchant_sessions.end(shell.db, owner.id, session):
+            raise CommandError(f"there is no session {session!r}")
         say(f"logged out {session}")
         return
     ended = merchant_sessions.end_all(shell.db, owner.id)

@@ -167,11 +167,7 @@ def _asked(text: str, accepted: Callable[[str], str], default: str | None = None
         except (ValueError, CommandError) as error:
             raise click.UsageError(str(error)) from None
 
-    try:
-        return str(click.prompt(text, default, value_proc=value_of, show_default=False, err=True))
-    except click.Abort:
-        say("")
-        raise CommandError("no answer came; what was made stays, and setup can run again") from None
+    return str(click.prompt(text, default, value_proc=value_of, show_default=False, err=True))
 
 
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from flask import Response, request
 
+from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants import branding
@@ -58,6 +59,7 @@ def show(
         values=values,
         wrong=wrong or {},
         usual_accent=USUAL_ACCENT,
+        proposed=formats.currency_of(request.accept_languages.best or ""),
         currencies=sorted(CODES),
         places=sorted({*places(), visit.session.timezone}),
         is_preview=preview is not None,
@@ -104,10 +106,9 @@ def _store_brand(visit: Visit, change: Any) -> None:
 
 
 def _store_counting(visit: Visit, change: Fields) -> None:
-    """Writes only what has changed, since a new zone or currency counts all days again."""
+    """Leaves a zone that has not changed alone, since a new one counts all days again."""
     db, owner = visit.service.db, visit.merchant_id
-    if change["currency"] != visit.session.currency:
-        set_currency(db, owner, change["currency"])
+    set_currency(db, owner, change["currency"])
     if change["timezone"] != visit.session.timezone:
         set_timezone(db, owner, change["timezone"])
 

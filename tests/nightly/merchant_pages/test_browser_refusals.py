@@ -28,14 +28,3 @@ def test_a_save_that_failed_shows_the_wrong_field_and_why(open_tab, counter, scr
     tab.until(f"{IS_SEEN % 'address'} && {IS_SEEN % 'address-problem'}")
     if script:
         assert tab.ask("document.activeElement.id") == "address"
-
-
-def test_a_list_to_choose_from_that_is_wrong_is_led_to_as_well(open_tab, counter):
-    """It has no text to be selected."""
-    tab = log_in(open_tab(counter.root, size=SMALL_PHONE), counter)
-    tab.go(f"{counter.root}/merchant/settings")
-    tab.until("document.getElementById('timezone')")
-    tab.ask("document.querySelector('#timezone option:checked').value = 'Mars/Olympus'")
-    tab.click("form[action$='/settings/counting'] .button")
-    tab.until("document.getElementById('refused')")
-    tab.until(f"document.activeElement.id === 'timezone' && {IS_SEEN % 'timezone-problem'}")

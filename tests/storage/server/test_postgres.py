@@ -95,13 +95,6 @@ def test_behind_a_pooler_of_transactions_a_service_serves_and_a_lock_is_refused(
         pooler.stop()
 
 
-def test_a_database_that_cannot_store_every_letter_is_refused():
-    made = postgres.server().create("template0 ENCODING 'LATIN1' LOCALE 'C'")
-    with pytest.raises(DatabaseNotReady, match="encoding is LATIN1"):
-        versions.migrate(made, "regtest")
-    postgres.server().drop(made)
-
-
 def without_driver(words, url):
     code = f"{WITHOUT_DRIVER}sys.argv = ['btcpay', *{words.split()}]"
     code += "; from btcpay.cli.main import main; main()"
