@@ -10,7 +10,7 @@ from btcpay.cli.operation_options import number, require_units, validated
 from btcpay.invoices import links
 from btcpay.invoices.create import live_price
 from btcpay.merchants.merchants import find_merchant
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency
 from schemas.requests import NEW_PRICED_LINK
@@ -51,7 +51,7 @@ def link_create(
     currency = checked_currency(currency or owner.currency)
     wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
     require_units(currency, [wanted.get(f"{name}_usd") for name in links.AMOUNTS])
-    price = live_price(new_prices(shell.settings), now, currency)
+    price = live_price(Prices(shell.settings), now, currency)
     with shell.db.write():
         row = links.new_link(shell.db, now, owner.id, wanted, price)
     made = Resources(shell.settings.base_url).payment_link.dump(row)

@@ -183,6 +183,12 @@ def rate_limit_store(text: str) -> str:
     return text if text == "memory://" else url(text, "redis", "rediss")
 
 
+@accepting("mailto:somebody@example.com or https://example.com/report, or nothing")
+def security_contact(text: str) -> str:
+    require(re.fullmatch(r"(mailto:[!-~]+@[!-~]+|https://[!-~]+)?", text))
+    return text
+
+
 @accepting("20 to 200 letters, digits, - and _, or nothing")
 def setup_token(text: str) -> str:
     require(re.fullmatch(r"([A-Za-z0-9_-]{20,200})?", text))
