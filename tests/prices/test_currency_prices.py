@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from fake_esplora import FakeEsplora, say, silent
 
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.settings import settings
 from btcpay.settings.parsers import PriceSource, currency_sources
 from btcpay.values.errors import CommandError
@@ -26,7 +26,7 @@ def server():
 
 
 def prices_of(server, sources=SOURCES):
-    return new_prices(
+    return Prices(
         settings.read(
             {
                 "BTCPAY_PRICE_SOURCES": f"{server.root}/usd#/usd",

@@ -22,7 +22,7 @@ from btcpay.cli.context import Shell, Stop, answering
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
 from btcpay.notify.outbox import Outbox, new_send
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
 from btcpay.values.times import boot_mark, utc_now
 from storage import locks
@@ -131,7 +131,7 @@ def _checkers(
 
     `per_hour` replaces the quota of the settings.
     """
-    settings, prices = shell.settings, new_prices(shell.settings)
+    settings, prices = shell.settings, Prices(shell.settings)
     per_hour = per_hour or settings.explorer_calls_per_hour
     in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
     session = http_client.Session(in_flight, settings.proxy)
