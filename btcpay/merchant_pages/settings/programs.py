@@ -35,7 +35,8 @@ def issue_key(visit: Visit) -> Response:
     if scope not in SCOPES:
         raise InvalidRequest("the form names no kind of key")
     if len(name) > MOST_NAME or not name.isprintable():
-        return show_keys(visit, 400, wrong=gettext("One line of at most 60 characters."))
+        wrong = gettext("One line of at most 60 characters.")
+        return show_keys(visit, 400, wrong=wrong, typed=name)
     with visit.once("key", stored_keys.BY_ID) as (id, is_made):
         if is_made:
             return visit.to("/keys", done="issued")
