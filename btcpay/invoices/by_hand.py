@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from btcpay.invoices.events import End, finish, record, update_attention
-from btcpay.invoices.status import find_invoice, verdict_of
+from btcpay.invoices.status import find_invoice
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
@@ -35,12 +35,9 @@ def cancel(
             raise Refused(
                 "not_open", f"the invoice is {row.status}; only an open one can be canceled"
             )
-        received_sats = verdict_of(db, settings, row, now).received_sats
-        if received_sats and not force:
-            raise Refused(
-                "on_its_way",
-                f"{received_sats} satoshis are on their way to this invoice; --force cancels it",
-            )
+        if row.received_sats and not force:
+            said = f"{row.received_sats} satoshis are on their way to this invoice"
+            raise Refused("on_its_way", f"{said}; --force cancels it")
         finish(db, [End(row, "canceled", f"canceled {where}")], now)
 
 

@@ -14,8 +14,7 @@ ASKED = _WATCHED.where(_OPEN, Invoice.asked_at > slot("after"))
 ENDING = _WATCHED.where(_OPEN, Invoice.expires_at <= slot("before"))
 _COMES = Output.vanished_at.is_null() & Output.payment_id.is_null()
 EXPECTING = _WATCHED.where(Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES)))
-ONE = _WATCHED.where(same(Invoice.id))
-# Its outputs that are no payment yet, or vanished so lately that an end must wait for them.
+# An invoice's outputs that are no payment yet, or vanished so lately that its end must wait.
 UNSETTLED = Output.select(
     *(Output.invoice_id, Output.amount_sats, Output.first_seen_at, Output.block_height),
     Output.vanished_at,
