@@ -83,9 +83,9 @@ def test_late_previews_are_over_with_the_run_that_has_calls_for_all(busy):
         busy.clock.move(minutes=3)
         busy.open_page(*invoices)
     assert found(busy)["previews"].colour == "yellow"
-    busy.sandbox.switches.explorer_up = False
+    busy.sandbox.switches.explorer = "down"
     assert not busy.check().complete and found(busy)["previews"].colour == "yellow"
-    busy.sandbox.switches.explorer_up = True
+    busy.sandbox.switches.explorer = "up"
     busy.clock.move(hours=5)
     busy.check()
     assert found(busy)["previews"].colour == "green"

@@ -39,7 +39,7 @@ from btcpay.settings import settings
 from storage.database import open_database
 
 STEPS = int(os.environ.get("WALK_STEPS", "15" if ON_POSTGRES else "30"))
-SEED = int(os.environ.get("WALK_SEED", "2"))
+SEED = int(os.environ.get("WALK_SEED", "5"))
 Over = Callable[[BitcoinNode], dict[str, str]]
 
 MOST_INVOICES = 14
@@ -342,7 +342,7 @@ def possible(node: BitcoinNode, txs: list[Tx], height: int) -> list[Tx]:
 
 HAPPENS = {
     Walk.invoice: 3, Walk.pay: 10, Walk.spend: 4, Walk.mine: 8,
-    Walk.coinbase: 1, Walk.reorganise: 5, Walk.drop: 2, Walk.replace: 3,
+    Walk.coinbase: 2, Walk.reorganise: 5, Walk.drop: 2, Walk.replace: 6,
 }  # fmt: skip
 
 
@@ -366,7 +366,7 @@ def run(folder: Path, ticker: TickerServer, steps: int = STEPS, over: Over | Non
             go(walk, step, steps // 2)
         print(walk.did)
     assert walk.orders
-    if steps >= 30 and SEED == 2:
+    if steps >= 30 and SEED == 5:
         assert {event.__name__ for event in HAPPENS} | {"killed"} <= walk.did.keys()
         assert walk.did["blocks of the deepest"] >= 10
         assert {order.status for order in walk.orders} >= {"paid", "expired"}
