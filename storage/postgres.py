@@ -13,7 +13,6 @@ from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 
 from btcpay.values.errors import DatabaseNotReady
 
-OLDEST = 14  # its major version: the oldest that is still maintained
 # Enough for a check's sixteen threads; of a service's 64 the others wait. A server allows 100.
 CONNECTIONS = 20
 CONNECT_S = WAIT_S = 10  # to a server that does not answer; for a connection that others use

@@ -48,20 +48,7 @@ def refuse_old_library() -> None:
         )
 
 
-def refuse_folder(path: Path) -> None:
-    """Raises DatabaseNotReady for a folder where a SQLite file should be."""
-    if path.is_dir():
-        raise DatabaseNotReady(
-            f"{path.absolute()} is a folder, not a file: end BTCPAY_DATABASE_URL with a file's"
-            " name, such as /var/lib/btcpay/btcpay.db"
-        )
-
-
 def create_file(path: Path) -> None:
-    """Makes an empty SQLite file that only its owner can read, and its folder.
-
-    Raises DatabaseNotReady for a folder.
-    """
-    refuse_folder(path)
+    """Makes an empty SQLite file that only its owner can read, and its folder."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

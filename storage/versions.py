@@ -11,9 +11,8 @@ from btcpay.values.errors import DatabaseNotReady
 from storage.database import Database, open_database, place_of, sqlite_path
 from storage.faults import as_peewee_errors
 from storage.locks import only_one
-from storage.postgres import OLDEST
 from storage.queries import meta
-from storage.sqlite import create_file, refuse_folder
+from storage.sqlite import create_file
 
 # The first schema and what changes later: each file is run once, in the order of their numbers.
 STEPS = Path(__file__).parent / "schema"
@@ -116,8 +115,6 @@ def open_ready(url: str, network: str) -> Database:
 def refuse_missing(url: str) -> None:
     """Raises DatabaseNotReady where there is no SQLite file, or one without a byte."""
     path = sqlite_path(url)
-    if path:
-        refuse_folder(path)
     if path and not path.exists():
         raise DatabaseNotReady(f"there is no database at {place_of(url)}: {REMEDY}")
     if path and path.stat().st_size == 0:  # checked before opening it, which would write to it
@@ -151,14 +148,11 @@ def refuse_foreign(found: int, newest: int, place: str) -> None:
 
 
 def refuse_unfit(db: Database) -> None:
-    """Raises DatabaseNotReady for a server that is too old, or does not store every letter."""
+    """Raises DatabaseNotReady for a server that does not store every letter."""
     if not db.is_server:
         return
     with db.connected():
-        version = db.connection.server_version // 10_000
         (encoding,) = db.connection.execute_sql("SHOW server_encoding").fetchone()
-    if version < OLDEST:
-        raise DatabaseNotReady(f"this is PostgreSQL {version}: {OLDEST} or newer is needed")
     if encoding != "UTF8":
         raise DatabaseNotReady(
             f"the database's encoding is {encoding}: create it with ENCODING 'UTF8'"

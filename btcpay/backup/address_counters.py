@@ -16,13 +16,12 @@ from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.newer import paid_since
 from btcpay.merchants.account import derive, parse_account, stored_account
 from btcpay.merchants.merchants import gap_of_merchant
-from btcpay.merchants.sessions import end_every
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, ExplorerError
 from btcpay.values.networks import Network
 from storage.database import Database
 from storage.models import Merchant
-from storage.queries import blocks, merchants
+from storage.queries import blocks, merchants, sessions
 
 # Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
 # invoices in a row happen when a crawler presses a link's button.
@@ -144,4 +143,5 @@ def apply_moves(db: Database, moves: Iterable[Move]) -> None:
     with db.write():
         for move in moves:
             db.run(merchants.FORWARD, id=move.merchant_id, next_index=move.next_index)
-    end_every(db)
+        for query in sessions.END_EVERYTHING:
+            db.run(query)

@@ -7,6 +7,7 @@ the end is not the block's.
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from struct import Struct
 
 from btcpay.bitcoin.header import HEADER_BYTES
@@ -26,7 +27,7 @@ _Paid = dict[bytes, list[tuple[int, int, int]]]
 class BlockParts:
     """A block as its bytes have it; nothing of it is proven.
 
-    `txids`: by position, in internal byte order. `paid`: script -> (position, vout, satoshis) in
+    `paid`: script -> (position, vout, satoshis) in
     the block's order, for outputs of more than 0 to scripts with the length and the first bytes of
     p2wpkh, p2wsh, p2tr, p2sh or p2pkh. `spent`: outpoints of 36 bytes, internal txid and
     little-endian vout, without the coinbase's at position 0.
@@ -35,7 +36,6 @@ class BlockParts:
     """
 
     header: bytes
-    txids: Sequence[bytes]
     paid: Mapping[bytes, Sequence[tuple[int, int, int]]]
     spent: Set[bytes]
     raw: bytes
@@ -45,7 +45,15 @@ class BlockParts:
     def stripped(self, position: int) -> bytes:
         """The transaction at `position` (0 the coinbase) without witness, as its id commits to."""
         start, end = self.starts[position], self.starts[position + 1]
-        return _stripped(self.raw, start, end, self.witnesses[position])
+        witness, raw = self.witnesses[position], self.raw
+        if not witness:
+            return raw[start:end]
+        return raw[start : start + 4] + raw[start + 6 : witness] + raw[end - 4 : end]
+
+    @cached_property
+    def txids(self) -> Sequence[bytes]:
+        """The ids by position, in internal byte order."""
+        return [hash256(self.stripped(position)) for position in range(len(self.witnesses))]
 
 
 def scan_block(raw: bytes) -> BlockParts:
@@ -86,9 +94,7 @@ def _scan(raw: bytes) -> BlockParts:
     starts.append(at)
     if at != len(raw):
         raise Malformed(f"the transactions end at byte {at}, the block at {len(raw)}")
-    spans = zip(starts, starts[1:], witnesses, strict=False)
-    txids = [hash256(_stripped(raw, start, end, witness)) for start, end, witness in spans]
-    return BlockParts(raw[:HEADER_BYTES], txids, paid, spent, raw, starts, witnesses)
+    return BlockParts(raw[:HEADER_BYTES], paid, spent, raw, starts, witnesses)
 
 
 def _scan_inputs(raw: bytes, at: int, count: int, spent: set[bytes]) -> int:
@@ -161,9 +167,3 @@ def _compact(raw: bytes, at: int) -> tuple[int, int]:
     if len(compact_size(number)) != end - at:
         raise Malformed("a length is not in its shortest form")
     return number, end
-
-
-def _stripped(raw: bytes, start: int, end: int, witness: int) -> bytes:
-    if not witness:
-        return raw[start:end]
-    return raw[start : start + 4] + raw[start + 6 : witness] + raw[end - 4 : end]

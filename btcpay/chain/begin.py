@@ -74,10 +74,6 @@ def begin(
         meta.put(db, meta.Key.NOT_BEGUN, str(error))
         raise
     best, found = max(claims.items(), key=lambda claim: claim[1])
-    for one, claim in claims.items():
-        if claim.headers[-1] != found.headers[-1]:
-            said = f"{one.host} would begin with block {claim.height}"
-            log.warning("%s, above which it shows less work than %s", said, best.host)
     if len(claims) == 1 and failed:
         why = "; ".join(f"{one.host} {error}" for one, error in failed.items())
         log.warning("only %s says where reading begins: %s", best.host, why)

@@ -1,7 +1,6 @@
 """All sources of a kind; when one fails or is slow, the next is asked."""
 
 import logging
-import random
 import threading
 import time
 from collections import deque
@@ -17,7 +16,7 @@ from btcpay.chain import sources
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.http.deadline import in_thread
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import BadStatus, FetchError, Unreachable
+from btcpay.values.errors import BadStatus, ExplorerError, FetchError, OutOfQuota, Unreachable
 from btcpay.values.parts import brought
 from storage.database import Database
 
@@ -27,7 +26,7 @@ T = TypeVar("T")
 
 LONGEST_S = 3600.0  # every question ends before
 PATIENCE = 6  # failures in a row, after which a run asks it no more
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.25, 8.0  # doubled at each failure in a row
+FIRST_PAUSE_S = 0.25  # doubled at each failure in a row
 
 
 @dataclass(eq=False)
@@ -35,6 +34,7 @@ class Place(Generic[Source]):
     """A source's place in the line, with its failures in this run."""
 
     one: Source
+    turn: int = 0  # the lowest is asked first
     failed: int = 0
     in_a_row: int = 0  # failures since it last answered
     not_before_s: float = 0.0
@@ -65,10 +65,10 @@ class Pool(Generic[Source]):
         self.clock_skew = ClockSkew()
         self.all = open_all(self.clock_skew)
         self.needed = min(2, len(self.all))  # sources that must show a tip before anything ends
+        self._turns = count(1)
         self._line = [Place(one) for one in self.all]
         self._after, self._pause = after, pause
         self._lock = threading.Lock()
-        self._turns = count()
 
     def allowance(self) -> sources.Allowance:
         return sources.UNLIMITED
@@ -143,7 +143,11 @@ class Pool(Generic[Source]):
                 errors[slow.one] = Unreachable("took too long")
                 self._to_the_end(slow)
         if not found:
-            raise sources.nobody_answered(errors.items())
+            whys = [f"{one.host} {error}" for one, error in errors.items()]
+            said = "; ".join(whys) or "none is known"
+            if all(isinstance(error, sources.Spent) for error in errors.values()):
+                raise OutOfQuota(f"no source may be asked for now: {said}")
+            raise ExplorerError(f"no source answered: {said}")
         return found, errors
 
     def expect(self, height: int, heights: Mapping[sources.BlockSource, int]) -> None:
@@ -155,12 +159,11 @@ class Pool(Generic[Source]):
         for place in self._places():
             is_near = heights.get(place.one, -1) >= height - sources.MAX_BLOCKS_BEHIND
             place.must_reach = 0 if is_near else height
-        with self._lock:
-            self._line.sort(key=lambda place: heights.get(place.one, -1) < height)
+            if heights.get(place.one, -1) < height:
+                place.turn = next(self._turns)
 
     def _places(self, by_turns: bool = False) -> list[Place[Source]]:
-        with self._lock:
-            places = list(self._line)
+        places = sorted(self._line, key=lambda place: place.turn)
         quick = [place for place in places if place.is_quick]
         if by_turns and quick:
             first = quick[next(self._turns) % len(quick)]
@@ -168,9 +171,7 @@ class Pool(Generic[Source]):
         return places
 
     def _to_the_end(self, place: Place[Source]) -> None:
-        with self._lock:
-            place.is_quick = False
-            self._line.sort(key=lambda each: each is place)
+        place.is_quick, place.turn = False, next(self._turns)
 
     def _ask(self, place: Place[Source], question: Callable[[Source], T]) -> T:
         """Asks a source after its pause. Raises FetchError if it is behind or failed too often."""
@@ -203,8 +204,7 @@ class Pool(Generic[Source]):
                 return False
             # Counted once for all calls that were under way when the pause began.
             if place.not_before_s <= time.monotonic():
-                pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**place.in_a_row)
-                place.not_before_s = time.monotonic() + pause_s * random.uniform(0.5, 1.5)
+                place.not_before_s = time.monotonic() + FIRST_PAUSE_S * 2**place.in_a_row
                 place.in_a_row += 1
             return True
 

@@ -4,23 +4,23 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
-from btcpay.check.receive import add_payments
+from btcpay.check.facts import is_late
 from btcpay.check.report import Report
-from btcpay.check.settled import Settled, news_of, settled
-from btcpay.invoices.events import End, finish, recorded, update_attentions
+from btcpay.check.settled import Settled, history_of, news_of, settled
+from btcpay.invoices.events import End, finish, update_attentions
+from btcpay.proofs.verify import extended
 from btcpay.settings.settings import Settings
-from btcpay.settlement.settle import Change
-from btcpay.settlement.values import Output, Scan
+from btcpay.settlement.values import Output, Receipt, Scan
 from btcpay.values.errors import BeyondMoney
+from btcpay.values.ids import new_id
+from btcpay.values.money import value_of
 from btcpay.values.times import to_ms
 from storage import at_once
 from storage.database import Database, Values, grouped
-from storage.models import Invoice
-from storage.queries import events, invoices, payments
-from storage.queries.events import Kind
-from storage.queries.totals import balances, gaps
+from storage.models import Invoice, Payment
+from storage.queries import blocks, events, invoices, merchants, payments
+from storage.queries.totals import balances, days, gaps
 
 log = logging.getLogger(__name__)
 
@@ -36,31 +36,26 @@ def try_apply(
     if not scans:
         return set()
     try:
-        found = apply(db, settings, scans, now)
+        cases = apply(db, settings, scans, now)
     except Exception as error:  # noqa: BLE001 - the edge of the loops over invoices
         if len(scans) == 1:
-            return _failed(next(iter(scans)), error, report)
+            is_invented = isinstance(error, BeyondMoney)  # by a mempool: no fault of ours
+            level = logging.WARNING if is_invented else logging.ERROR
+            log.log(level, "%s could not be settled: %s", *scans, error, exc_info=not is_invented)
+            report.failed += scans
+            return set(scans)
         log.warning("%d invoices are settled by halves: %s", len(scans), error)
         ids, half = list(scans), len(scans) // 2
         parts = ({id: scans[id] for id in some} for some in (ids[:half], ids[half:]))
         return {id for part in parts for id in try_apply(db, settings, part, now, report)}
-    report.changed |= {id: after for id, (before, after) in found.items() if before != after}
+    report.changed |= {it.row.id: it.outcome.verdict.status for it in cases if it.has_ended}
     return set()
-
-
-def _failed(invoice_id: str, error: Exception, report: Report) -> set[str]:
-    if isinstance(error, BeyondMoney):
-        log.warning("invoice %s could not be looked for: %s", invoice_id, error)
-    else:
-        log.error("invoice %s could not be settled", invoice_id, exc_info=error)
-    report.failed.append(invoice_id)
-    return {invoice_id}
 
 
 def apply(
     db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
-) -> dict[str, tuple[str, str]]:
-    """Writes all consequences of the scans, or none; each invoice's status before and after.
+) -> list[Settled]:
+    """Writes all consequences of the scans, which it returns, or none.
 
     Raises BeyondMoney for sightings of more money than can exist, never for proven outputs.
     """
@@ -70,50 +65,31 @@ def apply(
         cases = settled(db, settings, scans, now)
         bounded = any(scan.waiting is not None for scan in scans.values())
         with balances.kept(db, scans, bounded):
-            _put(db, cases, now)
-            made = grouped(add_payments(db, cases, now), lambda one: one.address_invoice_id)
-            at_once.run(db, payments.SETTLE, _settling(cases))
+            _put(db, cases)
+            made = grouped(_add_payments(db, cases, now), lambda one: one.address_invoice_id)
+        entries = [one for case in cases for one in history_of(case, made[case.row.id], now)]
+        at_once.run(db, events.RECORD, entries)
         gaps.note(db, [case.row for case in cases if case.outcome.changes])
         covered = [case.row.id for case in cases if case.is_covered]
         at_once.run(db, invoices.COVER, [{"id": id, "at": to_ms(now)} for id in covered])
         finish(db, [_end(case) for case in cases if case.has_ended], now)
         news = {case.row.id: news_of(case, made[case.row.id]) for case in cases if case.has_changed}
         update_attentions(db, settings, news, now)
-    return {case.row.id: (case.row.status, case.outcome.verdict.status) for case in cases}
+    return cases
 
 
-def _put(db: Database, cases: Sequence[Settled], now: datetime) -> None:
-    """Stores the outputs, their history and their proofs."""
+def _put(db: Database, cases: Sequence[Settled]) -> None:
+    """Stores the outputs and their proofs."""
     put = [_columns(one.after, case.row) for case in cases for one in case.outcome.changes]
     at_once.run(db, payments.PUT_OUTPUT, put)
     forgotten = [_key(output, case.row) for case in cases for output in case.outcome.forgotten]
     at_once.run(db, payments.FORGET_OUTPUT, forgotten)
-    changes = [(case, change) for case in cases for change in case.noted if change.kind]
-    told = [
-        recorded(case.row.id, Kind(one.kind or ""), _detail(one, case.scan), now)
-        for case, one in changes
-    ]
-    at_once.run(db, events.RECORD, told)
     proofs: list[Values] = [
         {"invoice_id": case.row.id, "txid": txid, "document": document}
         for case in cases
         for txid, document in case.scan.proofs.items()
     ]
     at_once.run(db, payments.ADD_PROOF, proofs)
-
-
-def _settling(cases: Sequence[Settled]) -> list[Values]:
-    return [
-        {"invoice_id": case.row.id, "tx_hash": txid}
-        for case in cases
-        for txid in case.outcome.settling
-    ]
-
-
-def _end(case: Settled) -> End:
-    verdict, explorer = case.outcome.verdict, case.scan.explorer
-    paid_at = to_ms(verdict.paid_at) if verdict.paid_at else None
-    return End(case.row, verdict.status, verdict.reason, explorer, verdict.tx_hash, paid_at)
 
 
 def _key(output: Output, row: Invoice) -> Values:
@@ -139,17 +115,72 @@ def _columns(output: Output, row: Invoice) -> Values:
     }
 
 
-def _detail(change: Change, scan: Scan) -> dict[str, Any]:
-    output = change.after
-    detail: dict[str, Any] = {
-        "txid": output.txid,
-        "vout": output.vout,
-        "amount_sats": output.amount_sats,
-        "explorer": scan.explorer,
+def _add_payments(db: Database, cases: Sequence[Settled], now: datetime) -> list[Payment]:
+    """The rows of the payments that are made, with whole proofs; others settle by now, too."""
+    found = [(case, receipt) for case in cases for receipt in case.outcome.payments]
+    ids = {case.row.merchant_id for case, _ in found}
+    asked: list[Values] = [{"merchant_id": id} for id in ids]
+    owners = {row.id: row for row in at_once.rows(db, merchants.COUNTING, asked)}
+    new = [_payment(*one, owners[one[0].row.merchant_id].currency, now) for one in found]
+    made = at_once.rows(db, payments.ADD, new)
+    days.add(db, made, {id: row.timezone for id, row in owners.items()})
+    _extend_proofs(db, found)
+    credited: list[Values] = [
+        {"txid": row.tx_hash, "invoice_id": row.address_invoice_id, "payment_id": row.id}
+        for row in made
+    ]
+    at_once.run(db, payments.CREDIT_OUTPUTS, credited)
+    settling: list[Values] = [
+        {"invoice_id": case.row.id, "tx_hash": txid}
+        for case in cases
+        for txid in case.outcome.settling
+    ]
+    at_once.run(db, payments.SETTLE, settling)
+    return made
+
+
+def _payment(case: Settled, receipt: Receipt, currency: str, now: datetime) -> Values:
+    """Its columns; worths are to the nearest smallest unit."""
+    row, amount_sats = case.row, receipt.amount_sats
+    prices = {} if is_late(receipt.block.mined_at, now) else case.scan.prices
+    known = prices.keys() & {"USD", currency}
+    worth = {code: f"{value_of(amount_sats, prices[code], code):f}" for code in known}
+    return {
+        "id": new_id("pay"),
+        "merchant_id": row.merchant_id,
+        "address_invoice_id": row.id,
+        "invoice_id": row.id if receipt.settles else None,
+        "amount_sats": amount_sats,
+        "amount_usd_at_receipt": worth.get("USD"),
+        "currency": currency,
+        "value_at_receipt": worth.get(currency),
+        "tx_hash": receipt.txid,
+        "created_at": to_ms(receipt.received_at),
     }
-    if change.kind in (Kind.SEEN, Kind.SEEN_AGAIN, Kind.MOVED):
-        block = output.block
-        detail["block"] = block and {"height": block.height, "hash": block.hash}
-    elif change.kind == Kind.SPENT:
-        detail["height"] = output.spent_height
-    return detail
+
+
+def _extend_proofs(db: Database, found: Sequence[tuple[Settled, Receipt]]) -> None:
+    """Adds the headers of later confirmations to proofs that have the block's alone."""
+    missing = {
+        (case.row.id, receipt.txid): (receipt.block.height, case.rules.confirmations - 1)
+        for case, receipt in found
+        if case.rules.confirmations > 1
+    }
+    headers = {
+        (height, limit): [bytes(row.header) for row in rows]
+        for height, limit in set(missing.values())
+        for rows in [db.rows(blocks.FOLLOWING, height=height, limit=limit)]
+    }
+    keys: list[Values] = [{"invoice_id": id, "txid": txid} for id, txid in missing]
+    longer: list[Values] = []
+    for row in at_once.rows(db, payments.PROOF, keys):
+        following = headers[missing[row.invoice_id, row.txid]]
+        document = json.dumps(extended(json.loads(row.document), following))
+        longer.append({"invoice_id": row.invoice_id, "txid": row.txid, "document": document})
+    at_once.run(db, payments.EXTEND_PROOF, longer)
+
+
+def _end(case: Settled) -> End:
+    verdict, explorer = case.outcome.verdict, case.scan.explorer
+    paid_at = to_ms(verdict.paid_at) if verdict.paid_at else None
+    return End(case.row, verdict.status, verdict.reason, explorer, verdict.tx_hash, paid_at)

@@ -13,8 +13,8 @@ from btcpay.chain.begin import begin
 from btcpay.chain.follow import Follower
 from btcpay.chain.progress import is_at_stake
 from btcpay.check.apply import try_apply
+from btcpay.check.facts import receipt_prices
 from btcpay.check.read import Reader
-from btcpay.check.receive import receipt_prices
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
 from btcpay.invoices.status import output_of, rules_for
@@ -22,7 +22,7 @@ from btcpay.settlement.decide import is_deep
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import BadRow, ExplorerError
-from btcpay.values.times import elapsed, from_ms, to_ms
+from btcpay.values.times import boot_mark, elapsed, from_ms, to_ms
 from storage.queries import blocks, meta, payments
 from storage.queries.lists import mempool_watch
 from storage.queries.meta import Key
@@ -40,7 +40,7 @@ IDLE_KEPT = timedelta(hours=2)  # as far back as the reading for a new invoice b
 class CatchUp(Reader):
     """Follows the headers before it reads; `mark` reads the clock that does not step."""
 
-    mark: Callable[[], str]
+    mark: Callable[[], str] = boot_mark
 
     def follow(self, report: Report) -> bool:
         """Takes over new headers and reads their blocks; True if the tip is known."""
@@ -80,7 +80,10 @@ class CatchUp(Reader):
     def _now(self) -> datetime:
         """The time, by the sources' clock if ours is ahead of it."""
         now = self.now()
-        return now - self.sources.clock_skew.ahead(now, time.monotonic())
+        return now - self._ahead(now)
+
+    def _ahead(self, now: datetime) -> timedelta:
+        return self.sources.clock_skew.ahead(now, time.monotonic())
 
     def _why_stuck(self, follower: Follower) -> str:
         """The reason to believe that there are more blocks than we know; empty if there is none."""
@@ -128,8 +131,7 @@ class CatchUp(Reader):
         if report.ends_before is None:
             return
         top, now = self.db.only(blocks.TOP), self.now()
-        ahead = self.sources.clock_skew.ahead(now, time.monotonic())
-        ends_at = min(report.ends_before - ahead, from_ms(top.mined_at) - ENDS_AFTER)
+        ends_at = min(report.ends_before - self._ahead(now), from_ms(top.mined_at) - ENDS_AFTER)
         if not report.is_agreed:
             ends_at -= HELD_AT_MOST
         ending = [row.id for row in self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))]

@@ -1,25 +1,30 @@
-"""A block's facts about our addresses: payments to them, spends of their coins."""
+"""A block's facts: payments to our addresses, spends of their coins, and the prices by then."""
 
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from datetime import datetime, timedelta
+from decimal import Decimal
 
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.bitcoin.wire import txid_bytes, txid_hex, u32
 from btcpay.invoices.status import inputs_of
+from btcpay.prices.price import Prices
 from btcpay.proofs.block import ProvenBlock
 from btcpay.proofs.verify import to_document
 from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.values.errors import BadRow
 from storage.database import Database
 from storage.models import Invoice, Output
-from storage.queries import blocks
+from storage.queries import blocks, merchants
 from storage.queries.blocks import given
 from storage.queries.lists import mempool_watch
 
 log = logging.getLogger(__name__)
 
+# A receipt found later than this gets no price rather than that of another hour.
+RECEIPT_PRICE_AGE = timedelta(hours=1)
 KEY_BYTES = 8  # of a txid: with the index, enough to tell that a coin is worth a look
 
 
@@ -106,3 +111,16 @@ def read_spends_again(db: Database, coins: Sequence[SeenOutput]) -> None:
     for row in db.rows(blocks.SPENDS, height=max(heights)) if heights else []:
         if any(key in (row.spends or b"") for key in keys):
             db.run(blocks.READ_AGAIN, height=row.height)
+
+
+def is_late(mined_at: datetime, now: datetime) -> bool:
+    return now - mined_at > RECEIPT_PRICE_AGE
+
+
+def receipt_prices(db: Database, prices: Prices) -> Mapping[str, Decimal]:
+    """The current prices of one bitcoin by currency, as far as they are known."""
+    currencies = {"USD", *(row.currency for row in db.rows(merchants.CURRENCIES))}
+    for currency in currencies:
+        prices.of(currency).ask()  # all at once, so that waiting for all takes as long as for one
+    known = {currency: prices.of(currency).current_or_none() for currency in currencies}
+    return {currency: price for currency, price in known.items() if price is not None}

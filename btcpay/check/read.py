@@ -12,8 +12,14 @@ from btcpay.chain.pool import Pool
 from btcpay.chain.progress import KEPT_PART, hours_to_read
 from btcpay.chain.sources import BlockSource, proven_block
 from btcpay.check.apply import try_apply
-from btcpay.check.facts import facts_of, paid_by, read_spends_again, spends_of
-from btcpay.check.receive import is_late, receipt_prices
+from btcpay.check.facts import (
+    facts_of,
+    is_late,
+    paid_by,
+    read_spends_again,
+    receipt_prices,
+    spends_of,
+)
 from btcpay.check.report import Report
 from btcpay.http.deadline import in_thread
 from btcpay.prices.price import Prices
@@ -42,6 +48,8 @@ Fetched = tuple[ProvenBlock, str]
 
 @dataclass(frozen=True)
 class Reader:
+    """`now` reads the wall clock."""
+
     db: Database
     settings: Settings
     sources: Pool[BlockSource]

@@ -3,28 +3,27 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.mempool import Look, gather, misses, watched_of
+from btcpay.check.mempool import Look, misses, watched_of
 from btcpay.check.plan import CLOSED_LATELY, NEVER, is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.invoices.emails import erase_emails
 from btcpay.notify.read import forget_old
-from btcpay.prices.price import Prices
-from btcpay.settings.settings import Settings
 from btcpay.settlement.merge import HISTORY_AFTER
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
-from btcpay.values.errors import OutOfQuota
+from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.parts import brought
-from btcpay.values.times import SET_CLOCK, boot_mark, to_ms
-from storage.database import Database
+from btcpay.values.times import SET_CLOCK, to_ms
+from storage.models import Invoice
 from storage.queries import blocks, idempotency, invoices, meta, payments
 from storage.queries.lists import mempool_watch
 from storage.queries.meta import Key
@@ -35,22 +34,15 @@ log = logging.getLogger(__name__)
 MOST_RUN_S = 300  # a run that takes longer hangs
 
 
-@dataclass(frozen=True)
-class Checker:
+@dataclass(frozen=True, kw_only=True)
+class Checker(CatchUp):
     """A check with its means; `in_flight` looks at the mempool go out at once.
 
-    `now` reads the wall clock, `mark` the clock that does not step. Without `sources` the explorers
-    show headers and blocks. `hear` applies announcements.
+    The `sources` of headers and blocks may be the `explorers`. `hear` applies announcements.
     """
 
-    db: Database
-    settings: Settings
     explorers: Explorers
-    prices: Prices
-    now: Callable[[], datetime]
     in_flight: int = 4
-    mark: Callable[[], str] = boot_mark
-    sources: Pool[BlockSource] | None = None
     hear: Callable[[Report], None] | None = None
 
     def run(self, ids: Sequence[str] | None = None) -> Report:
@@ -69,16 +61,15 @@ class Checker:
         return report
 
     def _run(self, ids: Sequence[str] | None, report: Report) -> None:
-        chain = self._chain()
-        is_known = chain.follow(report)
-        chain.settle_deep(report)
+        is_known = self.follow(report)
+        self.settle_deep(report)
         if self.hear:
             self.hear(report)  # before anything ends
         if not is_known:
             report.failed += (ids or ()) if report.chain_failed else ()
             return
         if not self.settings.explorers:
-            chain.end_by_blocks(report)
+            self.end_by_blocks(report)
             return
         if ids is None:
             now, gone_after = self.now(), self.settings.network.gone_after
@@ -86,35 +77,31 @@ class Checker:
             allowance = self.explorers.allowance()
             found = plan(watched, gone_after, allowance, now, report.ends_before or NEVER)
             ids, report.unreached, report.put_off = found
-        self._ask(ids, chain, report)
+        self._ask(ids, report)
 
     def look_again(self, report: Report) -> bool:
         """After a run, asks for pages that are due by now; True while somebody waits at one."""
         now, may_ask = self.now(), report.answered and self.settings.explorers
         rows = self.db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
-        asked = watched_of(self.db, self.settings, now, [row.id for row in rows if may_ask])
+        asked = watched_of(self.db, self.settings, now, rows if may_ask else ())
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
         if ids := plan(asked, gone_after, allowance, now, others_wait=report.put_off > 0).ids:
-            later = replace(report, blocks_read=0, looked_at=0, failed=[], unreached=[], changed={})
+            later = replace(report, failed=[], unreached=[])  # a later look fails no run
             self._end_within(MOST_RUN_S)
             try:
-                self._ask(ids, self._chain(), later)
+                self._ask(ids, later)
             finally:
                 self._close(report)
-            report.add(later)
+            report.looked_at, report.blocks_read = later.looked_at, later.blocks_read
         return any(is_waiting(one, now) for one in asked)
 
-    @property
-    def _sources(self) -> Pool[BlockSource]:
-        return self.sources or self.explorers
-
     def _end_within(self, seconds: float) -> None:
-        for pool in {self.explorers, self._sources}:
+        for pool in {self.explorers, self.sources}:
             pool.end_within(seconds)
 
     def _close(self, report: Report) -> None:
         """Ends all questions; notes their costs, and the good sources."""
-        pools: set[Pool[BlockSource]] = {self.explorers, self._sources}
+        pools: set[Pool[BlockSource]] = {self.explorers, self.sources}
         for pool in pools:
             pool.close()
             pool.note(self.db, self.settings, self.now())
@@ -122,33 +109,41 @@ class Checker:
         report.calls = sum(source.calls for source in asked)
         report.read_bytes = sum(source.bytes_read for source in asked)
 
-    def _chain(self) -> CatchUp:
-        return CatchUp(self.db, self.settings, self._sources, self.prices, self.now, self.mark)
-
-    def _ask(self, ids: Sequence[str], chain: CatchUp, report: Report) -> None:
+    def _ask(self, ids: Sequence[str], report: Report) -> None:
         looks = self._look(ids, report)
         if any(misses(self.db, look) for look in looks):
-            chain.follow(report)  # a new block may have what left the mempool
+            self.follow(report)  # a new block may have what left the mempool
         for look in looks:
             self._apply(look, report)
 
     def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
+        """The looks that were answered; `in_flight` are asked at once, without a database."""
         rows, looks = [self.db.only(invoices.WHOLE, id=one) for one in ids], []
-        for invoice_id, look in gather(self.explorers, rows, self.now, self.in_flight):
+        with ThreadPoolExecutor(self.in_flight) as pool:
+            answers = list(pool.map(self._answer, rows))
+        for row, look in zip(rows, answers, strict=True):
             if isinstance(look, Look):
                 looks.append(look)
             elif isinstance(look, OutOfQuota):
                 report.put_off += 1
             else:
-                log.warning("invoice %s could not be looked for: %s", invoice_id, look)
+                log.warning("invoice %s could not be looked for: %s", row.id, look)
                 now = self.now()
-                (watched,) = watched_of(self.db, self.settings, now, [invoice_id])
+                (watched,) = watched_of(self.db, self.settings, now, [row])
                 if is_waiting(watched, now):
-                    report.unreached.append(invoice_id)
+                    report.unreached.append(row.id)
                 else:
                     report.put_off += 1
-                self.db.run(mempool_watch.FAILED, id=invoice_id, at=to_ms(now))
+                self.db.run(mempool_watch.FAILED, id=row.id, at=to_ms(now))
         return looks
+
+    def _answer(self, row: Invoice) -> Look | ExplorerError:
+        at, read_s = self.now(), time.monotonic()
+        try:
+            mempool = self.explorers.waiting(row.deposit_address, bytes.fromhex(row.script))
+        except ExplorerError as error:
+            return error
+        return Look(row.id, mempool, at, self.explorers.clock_skew.ahead(at, read_s))
 
     def _apply(self, look: Look, report: Report) -> None:
         tip_at = report.ends_before
@@ -172,12 +167,12 @@ class Checker:
 
     def _lags(self, look: Look) -> bool:
         """True if it lacks money announced so lately that its explorer may not know of it yet."""
-        lag = self._sources.lag
+        lag = self.sources.lag
         since = to_ms(look.asked_at - lag)
         return bool(lag) and any(row.first_seen_at > since for row in misses(self.db, look))
 
     def _compare_clocks(self, report: Report) -> None:
-        ahead = self._sources.clock_skew.ahead(self.now(), time.monotonic())
+        ahead = self._ahead(self.now())
         report.clock_ahead_s = ahead // timedelta(seconds=1)
         if ahead:
             log.error(

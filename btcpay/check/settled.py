@@ -1,19 +1,21 @@
 """The consequences of scans: all rows are read at once, and each invoice is decided by itself."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from btcpay.invoices.events import recorded
 from btcpay.invoices.status import invoice_of, known_outputs, rules_for
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.settlement.settle import Change, Outcome, settle
-from btcpay.settlement.values import Rules, Scan
+from btcpay.settlement.values import Block, Rules, Scan
 from storage import at_once
-from storage.database import Database
+from storage.database import Database, Values
 from storage.models import Invoice, Payment
 from storage.queries import events, invoices
+from storage.queries.events import Kind
 
 LONG_HISTORY = 1000  # of one invoice; receivers may be sent each of them
 _SEEN, _VANISHED = ("seen", "seen again"), ("vanished",)
@@ -65,6 +67,34 @@ def settled(
     return found
 
 
+def history_of(case: Settled, made: Sequence[Payment], now: datetime) -> Iterator[Values]:
+    """The entries for a scan that `made` payments: its outputs, then these."""
+    explorer = {"explorer": case.scan.explorer}
+    for change in case.noted:
+        if change.kind:
+            detail = _detail(change) | explorer
+            yield recorded(case.row.id, Kind(change.kind), detail, now)
+    blocks = {receipt.txid: _place(receipt.block) for receipt in case.outcome.payments}
+    for row in made:
+        detail = {"id": row.id, "txid": row.tx_hash, "amount_sats": row.amount_sats}
+        detail |= {"block": blocks[row.tx_hash]} | explorer
+        yield recorded(case.row.id, Kind.PAYMENT, detail, now)
+
+
+def _detail(change: Change) -> dict[str, Any]:
+    output = change.after
+    key = {"txid": output.txid, "vout": output.vout, "amount_sats": output.amount_sats}
+    if change.kind in (Kind.SEEN, Kind.SEEN_AGAIN, Kind.MOVED):
+        return key | {"block": output.block and _place(output.block)}
+    if change.kind == Kind.SPENT:
+        return key | {"height": output.spent_height}
+    return key
+
+
+def _place(block: Block) -> dict[str, Any]:
+    return {"height": block.height, "hash": block.hash}
+
+
 def news_of(case: Settled, made: Sequence[Payment]) -> list[News]:
     """The events of a scan that `made` payments, in order.
 
@@ -76,8 +106,8 @@ def news_of(case: Settled, made: Sequence[Payment]) -> list[News]:
     news += _of_transactions(EventKind.INVOICE_PAYMENT_VANISHED, case.noted, _VANISHED)
     found = {one.after.txid for one in case.noted if one.kind in _SEEN}
     for payment in made:
-        one = of_payment(EventKind.PAYMENT_RECEIVED, payment)
-        news.append(News(one.kind, {**one.detail, "is_first_seen": payment.tx_hash in found}))
+        is_first = payment.tx_hash in found
+        news.append(of_payment(EventKind.PAYMENT_RECEIVED, payment, is_first_seen=is_first))
     ended = f"invoice.{case.outcome.verdict.status}"
     return news + ([News(EventKind(ended))] if case.has_ended else [])
 
@@ -97,5 +127,6 @@ def _of_transactions(
     ]
 
 
-def of_payment(kind: EventKind, row: Payment) -> News:
-    return News(kind, {"payment": {one.name: getattr(row, one.name) for one in Payment.PUBLIC}})
+def of_payment(kind: EventKind, row: Payment, **more: bool) -> News:
+    payment = {one.name: getattr(row, one.name) for one in Payment.PUBLIC}
+    return News(kind, {"payment": payment, **more})

@@ -5,7 +5,6 @@ from typing import Any, BinaryIO
 
 import click
 
-from btcpay.check.explain import WAYS_OUT, explanation, next_look_of
 from btcpay.cli.context import (
     Shell,
     answering,
@@ -19,10 +18,11 @@ from btcpay.cli.context import (
 )
 from btcpay.cli.operation_options import currency_of, number, priced, validated
 from btcpay.invoices import by_hand, create
+from btcpay.invoices.explain import WAYS_OUT, explanation
 from btcpay.invoices.links import most
 from btcpay.invoices.status import Story, find_invoice, find_story
 from btcpay.merchants.merchants import find_merchant
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.proofs.verify import check_document, load
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.times import iso
@@ -36,8 +36,7 @@ LIST_COLUMNS = (
     "id merchant status amount_sats received_sats amount_usd_quote created_at reference description"
 )
 ATTENTION_COLUMNS = (
-    "id merchant status reason amount_sats received_sats missing_sats since_at reference"
-    " description"
+    "id merchant status reason amount_sats received_sats since_at reference description"
 )
 SHOW_COLUMNS = (
     "id status currency amount tip price amount_sats amount_usd_quote price_usd reference"
@@ -71,7 +70,7 @@ def invoice_create(shell: Shell, merchant: str, currency: str | None, **fields: 
     currency = currency_of(owner, currency, fields)
     wanted = priced(currency, fields) if currency else validated(NEW_INVOICE, fields)
     order = create.order_of(owner.id, wanted | beside, currency, most(currency or "USD"))
-    quote = create.quote(shell.db, new_prices(shell.settings), shell.now, order)
+    quote = create.quote(shell.db, Prices(shell.settings), shell.now, order)
     with shell.db.write():
         row = create.new_invoice(shell.db, shell.settings.network, shell.now, quote)
     made = Resources(shell.settings.base_url).invoice.dump(row)
@@ -114,23 +113,21 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
         Shell(shell.settings, True).answer([json.loads(proven.document) for proven in kept], None)
         return
     story = find_story(shell.db, shell.settings, invoice_id, shell.now)
-    next_look = next_look_of(shell.db, shell.settings, invoice_id, shell.now)
     if shell.as_json:
         received = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
-        shell.answer(_all_facts(story, received, next_look), None)
+        shell.answer(_all_facts(story, received), None)
         return
-    for heading, sentence in explanation(story, next_look):
+    for heading, sentence in explanation(story):
         click.echo(f"{heading:<11} {printable(sentence)}")
 
 
-def _all_facts(story: Story, received: list[Payment], next_look: str) -> dict[str, Any]:
+def _all_facts(story: Story, received: list[Payment]) -> dict[str, Any]:
     row = story.row
     attention = {"reason": row.attention, "since_at": row.attention_since_at}
     return {
         "invoice": plain(row, SHOW_COLUMNS),
         "standing": plain(vars(story.verdict), STANDING) | {"confirmations_needed": story.needed},
         "attention": plain(attention, "reason since_at") if row.attention else None,
-        "next_look": next_look,
         "payments": [plain(payment, PAYMENT_COLUMNS) for payment in received],
         "outputs": [plain(output, OUTPUT_COLUMNS) for output in story.outputs],
         "events": [

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from heapq import merge
 from itertools import chain
@@ -18,7 +18,7 @@ from storage.database import Database, Row, Values, grouped
 from storage.models import Invoice, Merchant, Output
 from storage.queries import refunds
 from storage.queries.lists import exports, keyset
-from storage.queries.payments import OutputWith, PaymentWith
+from storage.queries.payments import PaymentWith
 from storage.queries.refunds import SentRefund
 from storage.statement import as_dict, blank
 
@@ -156,19 +156,15 @@ def _cell(value: object, is_sum: bool) -> str:
 def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
     """A merchant's labels: for each invoice its address, then what was paid to it; then refunds.
 
-    A transaction that pays several invoices comes last, once, with all their labels. There is no
-    `origin`: an account key does not have the fingerprint of its wallet's master key.
+    There is no `origin`: an account key does not have the fingerprint of its wallet's master key.
     """
     of: Values = {"merchant_id": merchant.id}
-    shared = grouped(db.rows(exports.SHARED_TRANSACTIONS, **of), lambda row: row.txid)
     for rows in keyset.pages(db, exports.INVOICES, page, **of):
         of |= {"first_at": rows[0].created_at, "last_at": rows[-1].created_at}
         outputs = db.rows(exports.OUTPUTS_OF_INVOICES, **of)
         paid = grouped(outputs, lambda output: output.invoice_id)
         for row in rows:
-            yield from _of_invoice(row, paid[row.id], shared)
-    for txid, invoices in shared.items():
-        yield _label("tx", txid, "; ".join(_text_of(row, row.invoice_id) for row in invoices))
+            yield from _of_invoice(row, paid[row.id])
     sent = grouped(db.rows(refunds.LABELED, **of), lambda row: row.tx_hash or "")
     for txid, together in sent.items():
         yield from _of_refunds(txid, together)
@@ -188,19 +184,14 @@ def label_lines(db: Database, merchant: Merchant) -> Iterator[str]:
         yield orjson.dumps(label).decode() + "\n"
 
 
-def _of_invoice(row: Invoice, outputs: list[Output], shared: Container[str]) -> Iterator[Row]:
-    text = _text_of(row, row.id)
+def _of_invoice(row: Invoice, outputs: list[Output]) -> Iterator[Row]:
+    # Reference and description in one line, or the id: a label must say something.
+    text = " ".join(f"{row.reference or ''} {row.description or ''}".split()) or row.id
     yield _label("addr", row.deposit_address, text)
     for txid in dict.fromkeys(output.txid for output in outputs):
-        if txid not in shared:
-            yield _label("tx", txid, text)
+        yield _label("tx", txid, text)
     for output in outputs:
         yield _label("output", f"{output.txid}:{output.vout}", text)
-
-
-def _text_of(row: Invoice | OutputWith, id: str) -> str:
-    """Reference and description in one line, or the id: a label must say something."""
-    return " ".join(f"{row.reference or ''} {row.description or ''}".split()) or id
 
 
 def _label(kind: str, ref: str, text: str) -> Row:

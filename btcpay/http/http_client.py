@@ -27,7 +27,6 @@ T = TypeVar("T")
 CONNECT_TIMEOUT_S = 3
 # Answers up to this size are read at once; longer ones one at a time.
 SMALL_BYTES = 65536
-CERTIFICATES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")  # variables, as requests names them
 # A compressed answer has no honest size.
 HEADERS = {"User-Agent": f"btcpay/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
 _PIECE_BYTES = 65536
@@ -59,9 +58,9 @@ class Session:
     """
 
     def __init__(self, connections: int = 1, proxy: str = "") -> None:
-        self._proxy = proxy
+        self.proxy = proxy
         self._adapter = Adapter(pool_connections=8, pool_maxsize=connections)
-        self._verify = next(filter(None, map(os.environ.get, CERTIFICATES)), True)
+        self._verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
 
     def get(
         self,
@@ -108,12 +107,10 @@ class Session:
         head does not; its message has no part of the URL.
         """
         status: list[int] = []
-        until_s = time.monotonic() + timeout_s
 
         def read() -> bytes:
             with self._send("POST", url, timeout_s, body, headers) as answer:
-                if time.monotonic() < until_s:  # otherwise the call's own end cut the head short
-                    status.append(answer.status_code)
+                status.append(answer.status_code)
                 start: bytes = answer.raw.read1(kept_bytes, decode_content=False)
                 return start[:kept_bytes]
 
@@ -135,7 +132,7 @@ class Session:
         headers: Mapping[str, str] | None = None,
     ) -> Iterator[requests.Response]:
         """The answer, its body still unread. Raises Unreachable for every failure."""
-        proxy = "" if is_near(urlsplit(url).hostname) else self._proxy
+        proxy = "" if is_near(urlsplit(url).hostname) else self.proxy
         # The call itself ends sooner; this timeout ends the thread that it leaves behind.
         late_s = timeout_s + 1
         connect_s = late_s if proxy else min(CONNECT_TIMEOUT_S, late_s)

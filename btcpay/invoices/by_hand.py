@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from btcpay.invoices.events import End, finish, record, update_attention
-from btcpay.invoices.status import find_invoice, verdict_of
+from btcpay.invoices.status import find_invoice
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
@@ -35,12 +35,9 @@ def cancel(
             raise Refused(
                 "not_open", f"the invoice is {row.status}; only an open one can be canceled"
             )
-        received_sats = verdict_of(db, settings, row, now).received_sats
-        if received_sats and not force:
-            raise Refused(
-                "on_its_way",
-                f"{received_sats} satoshis are on their way to this invoice; --force cancels it",
-            )
+        if row.received_sats and not force:
+            said = f"{row.received_sats} satoshis are on their way to this invoice"
+            raise Refused("on_its_way", f"{said}; --force cancels it")
         finish(db, [End(row, "canceled", f"canceled {where}")], now)
 
 
@@ -51,16 +48,13 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
     """
     if not reason.strip():
         raise Refused("no_reason", "a settlement by hand needs a reason: --reason TEXT")
-    dismiss = f"`btcpay invoice dismiss {invoice_id} --reason TEXT`"
-    or_dismiss = f"; if it needs attention, {dismiss} takes it off the list"
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
         if row.status == "paid":
-            raise Refused("paid", f"the invoice is paid already{or_dismiss}")
+            raise Refused("paid", "the invoice is paid already")
         received = db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
         if not received:
             raise Refused(
-                "nothing_came",
-                f"no confirmed payment has come to this invoice; nothing to accept{or_dismiss}",
+                "nothing_came", "no confirmed payment has come to this invoice; nothing to accept"
             )
         for payment in received:
             db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment.tx_hash)

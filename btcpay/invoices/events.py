@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from storage.queries.events import Kind
 
 log = logging.getLogger(__name__)
 
+_ATTENTION = News(EventKind.INVOICE_ATTENTION)
 _REFUNDED = (Kind.REFUND_SENT, Kind.REFUND_AGAIN, Kind.REFUND_UNDONE)
 
 
@@ -109,71 +110,61 @@ def update_attentions(
     rows = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in news])
     outputs = grouped(at_once.rows(db, payments.ALIVE, ids), lambda one: one.invoice_id)
     histories = grouped(at_once.rows(db, events.OF_MONEY, ids), lambda one: one.invoice_id)
-    before = {row.invoice_id: row for row in at_once.rows(db, attentions.OF_INVOICE, ids)}
+    before = {row.invoice_id: row.reason for row in at_once.rows(db, attentions.OF_INVOICE, ids)}
     tip_height = blocks.tip_height(db) or 0
     verdicts = [(row, verdict_on(outputs[row.id], settings, row, now, tip_height)) for row in rows]
     at_once.run(db, invoices.KEEP, [figures(*one, tip_height) for one in verdicts])
-    found = [_wanted(db, row, verdict, histories[row.id], now) for row, verdict in verdicts]
-    cleared = [one.row.id for one in found if one.reason is None and one.row.id in before]
-    at_once.run(db, attentions.CLEAR, [{"invoice_id": id} for id in cleared])
-    wanted = [one for one in found if one.reason]
-    at_once.run(db, attentions.WANT, [one.columns(now) for one in wanted])
-    attention = News(EventKind.INVOICE_ATTENTION)
+    reasons: dict[str, str | None] = {}
+    wanted: list[Values] = []
     told: list[Told] = []
-    for one in found:
-        known = before.get(one.row.id)
-        is_new = one.reason and (known is None or known.reason != one.reason)
-        all_news = [*news[one.row.id], *([attention] if is_new else [])]
-        told += [Told(one.row, each_news, one.state) for each_news in all_news]
+    for row, verdict in verdicts:
+        reason, at_stake_sats = _decided(db, row, verdict, histories[row.id], now)
+        reasons[row.id] = reason
+        if reason:
+            wanted.append(_wanted(row, reason, at_stake_sats, now))
+        is_new = reason is not None and before.get(row.id) != reason
+        state = _state(row, verdict, reason)
+        told += [Told(row, each, state) for each in (*news[row.id], *[_ATTENTION] * is_new)]
+    cleared: list[Values] = [{"invoice_id": id} for id in before if reasons[id] is None]
+    at_once.run(db, attentions.CLEAR, cleared)
+    at_once.run(db, attentions.WANT, wanted)
     publish(db, told, now)
-    return {one.row.id: one.reason for one in found}
+    return reasons
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """An invoice's verdict, and why it needs attention; `stake_sats` hang on that."""
-
-    row: Invoice
-    verdict: Verdict
-    reason: str | None
-    stake_sats: int
-
-    def columns(self, now: datetime) -> Values:
-        row = self.row
-        value = value_of(self.stake_sats, stored_amount(row.price), row.currency)
-        return {
-            "invoice_id": row.id,
-            "merchant_id": row.merchant_id,
-            "reason": self.reason or "",
-            "since_at": to_ms(now),
-            "stake_minor": to_minor(value, row.currency),
-        }
-
-    @property
-    def state(self) -> dict[str, Any]:
-        row, verdict = self.row, self.verdict
-        return {
-            "status": row.status,
-            "tx_hash": row.tx_hash,
-            "paid_at": row.paid_at,
-            "received_sats": verdict.received_sats,
-            "unconfirmed_sats": verdict.unconfirmed_sats,
-            "missing_sats": verdict.missing_sats,
-            "beside_sats": beside_sats(verdict),
-            "attention": self.reason,
-        }
-
-
-def _wanted(
+def _decided(
     db: Database, row: Invoice, verdict: Verdict, events: Iterable[Event], now: datetime
-) -> _Wanted:
-    """Decides, after the parts have counted what the invoice received."""
+) -> tuple[str | None, int]:
+    """The reason, and the satoshis at stake, after the parts have counted what was received."""
     beyond_sats = sum(part.heard(db, row, now) for part in brought("money"))
     invoice = replace(invoice_of(row), beyond_sats=beyond_sats)
     history = list(filter(None, map(_happening, events)))
     reason = reason_for(invoice, verdict, history, least_sats_of(row.script))
-    at_stake_sats = stake_sats(reason, invoice, verdict, history) if reason else 0
-    return _Wanted(row, verdict, reason, at_stake_sats)
+    return reason, stake_sats(reason, invoice, verdict, history) if reason else 0
+
+
+def _wanted(row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> Values:
+    value = value_of(at_stake_sats, stored_amount(row.price), row.currency)
+    return {
+        "invoice_id": row.id,
+        "merchant_id": row.merchant_id,
+        "reason": reason,
+        "since_at": to_ms(now),
+        "stake_minor": to_minor(value, row.currency),
+    }
+
+
+def _state(row: Invoice, verdict: Verdict, reason: str | None) -> dict[str, Any]:
+    return {
+        "status": row.status,
+        "tx_hash": row.tx_hash,
+        "paid_at": row.paid_at,
+        "received_sats": verdict.received_sats,
+        "unconfirmed_sats": verdict.unconfirmed_sats,
+        "missing_sats": verdict.missing_sats,
+        "beside_sats": beside_sats(verdict),
+        "attention": reason,
+    }
 
 
 def try_update(

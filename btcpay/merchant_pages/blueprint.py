@@ -112,7 +112,6 @@ def _opened(service: Service, pages: Pages) -> Blueprint:
         ("POST", f"{ROOT}/login", way_in.mail_link),
         ("GET", f"{ROOT}/start/<token>", way_in.show_start),
         ("POST", f"{ROOT}/start/<token>", way_in.start),
-        ("GET", f"{ROOT}/", home.lead_here),
         ("GET", "/file/<secret>", partial(downloads.send_linked, service)),
     ]
     for method, path, view in views:

@@ -8,13 +8,12 @@ from flask import Response
 
 from btcpay.health.state import state_in_row
 from btcpay.invoices.status import rules_for
-from btcpay.merchant_pages.invoice import FIRST
 from btcpay.merchant_pages.queries import WANTING
 from btcpay.merchant_pages.takings import amounts, takings
-from btcpay.merchant_pages.visit import Visit, address
+from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
 from btcpay.values.money import of_minor, value_of
-from btcpay.values.parts import brought
+from btcpay.values.parts import offered
 from btcpay.values.times import date_of, day_of, from_ms, to_ms
 from storage.database import Values
 from storage.queries import payments
@@ -30,11 +29,6 @@ NEW = timedelta(days=30)  # a shop counts as new, and is told what is left to do
 MOST_COMING = 100  # invoices to which money is on its way, at most, that are summed
 
 
-def lead_here() -> Response:
-    """Redirects from `/merchant/`, which some people type."""
-    return Response(status=302, headers={"Location": address()})
-
-
 def show(visit: Visit) -> Response:
     """The first page after logging in: four statements, and the session's."""
     service, now = visit.service, visit.now
@@ -47,17 +41,14 @@ def show(visit: Visit) -> Response:
     coming = db.rows(today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=own)
     of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
     shop = db.only(today.SHOP, **of | {"finished_after": to_ms(now - LATELY)})
-    paid = [] if shop.last_paid is None else [shop.last_paid]
-    stake, id = FIRST
-    gap = gap_of(paid, shop.next_index, shop.widest or 0)
+    gap = gap_of(shop.last_paid, shop.widest, shop.next_index)
     return visit.page(
         "home.html",
-        lines=[line for part in brought("menu") for line in part.today(visit, shop)],
+        lines=[line for today in offered("merchant_views", "today") for line in today(visit, shop)],
         to_do=to_do(shop, visit.session, settings.has_mail, not db.is_server, now),
         today_took=amounts(took, lambda one: one.by_day[today_number]),
         yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),
         thirty_days_took=amounts(took, lambda one: one.whole),
-        compared=took[0].percent,
         charts=took,
         yesterday=today_number - 1,
         coming=coming[:MOST_COMING],
@@ -65,7 +56,7 @@ def show(visit: Visit) -> Response:
         is_more_coming=len(coming) > MOST_COMING,
         value=_value,
         needed=lambda row: rules_for(settings, row).confirmations,
-        wanting=db.rows(WANTING, merchant_id=own, stake_minor=stake, id=id, limit=LISTED + 1),
+        wanting=db.rows(WANTING, merchant_id=own, limit=LISTED + 1),
         listed=LISTED,
         of_minor=of_minor,
         shop=shop,

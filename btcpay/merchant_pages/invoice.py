@@ -15,9 +15,8 @@ from btcpay.merchant_pages.lists.search import loose_kind
 from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.texts import mailto
 from btcpay.values.errors import Refused
-from btcpay.values.ids import is_id
 from btcpay.values.money import asked_of, of_minor, price_of, to_minor, value_of
-from btcpay.values.parts import brought
+from btcpay.values.parts import offered
 from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
@@ -27,11 +26,10 @@ from storage.values import Values
 
 MOST_SHOWN = 100  # outputs, and events, so that dust sent to an address makes no endless page
 MOST_REASON = 300  # characters
-NEEDING = 25  # invoices on a page
+NEEDING = 50  # invoices on the page, those with the most at stake: the rest follows on them
 AT_ONCE = 100  # set aside by one press: a second of work
 # Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice")
-FIRST = (2**62, "")  # a stake and an id
 
 
 def show(visit: Visit, id: str) -> Response:
@@ -41,7 +39,7 @@ def show(visit: Visit, id: str) -> Response:
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came = (one.amount_sats for one in story.outputs if one.vanished_at is None)
     paid_sats = sum(one.amount_sats for one in story.verdict.receipts)
-    cards = ((one.TEMPLATE, one.card(db, row, paid_sats)) for one in brought("invoice_card"))
+    cards = (card(db, row, paid_sats) for card in offered("merchant_views", "card"))
     payer_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(
         "invoice.html",
@@ -50,7 +48,7 @@ def show(visit: Visit, id: str) -> Response:
         asked_in=asked_in,
         price=price_of(story.row),
         came_sats=sum(came),
-        cards=[card for card in cards if card[1]],
+        cards=[card for card in cards if card],
         verdict=story.verdict,
         needed=story.needed,
         checked_at=story.checked_at,
@@ -102,44 +100,35 @@ def _reason(visit: Visit) -> str:
 
 def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     own, db = visit.merchant_id, visit.service.db
-    after, place = visit.query.get("after", ""), None
-    if is_id("inv", after):
-        place = db.row(queries.WANTING_PLACE, merchant_id=own, id=after)
-    stake_minor, id = (place.stake_minor, after) if place else FIRST
-    rows = db.rows(
-        queries.WANTING, merchant_id=own, stake_minor=stake_minor, id=id, limit=NEEDING + 1
-    )
-    shown = rows[:NEEDING]
-    seller = visit.pages.brand(visit.merchant_id).seller if shown else ""
-    mail = db.row(receivers.MAIL_OF, merchant_id=own) if shown else None
+    rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)
+    mail = db.row(receivers.MAIL_OF, merchant_id=own) if rows else None
     language, pages = mail.language if mail else "en", visit.service.settings.base_url
     mailtos = {
-        row.id: mailto(row, f"{pages}/pay/{row.id}", seller, language)
-        for row in shown
+        row.id: mailto(row, f"{pages}/pay/{row.id}", visit.session.seller, language)
+        for row in rows
         if row.customer_email
     }
     return visit.page(
         "attention.html",
         status,
-        rows=shown,
+        rows=rows[:NEEDING],
+        most_shown=NEEDING if len(rows) > NEEDING else None,
         of_minor=of_minor,
         difference_of=_difference,
         mailtos=mailtos,
-        next=shown[-1].id if len(rows) > NEEDING else None,
-        is_first=place is None,
         only_set_aside=ONLY_SET_ASIDE,
-        has_cards=bool(brought("invoice_card")),
+        has_cards=bool(offered("merchant_views", "card")),
         wrong=wrong,
         typed=visit.form if wrong else {},
         number=visit.query.get("number", ""),
     )
 
 
-def _difference(row: invoices.InvoiceWith) -> Decimal:
+def _difference(row: queries.WantingInvoice) -> Decimal:
     """The excess (or shortfall, below 0) in the invoice's currency; 0 if the stake says it."""
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)
-    sats, price = row.received_sats - row.amount_sats, Decimal(row.price)
+    sats, price = row.came_sats - row.amount_sats, Decimal(row.price)
     value = value_of(abs(sats), price, row.currency)
     return value if sats > 0 else -value
 

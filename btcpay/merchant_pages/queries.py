@@ -4,7 +4,7 @@ A page begins after a row that is named by its time and its place in that time; 
 merchant and time serve both ways.
 """
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from peewee import JOIN, ColumnBase, Expression, Select, fn
 
@@ -12,7 +12,7 @@ from storage.models import Attention, Invoice, Output, Payment, PaymentLink
 from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
-from storage.statement import counted, shaped, slot
+from storage.statement import Shaped, counted, same, shaped, slot
 
 Listed = type[Invoice] | type[Payment]
 Q = TypeVar("Q", bound=Select)
@@ -23,119 +23,77 @@ class ListedInvoice(InvoiceWith):
     value_in: str
 
 
+class WantingInvoice(ListedInvoice):
+    came_sats: int  # late ones too
+
+
 class ListedPayment(PaymentWith):
     value: str | None  # at its receipt; `amount` and `currency` are those of its invoice
     value_in: str
-    amount: str | None
 
 
-_INVOICES = shaped(
-    ListedInvoice,
-    Invoice.select(
-        Invoice.id,
-        Invoice.status,
-        Invoice.amount_sats,
-        *Invoice.ASKED,
-        Invoice.amount.alias("value"),
-        Invoice.currency.alias("value_in"),
-        Invoice.description,
-        Invoice.reference,
-        Invoice.tip,
-        *Invoice.PERSONAL,
-        Invoice.created_at,
-        Invoice.covered_at,
-        Attention.reason.alias("attention"),
-        CAME_SATS.alias("received_sats"),
-    ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id)),
+def _invoices(*columns: ColumnBase) -> Shaped[ListedInvoice]:
+    """Invoices with the sum that settlement counts, and why they need a human."""
+    shown = Invoice.select(
+        *(Invoice.id, Invoice.status, Invoice.amount_sats, Invoice.received_sats),
+        *(Invoice.description, Invoice.tip, Invoice.created_at, Invoice.covered_at),
+        *(*Invoice.ASKED, Attention.reason.alias("attention"), *columns),
+    ).join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
+    return shaped(ListedInvoice, shown)
+
+
+_INVOICES = _invoices(
+    *(Invoice.amount.alias("value"), Invoice.currency.alias("value_in")),
+    *(Invoice.reference, *Invoice.PERSONAL),
 )
 _PAYMENTS = shaped(
     ListedPayment,
     Payment.select(
-        Payment.id,
-        Payment.amount_sats,
-        Payment.currency.alias("value_in"),
-        Payment.value_at_receipt.alias("value"),
-        Payment.tx_hash,
-        Payment.created_at,
-        Payment.address_invoice_id,
-        Payment.invoice_id,
-        Invoice.description,
-        Invoice.reference,
-        *Invoice.PERSONAL,
-        *Invoice.ASKED,
-        Invoice.tip,
-        Invoice.status,
-        Invoice.expires_at,
+        *(Payment.id, Payment.amount_sats, Payment.tx_hash, Payment.created_at),
+        *(Payment.currency.alias("value_in"), Payment.value_at_receipt.alias("value")),
+        *(Payment.address_invoice_id, Payment.invoice_id),
+        *(Invoice.description, Invoice.reference, *Invoice.PERSONAL, *Invoice.ASKED),
+        *(Invoice.tip, Invoice.status, Invoice.expires_at),
         Output.select(fn.MIN(Output.first_seen_at))
         .where(Output.payment_id == Payment.id)
         .alias("first_seen_at"),
     ).join(Invoice, on=(Invoice.id == Payment.address_invoice_id)),
 )
+_OWN_INVOICE, _OWN_PAYMENT = same(Invoice.merchant_id), same(Payment.merchant_id)
+_OWN_ATTENTION = same(Attention.merchant_id)
 
-
-def _own(model: type[Attention] | Listed) -> Any:
-    return model.merchant_id == slot("merchant_id")
-
-
-INVOICES = keyset.older(_INVOICES.where(_own(Invoice)), Invoice)
-INVOICES_BY_STATUS = INVOICES.where(Invoice.status == slot("status"))
-_SALES = shaped(
-    InvoiceWith,
-    Invoice.select(
-        Invoice.id,
-        Invoice.status,
-        Invoice.amount_sats,
-        Invoice.amount,
-        Invoice.currency,
-        *Invoice.RULED,
-        Invoice.tip,
-        Invoice.description,
-        Invoice.created_at,
-        Invoice.covered_at,
-        Invoice.received_sats,
-        Attention.reason.alias("attention"),
-    )
-    .join(Attention, JOIN.LEFT_OUTER, on=(Attention.invoice_id == Invoice.id))
+INVOICES = keyset.older(_INVOICES.where(_OWN_INVOICE), Invoice)
+INVOICES_BY_STATUS = INVOICES.where(same(Invoice.status))
+_SALES = (
+    _invoices(Invoice.confirmations, Invoice.tolerance_percent)
     .where(Invoice.tip.is_null(False))
     .order_by(*keyset.order(Invoice))
-    .limit(slot("limit")),
+    .limit(slot("limit"))
 )
-# The till's sales, the newest first, each with the sum that settlement counts.
-SALES = _SALES.where(_own(Invoice))
+# The till's sales, the newest first.
+SALES = _SALES.where(_OWN_INVOICE)
 # Sales whose payment was taken back, until they are paid again or set aside, however old.
 ALARMS = _SALES.where(
-    _own(Attention) & (Attention.reason << ("vanished", "reorganised")) & (Invoice.status != "paid")
+    _OWN_ATTENTION & (Attention.reason << ("vanished", "reorganised")) & (Invoice.status != "paid")
 )
-INVOICE_PLACE = keyset.place_of(Invoice).where(_own(Invoice))
+INVOICE_PLACE = keyset.place_of(Invoice).where(_OWN_INVOICE)
 
 # Payments that settle nothing: parts, and money that was late, too much, or for a cancelled
 # invoice. An index holds only them.
-PAYMENTS = keyset.older(_PAYMENTS.where(_own(Payment)), Payment)
+PAYMENTS = keyset.older(_PAYMENTS.where(_OWN_PAYMENT), Payment)
 LOOSE_PAYMENTS = PAYMENTS.where(Payment.invoice_id.is_null())
-PAYMENT_PLACE = keyset.place_of(Payment).where(_own(Payment))
+PAYMENT_PLACE = keyset.place_of(Payment).where(_OWN_PAYMENT)
 
 
-def _few(query: Q, model: Listed, condition: Expression) -> Q:
-    """The newest first, by the condition's index, not by that of all the merchant's rows."""
-    own = (model.merchant_id + 0) == slot("merchant_id")
-    newest_first = query.where(condition & own).order_by(*keyset.order(model))
-    return newest_first.limit(slot("limit"))
-
-
-# Invoices that need a human, the highest stake first, behind a row named by stake and id.
+# Invoices that need a human, the highest stake first.
 WANTING = shaped(
-    ListedInvoice,
-    _INVOICES.select_extend(Invoice.price, Attention.since_at, Attention.stake_minor)
-    .where(
-        _own(Attention)
-        & (Attention.stake_minor <= slot("stake_minor"))
-        & ((Attention.stake_minor < slot("stake_minor")) | (Attention.invoice_id > slot("id")))
+    WantingInvoice,
+    _INVOICES.select_extend(
+        Invoice.price, Attention.since_at, Attention.stake_minor, CAME_SATS.alias("came_sats")
     )
+    .where(_OWN_ATTENTION)
     .order_by(Attention.stake_minor.desc(), Attention.invoice_id)
     .limit(slot("limit")),
-)
-WANTING_PLACE = Attention.select(Attention.stake_minor).where(
-    (Attention.invoice_id == slot("id")) & _own(Attention)
 )
 
 
@@ -147,14 +105,14 @@ def _begins(column: ColumnBase) -> Expression:
 # The newest thousand with this whole order number, which any number of invoices may have.
 _OF_REFERENCE = (
     Invoice.select(Invoice.id)
-    .where(_own(Invoice) & (Invoice.reference == slot("begin")))
+    .where(_OWN_INVOICE & (Invoice.reference == slot("begin")))
     .order_by(*keyset.order(Invoice))
     .limit(1_000)
 )
 
 
 def _found(query: Q, model: Listed) -> dict[str, Q]:
-    """Rows by the beginning of an id, an address or a txid, by a reference, or by a payment's id.
+    """Rows by the beginning of an id, an address or a txid, or by a reference.
 
     A txid finds its invoice also while the transaction waits, and when it has vanished.
     """
@@ -169,9 +127,10 @@ def _found(query: Q, model: Listed) -> dict[str, Q]:
         "txid": by_txid,
         "reference": invoice_id.in_(_OF_REFERENCE),
     }
-    if model is Payment:
-        conditions["payment"] = Payment.id == slot("begin")
-    return {name: _few(query, model, condition) for name, condition in conditions.items()}
+    # By the condition's index, not by that of all the merchant's rows.
+    own = (model.merchant_id + 0) == slot("merchant_id")
+    newest = query.where(own).order_by(*keyset.order(model)).limit(slot("limit"))
+    return {name: newest.where(condition) for name, condition in conditions.items()}
 
 
 FOUND_INVOICES = _found(_INVOICES, Invoice)
@@ -182,14 +141,14 @@ FOUND_PAYMENTS = _found(_PAYMENTS, Payment)
 MOST_COUNTED = 500  # of a link's invoices; an index is read no further
 
 
-def _count(*conditions: Expression) -> Any:
+def _count(*conditions: Expression) -> Select:
     """The number of a link's invoices that meet the condition, at most MOST_COUNTED."""
     of_link = Invoice.payment_link_id == PaymentLink.id
     found = Invoice.select(Invoice.payment_link_id).where(of_link, *conditions)
     return counted(found, MOST_COUNTED)
 
 
-_IS_OWN = PaymentLink.merchant_id == slot("merchant_id")
+_IS_OWN = same(PaymentLink.merchant_id)
 
 
 class ListedLink(PaymentLink):
@@ -205,8 +164,8 @@ _OWN = shaped(
 )
 LINKS = keyset.older(_OWN, PaymentLink)
 LINK_PLACE = keyset.place_of(PaymentLink).where(_IS_OWN)
-LINK = _OWN.where(PaymentLink.id == slot("id"))
+LINK = _OWN.where(same(PaymentLink.id))
 
-_OF_LINK = Invoice.payment_link_id == slot("payment_link_id")
+_OF_LINK = same(Invoice.payment_link_id)
 INVOICES_OF_LINK = keyset.older(_INVOICES.where(_OF_LINK), Invoice)
 INVOICE_OF_LINK_PLACE = keyset.place_of(Invoice).where(_OF_LINK)

@@ -1,11 +1,8 @@
 """The takings of each day: sums, bars for the page, and the page of one month."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
-from fractions import Fraction
 from itertools import count
 from typing import NamedTuple
 
@@ -13,13 +10,11 @@ from flask import Response
 
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, places_of
-from btcpay.values.parts import brought
+from btcpay.values.parts import offered
 from btcpay.values.times import date_of, number_of, start_of
 from storage.models import MerchantDay
 from storage.queries.totals import days
 from storage.values import Values
-
-MOST_PERCENT = 1000  # beyond that a comparison says nothing
 
 ROUND = (2, 4, 6, 8, 10)  # half of each is as round as itself
 EARLIEST = date(2009, 1, 1)  # there was no bitcoin before
@@ -38,19 +33,17 @@ def _total(sums: Iterable[Sum]) -> Sum:
     return Sum(*map(sum, zip(Sum(), *sums, strict=True)))
 
 
-@dataclass(frozen=True)
-class Takings:
+class Takings(NamedTuple):
     """Takings from the days when the shop counted in `currency`, at their value at receipt.
 
-    `by_day`: the sum of each day, in their order. `percent`: the change of `whole` against the
-    sum of the days `before`, None where a comparison says nothing.
+    `by_day`: the sum of each day, in their order; `whole` is that of all, `before` that of the days
+    before them.
     """
 
     currency: str
     by_day: Mapping[int, Sum]
     whole: Sum
     before: Sum
-    percent: int | None
 
     def value(self, took: Sum) -> Decimal:
         return of_minor(took.value_minor, self.currency)
@@ -67,31 +60,21 @@ def takings(rows: Sequence[MerchantDay], first: int, last: int, currency: str) -
     """The takings of these days, and of the days before them; a day without a row took nothing.
 
     First those in the shop's currency, then those in any other that it has counted in: currencies
-    are never added up, and nothing is compared if there are two.
+    are never added up.
     """
-    found: dict[str, dict[int, Sum]] = defaultdict(dict)
-    for row in rows:
-        found[row.currency][row.day] = Sum(*(getattr(row, name) for name in Sum._fields))
-    others = sorted(found.keys() - {currency})
-    span = range(first, last + 1)
-    own = _takings(found[currency], span, currency, is_alone=not others)
-    second = (_takings(found[other], span, other, is_alone=False) for other in others)
-    return [own, *(one for one in second if one.whole.payments)]
+    found: dict[str, dict[int, Sum]] = {currency: {}}
+    for row in sorted(rows, key=lambda row: row.currency):
+        sums = Sum(*(getattr(row, name) for name in Sum._fields))
+        found.setdefault(row.currency, {})[row.day] = sums
+    days = range(first, last + 1)
+    own, *others = (_takings(code, sums, days) for code, sums in found.items())
+    return [own, *(one for one in others if one.whole.payments)]
 
 
-def _takings(found: Mapping[int, Sum], span: range, currency: str, is_alone: bool) -> Takings:
-    by_day = {day: found.get(day, Sum()) for day in span}
-    before = _total(took for day, took in found.items() if day < span.start)
-    whole = _total(by_day.values())
-    return Takings(currency, by_day, whole, before, _percent(whole, before) if is_alone else None)
-
-
-def _percent(now: Sum, before: Sum) -> int | None:
-    """To the nearest whole one, half to even."""
-    if not before.value_minor:
-        return None
-    percent = round(Fraction(100 * (now.value_minor - before.value_minor), before.value_minor))
-    return percent if abs(percent) < MOST_PERCENT else None
+def _takings(currency: str, sums: Mapping[int, Sum], days: range) -> Takings:
+    by_day = {day: sums.get(day, Sum()) for day in days}
+    before = _total(took for day, took in sums.items() if day < days.start)
+    return Takings(currency, by_day, _total(by_day.values()), before)
 
 
 def amounts(took: Sequence[Takings], sum_of: Callable[[Takings], Sum]) -> list[tuple[Takings, Sum]]:
@@ -114,7 +97,9 @@ def show_month(visit: Visit) -> Response:
     bounds = [start_of(number_of(day), visit.zone) for day in (first, after)]
     return visit.page(
         "month.html",
-        lines=[line for part in brought("menu") for line in part.month(visit, *bounds)],
+        lines=[
+            line for month in offered("merchant_views", "month") for line in month(visit, *bounds)
+        ],
         charts=took,
         first=first,
         last=last,

@@ -28,7 +28,6 @@ from storage.values import Values
 LIFE_HOURS = Decimal("0.25")
 MOST_TIPS = 4
 MOST_TIP_PERCENT = 50
-CLOCK_MS = 3_600_000  # with less time left than this the page shows a clock, not a date
 LISTED = 10
 REMEMBERED = 50  # the sales in which frequent amounts are looked for
 MOST_SUGGESTED = 4
@@ -107,9 +106,9 @@ def show_manifest(visit: Visit) -> Response:
 
 
 def show_invoice(visit: Visit, id: str) -> Response:
-    """The QR code, then whether it is paid; the script asks the checkout's status."""
+    """A sale's QR code, then whether it is paid; the script asks the checkout's status."""
     snapshot = snapshot_of(visit.service, id, visit.merchant_id)
-    if visit.session.till_only and snapshot.row.tip is None:
+    if snapshot.row.tip is None:
         raise NotFound("this is no sale of the till")
     is_gone = is_taken_back(visit.service.settings, snapshot.row) or snapshot.has_vanished
     brand = visit.pages.brand(visit.merchant_id)
@@ -119,8 +118,7 @@ def show_invoice(visit: Visit, id: str) -> Response:
         "till_invoice.html",
         page=page,
         brand=brand,
-        clock_ms=CLOCK_MS,
-        tip=Decimal(snapshot.row.tip or 0),
+        tip=Decimal(snapshot.row.tip),
         receipt_qr=qr_svg(receipt_url) if page["state"] in ("seen", "paid") else None,
         sales=last_sales(visit, id),
     )

@@ -16,7 +16,6 @@ from btcpay.values.networks import Network
 from storage.database import Row
 from storage.models import Merchant
 
-ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 MOST_IN_RANGE = 1_000_000  # Bitcoin Core refuses a longer range
 # The descriptor of an account whose key alone is given.
 _FORMS = {

@@ -5,10 +5,10 @@ If more invoices in a row stay unpaid, the wallet does not show the next payment
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from itertools import pairwise
+from typing import NamedTuple
 
 from peewee import IntegrityError
 
@@ -116,14 +116,12 @@ def set_mail(db: Database, merchant_id: int, change: Values, now: datetime) -> M
     return row
 
 
-@dataclass(frozen=True)
-class Gap:
+class Gap(NamedTuple):
     """`highest_paid` is an address index, None before the first payment.
 
     `limit`: the smallest with which a wallet finds every payment and the next invoice's address.
     """
 
-    next_index: int
     highest_paid: int | None
     limit: int
 
@@ -132,15 +130,16 @@ class Gap:
         return self.limit <= wallet_gap_limit * EARLY
 
 
-def gap_of(paid: Sequence[int], next_index: int, widest: int = 0) -> Gap:
-    """The gap of an account; `paid` are the indexes of its paid addresses, ascending.
+def gap_of(last: int | None, widest: int | None, next_index: int, used: Sequence[int] = ()) -> Gap:
+    """The gap of an account whose next invoice has that address.
 
-    The first of them may stand for all below it, whose widest step is then `widest`.
+    `last` and `widest` are those of `gaps.LAST_AND_WIDEST`; `used`: paid addresses beyond `last`,
+    ascending.
     """
-    last = paid[-1] if paid else -1
-    steps = [*([] if widest else [-1]), *paid, max(next_index, last + 1)]
-    limit = max(after - before for before, after in pairwise(steps))
-    return Gap(next_index, paid[-1] if paid else None, max(limit, widest))
+    paid = [-1 if last is None else last, *used]
+    steps = pairwise([*paid, max(next_index, paid[-1] + 1)])
+    limit = max(widest or 0, *(after - before for before, after in steps))
+    return Gap(None if paid[-1] < 0 else paid[-1], limit)
 
 
 def gap_of_merchant(
@@ -150,7 +149,5 @@ def gap_of_merchant(
 
     `used`: paid addresses beyond the counter, ascending; `next_index` replaces the counter.
     """
-    last, widest = db.only(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
-    paid = [*([] if last is None else [last]), *used]
     after = merchant.next_index if next_index is None else next_index
-    return gap_of(paid, after, widest or 0)
+    return gap_of(*db.only(gaps.LAST_AND_WIDEST, merchant_id=merchant.id), after, used)

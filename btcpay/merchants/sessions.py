@@ -7,11 +7,9 @@ link lets a browser make one: the first run. BTCPAY_SETUP_TOKEN may name the tok
 
 import re
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.merchants import add_merchant, set_currency, set_mail, set_timezone
-from btcpay.values.errors import CommandError
 from btcpay.values.ids import (
     ID_CHARACTERS,
     SECRET_CHARACTERS,
@@ -28,13 +26,11 @@ from storage.queries.sessions import new_login
 
 LINK_LIFE = timedelta(milliseconds=sessions.LINK_LIFE_MS)
 LIFE = timedelta(days=30)  # after its last use
-BROWSER_CHARACTERS, MOST_SHOWN = 200, 60  # of a User-Agent
+BROWSER_CHARACTERS = 200  # of a User-Agent
 # The first that fits: nearly every browser also claims to be Chrome, Safari or both.
 _BROWSERS = {
     "Edge": r"\bEdg(e|A|iOS)?/",
-    "Opera": r"\b(OPR|OPT|Opera)/",
     "Samsung Internet": r"\bSamsungBrowser/",
-    "Vivaldi": r"\bVivaldi/",
     "Firefox": r"\b(Firefox|FxiOS)/",
     "Chrome": r"\b(Chrome|CriOS|Chromium|HeadlessChrome)/",
     "Safari": r"\bVersion/[^ ]+ (Mobile/[^ ]+ )?Safari/",
@@ -42,13 +38,6 @@ _BROWSERS = {
 # An Android is a Linux, and an iPhone is "like Mac OS X".
 _SYSTEMS = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows"}
 _SYSTEMS |= {"ChromeOS": r"\bCrOS\b", "macOS": "Mac OS X", "Linux": "Linux|X11"}
-
-
-class BrowserName(NamedTuple):
-    """Such as Firefox and Android; a text that no rule knows is the browser itself, cut short."""
-
-    browser: str
-    system: str
 
 
 def login_url(
@@ -101,13 +90,14 @@ def sessions_of(db: Database, merchant_id: int, now: datetime) -> list[MerchantS
     return db.rows(sessions.OF_MERCHANT, merchant_id=merchant_id, used_after=to_ms(now - LIFE))
 
 
-def end(db: Database, merchant_id: int, session_id: str) -> None:
-    """Ends one session and all unused links, since it may have made them. Raises CommandError."""
+def end(db: Database, merchant_id: int, session_id: str) -> bool:
+    """Ends one session and all unused links, since it may have made them; False for an unknown."""
     with db.write():
         known = is_id("ses", session_id)
-        if not known or db.run(sessions.END, id=session_id, merchant_id=merchant_id) != 1:
-            raise CommandError(f"there is no session {session_id!r}")
-        db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
+        known = known and db.run(sessions.END, id=session_id, merchant_id=merchant_id) == 1
+        if known:
+            db.run(sessions.LOGINS_OF_MERCHANT, merchant_id=merchant_id)
+        return known
 
 
 def end_all(db: Database, merchant_id: int, but: str = "") -> int:
@@ -117,19 +107,14 @@ def end_all(db: Database, merchant_id: int, but: str = "") -> int:
         return db.run(sessions.END_OTHERS, merchant_id=merchant_id, id=but)
 
 
-def end_every(db: Database) -> None:
-    """Ends sessions and links of all merchants: a restored database opens nothing to anybody."""
-    with db.write():
-        for query in sessions.END_EVERYTHING:
-            db.run(query)
+def named(user_agent: str) -> tuple[str, str]:
+    """Browser and system as a person names them; a text that no rule knows is the browser itself.
 
-
-def named(user_agent: str) -> BrowserName:
-    """The name that a person would give to the browser: enough to tell one's own devices apart."""
+    It is enough to tell one's own devices apart.
+    """
     text = " ".join(user_agent.split())
     browser, system = _first(_BROWSERS, text), _first(_SYSTEMS, text)
-    cut = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}\u2026"
-    return BrowserName(browser, system) if browser else BrowserName(cut, "")
+    return (browser, system) if browser else (text, "")
 
 
 def _first(rules: dict[str, str], text: str) -> str:

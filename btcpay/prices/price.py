@@ -12,13 +12,12 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from btcpay.http import http_client
-from btcpay.http.clock_skew import EPOCH, agreed_ahead, time_sent
+from btcpay.http.clock_skew import EPOCH, agreed_ahead
 from btcpay.http.deadline import in_thread
-from btcpay.prices.tickers import agree, read_price, timeout_s_of
+from btcpay.prices.tickers import agree, read_price
 from btcpay.settings.parsers import PriceSource
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import FetchError, PriceUnavailable
-from btcpay.values.hosts import is_here
 
 log = logging.getLogger(__name__)
 
@@ -29,14 +28,6 @@ RETRY_S = 2  # pause after a failure, so that not every request asks a dead sour
 _PLACES = threading.Semaphore(20)
 # The plain monotonic clock stops while a machine is suspended: an old price would seem fresh.
 _steady_s = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The outcome of one refresh: a price or None; `at_s` is a time of the monotonic clock."""
-
-    price: Decimal | None
-    at_s: float
 
 
 @dataclass(eq=False)
@@ -58,9 +49,8 @@ class Rate:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._session = http_client.Session(max(1, len(self.sources)), self.proxy)
-        self._timeout_s = timeout_s_of(self.proxy)
-        self._good: Asked | None = None
-        self._last: Asked | None = None
+        self._good: tuple[Decimal, float] | None = None  # the last price, and when it came
+        self._failed_s: float | None = None  # when the last refresh failed, unless it did not
         self._refreshing: Future[None] | None = None
         # For each source, the time since EPOCH when the monotonic clock was 0, by its last answer.
         self._began: Mapping[PriceSource, timedelta] = {}
@@ -69,9 +59,9 @@ class Rate:
         """The price of one bitcoin. Raises PriceUnavailable; waits for one refresh at most."""
         if started := self.ask():
             started.result()
-        elif self._known() is None:
+        elif not self.good_for_s():
             self._wait()
-        price = self._known()
+        price = self.known()
         if price is None:
             raise PriceUnavailable(
                 f"the BTC/{self.currency} price is unavailable right now; retry shortly"
@@ -91,9 +81,10 @@ class Rate:
         """
         with self._lock:
             is_under_way = self._refreshing is not None and not self._refreshing.done()
-            now_s, last = self.monotonic(), self._last
-            rests = last is not None and last.price is None and now_s - last.at_s < RETRY_S
-            if is_under_way or rests or self._known(FRESH_S) is not None:
+            now_s, failed_s = self.monotonic(), self._failed_s
+            rests = failed_s is not None and now_s - failed_s < RETRY_S
+            is_fresh = self.good_for_s() > max(0, self.max_age_s - FRESH_S)
+            if is_under_way or rests or is_fresh:
                 return None
             self._refreshing = in_thread(self._refresh)
             return self._refreshing
@@ -103,15 +94,14 @@ class Rate:
 
         After a failed refresh nobody waits: dead tickers must not delay every caller.
         """
-        has_failed = self._last is not None and self._last.price is None
-        if self._refreshing and self._known() is None and not has_failed:
+        if patience_s and self._refreshing and self._failed_s is None and not self.good_for_s():
             wait([self._refreshing], patience_s)
-        return self._known()
+        return self._good[0] if self._good and self.good_for_s() else None
 
     def good_for_s(self) -> float:
         """Seconds until the known price is too old to be used; 0 without one."""
         good = self._good
-        return 0 if good is None else max(0, good.at_s + self.max_age_s - self.monotonic())
+        return max(0, good[1] + self.max_age_s - self.monotonic()) if good else 0
 
     def clock_ahead(self, now: datetime) -> timedelta:
         """The time by which `now` is ahead, if more than half of the sources agree; else zero.
@@ -121,14 +111,6 @@ class Rate:
         running = now - EPOCH - timedelta(seconds=self.monotonic())
         aheads = [running - began for began in self._began.values()]
         return agreed_ahead(aheads, len(self.sources))
-
-    def _known(self, age_s: int | None = None) -> Decimal | None:
-        """The price, unless it is `age_s` old or older; the age limit holds in any case."""
-        good = self._good
-        age_s = self.max_age_s if age_s is None else min(age_s, self.max_age_s)
-        if good is None or self.monotonic() - good.at_s >= age_s:
-            return None
-        return good.price
 
     def _wait(self) -> None:
         """Waits for the refresh of another thread.
@@ -144,15 +126,13 @@ class Rate:
     def _ask(self, source: PriceSource) -> Decimal | None:
         """One source's price; None, with a line in the log, when it has none."""
 
-        def note_time(headers: Mapping[str, str]) -> None:
-            sent_at = time_sent(headers)
-            if sent_at and not is_here(urlsplit(source.url).hostname):
-                began = sent_at - EPOCH - timedelta(seconds=self.monotonic())
-                with self._lock:
-                    self._began = {**self._began, source: began}
+        def note_time(sent_at: datetime) -> None:
+            began = sent_at - EPOCH - timedelta(seconds=self.monotonic())
+            with self._lock:
+                self._began = {**self._began, source: began}
 
         try:
-            return read_price(self._session, source, note_time, self._timeout_s)
+            return read_price(self._session, source, note_time)
         except (FetchError, LookupError, ValueError) as error:
             # The host alone: a URL may carry a key.
             host = urlsplit(source.url).hostname
@@ -163,44 +143,39 @@ class Rate:
         with ThreadPoolExecutor(max_workers=max(1, len(self.sources))) as pool:
             answers = list(pool.map(self._ask, self.sources))
         prices = [price for price in answers if price is not None]
-        self._last = Asked(agree(prices, self.quorum), self.monotonic())
-        self.on_refresh(self._last.price is not None)
-        if self._last.price is not None:
-            self._good = self._last
+        price, at_s = agree(prices, self.quorum), self.monotonic()
+        self.on_refresh(price is not None)
+        if price is not None:
+            self._good, self._failed_s = (price, at_s), None
             return
+        self._failed_s = at_s
         counts = len(prices), len(self.sources)
         message = "no price in %s: %d of %d sources answered; `btcpay doctor` says what to do"
         log.error(message, self.currency, *counts)
 
 
 class Prices:
-    """The price in each currency, whose sources are asked only once somebody wants it."""
+    """The price in each currency by the settings; its sources are asked once somebody wants it.
 
-    def __init__(self, new: Callable[[str], Rate]) -> None:
-        self._new = new
-        self._rates: dict[str, Rate] = {}
-        self.usd = self.of("USD")
-
-    def of(self, currency: str) -> Rate:
-        return self._rates.get(currency) or self._rates.setdefault(currency, self._new(currency))
-
-
-def new_prices(
-    settings: Settings, on_refresh: Callable[[bool], None] = lambda good: None
-) -> Prices:
-    """The prices by these settings, on a clock that never steps and runs while the machine sleeps.
-
-    `on_refresh` is called for the price in dollars alone.
+    On a clock that never steps and runs while the machine sleeps. `on_refresh` is called for the
+    price in dollars alone.
     """
 
-    def new(currency: str) -> Rate:
-        if currency == "USD":
-            sources, quorum, note = settings.price_sources, settings.price_quorum, on_refresh
-        else:  # more than half, as of the dollar's sources
-            sources = tuple(source.of(currency) for source in settings.currency_sources)
-            quorum, note = len(sources) // 2 + 1, lambda good: None
-        return Rate(
-            currency, sources, quorum, settings.price_max_age_s, _steady_s, note, settings.proxy
-        )
+    def __init__(
+        self, settings: Settings, on_refresh: Callable[[bool], None] = lambda good: None
+    ) -> None:
+        self._settings = settings
+        self.usd = self._rate("USD", settings.price_sources, settings.price_quorum)
+        self.usd.on_refresh = on_refresh
+        self._rates = {"USD": self.usd}
 
-    return Prices(new)
+    def of(self, currency: str) -> Rate:
+        if currency in self._rates:
+            return self._rates[currency]
+        sources = tuple(source.of(currency) for source in self._settings.currency_sources)
+        new = self._rate(currency, sources, len(sources) // 2 + 1)  # most, as of the dollar's
+        return self._rates.setdefault(currency, new)
+
+    def _rate(self, currency: str, sources: Sequence[PriceSource], quorum: int) -> Rate:
+        max_age_s, proxy = self._settings.price_max_age_s, self._settings.proxy
+        return Rate(currency, sources, quorum, max_age_s, _steady_s, proxy=proxy)

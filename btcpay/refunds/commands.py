@@ -11,7 +11,7 @@ from btcpay.cli.operation_options import number, require_units
 from btcpay.cli.own import add_list_and_show
 from btcpay.invoices.create import live_price
 from btcpay.invoices.status import find_invoice
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.refunds import acts, queries
 from btcpay.refunds.kinds import RESOURCE
 from btcpay.values.errors import CommandError
@@ -50,7 +50,7 @@ def create(
             raise click.UsageError("--amount is a number greater than 0")
         code = checked_currency(currency or invoice.currency)
         require_units(code, [amount])
-        price = live_price(new_prices(shell.settings), shell.now, code).in_currency
+        price = live_price(Prices(shell.settings), shell.now, code).in_currency
         amount_sats = acts.sats_at(amount, price)
     order = acts.Order(invoice.merchant_id, invoice.id, amount_sats, **more)
     row = acts.make(shell.db, shell.settings, order, shell.now)

@@ -1,6 +1,5 @@
 """The settings: read once from the environment, every mistake reported together."""
 
-import difflib
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -116,15 +115,11 @@ def is_said(environ: Mapping[str, str], variable: str) -> bool:
     return any(environ.get(name, "").strip() for name in (variable, OF_FILES.get(variable, "")))
 
 
-def strange_names(environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables that are set but never read, each with the name probably meant, or ""."""
-    known = [*VARIABLES.values(), *OF_FILES.values()]
-    strange = [
-        name
-        for name, text in sorted(environ.items())
-        if name.startswith(PREFIX) and text.strip() and name not in (*known, env_file.VARIABLE)
-    ]
-    return {name: "".join(difflib.get_close_matches(name, known, 1)) for name in strange}
+def strange_names(environ: Mapping[str, str]) -> list[str]:
+    """Variables that are set but never read."""
+    known = {*VARIABLES.values(), *OF_FILES.values(), env_file.VARIABLE}
+    said = {name for name, text in environ.items() if name.startswith(PREFIX) and text.strip()}
+    return sorted(said - known)
 
 
 def read(environ: Mapping[str, str]) -> Settings:

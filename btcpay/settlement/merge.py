@@ -27,38 +27,39 @@ def merge(known: Sequence[Output], scan: Scan, now: datetime) -> list[Output]:
     6. No time is later than now. If our clock was ahead and has been set right, nothing is late
        because of it, and nothing is held open.
     """
-    before = {output.outpoint: output for output in known}
+    found = {output.outpoint: output for output in known}
+    missing = set(found) if scan.misses and scan.waiting is not None else set()
+    missing -= {seen.outpoint for seen in scan.waiting or ()}
     for seen in scan.waiting or ():
-        old = before.get(seen.outpoint)
-        before[seen.outpoint] = _waiting(old, seen, scan)
-    if scan.misses and scan.waiting is not None:
-        shown = {seen.outpoint for seen in scan.waiting}
-        for outpoint, output in before.items():
-            if outpoint not in shown and not output.block and not output.vanished:
-                before[outpoint] = replace(output, vanished_at=scan.asked_at)
-    for outpoint, output in before.items():
-        if output.txid in scan.replaced and not output.block:
-            vanished_at = output.vanished_at or scan.asked_at
-            before[outpoint] = replace(
-                output, vanished_at=vanished_at, replaced_height=scan.replaced[output.txid]
+        found[seen.outpoint] = _waiting(found.get(seen.outpoint), seen, scan)
+    for outpoint, output in found.items():
+        if not output.block and (outpoint in missing or output.txid in scan.replaced):
+            found[outpoint] = replace(
+                output,
+                vanished_at=output.vanished_at or scan.asked_at,
+                replaced_height=scan.replaced.get(output.txid, output.replaced_height),
             )
     for seen in scan.confirmed:
-        before[seen.outpoint] = _confirmed(before.get(seen.outpoint), seen, scan)
+        found[seen.outpoint] = _confirmed(found.get(seen.outpoint), seen, scan)
     replaces_at = _replaces_at(known, scan)
-    for outpoint, output in before.items():
-        if earlier := replaces_at.get(output.txid):
-            first_seen_at = min(output.first_seen_at, earlier)
-            before[outpoint] = replace(output, first_seen_at=first_seen_at)
-    for outpoint, height in scan.spent.items():
-        if outpoint in before:
-            before[outpoint] = replace(before[outpoint], spent_height=height)
-    return [_not_after(output, now) for output in before.values()]
+    return [
+        replace(
+            output,
+            first_seen_at=min(output.first_seen_at, replaces_at.get(output.txid, now), now),
+            vanished_at=output.vanished_at and min(output.vanished_at, now),
+            spent_height=scan.spent.get(outpoint, output.spent_height),
+        )
+        for outpoint, output in found.items()
+    ]
+
+
+def _new(seen: SeenOutput, scan: Scan) -> Output:
+    return Output(seen.txid, seen.vout, seen.amount_sats, first_seen_at=scan.asked_at)
 
 
 def _waiting(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
     if old is None:
-        new = Output(seen.txid, seen.vout, seen.amount_sats, scan.asked_at, seen_waiting=True)
-        return replace(new, inputs=seen.inputs)
+        return replace(_new(seen, scan), inputs=seen.inputs, seen_waiting=True)
     # The output's block may have been read while the mempool was asked.
     old = replace(old, first_seen_at=min(old.first_seen_at, scan.asked_at))
     if old.block or old.replaced_height is not None:
@@ -67,9 +68,8 @@ def _waiting(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
 
 
 def _confirmed(old: Output | None, seen: SeenOutput, scan: Scan) -> Output:
-    known = old or Output(seen.txid, seen.vout, seen.amount_sats, scan.asked_at)
     return replace(
-        known,
+        old or _new(seen, scan),
         amount_sats=seen.amount_sats,
         block=seen.block,
         position=seen.position,
@@ -98,17 +98,12 @@ def _replaces_at(known: Sequence[Output], scan: Scan) -> dict[str, datetime]:
     return found
 
 
-def _sats(outputs: Sequence[Output | SeenOutput]) -> Counter[str]:
+def _sats(outputs: Sequence[SeenOutput]) -> Counter[str]:
     """The satoshis that each transaction pays to the address, by its txid."""
     found: Counter[str] = Counter()
     for output in outputs:
         found[output.txid] += output.amount_sats
     return found
-
-
-def _not_after(output: Output, now: datetime) -> Output:
-    vanished_at = output.vanished_at and min(output.vanished_at, now)
-    return replace(output, first_seen_at=min(output.first_seen_at, now), vanished_at=vanished_at)
 
 
 def bounded(outputs: Sequence[Output], amount_sats: int) -> list[Output]:

@@ -19,8 +19,8 @@ class Block:
 class SeenOutput:
     """An output that pays the address: proven to be in `block`, or said to wait in the mempool.
 
-    `position` is its transaction's place in the block. `inputs` are the outpoints that the
-    transaction spends, as "txid:vout"; empty when they are too many to be kept.
+    `position` is its transaction's place in the block, 0 for the coinbase. `inputs` are the
+    outpoints that the transaction spends, as "txid:vout"; empty when they are too many to be kept.
     """
 
     txid: str
@@ -98,27 +98,20 @@ class Invoice:
     beyond_sats: int = 0
 
 
-@dataclass(frozen=True)
-class Output:
+@dataclass(frozen=True, kw_only=True)
+class Output(SeenOutput):
     """An output to the invoice's address, as we know it.
 
-    `block`: the block that is proven to have it; `position`: its transaction's place there, 0 for
-    the coinbase. `seen_waiting`: we saw it before it was in any block. `vanished_at`: the time from
-    which no mempool shows it, so that it is not money. `replaced_height`: the height at which
-    another transaction has spent its inputs. `credited`: it is part of a payment already.
-    `settles`: that payment carries the invoice's id.
+    `seen_waiting`: we saw it before it was in any block. `vanished_at`: the time from which no
+    mempool shows it, so that it is not money. `replaced_height`: the height at which another
+    transaction has spent its inputs. `credited`: it is part of a payment already. `settles`: that
+    payment carries the invoice's id.
     """
 
-    txid: str
-    vout: int
-    amount_sats: int
     first_seen_at: datetime
     seen_waiting: bool = False
-    inputs: tuple[str, ...] = ()
     vanished_at: datetime | None = None
     replaced_height: int | None = None
-    block: Block | None = None
-    position: int | None = None
     spent_height: int | None = None
     credited: bool = False
     settles: bool = False
@@ -131,10 +124,6 @@ class Output:
     def coinbase(self) -> bool:
         """True for an output of its block's first transaction."""
         return self.position == 0
-
-    @property
-    def outpoint(self) -> tuple[str, int]:
-        return self.txid, self.vout
 
 
 @dataclass(frozen=True)

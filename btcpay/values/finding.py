@@ -19,8 +19,7 @@ GREEN, YELLOW, RED = Colour
 class Finding:
     """The part examined, its colour, and the remedy when it is not green.
 
-    `brief` replaces a sentence that is too long for a line. `is_outside`: found in the answers of
-    explorers and price sources, not in the shop.
+    `brief` replaces a sentence that is too long for a line.
     """
 
     name: str
@@ -28,4 +27,3 @@ class Finding:
     sentence: str
     remedy: str = ""
     brief: str = field(default="", compare=False)
-    is_outside: bool = field(default=False, compare=False)

@@ -36,15 +36,8 @@ ADD_MAIL = Delivery.insert(
 ).on_conflict("NOTHING")
 
 
-class Due(PublicEvent):
-    """A delivery with its event; the event's columns are NULL for a mail without one."""
-
-    receiver_id: str
-    about: str
-    attempts: int
-    first_at: int | None
-    created_at: int
-    line: str | None
+class Due(PublicEvent, Delivery):
+    """A delivery with its event, whose columns are NULL for a mail without one."""
 
 
 _WHOLE = shaped(
@@ -120,11 +113,8 @@ STATE = Case(
 )
 
 
-class Listed(Delivery):
-    number: int | None
+class Listed(Delivery, PublicEvent):
     event_id: str
-    kind: str
-    state: str
 
 
 LIST = shaped(

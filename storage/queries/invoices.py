@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from peewee import Case, fn
 
-from storage.models import Block, Fact, Invoice, Output
+from storage.models import Attention, Block, Fact, Invoice, Output
 from storage.queries.meta import Key
 from storage.statement import as_dict, blank, every, same, shaped, slot, slots
 
@@ -61,19 +61,15 @@ _GONE_AT = _GONE.select(fn.MAX(_GONE.vanished_at)).where(
 )
 
 
-class InvoiceWith(Invoice):
+class InvoiceWith(Invoice, Attention):
     """An invoice with columns that joined queries add; a row has those that its query selects."""
 
     tip_height: int | None
     read_at: str | None
     gone_at: int | None
     merchant: str
-    missing_sats: int
     attention: str | None
     attention_since_at: int | None
-    reason: str
-    since_at: int
-    stake_minor: int
 
 
 # An invoice with everything that its state follows from.

@@ -1,6 +1,6 @@
 """Outputs as they were seen, payments as they count, and what proves them."""
 
-from storage.models import Output, Payment, Proof
+from storage.models import Invoice, Output, Payment, Proof
 from storage.statement import every, same, shaped, slot, slots
 
 LIST = (
@@ -27,36 +27,16 @@ SETTLE = Payment.update({Payment.invoice_id: slot("invoice_id")}).where(
 )
 
 
-class OutputWith(Output):
-    """An output with columns that joined queries add; a row has those that its query selects."""
+class OutputWith(Output, Invoice):
+    """An output and columns of its invoice; a row has those that its query selects."""
 
     settled_invoice_id: str | None
     document: str
-    description: str | None
-    reference: str | None
-    tip: str | None
-    amount_usd_quote: str
-    confirmations: int | None
-    tolerance_percent: str | None
-    currency: str
-    price: str
 
 
-class PaymentWith(Payment):
-    """A payment with columns of its address's invoice; a row has those that its query selects."""
+class PaymentWith(Payment, Invoice):  # type: ignore[misc]  # `tx_hash`, `PUBLIC`: the payment's
+    """A payment and columns of its address's invoice; a row has those that its query selects."""
 
-    status: str
-    amount_usd_quote: str
-    price_usd: str
-    description: str | None
-    reference: str | None
-    customer_email: str | None
-    customer_name: str | None
-    customer_note: str | None
-    deposit_address: str
-    tip: str | None
-    bill_id: str | None
-    expires_at: int | None
     first_seen_at: int | None
     invoice_currency: str
     completed_by: str | None

@@ -83,10 +83,8 @@ FAILS = Receiver.update(
 ).where(_THIS)
 
 
-class Wanted(MerchantMail):
-    name: str
-    created_at: int
-    timezone: str
+class Wanted(MerchantMail, Merchant):
+    """Which mail a merchant wants, and columns of the merchant."""
 
 
 WANT_MAIL = shaped(

@@ -184,14 +184,6 @@ def test_pages_of_two_chains_begin_nothing(till):
         begin(till.shop.service.db, till.settings.network, till.explorers(), till.clock)
 
 
-def test_the_less_work_of_another_is_said(till, open_liar, caplog):
-    second = open_liar(till)
-    till.shop.invoice()
-    till.liar.instead = Rival(till, 150).add(60, at=till.now - 50_000)
-    assert till.check(till.liar.root, second.root).complete
-    assert "127.0.0.1 would begin with block" in caplog.text and "less work" in caplog.text
-
-
 def test_where_a_tip_has_an_age_an_older_one_begins_nothing(till):
     """As on mainnet, also when nobody else is set: it is asked again in the next run."""
     till.shop.invoice()
@@ -238,15 +230,6 @@ def test_where_one_of_two_answers_its_word_does_and_that_is_said(
     assert "only 127.0.0.1 says where reading begins" in caplog.text
 
 
-def test_one_that_rests_does_not_keep_reading_from_beginning(till, open_liar, caplog):
-    second = open_liar(till)
-    till.shop.invoice()
-    both = till.explorers(till.liar.root, second.root)
-    both._quota.refused(second.root.removeprefix("http://"), 3600)
-    assert till.check(till.liar.root, second.root).complete
-    assert "begins: 127.0.0.1 asked to be left alone, and is until" in caplog.text
-
-
 def test_when_nobody_answers_the_reason_is_kept_until_reading_begins(till, open_liar):
     second = open_liar(till)
     till.shop.invoice()
@@ -256,18 +239,6 @@ def test_when_nobody_answers_the_reason_is_kept_until_reading_begins(till, open_
     assert "no source answered: 127.0.0.1 answered HTTP 404" in meta.get(db, Key.NOT_BEGUN)
     till.liar.instead = lambda _: None
     assert till.check().complete and meta.get(db, Key.NOT_BEGUN) == ""
-
-
-def test_an_explorer_of_another_network_is_not_asked_where_to_begin(till, open_liar, caplog):
-    second = open_liar(till)
-    till.shop.invoice()
-    till.liar.lies = {"^/block-height/0$": lambda _: "00" * 32}
-    refused(till, till.liar.root)
-    assert "shows another network than regtest" in caplog.text
-    till.liar.asked.clear()
-    till.liar.lies["^/blocks/"] = lambda _: say("not to be asked", 500)
-    refused(till, till.liar.root, till.liar.root)
-    assert till.check(second.root, till.liar.honest).complete
 
 
 def test_only_one_of_two_runs_at_once_keeps_it(till):

@@ -58,16 +58,6 @@ def test_a_part_is_a_payment_without_invoice_until_the_rest_comes(till):
     assert till.balance() == (invoice["amount_sats"], invoice["amount_sats"])
 
 
-def test_a_block_pays_although_nobody_has_looked_at_the_page_or_asked_for_the_address(till):
-    invoice = till.shop.invoice()
-    txid = till.pay(invoice)
-    till.mine()
-    run = till.check()
-    assert (run.changed, run.looked_at) == ({invoice["id"]: "paid"}, 0)
-    assert till.look(invoice)["tx_hash"] == txid
-    assert till.kinds(invoice) == ["seen", "payment", "paid"]
-
-
 def seen_waiting(till, invoice):
     """The transaction that pays it, which the check has seen in the mempool."""
     txid = till.pay(invoice)

@@ -184,7 +184,7 @@ WRONG = {"BTCPAY_NETWORK": "moon", "BTCPAY_CONFIRMATIONS": "0", "BTCPAY_BASE_URL
 
 
 def test_wrong_settings_stop_every_command_naming_each_variable(btcpay):
-    for words in ("check", "migrate", "merchant list", "invoice list", "serve", "sandbox"):
+    for words in ("check", "migrate", "merchant list", "invoice list", "serve"):
         output, errors = btcpay.run(*words.split(), status=2, **WRONG)
         assert output == "" and "Traceback" not in errors, words
         assert len(errors.splitlines()) == 3 and all(name in errors for name in WRONG), words

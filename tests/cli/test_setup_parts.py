@@ -13,7 +13,7 @@ from paths import PROJECT
 from programs import done, tool
 
 from btcpay.cli.setup.answers import QUESTIONS, answered, default_of
-from btcpay.cli.setup.machine import make_folder, this_user, usual_places, write_settings
+from btcpay.cli.setup.machine import make_folder, this_user, write_settings
 from btcpay.cli.setup.units import template, units, write
 from btcpay.settings.env_file import changed
 from btcpay.values.errors import CommandError, SettingsError
@@ -125,17 +125,6 @@ def test_the_services_user_may_read_what_root_may_write(tmp_path):
     assert stat.S_IMODE(found.st_mode) == 0o640
 
 
-def test_roots_shop_lies_in_the_machine_and_others_in_their_home_or_where_they_have_said():
-    home = {"HOME": "/home/a"}
-    said = home | {"XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"}
-    for is_root, environ, env_file, state in (
-        (True, said, "/etc/btcpay.env", "/var/lib/btcpay"),
-        (False, home, "/home/a/.config/btcpay/btcpay.env", "/home/a/.local/share/btcpay"),
-        (False, said, "/c/btcpay/btcpay.env", "/d/btcpay"),
-    ):
-        assert usual_places(environ, is_root) == (Path(env_file), Path(state))
-
-
 GOOD = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_BASE_URL": "https://pay.shop.net"}
 
 
@@ -169,7 +158,7 @@ def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):
     program = tmp_path / "btcpay"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    texts = units([str(program)], Path("/srv/shop.env"), "daemon", Path("/srv/db"), kind="cron")
+    texts = units(program, Path("/srv/shop.env"), "daemon", Path("/srv/db"), kind="cron")
     assert sorted(write(tmp_path, texts)) == sorted(texts) and len(texts) == 5
     for name, text in texts.items():
         assert "/opt/btcpay" not in text and "/etc/btcpay.env" not in text
@@ -202,12 +191,12 @@ def test_a_unit_has_nothing_but_settings_and_one_program(name):
 
 
 def test_units_are_those_of_the_package_but_for_what_differs_and_name_no_odd_path():
-    state, program = Path("/var/lib/btcpay"), ["/opt/btcpay/bin/btcpay"]
+    state, program = Path("/var/lib/btcpay"), Path("/opt/btcpay/bin/btcpay")
     for name, text in units(program, Path("/etc/btcpay.env"), "btcpay", state).items():
         assert text == template(name).replace("Group=btcpay\n", "")
     for path in ("/srv/my shop/btcpay", "/srv/100%/btcpay", "/srv/$x/btcpay"):
         with pytest.raises(CommandError, match="choose a path without"):
-            units([path], Path("/etc/btcpay.env"), "btcpay", None)
+            units(Path(path), Path("/etc/btcpay.env"), "btcpay", None)
 
 
 def test_a_user_without_a_name_is_told_so(monkeypatch):

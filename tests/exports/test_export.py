@@ -223,16 +223,6 @@ def test_labels_are_bip329_with_the_description_or_the_id(shop, btcpay):
     assert all(set(line) <= keys[line["type"]] for line in lines)
 
 
-def test_a_transaction_that_pays_two_invoices_has_one_label(shop, clock):
-    made = [shop.invoice(10, description=text) for text in ("tea", "coffee")]
-    db, txid = shop.service.db, pay(shop, made[0])
-    add_twin(shop, made[0], vout=1, invoice_id=made[1]["id"])
-    found = [line for line in labels(db, merchant_of(shop)) if line["type"] == "tx"]
-    assert [(line["ref"], sorted(line["label"].split("; "))) for line in found] == [
-        (txid, ["coffee", "tea"])
-    ]
-
-
 @pytest.mark.parametrize("name", ["payments", "labels"])
 def test_an_export_is_written_page_by_page_while_it_is_read(shop, monkeypatch, name):
     for _ in range(40):

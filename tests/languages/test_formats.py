@@ -134,31 +134,6 @@ def test_no_two_currencies_look_alike():
         assert len({formats.symbol(currency, language) for currency in CODES}) == len(CODES)
 
 
-@pytest.mark.parametrize(
-    ("language", "dollars", "euros", "yen"),
-    [
-        ("en", "$25.00", "\u20ac25.00", "\u00a525"),
-        ("de", "25,00\u00a0$", "25,00\u00a0\u20ac", "25\u00a0\u00a5"),
-        ("pt", "US$\u00a025,00", "\u20ac\u00a025,00", "JP\u00a5\u00a025"),
-        ("ja", "$25.00", "\u20ac25.00", "\uffe525"),
-        ("ar", "\u2068\u200f25.00\u00a0US$\u200e\u2069", "\u2068\u200f25.00\u00a0\u20ac\u2069",
-            "\u2068\u200f25\u00a0JP\u00a5\u200e\u2069"),
-    ],
-)  # fmt: skip
-def test_an_amount_as_a_reader_knows_it(language, dollars, euros, yen):
-    shown = [formats.money(Decimal(25), code, language) for code in ("USD", "EUR", "JPY")]
-    assert shown == [dollars, euros, yen]
-    assert formats.money(Decimal(25), "CAD", "en") == "CA$25.00"
-
-
-@in_each_language
-def test_a_time_in_every_month_at_every_hour(language):
-    for month in range(1, 13):
-        for hour in range(24):
-            at = datetime(2026, month, 1 + hour, hour, 59 - hour, month * 5 - 1, tzinfo=UTC)
-            assert formats.moment(to_ms(at), language) == moment(at, language)
-
-
 @in_each_language
 @given(at_ms=st.integers(FIRST, LAST))
 def test_any_day(language, at_ms):
@@ -207,11 +182,5 @@ def test_how_long_ago_on_both_sides_of_each_unit_and_each_half(language):
             for near_s in (-1, 0, 1):
                 elapsed_s = max(1, unit_s * halves // 2 + near_s)
                 assert formats.ago(elapsed_s * 1000, language) == ago(elapsed_s, language)
-
-
-@in_each_language
-@given(elapsed_s=st.integers(1, 100 * 365 * 86400))
-def test_any_time_ago(language, elapsed_s):
-    assert formats.ago(elapsed_s * 1000 + 999, language) == ago(elapsed_s, language)
     for none_ms in (-5000, 0, 999):  # is shown as a second
         assert formats.ago(none_ms, language) == ago(1, language)

@@ -33,7 +33,8 @@ def paths(browser):
     pay(shop, paid, 5000)
     pay(shop, late, 1000)
     pay(shop, waiting, 1000, confirmed=False)
-    ids = [paid["id"], late["id"], waiting["id"], shop.link(title="Tip jar")["id"]]
+    sold = browser.post("/till", amount="25").headers["Location"][-28:]
+    ids = [paid["id"], late["id"], waiting["id"], shop.link(title="Tip jar")["id"], sold]
     found = [path for rule in rules(shop, "GET") for path in filled(rule, ids)]
     there = [path for path in found if browser.get(path, buffered=True).status_code == 200]
     assert len(there) >= 12
@@ -48,10 +49,19 @@ def test_the_till_and_each_page_of_the_settings_has_its_fields_and_the_sellers_n
         assert "Tea & Co" in page.texts["shop"], path
 
 
+SEARCHES = (
+    "/invoices?q=Tea",
+    "/invoices?q=12345678",  # which may begin a txid, or an old address
+    "/payments?kind=loose&q=Tea",
+)
+
+
 @about_sqlite
 def test_a_page_runs_at_most_five_statements_and_writes_nothing(browser):
     """A file is read in pieces: it writes nothing either."""
-    for path in paths(browser):
+    shown = paths(browser)
+    older = f"/invoices?older={shown[-1].rpartition('/')[2]}"
+    for path in (*shown, *SEARCHES, older):
         browser.shop.clock.move(seconds=61)
         with statements(browser.shop) as run:
             assert browser.get(path, buffered=True).status_code == 200

@@ -1,11 +1,10 @@
 """An invoice's page: its story in words, and what its merchant decides there, once."""
 
-import json
 from pathlib import Path
 
 import pytest
 from attention_cases import NAMES, WAYS, late
-from builders import at_once, pay
+from builders import pay
 from fake_esplora import open_till
 from merchant_browser import ON, MerchantBrowser
 from paths import PROJECT
@@ -13,7 +12,6 @@ from paths import PROJECT
 from btcpay.merchant_pages import invoice as invoice_page
 from btcpay.merchant_pages.invoice import MOST_REASON, ONLY_SET_ASIDE
 from btcpay.settlement.attention import REASONS
-from storage.queries import events
 from storage.queries.events import Kind
 
 WORDS = "btcpay/merchant_pages/templates/merchant/{}.html"
@@ -89,36 +87,6 @@ def test_what_needs_the_merchant_says_why_and_is_decided_once(till, browser, way
     assert till.kinds(invoice) == [*kinds, kind]
 
 
-def test_what_is_set_aside_keeps_the_invoice_as_it_is_and_comes_back_with_news(till, browser):
-    invoice = late(till)
-    assert "Set aside." in decide(browser, invoice, "set-aside")
-    assert till.look(invoice)["status"] == "expired"
-    (event,) = [one for one in events_of(till, invoice) if one.kind == "dismissed"]
-    assert json.loads(event.detail)["reason"] == "Settled with the customer"
-    till.confirm(invoice)
-    assert f'id="about-{invoice["id"]}"' in browser.page("/attention").source
-
-
-def events_of(till, invoice):
-    return till.shop.service.db.rows(events.OF_INVOICE, invoice_id=invoice["id"])
-
-
-def test_presses_at_once_do_it_once(till, browser):
-    """Each from a thread of its own, as a server has them."""
-    invoice = late(till)
-    token, cookie = browser.token(), browser.client.get_cookie("merchant").value
-
-    def press(_):
-        other = MerchantBrowser(till.shop)
-        other.client.set_cookie("merchant", cookie)
-        answer = other.post(f"/invoices/{invoice['id']}/accept", token)
-        till.shop.service.db.close()
-        return answer.headers["Location"].partition("done=")[2]
-
-    assert sorted(at_once(4, press)) == ["accepted", *3 * ["paid"]]
-    assert till.kinds(invoice).count("paid") == 1
-
-
 def test_an_open_invoice_is_canceled_and_only_on_purpose_when_money_has_come(till, browser):
     plain, part = till.shop.invoice(), till.shop.invoice()
     assert "Canceled. Its page" in decide(browser, plain, "cancel")
@@ -141,6 +109,7 @@ def test_nothing_is_accepted_where_nothing_came_and_a_reason_is_cut(till, browse
         f"SELECT settled_reason FROM invoice WHERE id = '{late_one['id']}'"  # noqa: S608
     ).fetchall()
     assert row[0] == "a b " + "c" * (MOST_REASON - 4)
+    assert "Set aside." in decide(browser, late(till), "set-aside")  # for a reason of our own
 
 
 def test_every_kind_of_event_and_every_reason_has_its_words():

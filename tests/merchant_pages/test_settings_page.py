@@ -3,12 +3,11 @@
 from io import BytesIO
 
 import pytest
-from merchant_browser import FROM_THIS_SITE, MerchantBrowser
+from merchant_browser import FROM_THIS_SITE
 from receiver import Receiver
 from serving import say
 
 from btcpay.merchants import keys
-from btcpay.merchants.sessions import sessions_of
 from storage.queries import deliveries, merchants, receivers
 from storage.queries import keys as stored_keys
 from storage.statement import as_dict
@@ -25,18 +24,6 @@ STORED = {
     "return": {"return_paid": "https://shop.example.com/{invoice}", "return_unpaid": ""},
 }
 HOOK = "https://shop.example/hook"
-WRONG = [
-    ("look", "name", "a" * 61),
-    ("look", "accent", "#ffffff"),
-    ("look", "contact", "a" * 201),
-    ("counting", "timezone", "Mars/Olympus"),
-    ("wallet", "wallet_gap_limit", "0"),
-    ("wallet", "wallet_gap_limit", "a hundred"),
-    ("mail", "address", "nobody"),
-    ("mail", "language", "xx"),
-    ("return", "return_paid", "javascript:alert(1)"),
-    ("return", "return_unpaid", "x"),
-]
 
 
 def all_of(shop):
@@ -74,18 +61,6 @@ def test_each_form_stores_its_fields_and_the_page_shows_them(browser):
     assert {name: all_of(browser.shop)[name] for name in LOOK} == dict.fromkeys(LOOK)
 
 
-def test_a_mistake_stands_beside_its_field_and_changes_nothing(browser):
-    before = all_of(browser.shop)
-    for part, name, text in WRONG:
-        answer = browser.post(f"/settings/{part}", **STORED[part] | {name: text})
-        assert answer.status_code == 400, name
-        assert f'id="{name}-problem"' in answer.text and 'aria-invalid="true"' in answer.text
-        typed = [one for one in STORED[part].items() if one[0] not in (name, "receipts")]
-        assert all(value in answer.text for _, value in typed), name
-    assert all_of(browser.shop) == before
-    assert browser.post("/settings/nothing").status_code == 404
-
-
 def test_show_shows_the_checkout_as_it_would_look_and_stores_nothing(browser):
     before = all_of(browser.shop)
     shown = browser.post("/settings/look", **LOOK, show="1").text
@@ -109,7 +84,8 @@ def test_a_logo_is_stored_by_its_bytes_with_the_name_beside_it_and_taken_back(br
         answer = send(content, name="Other")
         assert answer.status_code == 400 and "at most 64 KiB" in answer.text
         assert 'value="Other"' in answer.text
-    assert send(bytes(1_000_001)).status_code == 413
+    too_large = send(bytes(1_000_001))
+    assert too_large.status_code == 413 and "at most 64 KiB" in too_large.text
     assert send(PNG, token="another").status_code == 403
     assert send().status_code == 303  # no file was chosen
     assert all_of(browser.shop) == stored
@@ -176,19 +152,3 @@ def test_a_merchant_has_at_most_twenty_webhooks(browser):
     answer = browser.post("/webhooks", press="20", url=HOOK)
     assert answer.status_code == 400 and 'id="url-problem"' in answer.text
     assert "There are already 20" in answer.text
-    (first, *others) = browser.shop.service.db.rows(receivers.LIST)
-    assert len(others) == 19
-    assert browser.post(f"/webhooks/{first.id}/remove").status_code == 303
-    assert browser.post("/webhooks", press="21", url=HOOK).status_code == 200
-
-
-def test_a_device_is_added_by_a_link_that_is_shown_once(browser):
-    shop = browser.shop
-    shown = browser.post("/sessions").text
-    url = shown.partition('id="login-link" dir="ltr">')[2].partition("<")[0]
-    assert "<svg" in shown and url not in browser.get("/sessions").text
-    other = MerchantBrowser(shop)
-    path = url.removeprefix(shop.service.settings.base_url)
-    assert other.client.post(path, headers=FROM_THIS_SITE).status_code == 303
-    assert other.client.post(path, headers=FROM_THIS_SITE).status_code == 410
-    assert len(sessions_of(shop.service.db, shop.merchant_id, shop.clock())) == 2

@@ -57,42 +57,32 @@ def test_each_is_called_by_its_name_and_this_one_stands_first(shop):
     assert places[:3] == sorted(places[:3]) and places[2] < min(places[3:])
 
 
-def test_another_one_is_logged_out_from_here_and_then_this_one(shop):
+def prepared(by):
+    """The path of a link that logs in another device."""
+    answer = by.post("/sessions")
+    assert answer.status_code == 200
+    return re.search("/merchant/login/[0-9A-Za-z]+", answer.text)[0]
+
+
+def test_a_lost_one_is_logged_out_from_here_with_its_links_and_then_this_one(shop):
+    other_link = new_login(shop.service.db, shop.add_merchant("other"), shop.clock())
     lost = MerchantBrowser(shop).log_in()
     (lost_id,) = ids(shop)
-    here = MerchantBrowser(shop).log_in()
+    here, link = MerchantBrowser(shop).log_in(), prepared(lost)
+    assert here.post("/sessions/ses_" + "0" * 24 + "/end").status_code == 404
+    assert shop.client.get(link).status_code == 200  # nothing ended, so nothing was taken back
     answer = here.post(f"/sessions/{lost_id}/end")
     assert answer.status_code == 303
     assert answer.headers["Location"] == "../../../merchant/sessions?done=ended"
     assert "That browser is logged out" in here.get("/sessions?done=ended").text
     assert (lost.get().status_code, here.get().status_code) == (401, 200)
+    assert shop.client.post(link, headers=FROM_THIS_SITE).status_code == 410
     assert here.post(f"/sessions/{lost_id}/end").status_code == 404
-    cookie = here.client.get_cookie("merchant")
+    cookie, link = here.client.get_cookie("merchant"), prepared(here)
     answer = here.post(f"/sessions/{ids(shop)[0]}/end")
     assert answer.status_code == 200 and "Max-Age=0" in answer.headers["Set-Cookie"]
     here.client.set_cookie("merchant", cookie.value)  # it ends in the database too
     assert here.get().status_code == 401
-
-
-def test_a_link_that_a_lost_device_prepared_ends_with_it(shop):
-    other_link = new_login(shop.service.db, shop.add_merchant("other"), shop.clock())
-    lost = MerchantBrowser(shop).log_in()
-    (lost_id,) = ids(shop)
-    here = MerchantBrowser(shop).log_in()
-
-    def prepared(by):
-        answer = by.post("/sessions")
-        assert answer.status_code == 200
-        return re.search("/merchant/login/[0-9A-Za-z]+", answer.text)[0]
-
-    link = prepared(lost)
-    assert here.post("/sessions/ses_" + "0" * 24 + "/end").status_code == 404
-    assert shop.client.get(link).status_code == 200  # nothing ended, so nothing was taken back
-    assert here.post(f"/sessions/{lost_id}/end").status_code == 303
-    assert shop.client.post(link, headers=FROM_THIS_SITE).status_code == 410
-    link = prepared(here)
-    (own_id,) = ids(shop)
-    assert here.post(f"/sessions/{own_id}/end").status_code == 200
     assert shop.client.post(link, headers=FROM_THIS_SITE).status_code == 410
     assert shop.client.get(f"/merchant/login/{other_link}").status_code == 200
 
@@ -111,10 +101,3 @@ def test_where_addresses_mean_nothing_a_stranger_keeps_no_merchant_out(open_shop
     client = open_shops(**ON, BTCPAY_VISITOR_ADDRESSES="off").client
     visits = (client.get("/merchant") for _ in range(rate_limits.VISITS.limit + 1))
     assert {answer.status_code for answer in visits} == {401}
-
-
-def test_a_slash_at_the_end_leads_to_the_same_page(open_shops):
-    shop = open_shops(BTCPAY_MERCHANT_PAGES="on")
-    answer = shop.client.get("/merchant/?lang=de")
-    assert answer.status_code == 302 and answer.headers["Location"] == "../merchant?lang=de"
-    assert shop.client.post("/merchant/").status_code == 405

@@ -12,7 +12,6 @@ from fake_esplora import Reply, dripping, dropped, endless_head, say, silent, tr
 from receiver import Receiver
 
 from btcpay.notify import receivers
-from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import MOST_AT_ONCE, MOST_FAILING, Outbox, new_send
 from btcpay.notify.outcome import Answer
 from btcpay.notify.read import sample
@@ -32,7 +31,7 @@ HASTY_S, PATIENT_S = 0.5, 60.0  # where a time-out is expected, and where none i
 def attempt(url, timeout_s=PATIENT_S):
     """One event to that URL."""
     to = blank(models.Receiver, transport=WEBHOOK, url=url, secret=new_secret())
-    event = sample(Resources(""), 1, EventKind.INVOICE_PAID, utc_now())
+    event = sample(Resources(""), 1, utc_now())
     return new_send(settings.read({}), timeout_s)(to, event, utc_now())
 
 

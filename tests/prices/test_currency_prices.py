@@ -7,12 +7,12 @@ from decimal import Decimal
 import pytest
 from fake_esplora import FakeEsplora, say, silent
 
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.settings import settings
 from btcpay.settings.parsers import PriceSource, currency_sources
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency, places_of, rounded
-from btcpay.values.networks import PUBLIC_CURRENCY_TICKERS
+from btcpay.values.networks import NETWORKS
 
 SOURCES = "{root}/0/{{CURRENCY}}#/{{currency}} {root}/1#/{{currency}} {root}/2#/{{currency}}"
 
@@ -26,7 +26,7 @@ def server():
 
 
 def prices_of(server, sources=SOURCES):
-    return new_prices(
+    return Prices(
         settings.read(
             {
                 "BTCPAY_PRICE_SOURCES": f"{server.root}/usd#/usd",
@@ -85,20 +85,12 @@ def test_nobody_waits_longer_for_a_silent_ticker_than_their_patience_and_only_on
         released.set()
 
 
-def test_many_who_ask_at_once_ask_the_tickers_once(server):
-    euro = prices_of(server).of("EUR")
-    for _ in range(50):
-        euro.ask()
-    assert euro.known(60) == 90
-    assert len(server.asked) == 3
-
-
 def test_what_nobody_asked_for_is_not_known(server):
     assert prices_of(server).of("EUR").known(60) is None and server.asked == []
 
 
 def test_every_public_ticker_has_a_place_for_the_currency():
-    sources = currency_sources(" ".join(PUBLIC_CURRENCY_TICKERS))
+    sources = currency_sources(" ".join(NETWORKS["mainnet"].currency_sources))
     assert len({source.of("EUR").url.split("/")[2] for source in sources}) == 5
     assert PriceSource("http://a/{CURRENCY}", "/{currency}").of("EUR") == PriceSource(
         "http://a/EUR", "/eur"

@@ -1,18 +1,11 @@
-"""Every query is typed: its rows have the columns that mypy reads, its slots have types."""
+"""Every query is typed: its rows have the columns that mypy reads."""
 
 from inspect import get_annotations
 from typing import get_args
 
 import pytest
 from databases import QUERIES
-from peewee import Field, Model, PostgresqlDatabase, Select
-
-from storage.models.shop import Table
-from storage.sqlite import Sqlite
-from storage.statement import Slot, Statement
-from storage.values import Values
-
-OF_PARTS = {"offset"}  # whose queries may be gone
+from peewee import Field, Model, Select
 
 
 def names_of(query):
@@ -48,19 +41,3 @@ def test_a_query_selects_what_mypy_takes_its_rows_to_have(key):
     must, may = declared(shape)
     assert len(names) == len(set(names)), "of two columns of one name the first is read"
     assert must <= set(names) <= may
-
-
-def test_every_slot_has_a_type_and_every_type_a_slot():
-    """A column that nobody names in a call needs no type yet."""
-    slots = {
-        parameter.name
-        for database in (Sqlite(":memory:"), PostgresqlDatabase("none"))
-        for query in QUERIES.values()
-        for parameter in Statement(database, query).parameters
-        if isinstance(parameter, Slot)
-    }
-    columns = {
-        field.name for model in Table.__subclasses__() for field in model._meta.sorted_fields
-    }
-    typed = set(Values.__annotations__)
-    assert slots - columns <= typed and typed - columns - OF_PARTS <= slots

@@ -32,7 +32,7 @@ from btcpay.chain.follow import add_header
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.http import http_client
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.proofs.verify import Proven, check_document
 from btcpay.sandbox.esplora import block_view
 from btcpay.sandbox.node.block import GENESIS_RAW, Block, build_block, build_coinbase, parse_block
@@ -333,14 +333,16 @@ class Till:
 
         On a machine with a clock of its own, if one is named; `changes` are of the settings.
         """
+        asked = explorers or self.explorers(db=db)
         return Checker(
             db or self.shop.service.db,
             replace(self.settings, **changes),
-            explorers or self.explorers(db=db),
-            new_prices(self.settings),
+            asked,
+            Prices(self.settings),
             clock or self.clock,
-            in_flight,
             lambda: f"{self.now} this start",
+            explorers=asked,
+            in_flight=in_flight,
         )
 
     def explorers(

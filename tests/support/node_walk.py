@@ -32,7 +32,7 @@ from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.pool import open_sources
 from btcpay.check.run import Checker
 from btcpay.http.clock_skew import ClockSkew
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.proofs.verify import check_document
 from btcpay.sandbox.node.script import script_of
 from btcpay.settings import settings
@@ -55,8 +55,9 @@ def live(order: dict[str, Any]) -> None:
     die_before(order["moment"])
     read, at = settings.read(os.environ), datetime.fromisoformat(order["at"])
     db = open_database(read.database_url)
-    explorers, sources = open_explorers(read, None), open_sources(read, db, lambda: at)
-    Checker(db, read, explorers, new_prices(read), lambda: at, sources=sources).run(order["words"])
+    explorers = open_explorers(read, None)
+    means = db, read, open_sources(read, db, lambda: at) or explorers, Prices(read), lambda: at
+    Checker(*means, explorers=explorers).run(order["words"])
 
 
 class Where(NamedTuple):

@@ -25,18 +25,12 @@ def test_the_satoshis_are_the_exact_quotient_rounded_up(amount_usd, price_usd):
 @pytest.mark.parametrize(
     ("amount", "price", "expected"),
     [
-        pytest.param("60000", "60000", 100_000_000, id="one bitcoin"),
-        pytest.param("25", "60000", 41_667, id="41,666.67 is rounded up"),
-        pytest.param("0.0006", "60000", 1, id="one satoshi exactly"),
         pytest.param("0.00060000000000000001", "60000", 2, id="a trifle more is two"),
-        pytest.param("0.0000000000000000001", "60000", 1, id="the least amount is one satoshi"),
         pytest.param("1e-300", "60000", 1, id="an amount with 300 decimals is one satoshi"),
         pytest.param(f"0.{'3' * 200}4", "1", 33_333_334, id="two hundred digits are rounded up"),
         pytest.param(f"0.0006{'0' * 100}1", "60000", 2, id="no trifle is lost before rounding"),
-        pytest.param("1000000", "0.05", 2_000_000_000_000_000, id="20 million bitcoin"),
         pytest.param("21", "0.000001", MAX_MONEY_SATS, id="all the bitcoin there can be"),
         pytest.param("21.00000001", "0.000001", None, id="a trifle more cannot be"),
-        pytest.param("1000000", "0.00000002", None, id="far more cannot be"),
     ],
 )
 def test_satoshis_for_dollars(amount, price, expected):
@@ -54,10 +48,8 @@ def test_dollars_are_the_exact_product_to_the_nearest_cent(amount_sats, price_us
 @pytest.mark.parametrize(
     ("amount_sats", "price", "usd"),
     [
-        pytest.param(0, "60000", "0.00", id="nothing"),
         pytest.param(50, "10000", "0.00", id="half a cent goes to even: zero"),
         pytest.param(150, "10000", "0.02", id="a cent and a half goes to even: two"),
-        pytest.param(51, "10000", "0.01", id="more than half goes up"),
         pytest.param(MAX_MONEY_SATS, "1e12", "21000000000000000000.00", id="all of it, dear"),
     ],
 )

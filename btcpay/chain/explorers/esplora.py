@@ -13,13 +13,7 @@ from math import ceil
 
 from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import hash256, txid_hex
-from btcpay.chain.explorers.answers import (
-    TRANSACTIONS,
-    ShownHeader,
-    headers_to,
-    mempool_page,
-    parts_in,
-)
+from btcpay.chain.explorers.answers import HISTORY, ShownHeader, headers_to, mempool_page, parts_in
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
 from btcpay.chain.follow import check_header
 from btcpay.chain.sources import Explorer, Mempool, OtherNetwork
@@ -156,7 +150,7 @@ class Esplora(Endpoint, Explorer):
 
     def is_used(self, address: str) -> bool:
         self.require_network()
-        return bool(self.read(f"/address/{address}/txs", TRANSACTIONS, is_look=True))
+        return bool(self.read(f"/address/{address}/txs", HISTORY, is_look=True))
 
 
 def _text(body: bytes, pattern: str, what: str) -> str:

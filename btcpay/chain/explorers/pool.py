@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from btcpay.chain.explorers.esplora import Esplora
@@ -45,18 +45,18 @@ class Explorers(Pool[Explorer], AddressIndex):
         self.expect(tip[0], {found: tip[0]})
         return tip
 
-    def tallies(self) -> Iterator[tuple[str, str, int]]:
-        """Questions and failures since the last time this was called: (name, host, total)."""
-        for place in self._places():
-            one = place.one
-            for name, total in ("explorer_calls", one.calls), ("explorer_failures", place.failed):
-                yield name, one.host, total - self._told[name, one.name]
-                self._told[name, one.name] = total
-
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
+        """Counts the questions and failures since the last time that this was called."""
         with db.write():
-            for name, label, total in self.tallies():
-                db.run(tallies.ADD, name=name, label=label, total=total)
+            for place in self._places():
+                one = place.one
+                for name, total in (
+                    ("explorer_calls", one.calls),
+                    ("explorer_failures", place.failed),
+                ):
+                    since = total - self._told[name, one.name]
+                    db.run(tallies.ADD, name=name, label=one.host, total=since)
+                    self._told[name, one.name] = total
 
     def allowance(self) -> Allowance:
         if self._quota is None:

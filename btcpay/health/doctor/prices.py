@@ -1,7 +1,7 @@
 """Every price source: its answer, and the distance of its price from the others'."""
 
-from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from decimal import Decimal
 from statistics import median
 from urllib.parse import urlsplit
@@ -9,13 +9,12 @@ from urllib.parse import urlsplit
 from btcpay.health.doctor.explorers import OF_NETWORK, OF_SANDBOX
 from btcpay.health.doctor.shop import Shop
 from btcpay.http import http_client
-from btcpay.http.clock_skew import agreed_ahead, time_sent
-from btcpay.prices.price import new_prices
-from btcpay.prices.tickers import MAX_DEVIATION, agree, read_price, timeout_s_of
+from btcpay.http.clock_skew import agreed_ahead
+from btcpay.prices.price import Prices
+from btcpay.prices.tickers import MAX_DEVIATION, agree, read_price
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import FetchError
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
-from btcpay.values.hosts import is_here
 from btcpay.values.networks import SANDBOX_URL
 from btcpay.values.times import SET_CLOCK
 from storage.database import Database
@@ -66,7 +65,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
 
 def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
     """The currencies of merchants and of active links, without the dollar."""
-    prices = new_prices(shop.settings)
+    prices = Prices(shop.settings)
     used = {row.currency for row in db.rows(merchants.CURRENCIES)}
     used |= {row.currency for row in db.rows(links.CURRENCIES)}
     for currency in sorted(used - {"USD"}):
@@ -81,13 +80,11 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
 def _ask(source: PriceSource, shop: Shop, aheads: list[timedelta]) -> Decimal | str:
     """The price, or its error. Adds the lead of our clock over the source's to `aheads`."""
 
-    def note_time(headers: Mapping[str, str]) -> None:
-        if (sent_at := time_sent(headers)) and not is_here(urlsplit(source.url).hostname):
-            aheads.append(shop.now() - sent_at)
+    def note_time(sent_at: datetime) -> None:
+        aheads.append(shop.now() - sent_at)
 
     try:
-        session = http_client.Session(proxy=shop.settings.proxy)
-        return read_price(session, source, note_time, timeout_s_of(shop.settings.proxy))
+        return read_price(http_client.Session(proxy=shop.settings.proxy), source, note_time)
     except LookupError:
         return f"has nothing at {source.pointer} in its answer"
     except (FetchError, ValueError) as error:

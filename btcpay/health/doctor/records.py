@@ -135,7 +135,7 @@ def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
             "none is paid" if gap.highest_paid is None else f"the last paid is {gap.highest_paid}"
         )
         sentence = (
-            f"the next address is {gap.next_index}, {paid}: the wallet needs a gap limit of"
+            f"the next address is {merchant.next_index}, {paid}: the wallet needs a gap limit of"
             f" {gap.limit}, and is taken to have {merchant.wallet_gap_limit}"
         )
         say = shlex.join(["btcpay", "wallet", "gap", merchant.name, str(gap.limit + MARGIN)])

@@ -28,8 +28,8 @@ def findings(shop: Shop) -> Iterator[Finding]:
     have = "has its default" if len(absent) == 1 else "have their defaults"
     sentence, brief = f"defaults: {', '.join(absent) or 'none'}", f"{len(absent)} {have}"
     yield Finding("settings", GREEN, sentence, brief=f"{brief} (--json names them)")
-    for name, meant in strange_names(shop.environ).items():
-        remedy = f"did you mean {meant}?" if meant else "docs/operators/settings.md has the list"
+    for name in strange_names(shop.environ):
+        remedy = "docs/operators/settings.md has the list"
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
     others = [name for name in is_set if name.lower() in OTHER_PROXIES]
     if others and not shop.settings.proxy:

@@ -30,7 +30,6 @@ END = "\x7f"  # sorts after every character of an id or an address
 # The shortest beginnings that are found; too many of a million rows would share a shorter one.
 # Those that may come in capitals are stored in small letters.
 _BEGINNINGS = (
-    ("payment", re.compile(r"\A(pay_[0-9A-Za-z]{24})\Z")),
     ("id", re.compile(r"(inv_[0-9A-Za-z]{4,24})")),
     ("address", re.compile(r"\A(?:bitcoin:)?((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)),
     ("txid", re.compile(r"(\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z]))", re.I)),
@@ -56,26 +55,19 @@ def search(db: Database, listing: Listing, names: Names, typed: str, behind: str
 
 
 def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Listed]:
-    """Rows that an id, the beginning of one, of an address or a txid, or a reference names."""
-    name, begin = _beginning(typed)
-    asked: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
-    asked |= {"begin": begin, "end": begin + END}
-    named = db.rows(names[name], **asked) if name in names else []
-    if named or not typed.isprintable():  # no reference is, and a server takes no null in a text
-        return named
-    return db.rows(names["reference"], **asked | {"begin": typed})
+    """Rows that an id, the beginning of one, of an address or a txid, or a reference names.
 
-
-def _beginning(typed: str) -> tuple[str, str]:
-    """The kind of name that this may begin ("id", "address", "txid", …, ""), and the beginning.
-
-    It is found within copied texts, too, such as a page's link or a payment request. The first
-    eight characters of one in ten thousand old addresses could also be a transaction's.
+    It is found within copied texts, too, such as a page's link or a payment request.
     """
+    asked: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
     for name, pattern in _BEGINNINGS:
-        if found := pattern.search(typed):
-            return name, found[1].lower() if pattern.flags & re.I else found[1]
-    return "", ""
+        if match := pattern.search(typed):
+            begin = match[1].lower() if pattern.flags & re.I else match[1]
+            if named := db.rows(names[name], **asked | {"begin": begin, "end": begin + END}):
+                return named
+    if not typed.isprintable():  # no reference is, and a server takes no null in a text
+        return []
+    return db.rows(names["reference"], **asked | {"begin": typed})
 
 
 def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPage:

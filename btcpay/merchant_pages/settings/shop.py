@@ -106,10 +106,9 @@ def _store_brand(visit: Visit, change: Any) -> None:
 
 
 def _store_counting(visit: Visit, change: Fields) -> None:
-    """Writes only what has changed, since a new zone or currency counts all days again."""
+    """Leaves a zone that has not changed alone, since a new one counts all days again."""
     db, owner = visit.service.db, visit.merchant_id
-    if change["currency"] != visit.session.currency:
-        set_currency(db, owner, change["currency"])
+    set_currency(db, owner, change["currency"])
     if change["timezone"] != visit.session.timezone:
         set_timezone(db, owner, change["timezone"])
 

@@ -1,11 +1,9 @@
 """Rows for bookkeepers and wallets, page by page, so that no export fills the memory."""
 
-from peewee import fn
-
 from storage.models import Event, Invoice, Output, Payment
 from storage.queries.events import Kind
 from storage.queries.lists import keyset
-from storage.queries.payments import OutputWith, PaymentWith
+from storage.queries.payments import PaymentWith
 from storage.statement import same, shaped, slot
 
 # Oldest first; the index on merchant and time serves both lists.
@@ -64,24 +62,4 @@ OUTPUTS_OF_INVOICES = (
         Output.vanished_at.is_null(),
     )
     .order_by(Output.first_seen_at, Output.txid, Output.vout)
-)
-
-
-# Transactions that pay more than one invoice: a transaction has one label.
-SHARED_TRANSACTIONS = shaped(
-    OutputWith,
-    Output.select(Output.txid, Output.invoice_id, Invoice.description, Invoice.reference)
-    .join(Invoice, on=(Invoice.id == Output.invoice_id))
-    .where(
-        same(Output.merchant_id),
-        Output.vanished_at.is_null(),
-        Output.txid.in_(
-            Output.select(Output.txid)
-            .where(same(Output.merchant_id), Output.vanished_at.is_null())
-            .group_by(Output.txid)
-            .having(fn.COUNT(Output.invoice_id.distinct()) > 1)
-        ),
-    )
-    .distinct()
-    .order_by(Output.txid, Output.invoice_id),
 )

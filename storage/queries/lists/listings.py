@@ -3,8 +3,6 @@
 from heapq import nlargest
 from typing import Unpack
 
-from peewee import Case
-
 from storage.database import Database, Values
 from storage.models import Attention, Invoice, Merchant
 from storage.queries import merchants
@@ -12,21 +10,12 @@ from storage.queries.invoices import CAME_SATS, InvoiceWith
 from storage.queries.lists.keyset import P
 from storage.statement import Typed, same, shaped, slot
 
-_MISSING_SATS = Case(
-    None,
-    [((Invoice.status != "paid") & (Invoice.amount_sats > CAME_SATS),
-      Invoice.amount_sats - CAME_SATS)],
-    0,
-)  # fmt: skip
-
-
 _LISTED = shaped(
     InvoiceWith,
     Invoice.select(
         *(field for field in Invoice._meta.sorted_fields if field is not Invoice.received_sats),
         Merchant.name.alias("merchant"),
         CAME_SATS.alias("received_sats"),
-        _MISSING_SATS.alias("missing_sats"),
     ).join(Merchant, on=(Merchant.id == Invoice.merchant_id)),
 )
 

@@ -1,4 +1,4 @@
-"""Troubles of a server alone: it restarts, goes away, is too old, or its driver is missing."""
+"""Troubles of a server alone: it restarts, goes away, or its driver is missing."""
 
 import json
 import subprocess
@@ -93,13 +93,6 @@ def test_behind_a_pooler_of_transactions_a_service_serves_and_a_lock_is_refused(
             pass
     finally:
         pooler.stop()
-
-
-def test_a_database_that_cannot_store_every_letter_is_refused():
-    made = postgres.server().create("template0 ENCODING 'LATIN1' LOCALE 'C'")
-    with pytest.raises(DatabaseNotReady, match="encoding is LATIN1"):
-        versions.migrate(made, "regtest")
-    postgres.server().drop(made)
 
 
 def without_driver(words, url):

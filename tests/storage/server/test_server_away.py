@@ -203,10 +203,3 @@ def test_the_doctor_finds_what_is_wrong_with_a_server(case, till, url):
         finding = found(till, faulty)["database"]
     assert finding.colour == "red"
     assert sentence in finding.sentence and remedy in finding.remedy
-
-
-def test_the_doctor_finds_a_server_that_is_too_old(till, monkeypatch):
-    monkeypatch.setattr(versions, "OLDEST", 99)
-    finding = found(till)["database"]
-    assert (finding.colour, finding.remedy) == ("red", "99 or newer is needed")
-    assert finding.sentence.startswith("this is PostgreSQL ")

@@ -68,10 +68,10 @@
     if (find("countdown")) {
       const left = Math.max(0, Date.parse(status.expires_at) - now());
       const seconds = Math.ceil(left / SECOND), isUrgent = left < countdownMs;
+      find("countdown").textContent = `${digits(Math.floor(seconds / 60))}:${digits(seconds % 60, 2)}`;
+      if (!find("standing")) return; // a till has no ring, and counts down from the start
       find("time-left").hidden = !isUrgent;
       find("pay-by").hidden = isUrgent;
-      find("countdown").textContent = `${digits(Math.floor(seconds / 60))}:${digits(seconds % 60, 2)}`;
-      if (!find("standing")) return; // a till has no ring
       find("standing").classList.toggle("urgent", isUrgent);
       find("pay-in").textContent = relative(left, 2);
       find("ring-left").setAttribute("stroke-dasharray", `${(100 * left) / lifeMs} 100`);

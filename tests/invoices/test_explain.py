@@ -1,12 +1,10 @@
-"""`btcpay invoice show`: reads like an explanation, and says when the next look is."""
+"""`btcpay invoice show`: reads like an explanation."""
 
 import pytest
 from fake_esplora import Terminal, open_till
 
-from btcpay.check.explain import explanation, next_look_of
+from btcpay.invoices.explain import explanation
 from btcpay.invoices.status import find_story
-
-NOBODY_WAITS = "when somebody opens its page, and at its deadline; a block shows it in any case"
 
 
 @pytest.fixture
@@ -20,7 +18,7 @@ def explained(till, invoice):
     asked = (till.shop.service.db, till.settings, invoice["id"], till.clock())
     found: dict[str, list[str]] = {}
     heading = ""
-    for name, sentence in explanation(find_story(*asked), next_look_of(*asked)):
+    for name, sentence in explanation(find_story(*asked)):
         heading = name or heading
         found.setdefault(heading, []).append(sentence)
     return found
@@ -40,7 +38,6 @@ def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
     assert said["missing"] == ["41667 satoshis"]
     assert said["why"] == ["open: nothing has been seen at the address"]
     assert said["checked"] == ["never"]
-    assert said["mempool"] == [NOBODY_WAITS]
     assert said["history"] == [f"made {invoice['created_at']}"]
 
 
@@ -74,17 +71,14 @@ def test_money_on_its_way_says_what_it_waits_for_and_no_more_confirmations_than_
     said = explained(till, one)
     assert said["seen"][1].endswith("waits in the mempool")
     assert said["why"][0].endswith("0 of 41667 satoshis have 1 confirmation")
-    assert said["mempool"] == ["the next check: money is on its way"]
     assert explained(till, three)["why"][0].endswith("satoshis have 3 confirmations")
     new = till.shop.invoice(5_000)
     assert explained(till, new)["seen"][0].endswith("3 confirmations are asked for")
-    for confirmed, more in ((1, "not until more money comes"), (3, "no more, unless money comes")):
+    for confirmed in (1, 3):
         till.mine(confirmed)
         till.check()
         assert explained(till, one)["seen"][0].endswith("; 1 of 1 confirmation")
-        said = explained(till, three)
-        assert said["seen"][0].endswith(f"; {confirmed} of 3 confirmations")
-        assert said["mempool"] == [f"{more}; a block shows it in any case"]
+        assert explained(till, three)["seen"][0].endswith(f"; {confirmed} of 3 confirmations")
 
 
 def test_a_vanished_payment_is_said_to_be_gone(till):
@@ -100,7 +94,6 @@ def test_a_vanished_payment_is_said_to_be_gone(till):
 
 @pytest.mark.parametrize("word", ["paid", "expired", "canceled"])
 def test_the_history_says_each_end_once_and_only_a_block_tells_more(till, word):
-    """Nobody is asked for an open page of a finished invoice."""
     invoice = till.shop.invoice(expires_in_hours=1)
     if word == "paid":
         till.pay(invoice)
@@ -110,33 +103,5 @@ def test_the_history_says_each_end_once_and_only_a_block_tells_more(till, word):
     else:
         Terminal(till).run("invoice", "cancel", invoice["id"])
     till.check()
-    till.open_page(invoice)
-    said = explained(till, invoice)
-    last = said["history"][-1]
+    last = explained(till, invoice)["history"][-1]
     assert f" {word}: " in last and f"{word}: {word}" not in last, last
-    assert said["mempool"] == ["no more, unless money comes; a block shows it in any case"]
-
-
-def test_without_a_deadline_only_a_page_or_a_block_shows_a_payment(till):
-    invoice = till.shop.invoice()
-    nobody = "when somebody opens its page; a block shows it in any case"
-    assert explained(till, invoice)["mempool"] == [nobody]
-    till.open_page(invoice)
-    assert explained(till, invoice)["mempool"] == [
-        "the next check: somebody is looking at its page"
-    ]
-
-
-def test_a_look_that_is_not_due_yet_says_when_it_is(tmp_path, ticker, clock):
-    """An explorer of others is asked less often, and a page that is open is not forgotten."""
-    budget = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "600"}
-    with open_till(tmp_path, ticker, clock, **budget) as till:
-        invoice, paid = till.shop.invoice(), till.shop.invoice()
-        till.open_page(invoice)
-        till.pay(paid)
-        till.look_for(invoice, paid)
-        page = "somebody is looking at its page"
-        assert explained(till, invoice)["mempool"] == [f"in 1 minute: {page}"]
-        assert explained(till, paid)["mempool"] == ["in 10 minutes: money is on its way"]
-        till.clock.move(minutes=1)
-        assert explained(till, invoice)["mempool"] == [f"the next check: {page}"]

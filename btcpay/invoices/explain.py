@@ -1,25 +1,19 @@
-"""An invoice explained: the money asked for, seen and missing, and the next look."""
+"""An invoice explained in sentences: the money asked for, seen and missing, and why."""
 
 import json
 from collections.abc import Iterator
-from datetime import datetime, timedelta
 from typing import Any
 
-from btcpay.check.mempool import watched_of
-from btcpay.check.plan import due
 from btcpay.invoices.status import Story
-from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import REASONS
 from btcpay.settlement.decide import confirmations_text
 from btcpay.settlement.values import Verdict
 from btcpay.values.money import asked_of, btc_shown, money_text, price_of
 from btcpay.values.times import iso_ms
-from storage.database import Database
 from storage.models import Invoice, Output
 
 Lines = Iterator[tuple[str, str]]
 
-AHEAD_MIN = 60  # minutes in which the next look at the mempool is worked out
 _SETTLE = "`btcpay invoice settle ID --reason TEXT` accepts what came"
 _DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
 # Commands that are not refused: `settle` refuses a paid invoice, and one without any money.
@@ -29,26 +23,9 @@ WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
     "vanished": f"nothing came that could be accepted: ask the payer; {_DISMISS}",
     "refunded_twice": f"ask the payer for what was sent a second time; {_DISMISS}",
 }
-ANYWAY = "; a block shows it in any case"
 
 
-def next_look_of(db: Database, settings: Settings, invoice_id: str, now: datetime) -> str:
-    (watched,) = watched_of(db, settings, now, [invoice_id])
-    known = watched, settings.network.gone_after, settings.explorer_calls_per_hour
-    if found := due(*known, now):
-        return f"the next check: {found.reason}"
-    for minutes in range(1, AHEAD_MIN):
-        if found := due(*known, now + timedelta(minutes=minutes)):
-            return f"in {minutes} minute{'s'[: minutes > 1]}: {found.reason}"
-    if watched.status != "open":
-        return f"no more, unless money comes{ANYWAY}"
-    deadline = watched.expires_at is not None and watched.expires_at > now
-    if watched.is_covered:
-        return f"{'at its deadline' if deadline else 'not until more money comes'}{ANYWAY}"
-    return f"when somebody opens its page{', and at its deadline' if deadline else ''}{ANYWAY}"
-
-
-def explanation(story: Story, next_look: str) -> Lines:
+def explanation(story: Story) -> Lines:
     """Headings and sentences, in the order in which people ask."""
     row, verdict = story.row, story.verdict
     yield "invoice", f"{row.id}, {row.status}"
@@ -64,7 +41,6 @@ def explanation(story: Story, next_look: str) -> Lines:
         yield "attention", f"{REASONS[reason]}, since {iso_ms(row.attention_since_at)}"
         yield "", WAYS_OUT[reason]
     yield "checked", iso_ms(story.checked_at) if story.checked_at else "never"
-    yield "mempool", next_look
     yield "history", f"made {iso_ms(row.created_at)}"
     for event in story.events:
         facts = _facts(event.kind, event.detail)
