@@ -226,5 +226,5 @@ def test_a_block_that_comes_after_the_run_is_read_when_the_mempool_no_longer_sho
 def test_nobody_is_looked_for_again_when_no_explorer_answers(till):
     invoice = till.shop.invoice()
     till.open_page(invoice)
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     assert looked_again(till, 10) == [False]

@@ -128,11 +128,7 @@ def test_without_a_price_no_invoice_is_made(btcpay, till):
 
 def test_a_link_suggests_amounts(btcpay, till):
     said, _ = btcpay.run("link", "create", "shop", "--min", "1", "--suggest", "5, 10,19.90")
-    id = said.split()[0]
-    path = f"/link/{id}"
-    assert ">19.90<" in till.shop.client.get(path).text
-    listed = next(row for row in btcpay.json("link", "list") if row["id"] == id)
-    assert listed["suggested"] == [5, 10, 19.9]
+    assert ">19.90<" in till.shop.client.get(f"/link/{said.split()[0]}").text
 
 
 def test_what_cannot_be_suggested_is_refused(btcpay, till):

@@ -11,7 +11,6 @@ from commands import commands
 from fake_esplora import Terminal
 from merchant_browser import ON
 from paths import PROJECT
-from terminal import InTerminal
 
 from btcpay.cli.main import cli
 
@@ -86,15 +85,6 @@ def test_a_command_closes_its_database(shop, tmp_path):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_in_a_terminal_a_secret_is_said_to_be_shown_once(shop, tmp_path):
-    words = ["-m", "btcpay", "key", "issue", "shop", "--scope", "read"]
-    environ = clean_environ(**shop.environ)
-    terminal = InTerminal([sys.executable, *words], tmp_path, environ)
-    assert terminal.wait() == 0
-    secret, talk = terminal.text.splitlines()[:2]
-    assert secret.startswith("sk_test_") and talk.startswith("shown only this once")
-
-
 EVERY = {"at", "level", "logger", "message"}
 
 
@@ -119,7 +109,7 @@ def test_a_check_is_one_line_with_what_its_json_has(till, btcpay):
 
 def test_a_check_that_fails_says_why_before_and_json_is_beside_it(till, btcpay):
     till.shop.invoice()
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     output, errors = btcpay.run("--log-json", "check", status=1)
     *reasons, last = lines(errors)
     assert output == "" and "127.0.0.1" in str(reasons)
@@ -133,7 +123,7 @@ def test_a_check_that_fails_says_why_before_and_json_is_beside_it(till, btcpay):
 def test_with_quiet_lines_come_only_when_something_is_wrong(till, btcpay):
     till.shop.invoice()
     assert btcpay.run("--log-json", "check", "--quiet") == ("", "")
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     output, errors = btcpay.run("--log-json", "check", "--quiet", status=1)
     assert output == "" and lines(errors)[-1]["message"] == "check"
 

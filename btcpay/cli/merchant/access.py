@@ -1,6 +1,5 @@
 """`key`: API keys, and `merchant login`: browsers that may open the merchant's pages."""
 
-import sys
 from datetime import timedelta
 from typing import Any
 
@@ -45,8 +44,6 @@ def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **optio
 def _show_secret(shell: Shell, issued: keys.Issued) -> None:
     """Called after the transaction, so that a secret that was shown works."""
     shell.answer(issued._asdict(), issued.secret)
-    if sys.stderr.isatty() and not shell.as_json:
-        say("shown only this once: only its hash is kept")
 
 
 @key.command("list")
@@ -78,8 +75,7 @@ def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
 
 COLUMNS = "id opens browser created_at last_used_at"
 OPENS = ("everything", "till")
-OFF = "the merchant's pages are off: set BTCPAY_MERCHANT_PAGES=on and restart the service"
-MAYBE_OFF = "the sandbox serves this page; for a service of your own set BTCPAY_MERCHANT_PAGES=on"
+MAYBE_OFF = "`btcpay run` and the sandbox have these pages; `serve` wants BTCPAY_MERCHANT_PAGES=on"
 
 
 @click.command("login")
@@ -89,16 +85,12 @@ MAYBE_OFF = "the sandbox serves this page; for a service of your own set BTCPAY_
 def login(shell: Shell, merchant: str, till: bool) -> None:
     """Print a link that opens the merchant's pages once, within ten minutes."""
     if not shell.settings.merchant_pages:
-        if shell.settings.network.name != "regtest":
-            raise CommandError(OFF)
-        say(MAYBE_OFF)  # the sandbox's pages are always on, whatever this terminal has set
+        say(MAYBE_OFF)
     owner, now = find_merchant(shell.db, merchant), shell.now
     url = merchant_sessions.login_url(shell.db, shell.settings.base_url, owner.id, now, till)
     expires_at = iso_ms(to_ms(now + merchant_sessions.LINK_LIFE))
     answer = {"merchant": merchant, "opens": OPENS[till], "url": url, "expires_at": expires_at}
     shell.answer(answer, url)
-    if sys.stderr.isatty() and not shell.as_json:
-        say("works once, within ten minutes: open it in the browser that is to be logged in")
 
 
 @click.command("sessions")
