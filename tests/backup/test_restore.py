@@ -170,7 +170,7 @@ def test_while_a_service_or_a_check_uses_the_database_nothing_is_restored(till, 
 
 
 def test_when_the_chain_cannot_be_asked_nothing_happens(till, file, place):
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
     assert "nothing was changed" in said and not place.exists()
 

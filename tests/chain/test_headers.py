@@ -70,17 +70,6 @@ def test_the_main_chains_first_headers_follow_each_other_through_every_retarget(
     assert len(headers) == len(HEADERS) - 1
 
 
-@pytest.mark.parametrize("height", [0, 1, 2014, 2015, 2016, 2017, 4031])
-def test_headers_of_the_main_chain_may_be_checked_from_anywhere(height):
-    def lookup(at):
-        assert at % 2016 == 0
-        return parse_header(HEADERS[at])
-
-    last = parse_header(HEADERS[height])
-    some = HEADERS[height + 1 : height + 31]
-    assert len(check_headers(OLD_MAINNET, some, last, height, lookup)) == 30
-
-
 def test_on_mainnet_another_target_than_the_one_before_is_refused_within_a_period():
     # Block 1 with twice the work that is asked for: harder is wrong, too.
     last = parse_header(HEADERS[0])

@@ -68,7 +68,7 @@ def test_a_word_that_is_no_text_is_wrong_use(btcpay):
 
 def test_check_without_an_explorer_fails_and_names_the_invoice(till, btcpay):
     invoice = till.shop.invoice()
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     summary = btcpay.json("check", "--invoice", invoice["id"], status=1)
     assert summary["failed"] == [invoice["id"]]
     assert "`btcpay doctor`" in btcpay.run("check", status=1)[0]

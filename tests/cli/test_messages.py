@@ -109,7 +109,7 @@ def test_a_check_is_one_line_with_what_its_json_has(till, btcpay):
 
 def test_a_check_that_fails_says_why_before_and_json_is_beside_it(till, btcpay):
     till.shop.invoice()
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     output, errors = btcpay.run("--log-json", "check", status=1)
     *reasons, last = lines(errors)
     assert output == "" and "127.0.0.1" in str(reasons)
@@ -123,7 +123,7 @@ def test_a_check_that_fails_says_why_before_and_json_is_beside_it(till, btcpay):
 def test_with_quiet_lines_come_only_when_something_is_wrong(till, btcpay):
     till.shop.invoice()
     assert btcpay.run("--log-json", "check", "--quiet") == ("", "")
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     output, errors = btcpay.run("--log-json", "check", "--quiet", status=1)
     assert output == "" and lines(errors)[-1]["message"] == "check"
 

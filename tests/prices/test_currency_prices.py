@@ -85,14 +85,6 @@ def test_nobody_waits_longer_for_a_silent_ticker_than_their_patience_and_only_on
         released.set()
 
 
-def test_many_who_ask_at_once_ask_the_tickers_once(server):
-    euro = prices_of(server).of("EUR")
-    for _ in range(50):
-        euro.ask()
-    assert euro.known(60) == 90
-    assert len(server.asked) == 3
-
-
 def test_what_nobody_asked_for_is_not_known(server):
     assert prices_of(server).of("EUR").known(60) is None and server.asked == []
 
