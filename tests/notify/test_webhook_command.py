@@ -160,15 +160,3 @@ def test_no_check_waits_for_a_receiver(till, btcpay, receiver):
         released.set()
         watching.terminate()
         watching.communicate(timeout=30)
-
-
-def test_checks_that_run_at_once_tell_each_event_once(till, btcpay, receiver):
-    btcpay.run("webhook", "add", "shop", receiver.url)
-    for _ in range(12):
-        till.shop.link()
-    running = [btcpay.start("check") for _ in range(3)]
-    for process in running:
-        process.communicate(timeout=60)
-    assert [process.returncode for process in running] == [0] * 3
-    btcpay.run("check")
-    assert len(receiver.ids) == len(set(receiver.ids)) == 12
