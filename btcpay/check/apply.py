@@ -181,6 +181,7 @@ def _extend_proofs(db: Database, found: Sequence[tuple[Settled, Receipt]]) -> No
 
 
 def _end(case: Settled) -> End:
-    verdict, explorer = case.outcome.verdict, case.scan.explorer
+    verdict = case.outcome.verdict
+    detail = {"reason": verdict.reason, "explorer": case.scan.explorer}
     paid_at = to_ms(verdict.paid_at) if verdict.paid_at else None
-    return End(case.row, verdict.status, verdict.reason, explorer, verdict.tx_hash, paid_at)
+    return End(case.row, verdict.status, detail, verdict.tx_hash, paid_at)

@@ -66,7 +66,6 @@ class Checker(CatchUp):
         if self.hear:
             self.hear(report)  # before anything ends
         if not is_known:
-            report.failed += (ids or ()) if report.chain_failed else ()
             return
         if not self.settings.explorers:
             self.end_by_blocks(report)

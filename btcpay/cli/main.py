@@ -7,7 +7,6 @@ import logging
 import os
 import platform
 import re
-import signal
 import sqlite3
 import sys
 from importlib import import_module
@@ -118,8 +117,6 @@ def serve(shell: Shell) -> None:
 
 def main() -> None:
     """Runs the command line; a refusal is one line on standard error and status 1."""
-    if "--watch" in sys.argv:  # SIGTERM is its usual end, even before its parts are imported
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )

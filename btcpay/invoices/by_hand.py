@@ -38,7 +38,7 @@ def cancel(
         if row.received_sats and not force:
             said = f"{row.received_sats} satoshis are on their way to this invoice"
             raise Refused("on_its_way", f"{said}; --force cancels it")
-        finish(db, [End(row, "canceled", f"canceled {where}")], now)
+        finish(db, [End(row, "canceled", {"reason": f"canceled {where}"})], now)
 
 
 def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> None:
@@ -58,8 +58,9 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
             )
         for payment in received:
             db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment.tx_hash)
-        last = received[-1].tx_hash, received[-1].created_at, reason
-        finish(db, [End(row, "paid", f"settled by hand: {reason}", None, *last)], now)
+        detail = {"reason": f"settled by hand: {reason}", "settled_reason": reason}
+        last = received[-1]
+        finish(db, [End(row, "paid", detail, last.tx_hash, last.created_at)], now)
 
 
 def dismiss(

@@ -1,4 +1,4 @@
-"""An invoice explained in sentences: the money asked for, seen and missing, and why."""
+"""An invoice explained: the money asked for, seen and missing, why, and the next look."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,6 @@ from typing import Any
 from btcpay.invoices.status import Story
 from btcpay.settlement.attention import REASONS
 from btcpay.settlement.decide import confirmations_text
-from btcpay.settlement.values import Verdict
 from btcpay.values.money import asked_of, btc_shown, money_text, price_of
 from btcpay.values.times import iso_ms
 from storage.models import Invoice, Output
@@ -25,12 +24,14 @@ WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
 }
 
 
-def explanation(story: Story) -> Lines:
+def explanation(story: Story, next_look: str) -> Lines:
     """Headings and sentences, in the order in which people ask."""
-    row, verdict = story.row, story.verdict
+    row, verdict, needed = story.row, story.verdict, story.needed
     yield "invoice", f"{row.id}, {row.status}"
     yield from _asked_for(row)
-    yield "seen", f"{verdict.received_sats} satoshis that count, {_part(verdict, story.needed)}"
+    deep = f"{min(verdict.confirmations, needed)} of {confirmations_text(needed)}"
+    not_deep = f"{verdict.unconfirmed_sats} of them not deep enough yet"
+    yield "seen", f"{verdict.received_sats} satoshis that count, {not_deep}; {deep}"
     for output in story.outputs:
         yield "", _output(output)
     yield "missing", f"{verdict.missing_sats} satoshis"
@@ -41,6 +42,7 @@ def explanation(story: Story) -> Lines:
         yield "attention", f"{REASONS[reason]}, since {iso_ms(row.attention_since_at)}"
         yield "", WAYS_OUT[reason]
     yield "checked", iso_ms(story.checked_at) if story.checked_at else "never"
+    yield "mempool", next_look
     yield "history", f"made {iso_ms(row.created_at)}"
     for event in story.events:
         facts = _facts(event.kind, event.detail)
@@ -61,15 +63,6 @@ def _asked_for(row: Invoice) -> Lines:
     if row.expires_at:
         yield "", f"to be paid before {iso_ms(row.expires_at)}"
     yield "address", f"{row.deposit_address}, number {row.address_index} of the account"
-
-
-def _part(verdict: Verdict, needed: int) -> str:
-    if not verdict.received_sats:
-        return f"{confirmations_text(needed)} {'is' if needed == 1 else 'are'} asked for"
-    return (
-        f"{verdict.unconfirmed_sats} of them not deep enough yet;"
-        f" {min(verdict.confirmations, needed)} of {confirmations_text(needed)}"
-    )
 
 
 def _output(output: Output) -> str:

@@ -262,7 +262,7 @@ def idle(till):
     invoice = till.shop.invoice()
     assert till.check().complete
     row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    finish(till.shop.service.db, [End(row, "canceled", "test")], till.clock())
+    finish(till.shop.service.db, [End(row, "canceled", {})], till.clock())
 
 
 def test_an_idle_shop_is_not_said_to_be_behind(till):

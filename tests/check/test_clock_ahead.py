@@ -200,10 +200,10 @@ def test_nothing_is_forgotten_by_a_clock_that_is_ahead_or_that_nobody_has_confir
 
     till.check(clock=ahead_of(clock, days=8))
     assert kept() == (EMAIL, 1)
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     till.check(clock=ahead_of(clock, days=8))
     assert kept() == (EMAIL, 1)
-    till.sandbox.switches.explorer_up = True
+    till.sandbox.switches.explorer = "up"
     clock.move(days=8)
     till.check()
     assert kept() == (None, 0)

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import re
 import stat
 import subprocess
 import sys
@@ -177,17 +176,6 @@ def test_units_that_a_package_has_are_written_only_where_they_differ(tmp_path):
     assert write(own, {"a.service": "a", "b.service": "other"}, packaged) == ["b.service"]
     assert [file.name for file in own.iterdir()] == ["b.service"]
     assert write(own, {"b.service": "b"}, packaged) == ["b.service"]  # it stands before the other
-
-
-@pytest.mark.parametrize("name", [f"btcpay{of}.service" for of in ("", "-check", "-backup")])
-def test_a_unit_has_nothing_but_settings_and_one_program(name):
-    """Also where there is no systemd to ask: of two programs the first could end the unit."""
-    lines = [line for line in template(name).splitlines() if line and line[0] not in "#["]
-    assert [line for line in lines if not re.match(r"[A-Z]\w+=", line)] == []
-    programs = [line for line in lines if line.startswith("ExecStart=")]
-    assert len(programs) == 1 and " /etc/btcpay.env " in programs[0]
-    assert programs[0].count("/opt/btcpay/bin/btcpay --env-file ") == 1
-    assert "Environment" not in template(name)
 
 
 def test_units_are_those_of_the_package_but_for_what_differs_and_name_no_odd_path():

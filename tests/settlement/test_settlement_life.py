@@ -159,9 +159,6 @@ ROWS = {
         ("bb", ASKED, True)),
     "replaced by fee, and a miner takes the first: paid once, by the first": row(
         [scan(5, tx()), scan(10, tx("bb")), scan(20, tx(mined=15))], "open open paid", PAID),
-    "replaced by fee across the deadline: in time when the replacement was seen before it": row(
-        [scan(5, tx()), scan(59.9, tx("bb")), scan(90, tx("bb")), scan(120, tx("bb", mined=110))],
-        "open open open paid", ("bb", ASKED, True)),
     "replaced by fee after the deadline: the replacement is late, and its block is the end": row(
         [scan(5, tx()), scan(61, tx("bb")), scan(62, tx("bb")),
          block(90, tx("bb", mined=80), replaced={"aa": TIP}), look(91)],
@@ -209,14 +206,8 @@ ROWS = {
     "reorganised and back in another block before anybody looked: paid again at once": row(
         [scan(15, tx(mined=10)), lost("aa"), scan(20, tx(mined=11), tip=TIP + 1)], "paid open paid",
         PAID),
-    "reorganised across the deadline: open while it waits, paid by a block after it": row(
-        [scan(5, tx()), scan(15, tx(mined=10)), lost("aa"), scan(90, tx()), scan(99, tx(mined=95))],
-        "open paid open open paid", PAID),
     "reorganised and double spent: open, and expires after the deadline": row(
         [scan(15, tx(mined=10)), lost("aa"), scan(20), scan(60), scan(80)],
-        "paid open open open expired"),
-    "reorganised and double spent after the deadline: expires an hour after it was missed": row(
-        [scan(15, tx(mined=10)), lost("aa"), scan(90), scan(149), scan(150)],
         "paid open open open expired"),
     "reorganised, seen waiting, and double spent by a block: expires at once": row(
         [scan(15, tx(mined=10)), lost("aa"), scan(90, tx()), block(95, replaced={"aa": TIP}),

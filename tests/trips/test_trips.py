@@ -1,7 +1,6 @@
 """Trips through what README starts: chain, service and check as processes, over real HTTP."""
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -9,16 +8,6 @@ import sys
 import requests
 from builders import until
 from paths import PROJECT
-
-
-def test_the_printed_curl_line_creates_an_invoice(playground):
-    line = re.search(r"curl .*", playground.introduction)[0]
-    url = re.search(r"http\S+", line)[0]
-    headers = dict(re.findall(r"-H '([^:']+): ([^']+)'", line))
-    body = re.search(r"-d '([^']+)'", line)[1]
-    invoice = requests.post(url, data=body, headers=headers, timeout=60).json()
-    assert (invoice["status"], invoice["amount_usd_quote"]) == ("open", 25)
-    assert requests.get(playground.pay_url, timeout=60).status_code == 200
 
 
 def test_each_event_is_shown_by_listen_and_kept_by_the_workbench(playground):

@@ -9,6 +9,7 @@ from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.merchants import find_merchant
+from btcpay.merchants.sessions import named
 from btcpay.values.errors import CommandError
 from btcpay.values.parts import brought
 from btcpay.values.times import iso_ms, to_ms
@@ -38,11 +39,7 @@ def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **optio
             return
     if scope is None:
         raise click.UsageError("give --scope, or the options of another kind of key: see --help")
-    _show_secret(shell, keys.issue(shell.db, network, owner.id, scope, name, now))
-
-
-def _show_secret(shell: Shell, issued: keys.Issued) -> None:
-    """Called after the transaction, so that a secret that was shown works."""
+    issued = keys.issue(shell.db, network, owner.id, scope, name, now)
     shell.answer(issued._asdict(), issued.secret)
 
 
@@ -69,7 +66,8 @@ def key_revoke(shell: Shell, key_id: str) -> None:
 def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
     """Issue a new secret; the old one works for the HOURS of --grace."""
     network, period = shell.settings.network, timedelta(hours=grace)
-    _show_secret(shell, keys.rotate(shell.db, network, key_id, period, shell.now))
+    issued = keys.rotate(shell.db, network, key_id, period, shell.now)
+    shell.answer(issued._asdict(), issued.secret)
     say(f"the old key {key_id} works for {grace} more hours")
 
 
@@ -99,13 +97,12 @@ def login(shell: Shell, merchant: str, till: bool) -> None:
 def sessions(shell: Shell, merchant: str) -> None:
     """The browsers that are logged in to a merchant's pages, the newest first."""
     owner = find_merchant(shell.db, merchant)
-    rows = []
-    for row in merchant_sessions.sessions_of(shell.db, owner.id, shell.now):
-        name = " on ".join(part for part in merchant_sessions.named(row.browser) if part)
-        known = as_dict(row)
-        opens = OPENS[known.pop("till_only")]
-        rows.append(known | {"opens": opens, "browser": name, "user_agent": row.browser})
-    shell.show(rows, f"{COLUMNS} user_agent" if shell.as_json else COLUMNS)
+    rows = [
+        as_dict(row)
+        | {"opens": OPENS[row.till_only], "browser": " on ".join(filter(None, named(row.browser)))}
+        for row in merchant_sessions.sessions_of(shell.db, owner.id, shell.now)
+    ]
+    shell.show(rows, COLUMNS)
 
 
 @click.command("logout")

@@ -23,7 +23,7 @@ from btcpay.merchants.sessions import login_url
 from btcpay.settings.settings import is_said, read, read_or_exit
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
-from storage.database import Database
+from storage.database import Database, place_of
 from storage.versions import migrate
 
 PORT, STATE = 8001, Path("var/sandbox")
@@ -112,6 +112,7 @@ def _wait_for(url: str, children: Children, stop: Stop) -> None:
 def _introduction(place: Place, key: str, login: str) -> str:
     api = f"{place.service_url}/api/v1"
     pay_url, link_url = pages(api, key)
+    database = place_of(place.settings.database_url)
     other = command_line(sys.argv[0], place.environ)
     as_json = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
     return f"""\
@@ -130,7 +131,7 @@ shop's pages  {login}
 is all well?  {other} doctor
 every event   the same with `listen` in place of `doctor`
 log           {place.log}, webhooks.log (emptied at each start)
-start over    {place.afresh}, after Ctrl-C
+start over    remove {place.state} and {database}, after Ctrl-C
 """
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from btcpay.health.doctor.settings import masked
 from btcpay.settings.settings import Settings, read
 from btcpay.values.errors import CommandError
-from storage.database import sqlite_path
 
 # The explorer is on this machine, so each run of the check may look up every open page.
 CALLS_PER_HOUR = "100000"
@@ -37,13 +36,6 @@ class Place:
     @property
     def log(self) -> Path:
         return self.state / "sandbox.log"
-
-    @property
-    def afresh(self) -> str:
-        database, state = sqlite_path(self.settings.database_url), shlex.quote(str(self.state))
-        if database is None:
-            return f"another database and `rm -r {state}`"
-        return f"`rm -r {state} {shlex.quote(str(database))}*`"  # SQLite keeps files beside it
 
     @property
     def environ(self) -> dict[str, str]:

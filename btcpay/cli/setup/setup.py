@@ -4,22 +4,30 @@ import os
 import pwd
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import click
 
+from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.cli.context import require_text, say
 from btcpay.cli.database import migrated
 from btcpay.cli.merchant.merchant import key_of, key_option
 from btcpay.cli.setup import machine, units
 from btcpay.cli.setup.answers import QUESTIONS, Talk, worth_writing
-from btcpay.cli.setup.first_merchant import make_merchant
-from btcpay.merchants.account import SCRIPT_TYPES
+from btcpay.merchants import keys
+from btcpay.merchants.account import SCRIPT_TYPES, stored_account
+from btcpay.merchants.merchants import add_merchant
+from btcpay.merchants.sessions import login_url
 from btcpay.settings.env_file import VARIABLE, changed, parse
 from btcpay.settings.settings import PREFIX, Settings, read
+from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
+from btcpay.values.times import utc_now
 from storage.database import sqlite_path
+from storage.queries import merchants
+from storage.versions import open_ready
 
 A_PATH = click.Path(readable=False, path_type=Path)
 PROXIES = {"nginx": "nginx.conf", "caddy": "Caddyfile"}
@@ -97,7 +105,7 @@ class _Run(Talk):
             machine.write_settings(self.file, text, user)
             say(f"wrote {self.file}")
         if merchant:
-            as_user(lambda settings: make_merchant(settings, *merchant))
+            as_user(lambda settings: _make_merchant(settings, *merchant))
         self._say_next(self._units(state, user), user)
 
     def _show_where(self) -> None:
@@ -140,3 +148,21 @@ class _Run(Talk):
         if not has_units:
             say(f"Start it: {command} run")
         say(f"Examine it: {command} doctor")
+
+
+def _make_merchant(settings: Settings, name: str, account: Descriptor) -> None:
+    """Adds the merchant, or leaves the one of this name. Raises CommandError for another key."""
+    url, network, now = settings.database_url, settings.network, utc_now()
+    with closing(open_ready(url, network.name)) as db:
+        there = db.row(merchants.BY_NAME, name=name)
+        if there and stored_account(there.descriptor).script(0) != account.script(0):
+            raise CommandError(f"the merchant {name} has another account key: choose a new name")
+        if there:
+            say(f"the merchant {name} is there already")
+            return
+        owner = add_merchant(db, name, account, now)
+        say(f"added {name}, and a key for its program, which may create invoices, shown once:")
+        click.echo(keys.issue(db, network, owner.id, "write", "setup", now).secret)
+        if settings.merchant_pages:
+            say("Link to the merchant's pages, once the service runs; within ten minutes:")
+            say(login_url(db, settings.base_url, owner.id, now))

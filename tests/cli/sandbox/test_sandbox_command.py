@@ -25,7 +25,7 @@ INTRODUCTION = {
     "a payment link": r"http://127\.0\.0\.1:\d+/link/lnk_\w{24}\n",
     "the workbench": r"(?m)^http://127\.0\.0\.1:\d+/$",
     "the log": r"(?m)^log .*/sandbox/sandbox\.log, webhooks\.log \(emptied at each start\)$",
-    "how to start over": r"(?m)^start over +`rm -r .*/sandbox .*/btcpay\.db\*`",
+    "how to start over": r"(?m)^start over +remove .*/sandbox and .*/btcpay\.db, ",
     "the merchant's pages": r"(?m)^shop's pages +http://127\.0\.0\.1:\d+/merchant/login/\w{24}$",
 }
 
