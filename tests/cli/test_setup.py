@@ -93,6 +93,7 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     first = run(["setup", *words])
     assert first.stdout.startswith("sk_test_") and first.stdout.count("\n") == 1
     assert "bcrt1q" in first.stderr and "http://127.0.0.1:8000/merchant/login/" in first.stderr
+    assert "What `btcpay doctor` finds:\n" in first.stderr
     assert f"Start it: {PROGRAM} --env-file {folder}/shop.env run\n" in first.stderr
     text = (folder / "shop.env").read_text()
     assert text.startswith(f"# kept\n{NOBODY}BTCPAY_NETWORK=regtest\n")
@@ -234,6 +235,40 @@ def told(folder):
     return lines
 
 
+def test_a_developers_shop_lies_in_the_folder_and_one_command_starts_it(folder):
+    (folder / "regtest.env").write_text(NOBODY)
+    asked = ["--network", "regtest", "--base-url", f"http://127.0.0.1:{free_port()}"]
+    said = run(["setup", "--here", *asked], cwd=folder).stderr
+    command = re.search(r"^Start it: (.*)$", said, re.M)[1].split()
+    assert command == [str(PROGRAM), "--env-file", f"{folder}/regtest.env", "run"]
+    begun = started(folder, command, "To begin, open ")
+    assert re.search(rf"^To begin, open {asked[3]}/merchant/start/\w{{24}}$", begun, re.M)
+    run(["setup", "--here", *asked, "--merchant", "m", "--xpub", new_xpub()], cwd=folder)
+    begun = started(folder, command, "An invoice:")
+    assert f"The shop's pages: {asked[3]}/merchant/login/" in begun
+    assert re.search(r"Bearer sk_test_\w+", begun)
+    assert stat.S_IMODE((folder / "var/write_key").stat().st_mode) == 0o600
+    refused = run(["setup", "--here", "--network", "mainnet"], 2, cwd=folder)
+    assert "--here is for play money" in refused.stderr
+
+
+def started(folder, command, awaited):
+    """The output of a command until it has said that, and its service listens."""
+    environ = clean_environ(HOME="/nowhere", BTCPAY_METRICS_BIND="")
+    with subprocess.Popen(
+        command, cwd=folder, env=environ, stderr=subprocess.PIPE, text=True
+    ) as process:
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if "Listening at" in line and any(awaited in said for said in lines):
+                break
+        process.terminate()
+        lines += process.stderr.readlines()
+    assert process.returncode == 0, lines
+    return "".join(lines)
+
+
 @pytest.mark.parametrize("name, file", [("nginx", "nginx.conf"), ("caddy", "Caddyfile")])
 def test_the_proxies_examples_are_printed(name, file):
     printed = run(["setup", "--proxy-config", name]).stdout
@@ -274,5 +309,6 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
     assert "BTCPAY_EMAIL_RETENTION_DAYS=7\n" in text and "PROXY" not in text
     assert "sk_test_" in terminal.text and "BTCPAY_MERCHANT_PAGES=on\n" in text
     assert f"http://127.0.0.1:{port}/merchant/login/" in terminal.text
+    assert "\u2588" in terminal.text  # the link's QR code
     assert "Error: BTCPAY_NETWORK accepts one of" in terminal.text
     assert "seed words" in terminal.text

@@ -1,6 +1,7 @@
 """`key`: API keys, and `merchant login`: browsers that may open the merchant's pages."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,13 +12,16 @@ from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.merchants import find_merchant
 from btcpay.merchants.sessions import named
 from btcpay.values.errors import CommandError
+from btcpay.values.networks import Network
 from btcpay.values.parts import brought
-from btcpay.values.times import iso_ms, to_ms
+from btcpay.values.times import iso_ms, to_ms, utc_now
+from storage.database import Database
 from storage.queries import keys as stored_keys
 from storage.statement import as_dict
 
 KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
 
+KEY_FILE = "write_key"  # beside the database of a shop with play money
 OTHER_KINDS = brought("keys")
 key = click.Group("key", help="API keys: issued once, stored as a hash.")
 
@@ -41,6 +45,22 @@ def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **optio
         raise click.UsageError("give --scope, or the options of another kind of key: see --help")
     issued = keys.issue(shell.db, network, owner.id, scope, name, now)
     shell.answer(issued._asdict(), issued.secret)
+
+
+def kept_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
+    """A write key of a shop with play money, named after the file that keeps it."""
+    secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
+    if secret and keys.caller_of(db, secret, utc_now()):
+        return secret
+    secret = keys.issue(db, network, merchant_id, "write", file.name, utc_now()).secret
+    keep(file, secret)
+    return secret
+
+
+def keep(file: Path, secret: str = "") -> None:
+    """Writes a file that only its owner reads."""
+    file.touch(mode=0o600)
+    file.write_text(secret and secret + "\n", encoding="ascii")
 
 
 @key.command("list")

@@ -5,19 +5,23 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
+import orjson
 import requests
 
 from btcpay.cli.children import LOOKS_EVERY_S, Children, exit_status
 from btcpay.cli.context import Shell, Stop
-from btcpay.cli.sandbox.demo import add_webhook, kept_key, merchant_id, pages
+from btcpay.cli.merchant.access import kept_key
+from btcpay.cli.sandbox.demo import MERCHANT, add_webhook, merchant_id, pages
 from btcpay.cli.sandbox.place import Place, command_line
 from btcpay.merchants.sessions import login_url
 from btcpay.settings.settings import is_said, read, read_or_exit
@@ -43,13 +47,14 @@ def sandbox(port: int | None, state: Path | None, once: bool, words: tuple[str, 
     """Start a regtest playground: chain, price, service, and a check every two seconds.
 
     With --once it uses a temporary folder and free ports, and ends with COMMAND's exit status.
-    COMMAND has BTCPAY_URL, BTCPAY_KEY and BTCPAY_SANDBOX_URL in its environment.
+    COMMAND has BTCPAY_URL, BTCPAY_KEY and BTCPAY_SANDBOX_URL in its environment. Without a command
+    these are printed as JSON; it runs until a signal, or until standard input, if a pipe, closes.
 
     `python -m btcpay.sandbox --port 8001 --state var/sandbox` starts only the chain, for
     `btcpay restore` while the service is stopped.
     """
-    if once != bool(words):
-        raise click.UsageError("--once and a command belong together")
+    if words and not once:
+        raise click.UsageError("a command needs --once")
     if words and shutil.which(words[0]) is None:
         raise CommandError(f"{words[0]} cannot be run: there is no such program")
     settings = read_or_exit(os.environ)
@@ -150,9 +155,22 @@ def _thrown_away(state: Path | None, port: int | None) -> Iterator[Place]:
 
 
 def _run_once(place: Place, key: str, children: Children, words: Sequence[str], stop: Stop) -> int:
-    """The command's exit status. Raises CommandError when a child ends before."""
+    """The command's exit status; without one, prints the shop and waits. Raises CommandError."""
     shop = {"url": place.settings.base_url, "key": key, "sandbox_url": place.chain_url}
     environ = place.environ | {f"BTCPAY_{name.upper()}": text for name, text in shop.items()}
+    if words:
+        return _run(words, environ, children, stop)
+    settings = {name: text for name, text in environ.items() if name.startswith("BTCPAY_")}
+    click.echo(orjson.dumps({**shop, "merchant": MERCHANT, "environ": settings}).decode())
+    # A shell gives /dev/null to what it starts in the background: only a pipe's end means anything.
+    mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin else 0
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        threading.Thread(target=_stop_at_the_end_of_input, args=(stop,), daemon=True).start()
+    children.watch(stop)
+    return 0
+
+
+def _run(words: Sequence[str], environ: Mapping[str, str], children: Children, stop: Stop) -> int:
     command = subprocess.Popen(words, env=environ)
     try:
         while command.poll() is None and not stop.wait(LOOKS_EVERY_S):
@@ -164,6 +182,12 @@ def _run_once(place: Place, key: str, children: Children, words: Sequence[str], 
         command.kill()
         status = command.wait()
     return exit_status(status)
+
+
+def _stop_at_the_end_of_input(stop: Stop) -> None:
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    stop.set()
 
 
 def _free_port() -> int:

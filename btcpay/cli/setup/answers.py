@@ -25,13 +25,14 @@ Answers = dict[str, str]
 
 
 class Question(NamedTuple):
-    """A setting. `usual`: the answer if none is given; None if one must be. `is_written`: stands
-    in the file even if it is the usual one.
+    """A setting. `usual`: the answer if none is given; None if one must be. Not `asked`: only an
+    option. `is_written`: stands in the file even if it is the usual one.
     """
 
     name: str
     text: str
     usual: str | None = ""
+    asked: bool = True
     is_written: bool = False
 
     @property
@@ -55,6 +56,8 @@ QUESTIONS = (
     Question(
         "merchant_pages", "The merchant's pages in a browser (on or off)", "on", is_written=True
     ),
+    Question("peers", "Nodes to read blocks from, such as 10.0.0.5:8333.", asked=False),
+    Question("bind", "Where the service listens, as host:port.", asked=False),
 )
 
 
@@ -114,7 +117,7 @@ class Talk:
 
     def _answer(self, question: Question, default: str | None, answers: Answers) -> str:
         given, accepted = self.given[question.name], partial(answered, question, answers=answers)
-        if given is None and self.asks:
+        if given is None and self.asks and question.asked:
             shown = f" [{masked(default) or 'none'}]" if default is not None else ""
             return _asked(question.text + shown, accepted, default)
         try:

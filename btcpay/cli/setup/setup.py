@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import click
+import segno
 
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.cli.context import require_text, say
 from btcpay.cli.database import migrated
+from btcpay.cli.doctor import line_of
+from btcpay.cli.merchant.access import KEY_FILE, keep
 from btcpay.cli.merchant.merchant import key_of, key_option
 from btcpay.cli.setup import machine, units
 from btcpay.cli.setup.answers import QUESTIONS, Talk, worth_writing
+from btcpay.health.doctor.run import examine
 from btcpay.merchants import keys
 from btcpay.merchants.account import SCRIPT_TYPES, stored_account
 from btcpay.merchants.merchants import add_merchant
@@ -23,6 +27,7 @@ from btcpay.merchants.sessions import login_url
 from btcpay.settings.env_file import VARIABLE, changed, parse
 from btcpay.settings.settings import PREFIX, Settings, read
 from btcpay.values.errors import CommandError
+from btcpay.values.finding import GREEN
 from btcpay.values.networks import NETWORKS
 from btcpay.values.times import utc_now
 from storage.database import sqlite_path
@@ -54,6 +59,7 @@ OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in Q
 @click.option("--backups", type=A_PATH, default=units.BACKUPS, help="For nightly backups.")
 @click.option("--start/--no-start", default=None, help="Start the shop, now and at each boot.")
 @click.option("--proxy-config", type=PROXY, help="Only print an example for a TLS proxy.")
+@click.option("--here", is_flag=True, help="A shop with play money in this folder, to develop.")
 @click.option("--yes", is_flag=True, help="Ask nothing: keep present answers, else use defaults.")
 @click.pass_context
 def setup(context: click.Context, /, **given: Any) -> None:
@@ -66,7 +72,26 @@ def setup(context: click.Context, /, **given: Any) -> None:
         given["xpub"] = key_of(given["xpub"], context.args)
     elif context.args:
         raise click.UsageError("there are more words than options: quotes may be missing")
+    if given["here"]:
+        given |= _in_this_folder(given)
     _Run(given, asks=sys.stdin.isatty() and not given["yes"]).go()
+
+
+def _in_this_folder(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that `--here` stands for; options that were given stay."""
+    network = given["network"] or "testnet4"
+    if network == "mainnet":
+        raise click.UsageError("--here is for play money: not for mainnet")
+    usual = {
+        "network": network,
+        "env_file": f"{network}.env",
+        "base_url": "http://127.0.0.1:8000",
+        "database_url": f"sqlite:///{Path.cwd()}/var/{network}.db",
+        "user": machine.this_user().pw_name,
+        "units": NO_UNITS,
+        "yes": True,
+    }
+    return {name: given[name] or text for name, text in usual.items()}
 
 
 class _Run(Talk):
@@ -104,9 +129,14 @@ class _Run(Talk):
         if text != self.text or not machine.is_closed(self.file):
             machine.write_settings(self.file, text, user)
             say(f"wrote {self.file}")
+        if given["here"] and state:
+            keep(state / KEY_FILE)  # `run` issues the key, and shows it
         if merchant:
             as_user(lambda settings: _make_merchant(settings, *merchant))
-        self._say_next(self._units(state, user), user)
+        has_units = self._units(state, user)
+        if not given["here"]:
+            as_user(lambda settings: _examine(settings, said))
+        self._say_next(has_units, user)
 
     def _show_where(self) -> None:
         names = sorted(name for name in os.environ if name.startswith(PREFIX) and name != VARIABLE)
@@ -147,7 +177,16 @@ class _Run(Talk):
             command = f"cd / && runuser -u {user.pw_name} -- {command}"
         if not has_units:
             say(f"Start it: {command} run")
-        say(f"Examine it: {command} doctor")
+        say(f"Examine it again: {command} doctor")
+
+
+def _examine(settings: Settings, said: Mapping[str, str]) -> None:
+    """Shows what the doctor finds that is not green."""
+    say("What `btcpay doctor` finds:")
+    found = [one for one in examine(settings, said, utc_now) if one.colour != GREEN]
+    for finding in found:
+        say(line_of(finding))
+    say("Repair what is red, then run `btcpay setup` again." if found else "All is well.")
 
 
 def _make_merchant(settings: Settings, name: str, account: Descriptor) -> None:
@@ -165,4 +204,6 @@ def _make_merchant(settings: Settings, name: str, account: Descriptor) -> None:
         click.echo(keys.issue(db, network, owner.id, "write", "setup", now).secret)
         if settings.merchant_pages:
             say("Link to the merchant's pages, once the service runs; within ten minutes:")
-            say(login_url(db, settings.base_url, owner.id, now))
+            say(url := login_url(db, settings.base_url, owner.id, now))
+            if sys.stderr.isatty():
+                segno.make_qr(url).terminal(sys.stderr, compact=True)
