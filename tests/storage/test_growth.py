@@ -1,11 +1,17 @@
 """Queries stay fast as the shop grows: none reads a whole table that grows with its history."""
 
+import random
 import re
 
 import pytest
 from databases import QUERIES, about_sqlite, plan
 from peewee import Delete, Select, Update
 
+from btcpay.merchants.merchants import gap_of, gap_of_merchant
+from btcpay.values.ids import new_id
+from storage.models import Output
+from storage.queries import invoices, merchants, payments
+from storage.queries.totals import gaps
 from storage.statement import Statement
 
 pytestmark = pytest.mark.both_databases
@@ -70,3 +76,32 @@ def scans(db, query):
 @pytest.mark.parametrize("name", sorted(CONSTANTS.keys() - WHOLE.keys()))
 def test_no_query_reads_all_of_a_table_that_grows(shop, name):
     assert scans(shop.service.db, CONSTANTS[name]) == []
+
+
+def came(db, invoice, vanished):
+    """A check's effect on outputs: one comes, or the waiting one vanishes."""
+    with db.write():
+        if vanished:
+            db.run(Output.update({Output.vanished_at: 1}).where(Output.invoice_id == invoice.id))
+        else:
+            columns = dict.fromkeys(field.name for field in Output._meta.sorted_fields)
+            columns |= {"txid": new_id("inv"), "vout": 0, "invoice_id": invoice.id}
+            columns |= {"merchant_id": invoice.merchant_id, "amount_sats": 1, "coinbase": 0}
+            columns |= {"first_seen_at": 1, "seen_waiting": 1, "spent_height": None}
+            db.run(payments.PUT_OUTPUT, **columns)
+        gaps.note(db, [db.only(invoices.WHOLE, id=invoice.id)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gap_that_is_kept_is_the_one_between_all_paid_addresses(shop, seed):
+    db, chance, paid = shop.service.db, random.Random(seed), set[int]()
+    made = [db.only(invoices.WHOLE, id=shop.invoice()["id"]) for _ in range(20)]
+    merchant = db.only(merchants.BY_ID, id=shop.merchant_id)
+    for _ in range(60):
+        invoice = chance.choice(made)
+        is_paid = invoice.address_index in paid
+        came(db, invoice, vanished=is_paid)
+        paid ^= {invoice.address_index}
+        assert gap_of_merchant(db, merchant) == gap_of(
+            None, None, merchant.next_index, sorted(paid)
+        )
