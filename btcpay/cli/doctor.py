@@ -25,13 +25,13 @@ def doctor(shell: Shell, integrity: bool) -> None:
     for finding in examine(shell.settings, os.environ, utc_now, integrity=integrity):
         findings.append(finding)
         if not shell.as_json:
-            click.echo(line_of(finding, finding.brief))  # at once: explorers may be silent for long
+            click.echo(line_of(finding))  # at once: explorers may be silent for long
     if shell.as_json:
         shell.show([vars(finding) for finding in findings], COLUMNS)
     sys.exit(any(finding.colour == RED for finding in findings))
 
 
-def line_of(finding: Finding, brief: str = "") -> str:
+def line_of(finding: Finding) -> str:
     remedy = f" -> {finding.remedy}" if finding.remedy else ""
-    line = f"{finding.name}: {brief or finding.sentence}{remedy}"
+    line = f"{finding.name}: {finding.sentence}{remedy}"
     return f"{finding.colour:<6} {printable(line)}"

@@ -19,13 +19,11 @@ GREEN, YELLOW, RED = Colour
 class Finding:
     """The part examined, its colour, and the remedy when it is not green.
 
-    `brief` replaces a sentence that is too long for a line. `is_outside`: found in the answers of
-    explorers and price sources, not in the shop.
+    `is_outside`: found in the answers of explorers and price sources, not in the shop.
     """
 
     name: str
     colour: Colour
     sentence: str
     remedy: str = ""
-    brief: str = field(default="", compare=False)
     is_outside: bool = field(default=False, compare=False)
