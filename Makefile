@@ -50,7 +50,7 @@ bench: $(VENV)/.installed-dev  ## compares with a bare Flask route; prints ratio
 	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/bench/run.py
 
 scale: $(VENV)/.installed-dev  ## a thousand shops on PostgreSQL, with faults: some ten minutes, and 4 GB of memory
-	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/scale/run.py $(and $(AGAINST),--against $(AGAINST))
+	PYTHONPATH=$(CURDIR):tests/support $(BIN)/python tests/scale/run.py
 
 lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for every Python and machine
 	$(LOCK) requirements.in -o requirements.txt

@@ -7,6 +7,7 @@ __version__ = "0.3.0"
 PARTS: tuple[str, ...] = (
     "btcpay.chain.peers",
     "btcpay.bills",
+    "btcpay.cli.sandbox",
     "btcpay.greenfield",
     "btcpay.merchant_pages",
     "btcpay.refunds",

@@ -27,8 +27,8 @@ def only_one(db: Database, url: str, name: str, wait: bool = False) -> Iterator[
                 fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 yield False
-                return
-            yield True
+            else:
+                yield True
         return
     if db.connection.is_pooled:
         raise DatabaseNotReady("a lock needs a connection to the server itself, not to a pooler")

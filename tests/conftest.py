@@ -18,14 +18,14 @@ from databases import ON_POSTGRES
 from fake_esplora import LiedTo, Terminal, Till, open_lied_to, open_till
 from flask import Flask
 from hosted import Counter, open_counter
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from jinja2 import FileSystemBytecodeCache
 from playground import Playground, start_playground
 from receiver import Receiver
 from werkzeug.routing import Rule
 
 # Not by the clock: a machine that stands still for a moment fails nothing.
-settings.register_profile("patient", deadline=None)
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
 

@@ -54,8 +54,7 @@ ROOMS = {
     room: set(below.split()) for room, below in re.findall(r"^(\w+):((?:.|\n )*)", HOUSE, re.M)
 }
 # A part that was deleted (btcpay.PARTS names the others) leaves its rows here and in the picture.
-DELETED = {part.rpartition("/")[2] for part in GONE}
-ROOMS = {room: below - DELETED for room, below in ROOMS.items() if room not in DELETED}
+ROOMS = {room: below - {*GONE} for room, below in ROOMS.items() if room not in GONE}
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/__main__.py"}
 CLOCK = re.compile(r"(.*\.)?(datetime\.(now|utcnow|today)|date\.today)|time\.(time|time_ns)")
@@ -231,7 +230,7 @@ def test_the_picture_of_the_rooms_is_the_table_of_the_layers():
     page = (PROJECT / "docs/developers/architecture.md").read_text(encoding="utf-8")
     floors = [line.partition("#")[0].split() for line in page.split("```")[1].splitlines()[1:]]
     floor_of = {room: -number for number, rooms in enumerate(floors) for room in rooms}
-    assert set(floor_of) - DELETED == set(ROOMS) and sum(map(len, floors)) == len(floor_of)
+    assert set(floor_of) - {*GONE} == set(ROOMS) and sum(map(len, floors)) == len(floor_of)
     for room, allowed in ROOMS.items():
         assert [below for below in allowed if floor_of[below] >= floor_of[room]] == [], room
 

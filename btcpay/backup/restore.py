@@ -56,7 +56,7 @@ def restore(
         restored = _prepare(settings, file, new, skip, agree, clock, place_has)
         with sqlite_file.alone(path) as place:
             old_database.keep_newer(place, new)
-            aside = old_database.set_aside(place, path, f"{clock():%Y%m%dT%H%M%SZ}")
+            aside = old_database.set_aside(place, path, f"{clock():%Y%m%dT%H%M%S.%fZ}")
             sqlite_file.replace(place, new)
     return replace(restored, aside=aside)
 

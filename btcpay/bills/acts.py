@@ -77,20 +77,22 @@ def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
     return publish_own(db, RESOURCE, bill.id, BillKind.CREATED, now)
 
 
-def renew(db: Database, first: Bill, now: datetime) -> bool:
-    """Makes the bill of the next period that has begun; False if another run has made it.
+def renew(db: Database, id: str, now: datetime) -> bool:
+    """Makes the series' bill of the next period that has begun; False for none, or another run's.
 
     Its time was fixed when the one before it was made: a zone that was changed since counts from
     the next one. Raises BadRow.
     """
     with db.write():
+        first = db.only(queries.BY_ID, id=id)
+        if first.renews_at is None or first.renews_at > to_ms(now):
+            return False
         # The merchant's row stays unlocked: who pays holds the bill's, and takes that one next.
         zone, number = zone_at(db, first.merchant_id), first.renews or 0
         began, every = datetime.fromisoformat(first.first_local or ""), first.every or ""
         until = None if first.until_day is None else date_of(first.until_day)
         next_at = renewal_ms(began, every, number + 1, until, zone)
-        of: Values = {"id": first.id, "number": number, "at": first.renews_at or 0}
-        of["next_at"] = next_at
+        of: Values = {"id": id, "number": number, "at": first.renews_at, "next_at": next_at}
         if db.run(queries.RENEW, **of) != 1:
             return False
         of_first = ("first_local", "until_day", "renews", "renews_at", "stopped_at")

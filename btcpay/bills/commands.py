@@ -14,7 +14,7 @@ from btcpay.cli.own import add_list_and_show
 from btcpay.invoices.create import order_of
 from btcpay.invoices.links import most
 from btcpay.merchants.merchants import find_merchant
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.values.money import checked_currency
 from storage.database import Database
 
@@ -53,7 +53,7 @@ def create(
     code = checked_currency(currency or owner.currency)
     wanted = priced(code, fields) | {"reference": reference}
     order = order_of(owner.id, wanted, code, most(code))
-    acts.refuse_unpayable(shell.db, new_prices(shell.settings), now, order)
+    acts.refuse_unpayable(shell.db, Prices(shell.settings), now, order)
     with shell.db.write():
         terms = acts.Terms(due_days, every, until and until.date())
         row = acts.make(shell.db, order, terms, now)

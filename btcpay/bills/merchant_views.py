@@ -1,7 +1,9 @@
-"""The merchant's bills: their list, a form to make one, the page of one, and its end."""
+"""The merchant's bills: their list, a form to make one, the page of one, its end; their lines."""
 
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 from flask import Response
 
@@ -10,6 +12,7 @@ from btcpay.bills.calendar import EVERY
 from btcpay.bills.kinds import RESOURCE
 from btcpay.bills.mail import text_of
 from btcpay.bills.money import due_of
+from btcpay.languages import formats
 from btcpay.notify.mail.texts import mail_link
 from btcpay.settings.mail_settings import checked_address
 from btcpay.settings.settings import Settings
@@ -21,9 +24,11 @@ from btcpay.web.pages.languages import current, gettext
 from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
 from btcpay.web.pages.render import View
-from btcpay.web.pages.visit import Visit
+from btcpay.web.pages.visit import Line, Visit
+from storage.database import grouped
 from storage.models import Bill
 from storage.queries.lists import keyset
+from storage.queries.lists.today import MOST_BILLS
 from storage.values import Values
 
 OF_SERIES = 120  # the newest of a series: ten years of months
@@ -150,3 +155,49 @@ def end(visit: Visit, id: str) -> Response:
     except Refused as refused:
         done = refused.code
     return visit.to(f"/bills/{id}", done=done)
+
+
+def entry() -> dict[str, Any]:
+    """`drawn`: the path of an SVG; `new`: the form that makes one."""
+    return {
+        "path": "/bills",
+        "name": gettext("Bills"),
+        "drawn": "M5 3h10l4 4v14H5zM15 3v4h4M8 12h8M8 16h5",
+        "new": {"path": "/bills/new", "name": gettext("New bill")},
+    }
+
+
+def today(_visit: Visit, shop: Any) -> list[Line]:
+    """The numbers of bills that are overdue, and that are due within a week."""
+    counts = {"overdue": shop.bills_overdue, "due": shop.bills_due}
+    return [_line(kind, number) for kind, number in counts.items() if number]
+
+
+def month(visit: Visit, since: int, before: int) -> list[Line]:
+    """Bills that are due in this time and not paid, with the missing sums by currency."""
+    of: Values = {"merchant_id": visit.merchant_id, "since": since, "before": before}
+    of["limit"] = MOST_BILLS
+    found = grouped(
+        visit.service.db.rows(queries.OPEN, **of),
+        lambda one: "overdue" if one.due_at < to_ms(visit.now) else "due",
+    )
+    return [_line(kind, len(bills), f" ({_sums(bills)})") for kind, bills in found.items()]
+
+
+def _line(kind: str, number: int, sums: str = "") -> Line:
+    more = "+" if number == MOST_BILLS else ""
+    shown = f"{formats.whole(number, current())}{more}{sums}"
+    texts = {
+        "overdue": gettext("Overdue bills: %(number)s", number=shown),
+        "due": gettext("Bills due: %(number)s", number=shown),
+    }
+    return texts[kind], "/bills", {"status": kind}
+
+
+def _sums(bills: Sequence[Bill]) -> str:
+    """The missing sums of these bills, one for each currency."""
+    missing = {
+        code: sum((Decimal(one.amount) - Decimal(one.paid) for one in of), Decimal(0))
+        for code, of in grouped(bills, lambda one: one.currency).items()
+    }
+    return ", ".join(formats.money(sum, code, current()) for code, sum in missing.items())

@@ -47,12 +47,7 @@ END_SERIES = Bill.update({Bill.renews_at: None}).where(_THIS & Bill.renews_at.is
 STOP = Bill.update({Bill.renews_at: None, Bill.stopped_at: slot("at")}).where(
     _THIS, Bill.every.is_null(False), Bill.stopped_at.is_null()
 )
-TO_RENEW = (
-    Bill.select()
-    .where(Bill.renews_at <= slot("now"))
-    .order_by(Bill.renews_at, Bill.seq)
-    .limit(slot("limit"))
-)
+TO_RENEW = Bill.select(Bill.id).where(Bill.renews_at <= slot("now")).order_by(Bill.renews_at)
 # Each period once: whoever comes second finds another number, or another time.
 RENEW = Bill.update({Bill.renews: Bill.renews + 1, Bill.renews_at: slot("next_at")}).where(
     _THIS, Bill.renews == slot("number"), Bill.renews_at == slot("at")

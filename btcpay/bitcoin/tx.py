@@ -83,10 +83,6 @@ class Tx:
     def txid(self) -> str:
         return txid_hex(hash256(self.stripped))
 
-    @cached_property
-    def wtxid(self) -> str:
-        return txid_hex(hash256(self.raw))
-
     @property
     def is_coinbase(self) -> bool:
         return len(self.inputs) == 1 and self.inputs[0].outpoint == (NO_TXID, NO_VOUT)

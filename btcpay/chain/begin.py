@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from btcpay.bitcoin.header import Header
 from btcpay.bitcoin.tx import coinbase_height, parse_tx
-from btcpay.chain.follow import add_header, check_header, check_headers, work_of
+from btcpay.chain.follow import add_header, check_headers, work_of
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource, proven_block
+from btcpay.proofs.verify import check_header
 from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
 from btcpay.values.networks import Known, Network
 from btcpay.values.times import from_ms, from_unix_s, iso
@@ -94,7 +95,7 @@ def _claim(network: Network, one: BlockSource, at: datetime, now: Clock) -> _Cla
     3. The headers above it, as consensus prescribes them, lead to a tip that is not too old.
     """
     height, headers = one.headers_before(at, BELOW)
-    kept = [check_header(network, raw) for raw in headers]
+    kept = [check_header(raw, network.max_target_bits) for raw in headers]
     if any(above.previous != below.hash for below, above in pairwise(kept)):
         raise ProofFailed("shows headers that do not form a chain")
     first = kept[-1]
@@ -116,9 +117,11 @@ def headers_above(
     Up to a source's tip, or `most` of them. Raises ProofFailed, and FetchError for an old tip.
     """
     raws = islice(chain.from_iterable(one.headers_after([Known(height, below.hash)])), most)
-    headers = check_headers(
-        network, raws, below, height, lambda at: check_header(network, one.header_at(at))
-    )
+
+    def period_first(at: int) -> Header:
+        return check_header(one.header_at(at), network.max_target_bits)
+
+    headers = check_headers(network, raws, below, height, period_first)
     newest_at = from_unix_s([below, *headers][-1].time)
     if len(headers) != most and network.stands_still(newest_at, now()):
         raise FetchError(f"shows no block that is younger than {iso(newest_at)}")

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from btcpay.bitcoin.header import RETARGET_INTERVAL, Header, parse_header, required_bits, target_of
-from btcpay.bitcoin.wire import Malformed
+from btcpay.bitcoin.header import RETARGET_INTERVAL, Header, parse_header, required_bits
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, LeftAlone
+from btcpay.proofs.verify import check_header
 from btcpay.values.errors import FetchError, ProofFailed, Unreachable
 from btcpay.values.networks import Known, Network
 from btcpay.values.times import from_unix_s, to_ms
@@ -25,7 +25,7 @@ def check_headers(
     headers = []
     for raw in raws:
         height += 1
-        header = check_header(network, raw)
+        header = check_header(raw, network.max_target_bits)
         if header.previous != last.hash:
             raise ProofFailed(f"header {height} does not follow the one before it")
         if network.pow_limit_bits is not None:  # on a test network work is cheap, of any target
@@ -37,19 +37,6 @@ def check_headers(
         headers.append(header)
         last = header
     return headers
-
-
-def check_header(network: Network, raw: bytes) -> Header:
-    """The header, checked by itself: its work is done, and hard enough for the network."""
-    try:
-        header = parse_header(raw)
-    except Malformed as error:
-        raise ProofFailed(f"the header does not decode: {error}") from error
-    if header.target > target_of(network.max_target_bits):
-        raise ProofFailed("a header claims too little difficulty")
-    if not header.has_work:
-        raise ProofFailed("a header lacks the work that it claims")
-    return header
 
 
 def work_of(headers: Sequence[Header]) -> int:
@@ -157,7 +144,7 @@ class Follower:
         newest = top = locator[0].height
         for raws in one.headers_after(locator):
             for raw in raws:
-                check_header(self._network, raw)
+                check_header(raw, self._network.max_target_bits)
             branch += raws
             while branch and (ours := self._ours(parse_header(branch[0]).hash)):
                 newest = ours.height
@@ -189,7 +176,9 @@ class Follower:
 
         def period_first(height: int) -> Header:
             row = self._db.row(blocks.AT, height=height)
-            return _header_of(row) if row else check_header(self._network, one.header_at(height))
+            if row:
+                return _header_of(row)
+            return check_header(one.header_at(height), self._network.max_target_bits)
 
         check_headers(self._network, branch, _header_of(below), below.height, period_first)
 

@@ -16,7 +16,7 @@ from btcpay.chain import sources
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.http.deadline import in_thread
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import BadStatus, FetchError, Unreachable
+from btcpay.values.errors import BadStatus, ExplorerError, FetchError, OutOfQuota, Unreachable
 from btcpay.values.parts import brought
 from storage.database import Database
 
@@ -143,7 +143,11 @@ class Pool(Generic[Source]):
                 errors[slow.one] = Unreachable("took too long")
                 self._to_the_end(slow)
         if not found:
-            raise sources.nobody_answered(errors.items())
+            whys = [f"{one.host} {error}" for one, error in errors.items()]
+            said = "; ".join(whys) or "none is known"
+            if all(isinstance(error, sources.Spent) for error in errors.values()):
+                raise OutOfQuota(f"no source may be asked for now: {said}")
+            raise ExplorerError(f"no source answered: {said}")
         return found, errors
 
     def expect(self, height: int, heights: Mapping[sources.BlockSource, int]) -> None:

@@ -4,7 +4,7 @@ A `BlockSource` shows headers and whole blocks, an `AddressIndex` what waits for
 explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py) are one index too.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -14,7 +14,7 @@ from btcpay.bitcoin.block import BlockParts, scan_block
 from btcpay.bitcoin.header import HEADER_BYTES, parse_header
 from btcpay.proofs.block import ProvenBlock, prove_block
 from btcpay.settlement.values import SeenOutput
-from btcpay.values.errors import ExplorerError, FetchError, OutOfQuota, ProofFailed
+from btcpay.values.errors import FetchError, ProofFailed
 from btcpay.values.networks import Known
 
 # Errors after which a question goes to the next source.
@@ -33,13 +33,6 @@ class Spent(FetchError):
 
 class OtherNetwork(FetchError):
     """It shows the chain of another network."""
-
-
-def nobody_answered(errors: Collection[tuple["BlockSource", Exception]]) -> ExplorerError:
-    said = "; ".join(f"{one.host} {error}" for one, error in errors) or "none is known"
-    if all(isinstance(error, Spent) for _, error in errors):
-        return OutOfQuota(f"no source may be asked for now: {said}")
-    return ExplorerError(f"no source answered: {said}")
 
 
 @dataclass(frozen=True)

@@ -36,31 +36,26 @@ def try_apply(
     if not scans:
         return set()
     try:
-        found = apply(db, settings, scans, now)
+        cases = apply(db, settings, scans, now)
     except Exception as error:  # noqa: BLE001 - the edge of the loops over invoices
         if len(scans) == 1:
-            return _failed(next(iter(scans)), error, report)
+            is_invented = isinstance(error, BeyondMoney)  # by a mempool: no fault of ours
+            level = logging.WARNING if is_invented else logging.ERROR
+            log.log(level, "%s could not be settled: %s", *scans, error, exc_info=not is_invented)
+            report.failed += scans
+            return set(scans)
         log.warning("%d invoices are settled by halves: %s", len(scans), error)
         ids, half = list(scans), len(scans) // 2
         parts = ({id: scans[id] for id in some} for some in (ids[:half], ids[half:]))
         return {id for part in parts for id in try_apply(db, settings, part, now, report)}
-    report.changed |= {id: after for id, (before, after) in found.items() if before != after}
+    report.changed |= {it.row.id: it.outcome.verdict.status for it in cases if it.has_ended}
     return set()
-
-
-def _failed(invoice_id: str, error: Exception, report: Report) -> set[str]:
-    if isinstance(error, BeyondMoney):
-        log.warning("invoice %s could not be looked for: %s", invoice_id, error)
-    else:
-        log.error("invoice %s could not be settled", invoice_id, exc_info=error)
-    report.failed.append(invoice_id)
-    return {invoice_id}
 
 
 def apply(
     db: Database, settings: Settings, scans: Mapping[str, Scan], now: datetime
-) -> dict[str, tuple[str, str]]:
-    """Writes all consequences of the scans, or none; each invoice's status before and after.
+) -> list[Settled]:
+    """Writes all consequences of the scans, which it returns, or none.
 
     Raises BeyondMoney for sightings of more money than can exist, never for proven outputs.
     """
@@ -80,7 +75,7 @@ def apply(
         finish(db, [_end(case) for case in cases if case.has_ended], now)
         news = {case.row.id: news_of(case, made[case.row.id]) for case in cases if case.has_changed}
         update_attentions(db, settings, news, now)
-    return {case.row.id: (case.row.status, case.outcome.verdict.status) for case in cases}
+    return cases
 
 
 def _put(db: Database, cases: Sequence[Settled]) -> None:
@@ -186,6 +181,7 @@ def _extend_proofs(db: Database, found: Sequence[tuple[Settled, Receipt]]) -> No
 
 
 def _end(case: Settled) -> End:
-    verdict, explorer = case.outcome.verdict, case.scan.explorer
+    verdict = case.outcome.verdict
+    detail = {"reason": verdict.reason, "explorer": case.scan.explorer}
     paid_at = to_ms(verdict.paid_at) if verdict.paid_at else None
-    return End(case.row, verdict.status, verdict.reason, explorer, verdict.tx_hash, paid_at)
+    return End(case.row, verdict.status, detail, verdict.tx_hash, paid_at)

@@ -80,7 +80,10 @@ class CatchUp(Reader):
     def _now(self) -> datetime:
         """The time, by the sources' clock if ours is ahead of it."""
         now = self.now()
-        return now - self.sources.clock_skew.ahead(now, time.monotonic())
+        return now - self._ahead(now)
+
+    def _ahead(self, now: datetime) -> timedelta:
+        return self.sources.clock_skew.ahead(now, time.monotonic())
 
     def _why_stuck(self, follower: Follower) -> str:
         """The reason to believe that there are more blocks than we know; empty if there is none."""
@@ -128,8 +131,7 @@ class CatchUp(Reader):
         if report.ends_before is None:
             return
         top, now = self.db.only(blocks.TOP), self.now()
-        ahead = self.sources.clock_skew.ahead(now, time.monotonic())
-        ends_at = min(report.ends_before - ahead, from_ms(top.mined_at) - ENDS_AFTER)
+        ends_at = min(report.ends_before - self._ahead(now), from_ms(top.mined_at) - ENDS_AFTER)
         if not report.is_agreed:
             ends_at -= HELD_AT_MOST
         ending = [row.id for row in self.db.rows(mempool_watch.ENDING, before=to_ms(ends_at))]

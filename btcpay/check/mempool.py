@@ -1,16 +1,12 @@
-"""Looks at the mempool for those who wait; asks for several at once, applies one by one."""
+"""What is known of those who wait, for the plan; and what a look at the mempool shows of one."""
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.sources import Mempool
 from btcpay.check.plan import BEFORE_DEADLINE, CLOSED_LATELY, NEVER, Watched
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import ExplorerError
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage import at_once
 from storage.database import Database, Values, grouped
@@ -31,22 +27,17 @@ class Look:
 
 
 def watched_of(
-    db: Database, settings: Settings, now: datetime, ids: Sequence[str] | None = None
+    db: Database, settings: Settings, now: datetime, rows: Sequence[Invoice] | None = None
 ) -> list[Watched]:
-    """Invoices for which the mempool may be asked, or those of `ids` alone."""
+    """Invoices for which the mempool may be asked, or those of the rows alone."""
     since: Values = {"vanished_after": to_ms(now - 2 * settings.network.gone_after) - 1}
-    if ids is None:
+    if rows is None:
         rows = db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
         rows += db.rows(mempool_watch.ENDING, before=to_ms(now + BEFORE_DEADLINE))
         rows += db.rows(mempool_watch.EXPECTING)
-        outputs = db.rows(mempool_watch.NO_PAYMENT_YET)
-        outputs += db.rows(mempool_watch.VANISHED_LATELY, **since)
-    else:
-        rows = at_once.rows(db, mempool_watch.ONE, [{"id": id} for id in ids])
-        asked: list[Values] = [{"id": id} | since for id in ids]
-        outputs = at_once.rows(db, mempool_watch.UNSETTLED_OF, asked)
-    unsettled = grouped(outputs, lambda output: output.invoice_id)
     each = {row.id: row for row in rows}
+    outputs = at_once.rows(db, mempool_watch.UNSETTLED, [{"id": id} | since for id in each])
+    unsettled = grouped(outputs, lambda output: output.invoice_id)
     return [_watched(row, unsettled[id], now) for id, row in each.items()]
 
 
@@ -72,23 +63,6 @@ def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> Watched:
 def _past(ms: int | None, now: datetime) -> datetime:
     """The stored time; NEVER also for a future one, written while the clock was ahead."""
     return NEVER if ms is None or ms > to_ms(now) + AHEAD_MS else from_ms(ms)
-
-
-def gather(
-    explorers: Explorers, rows: Sequence[Invoice], now: Callable[[], datetime], in_flight: int
-) -> Iterator[tuple[str, Look | ExplorerError]]:
-    """A look for each invoice, or its error; `in_flight` are asked at once, without a database."""
-
-    def look(row: Invoice) -> Look | ExplorerError:
-        try:
-            at, read_s = now(), time.monotonic()
-            mempool = explorers.waiting(row.deposit_address, bytes.fromhex(row.script))
-            return Look(row.id, mempool, at, explorers.clock_skew.ahead(at, read_s))
-        except ExplorerError as error:
-            return error
-
-    with ThreadPoolExecutor(in_flight) as pool:
-        yield from zip((row.id for row in rows), pool.map(look, rows), strict=True)
 
 
 def misses(db: Database, look: Look) -> list[Output]:

@@ -44,8 +44,3 @@ class Report:
         A late preview is no failure: its payment is found in a block.
         """
         return self.is_caught_up and not (self.failed or self.clock_ahead_s)
-
-    def add(self, later: "Report") -> None:
-        self.looked_at += later.looked_at
-        self.blocks_read += later.blocks_read
-        self.changed |= later.changed

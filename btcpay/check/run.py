@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -11,7 +12,7 @@ from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
-from btcpay.check.mempool import Look, gather, misses, watched_of
+from btcpay.check.mempool import Look, misses, watched_of
 from btcpay.check.plan import CLOSED_LATELY, NEVER, is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.invoices.emails import erase_emails
@@ -19,9 +20,10 @@ from btcpay.notify.read import forget_old
 from btcpay.settlement.merge import HISTORY_AFTER
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
-from btcpay.values.errors import OutOfQuota
+from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.parts import brought
 from btcpay.values.times import SET_CLOCK, to_ms
+from storage.models import Invoice
 from storage.queries import blocks, idempotency, invoices, meta, payments
 from storage.queries.lists import mempool_watch
 from storage.queries.meta import Key
@@ -64,7 +66,6 @@ class Checker(CatchUp):
         if self.hear:
             self.hear(report)  # before anything ends
         if not is_known:
-            report.failed += (ids or ()) if report.chain_failed else ()
             return
         if not self.settings.explorers:
             self.end_by_blocks(report)
@@ -81,16 +82,16 @@ class Checker(CatchUp):
         """After a run, asks for pages that are due by now; True while somebody waits at one."""
         now, may_ask = self.now(), report.answered and self.settings.explorers
         rows = self.db.rows(mempool_watch.ASKED, after=to_ms(now - CLOSED_LATELY))
-        asked = watched_of(self.db, self.settings, now, [row.id for row in rows if may_ask])
+        asked = watched_of(self.db, self.settings, now, rows if may_ask else ())
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
         if ids := plan(asked, gone_after, allowance, now, others_wait=report.put_off > 0).ids:
-            later = replace(report, blocks_read=0, looked_at=0, failed=[], unreached=[], changed={})
+            later = replace(report, failed=[], unreached=[])  # a later look fails no run
             self._end_within(MOST_RUN_S)
             try:
                 self._ask(ids, later)
             finally:
                 self._close(report)
-            report.add(later)
+            report.looked_at, report.blocks_read = later.looked_at, later.blocks_read
         return any(is_waiting(one, now) for one in asked)
 
     def _end_within(self, seconds: float) -> None:
@@ -115,22 +116,33 @@ class Checker(CatchUp):
             self._apply(look, report)
 
     def _look(self, ids: Sequence[str], report: Report) -> list[Look]:
+        """The looks that were answered; `in_flight` are asked at once, without a database."""
         rows, looks = [self.db.only(invoices.WHOLE, id=one) for one in ids], []
-        for invoice_id, look in gather(self.explorers, rows, self.now, self.in_flight):
+        with ThreadPoolExecutor(self.in_flight) as pool:
+            answers = list(pool.map(self._answer, rows))
+        for row, look in zip(rows, answers, strict=True):
             if isinstance(look, Look):
                 looks.append(look)
             elif isinstance(look, OutOfQuota):
                 report.put_off += 1
             else:
-                log.warning("invoice %s could not be looked for: %s", invoice_id, look)
+                log.warning("invoice %s could not be looked for: %s", row.id, look)
                 now = self.now()
-                (watched,) = watched_of(self.db, self.settings, now, [invoice_id])
+                (watched,) = watched_of(self.db, self.settings, now, [row])
                 if is_waiting(watched, now):
-                    report.unreached.append(invoice_id)
+                    report.unreached.append(row.id)
                 else:
                     report.put_off += 1
-                self.db.run(mempool_watch.FAILED, id=invoice_id, at=to_ms(now))
+                self.db.run(mempool_watch.FAILED, id=row.id, at=to_ms(now))
         return looks
+
+    def _answer(self, row: Invoice) -> Look | ExplorerError:
+        at, read_s = self.now(), time.monotonic()
+        try:
+            mempool = self.explorers.waiting(row.deposit_address, bytes.fromhex(row.script))
+        except ExplorerError as error:
+            return error
+        return Look(row.id, mempool, at, self.explorers.clock_skew.ahead(at, read_s))
 
     def _apply(self, look: Look, report: Report) -> None:
         tip_at = report.ends_before
@@ -159,7 +171,7 @@ class Checker(CatchUp):
         return bool(lag) and any(row.first_seen_at > since for row in misses(self.db, look))
 
     def _compare_clocks(self, report: Report) -> None:
-        ahead = self.sources.clock_skew.ahead(self.now(), time.monotonic())
+        ahead = self._ahead(self.now())
         report.clock_ahead_s = ahead // timedelta(seconds=1)
         if ahead:
             log.error(

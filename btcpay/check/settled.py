@@ -83,16 +83,12 @@ def history_of(case: Settled, made: Sequence[Payment], now: datetime) -> Iterato
 
 def _detail(change: Change) -> dict[str, Any]:
     output = change.after
-    detail: dict[str, Any] = {
-        "txid": output.txid,
-        "vout": output.vout,
-        "amount_sats": output.amount_sats,
-    }
+    key = {"txid": output.txid, "vout": output.vout, "amount_sats": output.amount_sats}
     if change.kind in (Kind.SEEN, Kind.SEEN_AGAIN, Kind.MOVED):
-        detail["block"] = output.block and _place(output.block)
-    elif change.kind == Kind.SPENT:
-        detail["height"] = output.spent_height
-    return detail
+        return key | {"block": output.block and _place(output.block)}
+    if change.kind == Kind.SPENT:
+        return key | {"height": output.spent_height}
+    return key
 
 
 def _place(block: Block) -> dict[str, Any]:
@@ -110,8 +106,8 @@ def news_of(case: Settled, made: Sequence[Payment]) -> list[News]:
     news += _of_transactions(EventKind.INVOICE_PAYMENT_VANISHED, case.noted, _VANISHED)
     found = {one.after.txid for one in case.noted if one.kind in _SEEN}
     for payment in made:
-        one = of_payment(EventKind.PAYMENT_RECEIVED, payment)
-        news.append(News(one.kind, {**one.detail, "is_first_seen": payment.tx_hash in found}))
+        is_first = payment.tx_hash in found
+        news.append(of_payment(EventKind.PAYMENT_RECEIVED, payment, is_first_seen=is_first))
     ended = f"invoice.{case.outcome.verdict.status}"
     return news + ([News(EventKind(ended))] if case.has_ended else [])
 
@@ -131,5 +127,6 @@ def _of_transactions(
     ]
 
 
-def of_payment(kind: EventKind, row: Payment) -> News:
-    return News(kind, {"payment": {one.name: getattr(row, one.name) for one in Payment.PUBLIC}})
+def of_payment(kind: EventKind, row: Payment, **more: bool) -> News:
+    payment = {one.name: getattr(row, one.name) for one in Payment.PUBLIC}
+    return News(kind, {"payment": payment, **more})

@@ -9,12 +9,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import requests
-
 from btcpay.cli.context import Stop
 from btcpay.values.errors import CommandError
 
-START_TIMEOUT_S = 60
 LOOKS_EVERY_S = 0.1
 # A shell that reads the children's process groups from a pipe. The pipe closes when this process
 # ends, by SIGKILL too; then the shell ends these groups.
@@ -67,19 +64,6 @@ class Children(contextlib.AbstractContextManager["Children"]):
             )
         if self._keeper.stdin:
             self._keeper.stdin.write(b"%d\n" % self._running[name].pid)
-
-    def wait_for(self, url: str, stop: Stop) -> None:
-        """Returns once `url` answers. Raises CommandError when a child ends, or after a minute."""
-        deadline_s = time.monotonic() + START_TIMEOUT_S
-        while not stop.wait():
-            try:
-                requests.get(url, timeout=5).raise_for_status()
-                return
-            except requests.RequestException as error:
-                self.require_all()
-                if time.monotonic() > deadline_s:
-                    raise CommandError(f"{url} does not answer; see {self._log}") from error
-            stop.wait(0.05)
 
     def watch(self, stop: Stop) -> None:
         """Returns once `stop` is set. Raises ChildEnded when a child has ended before."""

@@ -86,7 +86,7 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
         require_text(kwargs.values())
         settings = read_or_exit(os.environ)
         unsaid = [name for name in HAVE_DEFAULTS if not is_said(os.environ, name)]
-        if unsaid and function.__name__ != "sandbox":  # it has settings of its own
+        if unsaid:
             place = f"{settings.network.name}, {place_of(settings.database_url)}"
             say(f"{' and '.join(unsaid)} not set: this is {place}")
         return function(Shell(settings, as_json), *args, **kwargs)

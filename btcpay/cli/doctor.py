@@ -7,7 +7,7 @@ import click
 
 from btcpay.cli.context import Shell, answering, printable
 from btcpay.health.doctor.run import examine
-from btcpay.values.finding import RED, Finding
+from btcpay.values.finding import RED
 from btcpay.values.times import utc_now
 
 COLUMNS = "name colour sentence remedy"
@@ -25,13 +25,9 @@ def doctor(shell: Shell, integrity: bool) -> None:
     for finding in examine(shell.settings, os.environ, utc_now, integrity=integrity):
         findings.append(finding)
         if not shell.as_json:
-            click.echo(line_of(finding))  # at once: explorers may be silent for long
+            remedy = f" -> {finding.remedy}" if finding.remedy else ""
+            line = f"{finding.name}: {finding.sentence}{remedy}"
+            click.echo(f"{finding.colour:<6} {printable(line)}")  # at once: explorers may be slow
     if shell.as_json:
         shell.show([vars(finding) for finding in findings], COLUMNS)
     sys.exit(any(finding.colour == RED for finding in findings))
-
-
-def line_of(finding: Finding) -> str:
-    remedy = f" -> {finding.remedy}" if finding.remedy else ""
-    line = f"{finding.name}: {finding.sentence}{remedy}"
-    return f"{finding.colour:<6} {printable(line)}"

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
 
 import click
 
@@ -18,16 +17,8 @@ from storage.database import Database
 from storage.models import Merchant
 from storage.queries import merchants
 
-
-def _moment(_context: Any, _option: Any, text: str | None) -> datetime | None:
-    """A day's beginning or an ISO 8601 time; without an offset it is in the merchant's zone."""
-    try:
-        return None if text is None else datetime.fromisoformat(text)
-    except ValueError:
-        why = f"{text!r} is neither a day (2026-01-31) nor an ISO 8601 time"
-        raise click.BadParameter(why) from None
-
-
+# A day's beginning or an ISO 8601 time; without an offset it is in the merchant's zone.
+MOMENT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"])
 FORM = click.Choice(["csv", "koinly", "beancount"])
 of_merchant = click.option("--merchant", metavar="NAME", help="Only this merchant's.")
 export = click.Group(
@@ -36,8 +27,8 @@ export = click.Group(
 
 
 @export.command("payments")
-@click.option("--from", "from_at", metavar="DATE", callback=_moment, help="Received then or later.")
-@click.option("--to", "to_at", metavar="DATE", callback=_moment, help="Received before that.")
+@click.option("--from", "from_at", metavar="DATE", type=MOMENT, help="Received then or later.")
+@click.option("--to", "to_at", metavar="DATE", type=MOMENT, help="Received before that.")
 @click.option("--format", "form", type=FORM, default="csv", help="Koinly's is its simple template.")
 @of_merchant
 @answering

@@ -22,7 +22,7 @@ from btcpay.invoices.explain import WAYS_OUT, explanation
 from btcpay.invoices.links import most
 from btcpay.invoices.status import Story, find_invoice, find_story
 from btcpay.merchants.merchants import find_merchant
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.proofs.verify import check_document, load
 from btcpay.values.errors import CommandError, ProofFailed
 from btcpay.values.times import iso
@@ -70,7 +70,7 @@ def invoice_create(shell: Shell, merchant: str, currency: str | None, **fields: 
     currency = currency_of(owner, currency, fields)
     wanted = priced(currency, fields) if currency else validated(NEW_INVOICE, fields)
     order = create.order_of(owner.id, wanted | beside, currency, most(currency or "USD"))
-    quote = create.quote(shell.db, new_prices(shell.settings), shell.now, order)
+    quote = create.quote(shell.db, Prices(shell.settings), shell.now, order)
     with shell.db.write():
         row = create.new_invoice(shell.db, shell.settings.network, shell.now, quote)
     made = Resources(shell.settings.base_url).invoice.dump(row)

@@ -6,22 +6,19 @@ from typing import Any
 import click
 
 from btcpay.cli.context import Shell, answering, limited, say, with_shell
-from btcpay.cli.context import number as exact
 from btcpay.cli.operation_options import number, require_units, validated
 from btcpay.invoices import links
 from btcpay.invoices.create import live_price
 from btcpay.merchants.merchants import find_merchant
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency
 from schemas.requests import NEW_PRICED_LINK
 from schemas.resources import Resources
-from storage.models import PaymentLink
 from storage.queries import links as stored_links
 from storage.queries.lists import listings
-from storage.statement import as_dict
 
-LINK_COLUMNS = "id status title amount_mode currency amount suggested created_at"
+LINK_COLUMNS = "id status title amount_mode currency amount created_at"
 link = click.Group("link", help="Payment links.")
 
 
@@ -54,7 +51,7 @@ def link_create(
     currency = checked_currency(currency or owner.currency)
     wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
     require_units(currency, [wanted.get(f"{name}_usd") for name in links.AMOUNTS])
-    price = live_price(new_prices(shell.settings), now, currency)
+    price = live_price(Prices(shell.settings), now, currency)
     with shell.db.write():
         row = links.new_link(shell.db, now, owner.id, wanted, price)
     made = Resources(shell.settings.base_url).payment_link.dump(row)
@@ -65,14 +62,8 @@ def link_create(
 @limited
 @answering
 def link_list(shell: Shell, limit: int) -> None:
-    """The newest payment links of all merchants; suggested amounts as they are given, or a list."""
-
-    def suggested(row: PaymentLink) -> Any:
-        amounts = (row.suggested or "").split()
-        return [exact("usd", amount) for amount in amounts] if shell.as_json else ",".join(amounts)
-
-    rows = listings.newest(shell.db, stored_links.LIST, limit)
-    shell.show([as_dict(row) | {"suggested": suggested(row)} for row in rows], LINK_COLUMNS)
+    """The newest payment links of all merchants."""
+    shell.show(listings.newest(shell.db, stored_links.LIST, limit), LINK_COLUMNS)
 
 
 @link.command("deactivate")

@@ -7,10 +7,9 @@ import logging
 import os
 import platform
 import re
-import signal
 import sqlite3
 import sys
-from importlib import import_module, metadata
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from btcpay.values.parts import brought
 from storage.database import in_one_line
 
 # The module of each command. It is imported when the command is used: a check every minute should
-# not spend a small board's time on importing the sandbox.
+# not spend a small board's time on importing the others.
 COMMANDS = {
     "backup": "btcpay.cli.database",
     "chain": "btcpay.cli.database",
@@ -42,7 +41,6 @@ COMMANDS = {
     "migrate": "btcpay.cli.database",
     "restore": "btcpay.cli.database",
     "run": "btcpay.cli.run",
-    "sandbox": "btcpay.cli.sandbox.sandbox",
     "serve": "btcpay.cli.main",
     "setup": "btcpay.cli.setup.setup",
     "verify-proof": "btcpay.cli.invoice",
@@ -51,6 +49,10 @@ COMMANDS = {
 }
 PROJECT = Path(__file__).resolve().parents[2]  # a checkout, or the site-packages of a wheel
 GUNICORN = ["-c", "python:btcpay.web.gunicorn_conf", "wsgi:app"]
+VERSIONS = (
+    f"%(prog)s, version %(version)s\nPython {platform.python_version()},"
+    f" SQLite {sqlite3.sqlite_version}"
+)
 OPTION = re.compile("(--[a-z-]+)(=.*)?", re.DOTALL)
 
 
@@ -79,29 +81,8 @@ def _of_parts() -> dict[str, click.Command]:
     return {name: one for part in brought("commands") for name, one in part.COMMANDS.items()}
 
 
-def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Shows the versions of the program and of its surroundings, for bug reports."""
-    if not wanted or context.resilient_parsing:
-        return
-    try:  # the driver itself takes 0.1 s to import
-        driver = f"psycopg {metadata.version('psycopg')}"
-    except metadata.PackageNotFoundError:
-        driver = "no PostgreSQL driver"
-    python, sqlite = f"Python {platform.python_version()}", f"SQLite {sqlite3.sqlite_version}"
-    click.echo(f"btcpay, version {__version__}")
-    click.echo(", ".join((python, sqlite, driver, platform.platform())))
-    context.exit()
-
-
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_version,
-    help="Show the versions of the program and of what it runs on.",
-)
+@click.version_option(__version__, prog_name="btcpay", message=VERSIONS)
 @click.option(
     "--env-file",
     metavar="FILE",
@@ -136,8 +117,6 @@ def serve(shell: Shell) -> None:
 
 def main() -> None:
     """Runs the command line; a refusal is one line on standard error and status 1."""
-    if "--watch" in sys.argv:  # SIGTERM is its usual end, even before its parts are imported
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )

@@ -11,19 +11,14 @@ import click
 from btcpay.cli.children import Children
 from btcpay.cli.context import Shell, Stop, say, with_shell
 from btcpay.cli.database import migrated
-from btcpay.cli.merchant.access import KEY_FILE, kept_key
-from btcpay.merchants.sessions import login_url
 from btcpay.settings.logs import is_json
 from btcpay.settings.settings import Settings, is_said
-from btcpay.values.times import utc_now
 from storage.backup.sqlite_file import copy
 from storage.database import open_database, sqlite_path
-from storage.queries import merchants
 from storage.versions import STEPS, steps, version
 
 STOP_TIMEOUT_S = 30  # as long as gunicorn gives requests under way
 PAGES = "BTCPAY_MERCHANT_PAGES"
-ORDER = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
 
 
 @click.command()
@@ -44,7 +39,6 @@ def run(shell: Shell, every: int) -> None:
     if not is_said(os.environ, PAGES):
         os.environ[PAGES] = "on"
     prepare(shell.settings)
-    _show_program_key(shell)
     stop = Stop(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     with Children(os.environ, STOP_TIMEOUT_S) as children:
         as_asked = ["--log-json"] if is_json(logging.root) else []
@@ -52,18 +46,6 @@ def run(shell: Shell, every: int) -> None:
         # The service logs JSON lines; so does the check, since their logs are one.
         children.start("check", "btcpay", "--log-json", "check", "--watch", str(every))
         children.watch(stop)
-
-
-def _show_program_key(shell: Shell) -> None:
-    """Shows a way in and a key where `setup --here` left a file for it: never on mainnet."""
-    path, now = sqlite_path(shell.settings.database_url), utc_now()
-    file, owners = path and path.with_name(KEY_FILE), shell.db.rows(merchants.ALL)
-    if file and file.exists() and owners:
-        base_url, owner_id = shell.settings.base_url, owners[0].id
-        secret = kept_key(shell.db, shell.settings.network, owner_id, file)
-        say(f"The shop's pages: {login_url(shell.db, base_url, owner_id, now)}")
-        call = f"curl {base_url}/api/v1/invoices -H 'Authorization: Bearer {secret}'"
-        say(f"An invoice:\n{call} {ORDER}")
 
 
 def prepare(settings: Settings, folder: Path = STEPS) -> None:

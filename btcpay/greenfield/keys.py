@@ -32,7 +32,6 @@ PERMISSIONS = dict.fromkeys(("magento", "opencart"), _ALL) | {
     "prestashop": f"{_ALL} {_EMPTY}",
     "shopware": f"{_READ} canviewstoresettings {_WEBHOOKS}",
 }
-BY_BUTTON = {"magento", "prestashop"}  # have no field that takes a key of ours
 OPTIONS = [
     click.Option(
         ["--for", "plugin"],
@@ -83,8 +82,6 @@ def issue(
     store_id = store_of(db, merchant_id, shop, now)
     of_shop = (store_id, PERMISSIONS[plugin])
     issued = keys.issue(db, settings.network, merchant_id, "write", plugin, now, *of_shop)
-    by_button = f"{plugin} gets its key only by its own button: docs/merchants/shop-plugins.md"
     unhonoured = f"{_EMPTY} is there because its plug-in wants it: it changes nothing here"
-    hints = [by_button] * (plugin in BY_BUTTON) + [unhonoured] * (_EMPTY in PERMISSIONS[plugin])
-    hints += [OFF] * (not settings.greenfield)
+    hints = [unhonoured] * (_EMPTY in PERMISSIONS[plugin]) + [OFF] * (not settings.greenfield)
     return issued, {"base_url": settings.base_url, "store_id": store_id}, hints

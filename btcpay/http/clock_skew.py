@@ -60,11 +60,10 @@ class ClockSkew:
 
     def on_time(self, unix_s: float) -> None:
         """Takes note of the present time of a server; ignores one beyond 32 bits."""
-        if not 0 <= unix_s < 1 << 32:
-            return
-        began = timedelta(seconds=unix_s - time.monotonic())
-        with self._lock:
-            self._began = max(began, self._began or began)
+        if 0 <= unix_s < 1 << 32:
+            began = timedelta(seconds=unix_s - time.monotonic())
+            with self._lock:
+                self._began = max(began, self._began or began)
 
     def ahead(self, now: datetime, read_s: float) -> timedelta:
         """The time by which our clock was ahead at `now`, when `time.monotonic()` was `read_s`.

@@ -58,7 +58,7 @@ class Session:
     """
 
     def __init__(self, connections: int = 1, proxy: str = "") -> None:
-        self._proxy = proxy
+        self.proxy = proxy
         self._adapter = Adapter(pool_connections=8, pool_maxsize=connections)
         self._verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
 
@@ -132,7 +132,7 @@ class Session:
         headers: Mapping[str, str] | None = None,
     ) -> Iterator[requests.Response]:
         """The answer, its body still unread. Raises Unreachable for every failure."""
-        proxy = "" if is_near(urlsplit(url).hostname) else self._proxy
+        proxy = "" if is_near(urlsplit(url).hostname) else self.proxy
         # The call itself ends sooner; this timeout ends the thread that it leaves behind.
         late_s = timeout_s + 1
         connect_s = late_s if proxy else min(CONNECT_TIMEOUT_S, late_s)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from btcpay.invoices.events import End, finish, record, update_attention
-from btcpay.invoices.status import find_invoice, verdict_of
+from btcpay.invoices.status import find_invoice
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
@@ -35,13 +35,10 @@ def cancel(
             raise Refused(
                 "not_open", f"the invoice is {row.status}; only an open one can be canceled"
             )
-        received_sats = verdict_of(db, settings, row, now).received_sats
-        if received_sats and not force:
-            raise Refused(
-                "on_its_way",
-                f"{received_sats} satoshis are on their way to this invoice; --force cancels it",
-            )
-        finish(db, [End(row, "canceled", f"canceled {where}")], now)
+        if row.received_sats and not force:
+            said = f"{row.received_sats} satoshis are on their way to this invoice"
+            raise Refused("on_its_way", f"{said}; --force cancels it")
+        finish(db, [End(row, "canceled", {"reason": f"canceled {where}"})], now)
 
 
 def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> None:
@@ -61,8 +58,9 @@ def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: 
             )
         for payment in received:
             db.run(payments.SETTLE, invoice_id=invoice_id, tx_hash=payment.tx_hash)
-        last = received[-1].tx_hash, received[-1].created_at, reason
-        finish(db, [End(row, "paid", f"settled by hand: {reason}", None, *last)], now)
+        detail = {"reason": f"settled by hand: {reason}", "settled_reason": reason}
+        last = received[-1]
+        finish(db, [End(row, "paid", detail, last.tx_hash, last.created_at)], now)
 
 
 def dismiss(

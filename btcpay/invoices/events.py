@@ -31,15 +31,16 @@ _REFUNDED = (Kind.REFUND_SENT, Kind.REFUND_AGAIN, Kind.REFUND_UNDONE)
 
 
 class End(NamedTuple):
-    """An invoice's end: `tx_hash` and `paid_at` of a paid one, `settled_reason` the owner's."""
+    """An invoice's end: `tx_hash` and `paid_at` of a paid one.
+
+    `detail`, for the history, has the `reason`, and as `settled_reason` the owner's.
+    """
 
     row: Invoice
     status: str
-    reason: str
-    explorer: str | None = None
+    detail: dict[str, Any]
     tx_hash: str | None = None
     paid_at: int | None = None
-    settled_reason: str | None = None
 
 
 def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
@@ -51,7 +52,7 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
         {
             "tx_hash": one.tx_hash,
             "paid_at": one.paid_at,
-            "settled_reason": one.settled_reason,
+            "settled_reason": one.detail.get("settled_reason"),
             "status": one.status,
             "finished_at": to_ms(now),
             "id": one.row.id,
@@ -62,13 +63,8 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
     if at_once.run(db, invoices.FINISH, ended) != len(ended):
         row = ends[0].row  # of several, any
         raise Refused("changed", f"invoice {row.id} is not {row.status} any more; try again")
-    at_once.run(db, events.RECORD, [_recorded(one, now) for one in ends])
-
-
-def _recorded(end: End, now: datetime) -> Values:
-    named = ("reason", "explorer", "settled_reason")
-    detail = {name: text for name in named if (text := getattr(end, name))}
-    return recorded(end.row.id, Kind(end.status), detail, now)
+    told = [recorded(one.row.id, Kind(one.status), one.detail, now) for one in ends]
+    at_once.run(db, events.RECORD, told)
 
 
 def recorded(invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime) -> Values:

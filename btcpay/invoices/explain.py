@@ -7,7 +7,6 @@ from typing import Any
 from btcpay.invoices.status import Story
 from btcpay.settlement.attention import REASONS
 from btcpay.settlement.decide import confirmations_text
-from btcpay.settlement.values import Verdict
 from btcpay.values.money import asked_of, btc_shown, money_text, price_of
 from btcpay.values.times import iso_ms
 from storage.models import Invoice, Output
@@ -27,10 +26,12 @@ WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
 
 def explanation(story: Story) -> Lines:
     """Headings and sentences, in the order in which people ask."""
-    row, verdict = story.row, story.verdict
+    row, verdict, needed = story.row, story.verdict, story.needed
     yield "invoice", f"{row.id}, {row.status}"
     yield from _asked_for(row)
-    yield "seen", f"{verdict.received_sats} satoshis that count, {_part(verdict, story.needed)}"
+    deep = f"{min(verdict.confirmations, needed)} of {confirmations_text(needed)}"
+    not_deep = f"{verdict.unconfirmed_sats} of them not deep enough yet"
+    yield "seen", f"{verdict.received_sats} satoshis that count, {not_deep}; {deep}"
     for output in story.outputs:
         yield "", _output(output)
     yield "missing", f"{verdict.missing_sats} satoshis"
@@ -61,15 +62,6 @@ def _asked_for(row: Invoice) -> Lines:
     if row.expires_at:
         yield "", f"to be paid before {iso_ms(row.expires_at)}"
     yield "address", f"{row.deposit_address}, number {row.address_index} of the account"
-
-
-def _part(verdict: Verdict, needed: int) -> str:
-    if not verdict.received_sats:
-        return f"{confirmations_text(needed)} {'is' if needed == 1 else 'are'} asked for"
-    return (
-        f"{verdict.unconfirmed_sats} of them not deep enough yet;"
-        f" {min(verdict.confirmations, needed)} of {confirmations_text(needed)}"
-    )
 
 
 def _output(output: Output) -> str:

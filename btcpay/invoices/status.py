@@ -15,7 +15,7 @@ from btcpay.values.money import stored_amount
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage import at_once, models
 from storage.database import Database, Values
-from storage.queries import attentions, blocks, events, invoices, payments
+from storage.queries import attentions, events, invoices, payments
 
 _OUTPOINT = re.compile("[0-9a-f]{64}:[0-9]{1,10}")
 
@@ -120,11 +120,6 @@ def checked_ms(row: invoices.InvoiceWith) -> int | None:
     read_ms = int(row.read_at or 0)
     known = [row.checked_at, read_ms if read_ms >= row.created_at else None]
     return max((ms for ms in known if ms is not None), default=None)
-
-
-def verdict_of(db: Database, settings: Settings, row: models.Invoice, now: datetime) -> Verdict:
-    outputs = db.rows(payments.ALIVE, invoice_id=row.id)
-    return verdict_on(outputs, settings, row, now, blocks.tip_height(db))
 
 
 def verdict_on(

@@ -52,7 +52,6 @@ INSIDE: list[tuple[str, str, View]] = [
     ("GET", "/payments", search.show_payments),
     ("GET", "/downloads", downloads.show),
     ("GET", "/downloads/payments", downloads.send_payments),
-    ("GET", "/downloads/labels", downloads.send_labels),
     ("POST", "/files", downloads.make_link),
     ("POST", "/files/<id>/revoke", downloads.revoke),
     ("GET", "/till", till.show_form),

@@ -13,7 +13,7 @@ from btcpay.merchant_pages.takings import amounts, takings
 from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
 from btcpay.values.money import of_minor, value_of
-from btcpay.values.parts import brought
+from btcpay.values.parts import offered
 from btcpay.values.times import date_of, day_of, from_ms, to_ms
 from storage.database import Values
 from storage.queries import payments
@@ -44,7 +44,7 @@ def show(visit: Visit) -> Response:
     gap = gap_of(shop.last_paid, shop.widest, shop.next_index)
     return visit.page(
         "home.html",
-        lines=[line for part in brought("menu") for line in part.today(visit, shop)],
+        lines=[line for today in offered("merchant_views", "today") for line in today(visit, shop)],
         to_do=to_do(shop, visit.session, settings.has_mail, not db.is_server, now),
         today_took=amounts(took, lambda one: one.by_day[today_number]),
         yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),

@@ -16,7 +16,7 @@ from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.texts import mailto
 from btcpay.values.errors import Refused
 from btcpay.values.money import asked_of, of_minor, price_of, to_minor, value_of
-from btcpay.values.parts import brought
+from btcpay.values.parts import offered
 from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
@@ -39,7 +39,7 @@ def show(visit: Visit, id: str) -> Response:
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came = (one.amount_sats for one in story.outputs if one.vanished_at is None)
     paid_sats = sum(one.amount_sats for one in story.verdict.receipts)
-    cards = ((one.TEMPLATE, one.card(db, row, paid_sats)) for one in brought("invoice_card"))
+    cards = (card(db, row, paid_sats) for card in offered("merchant_views", "card"))
     payer_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(
         "invoice.html",
@@ -48,7 +48,7 @@ def show(visit: Visit, id: str) -> Response:
         asked_in=asked_in,
         price=price_of(story.row),
         came_sats=sum(came),
-        cards=[card for card in cards if card[1]],
+        cards=[card for card in cards if card],
         verdict=story.verdict,
         needed=story.needed,
         checked_at=story.checked_at,
@@ -117,7 +117,7 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
         difference_of=_difference,
         mailtos=mailtos,
         only_set_aside=ONLY_SET_ASIDE,
-        has_cards=bool(brought("invoice_card")),
+        has_cards=bool(offered("merchant_views", "card")),
         wrong=wrong,
         typed=visit.form if wrong else {},
         number=visit.query.get("number", ""),

@@ -46,13 +46,12 @@ def show_links(visit: Visit) -> Response:
 
 
 def show_link(visit: Visit, id: str) -> Response:
-    link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
+    link, url, db = visit.own(queries.LINK, "lnk", id), _url(visit, id), visit.service.db
     of_link: Values = {"payment_link_id": id}
     listing = Listing("inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link)
-    shown, most = listing.page(visit.service.db, visit.query), queries.MOST_COUNTED
-    values: Any = {"url": url, "qr": qr_svg(url), "shown": shown, "most": most}
-    far = raised(visit.service.db, link) if link.goal else None
-    return visit.page("link.html", link=link, raised=far, **values)
+    shown, far = listing.page(db, visit.query), raised(db, link) if link.goal else None
+    pictured: Any = {"url": url, "qr": qr_svg(url), "most": queries.MOST_COUNTED}
+    return visit.page("link.html", link=link, shown=shown, raised=far, **pictured)
 
 
 def show_card(visit: Visit, id: str) -> Response:

@@ -30,7 +30,6 @@ class WantingInvoice(ListedInvoice):
 class ListedPayment(PaymentWith):
     value: str | None  # at its receipt; `amount` and `currency` are those of its invoice
     value_in: str
-    amount: str | None
 
 
 def _invoices(*columns: ColumnBase) -> Shaped[ListedInvoice]:

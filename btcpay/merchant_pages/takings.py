@@ -10,7 +10,7 @@ from flask import Response
 
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, places_of
-from btcpay.values.parts import brought
+from btcpay.values.parts import offered
 from btcpay.values.times import date_of, number_of, start_of
 from storage.models import MerchantDay
 from storage.queries.totals import days
@@ -97,7 +97,9 @@ def show_month(visit: Visit) -> Response:
     bounds = [start_of(number_of(day), visit.zone) for day in (first, after)]
     return visit.page(
         "month.html",
-        lines=[line for part in brought("menu") for line in part.month(visit, *bounds)],
+        lines=[
+            line for month in offered("merchant_views", "month") for line in month(visit, *bounds)
+        ],
         charts=took,
         first=first,
         last=last,

@@ -20,7 +20,7 @@ from btcpay.merchants.sessions import LIFE
 from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.money import CODES, asked_of
-from btcpay.values.parts import brought
+from btcpay.values.parts import offered
 from btcpay.values.times import zone_of
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import fields_of_form, new_form, read_amount
@@ -177,7 +177,7 @@ class Visit:
             merchant=self.session.merchant,
             seller=self.session.seller,
             in_inbox=self.session.wanting,
-            menu=[part.entry() for part in brought("menu")],
+            menu=[entry() for entry in offered("merchant_views", "entry")],
             refunds=self.session.refunds,
             till_only=self.session.till_only,
             address=address,

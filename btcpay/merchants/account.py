@@ -16,7 +16,6 @@ from btcpay.values.networks import Network
 from storage.database import Row
 from storage.models import Merchant
 
-ACCOUNT_DEPTH = 3  # BIP44: m / purpose' / coin_type' / account'
 MOST_IN_RANGE = 1_000_000  # Bitcoin Core refuses a longer range
 # The descriptor of an account whose key alone is given.
 _FORMS = {
@@ -36,10 +35,6 @@ _PUBLIC_VERSIONS = {
     bytes.fromhex("043587cf"): (False, None, "tpub"),
     bytes.fromhex("044a5262"): (False, "p2sh-p2wpkh", "upub"),
     bytes.fromhex("045f1cf6"): (False, "p2wpkh", "vpub"),
-}
-_PRIVATE_VERSIONS = {
-    bytes.fromhex(version)
-    for version in ("0488ade4", "049d7878", "04b2430c", "04358394", "044a4e28", "045f18bc")
 }
 
 
@@ -67,17 +62,17 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
 
 
 def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
+    if is_private(text):
+        raise CommandError(
+            "this is a private key: never give it to a server; export the account's PUBLIC key"
+            " (xpub, zpub, ypub, tpub, vpub or upub) and treat this one as seen by others"
+        )
     try:
         payload = b58check_decode(text)
     except Malformed:
         payload = b""
     if len(payload) != SERIALIZED_SIZE:
         raise CommandError("this is not an extended key: check that all of it was copied")
-    if payload[:4] in _PRIVATE_VERSIONS:
-        raise CommandError(
-            "this is a private key: never give it to a server; export the account's PUBLIC key"
-            " (xpub, zpub, ypub, tpub, vpub or upub) and treat this one as seen by others"
-        )
     if payload[:4] not in _PUBLIC_VERSIONS:
         raise CommandError("this is not an xpub, ypub, zpub, tpub, upub or vpub")
     main, promised, prefix = _PUBLIC_VERSIONS[payload[:4]]

@@ -74,11 +74,6 @@ def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: d
         return issue(db, network, old.merchant_id, old.scope, old.name, now, *again)
 
 
-def has_write_key(db: Database, merchant_id: int) -> bool:
-    own = db.rows(keys.OF_MERCHANT, merchant_id=merchant_id)
-    return any(row.scope == "write" and not row.revoked_at for row in own)
-
-
 def caller_of(db: Database, secret: str, now: datetime) -> keys.Caller | None:
     """The key of this secret; None for an unknown, ended or revoked one."""
     return db.row(keys.BY_SECRET, secret_sha256=sha256_of(secret), now=to_ms(now))

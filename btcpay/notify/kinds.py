@@ -1,8 +1,10 @@
 """Every kind of event, with its meaning; docs/developers/events.md has an example of each."""
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from btcpay.values.errors import NotFound
@@ -76,16 +78,9 @@ class EventKind(Kind):
     )
 
 
-TIME = {"format": "date-time"}
-
-
-def text(description: str, example: str, **more: Any) -> dict[str, Any]:
-    """The JSON schema of a text among the properties of a part's resource."""
-    return {"type": "string", "description": description, "examples": [example]} | more
-
-
-def optional(description: str, example: str, **more: Any) -> dict[str, Any]:
-    return text(description, example, **more) | {"type": ["string", "null"]}
+def properties_beside(file: str) -> dict[str, Any]:
+    """The JSON schema of each field of a part's resource, in properties.toml beside that file."""
+    return tomllib.loads(Path(file).with_name("properties.toml").read_text(encoding="utf-8"))
 
 
 class Row(Protocol):
@@ -101,8 +96,7 @@ class Resource(Generic[R]):
     """A part's own resource, such as a refund, with events and a page of its own.
 
     `prefix`: of its ids. `state`: the columns that may change, which an event keeps as they were.
-    `properties`: a JSON schema for each field; `computed` has those that are no column. `sample`: a
-    made-up row, as it is after an event of that kind at that time.
+    `properties`: a JSON schema for each field; `computed` has those that are no column.
     """
 
     name: str
@@ -111,7 +105,6 @@ class Resource(Generic[R]):
     by_id: Typed[R]
     state: tuple[str, ...]
     properties: dict[str, Any]
-    sample: Callable[[Kind, int], R]
     computed: Callable[[R], dict[str, Any]] = lambda _: {}
 
     def find(self, db: Database, id: str) -> R:

@@ -78,7 +78,7 @@ def publish_own(db: Database, of: Resource[R], id: str, kind: Kind, now: datetim
 
 def _columns(told: Told, now: datetime) -> Values:
     kind, row = told.news.kind, told.row
-    new: dict[str, Any] = dict.fromkeys((*_COLUMNS.values(), _OF_PART))
+    new: dict[str, Any] = dict.fromkeys((*_COLUMNS.values(), _OF_PART, "number"))
     new[_COLUMNS.get(kind.resource, _OF_PART)] = row.id
     new |= {"id": new_id("evt"), "merchant_id": row.merchant_id, "kind": kind.value}
     state = None if told.state is None else orjson.dumps(told.known).decode()

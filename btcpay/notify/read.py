@@ -1,4 +1,4 @@
-"""Events, numbered without gaps, with the documented resources as they were; and made-up ones."""
+"""Events, numbered without gaps, with the documented resources as they were; and a made-up one."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from btcpay.values.parts import brought
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
 from storage.database import Database
-from storage.models import Invoice, PaymentLink, PublicEvent
+from storage.models import Invoice, PublicEvent
 from storage.queries import deliveries, events, invoices, links
 from storage.statement import blank, changed
 
@@ -30,26 +30,6 @@ KEPT = timedelta(days=30)
 # The state of a new invoice.
 _NEW = {"status": "open", "tx_hash": None, "paid_at": None}
 _BESIDE = ("received_sats", "unconfirmed_sats", "missing_sats", "attention", "transaction")
-# Made-up events: ids that no resource has.
-SATS = 41_667
-INVOICE_ID, PAYMENT_ID, LINK_ID = (f"{prefix}_{'0' * 24}" for prefix in ("inv", "pay", "lnk"))
-TX_HASH = "00" * 32
-_STATUSES: dict[Kind, str] = {
-    EventKind.INVOICE_EXPIRED: "expired",
-    EventKind.INVOICE_CANCELED: "canceled",
-}
-# Without an address, so that nobody can pay to it.
-_INVOICE = blank(
-    Invoice, id=INVOICE_ID, amount_sats=SATS, amount_usd_quote="25", description="A test"
-)
-_LINK = blank(PaymentLink, id=LINK_ID, title="A test", amount_mode="fixed", amount_usd="25")
-_PAYMENT = {
-    "id": PAYMENT_ID,
-    "invoice_id": INVOICE_ID,
-    "amount_sats": SATS,
-    "amount_usd_at_receipt": "25",
-    "tx_hash": TX_HASH,
-}
 
 
 @dataclass(frozen=True)
@@ -100,17 +80,14 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
         own = changed(db.only(part.by_id, id=row.resource_id or ""), **state_of(row))
         data = {kind.resource: part.shown(resources.base_url, own)}
     elif kind.resource == "payment_link":
-        data = of_link(resources, kind, db.only(links.ANY_BY_ID, id=row.payment_link_id or ""))
+        link = db.only(links.ANY_BY_ID, id=row.payment_link_id or "")
+        status = "active" if kind == EventKind.PAYMENT_LINK_CREATED else "inactive"
+        data = {"payment_link": resources.payment_link.dump(changed(link, status=status))}
     else:
         state = None if row.state is None else state_of(row)
         data = of_invoice(resources, db.only(invoices.ANY_BY_ID, id=row.invoice_id or ""), state)
     at = iso_ms(row.happened_at)
     return Event(row.number or 0, row.id, row.merchant_id, kind, at, data)
-
-
-def of_link(resources: Resources, kind: Kind, link: PaymentLink) -> dict[str, Any]:
-    status = "active" if kind == EventKind.PAYMENT_LINK_CREATED else "inactive"
-    return {"payment_link": resources.payment_link.dump(changed(link, status=status))}
 
 
 def of_invoice(
@@ -162,32 +139,21 @@ def forget_old(db: Database, now: datetime) -> int:
         return db.run(events.FORGET, number=numbers[-1]) if numbers else 0
 
 
-def sample(resources: Resources, merchant_id: int, kind: Kind, now: datetime) -> Event:
-    """A made-up event as it would be sent now, for trying a receiver."""
-    at_ms = to_ms(now)
-    if part := OF_PARTS.get(kind.resource):
-        data = {kind.resource: part.shown(resources.base_url, part.sample(kind, at_ms))}
-    elif kind.resource == "payment_link":
-        data = of_link(resources, kind, changed(_LINK, created_at=at_ms))
-    else:
-        data = of_invoice(resources, changed(_INVOICE, created_at=at_ms), _made_up(kind, at_ms))
-    return Event(0, new_id("evt"), merchant_id, kind, iso_ms(at_ms), data)
+def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:
+    """A made-up `invoice.paid` as it would be sent now, for trying a receiver.
 
-
-def _made_up(kind: Kind, at_ms: int) -> dict[str, Any]:
-    is_paid = kind in (EventKind.INVOICE_PAID, EventKind.PAYMENT_RECEIVED)
-    came_sats = SATS if is_paid or kind == EventKind.INVOICE_PAYMENT_SEEN else 0
-    state: dict[str, Any] = {
-        "status": "paid" if is_paid else _STATUSES.get(kind, "open"),
-        "tx_hash": TX_HASH if is_paid else None,
-        "paid_at": at_ms if is_paid else None,
-        "received_sats": came_sats,
-        "unconfirmed_sats": 0 if is_paid else came_sats,
-        "missing_sats": SATS - came_sats,
-        "attention": "paid_late" if kind == EventKind.INVOICE_ATTENTION else None,
-    }
-    if kind.resource == "payment":
-        state["payment"] = _PAYMENT | {"created_at": at_ms}
-    if kind in (EventKind.INVOICE_PAYMENT_SEEN, EventKind.INVOICE_PAYMENT_VANISHED):
-        state["transaction"] = {"tx_hash": TX_HASH, "amount_sats": SATS}
-    return state
+    It has ids that nothing has, and no address to which anybody could pay.
+    """
+    at_ms, sats = to_ms(now), 41_667
+    invoice = blank(
+        Invoice,
+        id=f"inv_{'0' * 24}",
+        amount_sats=sats,
+        amount_usd_quote="25",
+        description="A test",
+        created_at=at_ms,
+    )
+    state = {"status": "paid", "tx_hash": "00" * 32, "paid_at": at_ms, "received_sats": sats}
+    state |= {"unconfirmed_sats": 0, "missing_sats": 0, "attention": None}
+    data = of_invoice(resources, invoice, state)
+    return Event(0, new_id("evt"), merchant_id, EventKind.INVOICE_PAID, iso_ms(at_ms), data)

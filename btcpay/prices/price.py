@@ -12,13 +12,12 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from btcpay.http import http_client
-from btcpay.http.clock_skew import EPOCH, agreed_ahead, time_sent
+from btcpay.http.clock_skew import EPOCH, agreed_ahead
 from btcpay.http.deadline import in_thread
-from btcpay.prices.tickers import agree, read_price, timeout_s_of
+from btcpay.prices.tickers import agree, read_price
 from btcpay.settings.parsers import PriceSource
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import FetchError, PriceUnavailable
-from btcpay.values.hosts import is_here
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +49,6 @@ class Rate:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._session = http_client.Session(max(1, len(self.sources)), self.proxy)
-        self._timeout_s = timeout_s_of(self.proxy)
         self._good: tuple[Decimal, float] | None = None  # the last price, and when it came
         self._failed_s: float | None = None  # when the last refresh failed, unless it did not
         self._refreshing: Future[None] | None = None
@@ -128,15 +126,13 @@ class Rate:
     def _ask(self, source: PriceSource) -> Decimal | None:
         """One source's price; None, with a line in the log, when it has none."""
 
-        def note_time(headers: Mapping[str, str]) -> None:
-            sent_at = time_sent(headers)
-            if sent_at and not is_here(urlsplit(source.url).hostname):
-                began = sent_at - EPOCH - timedelta(seconds=self.monotonic())
-                with self._lock:
-                    self._began = {**self._began, source: began}
+        def note_time(sent_at: datetime) -> None:
+            began = sent_at - EPOCH - timedelta(seconds=self.monotonic())
+            with self._lock:
+                self._began = {**self._began, source: began}
 
         try:
-            return read_price(self._session, source, note_time, self._timeout_s)
+            return read_price(self._session, source, note_time)
         except (FetchError, LookupError, ValueError) as error:
             # The host alone: a URL may carry a key.
             host = urlsplit(source.url).hostname
@@ -159,33 +155,27 @@ class Rate:
 
 
 class Prices:
-    """The price in each currency, whose sources are asked only once somebody wants it."""
+    """The price in each currency by the settings; its sources are asked once somebody wants it.
 
-    def __init__(self, new: Callable[[str], Rate]) -> None:
-        self._new = new
-        self._rates: dict[str, Rate] = {}
-        self.usd = self.of("USD")
-
-    def of(self, currency: str) -> Rate:
-        return self._rates.get(currency) or self._rates.setdefault(currency, self._new(currency))
-
-
-def new_prices(
-    settings: Settings, on_refresh: Callable[[bool], None] = lambda good: None
-) -> Prices:
-    """The prices by these settings, on a clock that never steps and runs while the machine sleeps.
-
-    `on_refresh` is called for the price in dollars alone.
+    On a clock that never steps and runs while the machine sleeps. `on_refresh` is called for the
+    price in dollars alone.
     """
 
-    def new(currency: str) -> Rate:
-        if currency == "USD":
-            sources, quorum, note = settings.price_sources, settings.price_quorum, on_refresh
-        else:  # more than half, as of the dollar's sources
-            sources = tuple(source.of(currency) for source in settings.currency_sources)
-            quorum, note = len(sources) // 2 + 1, lambda good: None
-        return Rate(
-            currency, sources, quorum, settings.price_max_age_s, _steady_s, note, settings.proxy
-        )
+    def __init__(
+        self, settings: Settings, on_refresh: Callable[[bool], None] = lambda good: None
+    ) -> None:
+        self._settings = settings
+        self.usd = self._rate("USD", settings.price_sources, settings.price_quorum)
+        self.usd.on_refresh = on_refresh
+        self._rates = {"USD": self.usd}
 
-    return Prices(new)
+    def of(self, currency: str) -> Rate:
+        if currency in self._rates:
+            return self._rates[currency]
+        sources = tuple(source.of(currency) for source in self._settings.currency_sources)
+        new = self._rate(currency, sources, len(sources) // 2 + 1)  # most, as of the dollar's
+        return self._rates.setdefault(currency, new)
+
+    def _rate(self, currency: str, sources: Sequence[PriceSource], quorum: int) -> Rate:
+        max_age_s, proxy = self._settings.price_max_age_s, self._settings.proxy
+        return Rate(currency, sources, quorum, max_age_s, _steady_s, proxy=proxy)

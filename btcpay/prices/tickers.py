@@ -1,13 +1,17 @@
 """The price of a bitcoin from one ticker, and the agreement of several."""
 
 import re
-from collections.abc import Sequence
-from decimal import Context, Decimal, InvalidOperation
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from decimal import Context, Decimal
 from statistics import median
 from typing import Any
+from urllib.parse import urlsplit
 
 from btcpay.http import http_client
+from btcpay.http.clock_skew import time_sent
 from btcpay.settings.parsers import PriceSource
+from btcpay.values.hosts import is_here
 
 SOURCE_TIMEOUT_S = 3
 PROXIED_TIMEOUT_S = 10  # Tor takes seconds for a new circuit
@@ -34,35 +38,28 @@ def resolve_pointer(document: Any, pointer: str) -> Any:
 
 def to_price(value: Any) -> Decimal:
     """A JSON number or numeric string above 0, as Decimal. Raises ValueError for anything else."""
-    numeric = isinstance(value, (int, Decimal)) and not isinstance(value, bool)
-    if not numeric and not (
-        isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", value)
-    ):
+    is_text = isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", value)
+    if not is_text and type(value) not in (int, Decimal):
         raise ValueError("no number there")
-    try:
-        price_usd = _EXACT.create_decimal(value)
-    except (InvalidOperation, ArithmeticError) as error:
-        raise ValueError("no usable number there") from error
+    price_usd = Decimal(value)
     if not (price_usd.is_finite() and Decimal("1e-8") < price_usd < Decimal("1e12")):
         raise ValueError("no plausible price there")
-    return price_usd
-
-
-def timeout_s_of(proxy: str) -> int:
-    """Seconds that a source has for its answer; `proxy` is the setting."""
-    return PROXIED_TIMEOUT_S if proxy else SOURCE_TIMEOUT_S
+    return _EXACT.create_decimal(price_usd)
 
 
 def read_price(
-    session: http_client.Session,
-    source: PriceSource,
-    on_headers: http_client.OnHeaders,
-    timeout_s: int,
+    session: http_client.Session, source: PriceSource, on_time: Callable[[datetime], None]
 ) -> Decimal:
-    """One source's price; `on_headers` gets the headers of any answer.
+    """One source's price; `on_time` gets the time of any answer that is not of this machine.
 
     Raises FetchError; LookupError or ValueError when the answer has no price in it.
     """
+
+    def on_headers(headers: Mapping[str, str]) -> None:
+        if (sent_at := time_sent(headers)) and not is_here(urlsplit(source.url).hostname):
+            on_time(sent_at)
+
+    timeout_s = PROXIED_TIMEOUT_S if session.proxy else SOURCE_TIMEOUT_S
     ticker = session.get(source.url, timeout_s, _TICKER, on_headers)
     return to_price(resolve_pointer(ticker, source.pointer))
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from btcpay.bitcoin.block import NO_OUTPOINT, BlockParts, scan_block
 from btcpay.bitcoin.header import HEADER_BYTES, has_twins, merkle_branch, merkle_rows, parse_header
 from btcpay.bitcoin.wire import Malformed, hash256, txid_hex
-from btcpay.proofs.verify import NODE_BYTES, Branch, Evidence
+from btcpay.proofs.verify import NODE_BYTES, Branch, Evidence, require
 from btcpay.values.errors import ProofFailed
 from btcpay.values.money import MAX_MONEY_SATS
 from btcpay.values.times import from_unix_s
@@ -58,24 +58,20 @@ def prove_block(raw: bytes, hash: str) -> ProvenBlock:
     would be a node too, and no node can be made to begin like a coinbase. 4. No output pays more
     than there is: on a test network anybody may make such a block.
     """
-    if txid_hex(hash256(raw[:HEADER_BYTES])) != hash:
-        raise ProofFailed("the block has another header")
+    require(txid_hex(hash256(raw[:HEADER_BYTES])) == hash, "the block has another header")
     try:
         header, parts = parse_header(raw[:HEADER_BYTES]), scan_block(raw)
     except Malformed as error:
         raise ProofFailed(f"the block does not decode: {error}") from error
     rows = merkle_rows(parts.txids)
-    if txid_hex(rows[-1][0]) != header.merkle_root:
-        raise ProofFailed("the block's transactions do not lead to the header's root")
-    if has_twins(rows):
-        raise ProofFailed("the block's last transactions are duplicated")
+    is_root = txid_hex(rows[-1][0]) == header.merkle_root
+    require(is_root, "the block's transactions do not lead to the header's root")
+    require(not has_twins(rows), "the block's last transactions are duplicated")
     first = parts.stripped(0)
-    if first[4:41] != b"\x01" + NO_OUTPOINT:  # after the version: one input, which spends nothing
-        raise ProofFailed("the block's first transaction is not a coinbase")
-    if len(first) == NODE_BYTES:
-        raise ProofFailed("the coinbase is as long as a Merkle node")
-    if NO_OUTPOINT in parts.spent:
-        raise ProofFailed("the block has a second coinbase")
-    if any(sats > MAX_MONEY_SATS for paid in parts.paid.values() for _, _, sats in paid):
-        raise ProofFailed("the block pays more than there is")
+    is_coinbase = first[4:41] == b"\x01" + NO_OUTPOINT  # one input, which spends nothing
+    require(is_coinbase, "the block's first transaction is not a coinbase")
+    require(len(first) != NODE_BYTES, "the coinbase is as long as a Merkle node")
+    require(NO_OUTPOINT not in parts.spent, "the block has a second coinbase")
+    amounts_sats = (sats for paid in parts.paid.values() for _, _, sats in paid)
+    require(max(amounts_sats, default=0) <= MAX_MONEY_SATS, "the block pays more than there is")
     return ProvenBlock(hash, from_unix_s(header.time), parts, rows)

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from btcpay.bitcoin.header import Header, parse_header, root_above, target_of
@@ -69,50 +70,55 @@ def prove(
     try:
         payment = parse_tx(evidence.payment.raw_tx)
         coinbase = parse_tx(evidence.coinbase.raw_tx)
-        headers = [parse_header(raw) for raw in evidence.headers]
     except Malformed as error:
         raise ProofFailed(f"the evidence does not decode: {error}") from error
-    _require(payment.txid == txid, "the raw transaction has another id")
-    _require(bool(headers), "there is no header")
+    headers = [check_header(raw, max_target_bits) for raw in evidence.headers]
+    require(payment.txid == txid, "the raw transaction has another id")
+    require(bool(headers), "there is no header")
     _check_branch(payment, evidence.payment, headers[0], "the transaction")
-    _require(coinbase.is_coinbase, "the block's first transaction is not a coinbase")
-    _require(evidence.coinbase.position == 0, "the coinbase is not the first transaction")
+    require(coinbase.is_coinbase, "the block's first transaction is not a coinbase")
+    require(evidence.coinbase.position == 0, "the coinbase is not the first transaction")
     _check_branch(coinbase, evidence.coinbase, headers[0], "the coinbase")
-    _require(
+    require(
         len(evidence.payment.merkle) == len(evidence.coinbase.merkle),
         "the branch is not as long as the coinbase's",
     )
-    _check_work(headers, target_of(max_target_bits), confirmations)
+    require(len(headers) >= confirmations, "fewer headers than confirmations asked for")
+    for before, after in pairwise(headers):
+        require(after.previous == before.hash, "the headers do not follow one another")
     amounts_sats = {
         vout: output.value_sats
         for vout, output in enumerate(payment.outputs)
         if output.script == script
     }
-    _require(any(amounts_sats.values()), "the transaction does not pay the invoice's address")
+    require(any(amounts_sats.values()), "the transaction does not pay the invoice's address")
     return Proven(txid, headers[0].hash, from_unix_s(headers[0].time), amounts_sats)
 
 
 def _check_branch(tx: Tx, branch: Branch, header: Header, name: str) -> None:
-    _require(len(tx.stripped) != NODE_BYTES, f"{name} is as long as a Merkle node")
-    _require(len(branch.merkle) <= MAX_BRANCH, f"the branch of {name} is too long")
-    _require(
+    require(len(tx.stripped) != NODE_BYTES, f"{name} is as long as a Merkle node")
+    require(len(branch.merkle) <= MAX_BRANCH, f"the branch of {name} is too long")
+    require(
         0 <= branch.position < 1 << len(branch.merkle), f"the position of {name} is not in the tree"
     )
     siblings = [txid_bytes(node) for node in branch.merkle]
     root = txid_hex(root_above(txid_bytes(tx.txid), siblings, branch.position))
-    _require(root == header.merkle_root, f"the branch of {name} does not lead to the header's root")
+    require(root == header.merkle_root, f"the branch of {name} does not lead to the header's root")
 
 
-def _check_work(headers: Sequence[Header], max_target: int, confirmations: int) -> None:
-    _require(len(headers) >= confirmations, "fewer headers than confirmations asked for")
-    for header in headers:
-        _require(header.target <= max_target, "a header claims too little difficulty")
-        _require(header.has_work, "a header lacks the work that it claims")
-    for before, after in zip(headers, headers[1:], strict=False):
-        _require(after.previous == before.hash, "the headers do not follow one another")
+def check_header(raw: bytes, max_target_bits: int) -> Header:
+    """The header, checked by itself: its work is done, and hard enough. Raises ProofFailed."""
+    try:
+        header = parse_header(raw)
+    except Malformed as error:
+        raise ProofFailed(f"the header does not decode: {error}") from error
+    require(header.target <= target_of(max_target_bits), "a header claims too little difficulty")
+    require(header.has_work, "a header lacks the work that it claims")
+    return header
 
 
-def _require(holds: bool, reason: str) -> None:
+def require(holds: bool, reason: str) -> None:
+    """Raises ProofFailed unless it holds."""
     if not holds:
         raise ProofFailed(reason)
 
@@ -157,9 +163,8 @@ def check_document(document: Any) -> Proven:
         txid = str(document["txid"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CommandError(f"this is not a payment proof: {error}") from error
-    if confirmations < 1:
-        raise ProofFailed("at least one confirmation must be proved")
-    _require(len(evidence.headers) <= confirmations, "more headers than confirmations")
+    require(confirmations >= 1, "at least one confirmation must be proved")
+    require(len(evidence.headers) <= confirmations, "more headers than confirmations")
     return prove(evidence, txid, script, network.max_target_bits, confirmations)
 
 

@@ -1,17 +1,16 @@
 """`refund`: money that goes back, asked for, listed, canceled, and proven."""
 
 import json
-from decimal import Decimal
 from typing import Any
 
 import click
 
 from btcpay.cli.context import Shell, answering, say
-from btcpay.cli.operation_options import number, require_units
+from btcpay.cli.operation_options import number, priced
 from btcpay.cli.own import add_list_and_show
 from btcpay.invoices.create import live_price
 from btcpay.invoices.status import find_invoice
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.refunds import acts, queries
 from btcpay.refunds.kinds import RESOURCE
 from btcpay.values.errors import CommandError
@@ -46,12 +45,10 @@ def create(
     if amount is not None:
         if amount_sats is not None:
             raise click.UsageError("say --sats or --amount")
-        if not isinstance(amount, Decimal) or amount <= 0:
-            raise click.UsageError("--amount is a number greater than 0")
         code = checked_currency(currency or invoice.currency)
-        require_units(code, [amount])
-        price = live_price(new_prices(shell.settings), shell.now, code).in_currency
-        amount_sats = acts.sats_at(amount, price)
+        wanted = priced(code, {"amount": amount})["amount"]
+        price = live_price(Prices(shell.settings), shell.now, code).in_currency
+        amount_sats = acts.sats_at(wanted, price)
     order = acts.Order(invoice.merchant_id, invoice.id, amount_sats, **more)
     row = acts.make(shell.db, shell.settings, order, shell.now)
     made = RESOURCE.shown(shell.settings.base_url, row)

@@ -1,20 +1,27 @@
 """The merchant's side: a refund is made on an invoice's page, and sent from the list of refunds."""
 
+from collections import defaultdict
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 from flask import Response
 
 from btcpay.invoices.create import live_price
+from btcpay.languages import formats
 from btcpay.refunds import acts, queries
 from btcpay.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, PriceUnavailable, Refused
 from btcpay.values.ids import ID_CHARACTERS
+from btcpay.values.money import btc_shown
 from btcpay.web.pages.forms import AmountRefused
+from btcpay.web.pages.languages import current, gettext
 from btcpay.web.pages.qr import payment_uri, qr_svg
 from btcpay.web.pages.render import View
-from btcpay.web.pages.visit import Visit
+from btcpay.web.pages.visit import Line, Visit
+from storage.database import Database, Values
+from storage.models import Invoice
 from storage.queries import invoices
 
 MOST = 50  # refunds on the page, of those to be sent and of the others
@@ -81,3 +88,39 @@ def _drop(to: acts.Step, done: str, visit: Visit, id: str) -> Response:
     except Refused as refused:
         done = refused.code
     return visit.to("/refunds", done=done)
+
+
+def entry() -> dict[str, Any]:
+    """`drawn`: the path of an SVG."""
+    drawn = "M9 14l-5-5 5-5M4 9h10a6 6 0 0 1 0 12h-3"
+    return {"path": "/refunds", "name": gettext("Refunds"), "drawn": drawn}
+
+
+def today(visit: Visit, _shop: Any) -> list[Line]:
+    """The refunds that the merchant's wallet is to send."""
+    waiting = visit.session.refunds
+    text = gettext("Refunds to be sent: %(number)s", number=formats.whole(waiting, current()))
+    return [(text, "/refunds", {})] if waiting else []
+
+
+def month(visit: Visit, since: int, before: int) -> list[Line]:
+    """The sums that were sent back in this time, by the currency of that time."""
+    found = defaultdict[str, Decimal](Decimal)
+    span: Values = {"merchant_id": visit.merchant_id, "since": since, "before": before}
+    for row in visit.service.db.rows(queries.SENT_BETWEEN, **span):
+        code = row.currency if row.currency and row.value_at_sending else "BTC"
+        found[code] += Decimal(row.value_at_sending or btc_shown(row.amount_sats))
+    sums = ", ".join(
+        f"{value} BTC" if code == "BTC" else formats.money(value, code, current())
+        for code, value in found.items()
+    )
+    return [(gettext("Sent back: %(sums)s", sums=sums), "/refunds", {})] if sums else []
+
+
+def card(db: Database, row: Invoice, came_sats: int) -> tuple[str, dict[str, Any]] | None:
+    """Template and values on an invoice's page; None where nothing has come that could go back."""
+    if not came_sats:
+        return None
+    made = db.rows(queries.OF_INVOICE, invoice_id=row.id)
+    left_sats = acts.left_sats(row, came_sats, acts.made_of(made))
+    return "merchant/refund_card.html", {"made": made, "left_sats": left_sats}

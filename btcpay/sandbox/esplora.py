@@ -69,7 +69,7 @@ VIEWS: dict[str, Callable[..., Response]] = {
 
 
 def _refuse_while_down() -> None:
-    if not current().switches.explorer_up:
+    if current().switches.explorer == "down":
         abort(text("Service Unavailable", 503))
 
 

@@ -51,7 +51,7 @@ def serve(app: Flask, port: int) -> None:
 def price() -> Response:
     """A bitcoin in dollars and other currencies, as a public ticker has it; 503 while down."""
     switches = current().switches
-    if not switches.price_up:
+    if switches.price == "down":
         return text("Service Unavailable", 503)
     return jsonify({name: f"{switches.price_usd * Decimal(r):.2f}" for name, r in RATES.items()})
 

@@ -48,26 +48,19 @@ class InventedPayment:
 
 @dataclass
 class Switches:
-    """The state that buttons set; `notice` is the page's sentence about the last one pressed."""
+    """The state that buttons set; `notice` is the page's sentence about the last one pressed.
+
+    `explorer` is up, down, or lies (about what is `invented`); `price` is up or down.
+    """
 
     price_usd: Decimal = FIRST_PRICE_USD
-    explorer_up: bool = True
-    price_up: bool = True
+    explorer: str = "up"
+    price: str = "up"
     invented: InventedPayment | None = None
     notice: str = ""
 
-    @property
-    def explorer(self) -> str:
-        if not self.explorer_up:
-            return "down"
-        return "lies" if self.invented else "up"
-
-    @property
-    def price(self) -> str:
-        return "up" if self.price_up else "down"
-
     def mend(self) -> None:
-        self.explorer_up, self.price_up, self.invented = True, True, None
+        self.explorer, self.price, self.invented = "up", "up", None
 
 
 @dataclass(frozen=True)
@@ -113,7 +106,7 @@ class Sandbox:
             raw = self.wallet.draft({invoice["deposit_address"]: invoice["amount_sats"]})
             found = self.chain.mempool.judge(self.chain.ledger, parse_tx(raw))
             invented = InventedPayment(found, self.chain.ledger.height)
-        self.switches.invented, self.switches.explorer_up = invented, True
+        self.switches.invented, self.switches.explorer = invented, "lies"
         return invented
 
     def close(self) -> None:

@@ -1,16 +1,13 @@
 """Parsers of the variables' texts: each refuses a text in words that say what it accepts."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeVar
 from urllib.parse import urlsplit
 
-from btcpay.values.networks import AUTO, NETWORKS
-
-T = TypeVar("T")
+from btcpay.values.networks import AUTO, NETWORKS, Network
 
 
 @contextmanager
@@ -61,17 +58,16 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
-def among(values: Mapping[str, T], words: str) -> Callable[[str], T]:
-    @accepting(words)
-    def parse(text: str) -> T:
-        require(text in values)
-        return values[text]
-
-    return parse
+@accepting("on or off")
+def switch(text: str) -> bool:
+    require(text in ("on", "off"))
+    return text == "on"
 
 
-switch = among({"on": True, "off": False}, "on or off")
-network = among(NETWORKS, f"one of {', '.join(NETWORKS)}")
+@accepting(f"one of {', '.join(NETWORKS)}")
+def network(text: str) -> Network:
+    require(text in NETWORKS)
+    return NETWORKS[text]
 
 
 @accepting("a number from 0 to 5")
@@ -181,6 +177,12 @@ def database_url(text: str) -> str:
 @accepting("memory:// or redis://host:port/n")
 def rate_limit_store(text: str) -> str:
     return text if text == "memory://" else url(text, "redis", "rediss")
+
+
+@accepting("mailto:somebody@example.com or https://example.com/report, or nothing")
+def security_contact(text: str) -> str:
+    require(re.fullmatch(r"(mailto:[!-~]+@[!-~]+|https://[!-~]+)?", text))
+    return text
 
 
 @accepting("20 to 200 letters, digits, - and _, or nothing")

@@ -81,6 +81,7 @@ class Settings:
     link_open_invoices: int = setting("50", whole(1, 1_000_000))
     frame_ancestors: tuple[str, ...] = setting("", accepts.origins)
     merchant_pages: bool = setting("off", accepts.switch)
+    security_contact: str = setting("", accepts.security_contact)
     setup_token: str = setting("", accepts.setup_token, is_secret=True)
     greenfield: bool = setting("off", accepts.switch)
     smtp_url: MailServer | None = setting("", mail_settings.smtp_url, is_secret=True)

@@ -1,6 +1,6 @@
 """A finding: the part examined, its colour, one line about it, and a remedy."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -17,13 +17,9 @@ GREEN, YELLOW, RED = Colour
 
 @dataclass(frozen=True)
 class Finding:
-    """The part examined, its colour, and the remedy when it is not green.
-
-    `is_outside`: found in the answers of explorers and price sources, not in the shop.
-    """
+    """The part examined, its colour, and the remedy when it is not green."""
 
     name: str
     colour: Colour
     sentence: str
     remedy: str = ""
-    is_outside: bool = field(default=False, compare=False)

@@ -120,12 +120,9 @@ class Money(NamedTuple):
 class Asked(Protocol):
     """Any row with the columns of `Invoice.ASKED`."""
 
-    @property
-    def amount_usd_quote(self) -> str: ...
-    @property
-    def amount(self) -> str | None: ...
-    @property
-    def currency(self) -> str: ...
+    amount_usd_quote: str
+    amount: str | None
+    currency: str
 
 
 class Priced(Asked, Protocol):

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from flask import Blueprint, Response
@@ -10,6 +11,7 @@ from peewee import PeeweeException
 
 from btcpay.health.state import State, state_in
 from btcpay.settings.settings import Settings
+from btcpay.values.errors import NotFound
 from btcpay.values.finding import GREEN
 from btcpay.values.times import iso
 from btcpay.web.paths import add_path, answer
@@ -21,6 +23,7 @@ from storage.queries import meta
 Part = dict[str, Any]
 log = logging.getLogger(__name__)
 
+CONTACT_LIFE = timedelta(days=90)  # a year at most, by the RFC
 TRIED_EVERY_S = 60  # a trial waits for the disk, and anybody may ask
 LITTLE_BYTES = 64
 
@@ -58,7 +61,17 @@ def blueprint(service: Service) -> Blueprint:
     trial, made = Trial(service.db), Blueprint("health", __name__)
     add_path(made, "/healthz", lambda: answer({"ok": True}), "healthz")
     add_path(made, "/readyz", lambda: readiness(service, trial), "readyz")
+    add_path(made, "/.well-known/security.txt", lambda: security_txt(service), "security")
     return made
+
+
+def security_txt(service: Service) -> Response:
+    """Where to report a fault (RFC 9116), if the settings say it. Raises NotFound."""
+    contact = service.settings.security_contact
+    if not contact:
+        raise NotFound("there is nothing at this path")
+    expires = iso(service.now() + CONTACT_LIFE)
+    return Response(f"Contact: {contact}\nExpires: {expires}\n", content_type="text/plain")
 
 
 def readiness(service: Service, trial: Trial) -> Response:

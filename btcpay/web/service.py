@@ -7,7 +7,7 @@ from datetime import datetime
 
 from btcpay.health.metrics import Counters
 from btcpay.health.scrape import FOLDER
-from btcpay.prices.price import Prices, new_prices
+from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.web.rate_limits import Limiter
 from schemas.resources import Resources
@@ -42,7 +42,7 @@ def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
     return Service(
         settings=settings,
         db=db,
-        prices=new_prices(settings, counters.priced),
+        prices=Prices(settings, counters.priced),
         limiter=Limiter(settings.rate_limit_store, lambda: now().timestamp()),
         notes=Notes(db),
         counters=counters,

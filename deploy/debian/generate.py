@@ -32,7 +32,7 @@ def main(root: Path) -> None:
     text = (NAME + helps(cli, click.Context(cli, info_name="btcpay"))).encode()
     page.write_bytes(gzip.compress(text, mtime=0))
     page.with_name("blocktill.1.gz").symlink_to(page.name)
-    command, env = ["/opt/btcpay/bin/btcpay"], Path("/etc/btcpay.env")
+    command, env = Path("/opt/btcpay/bin/btcpay"), Path("/etc/btcpay.env")
     for name, unit in units(command, env, "btcpay", STATE).items():
         (folder / name).write_text(unit)
 

@@ -63,10 +63,7 @@ def set_aside(place: sqlite3.Connection, path: Path, stamp: str) -> Path | None:
     """
     if place.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
         return None
-    aside, number = path.with_name(f"{path.name}.before-{stamp}"), 1
-    while aside.exists():
-        number += 1
-        aside = path.with_name(f"{path.name}.before-{stamp}-{number}")
+    aside = path.with_name(f"{path.name}.before-{stamp}")
     with new_file(path, "aside") as part:
         try:
             copy_all(place, part)

@@ -6,4 +6,3 @@ Times are int milliseconds since 1970 UTC, amounts int satoshis, dollars exact d
 from storage.models.money import *
 from storage.models.service import *
 from storage.models.shop import *
-from storage.models.told import *

@@ -1,4 +1,4 @@
-"""Facts that the service keeps for itself."""
+"""Facts that the service keeps for itself, and who is told of what."""
 
 from peewee import BigIntegerField, BlobField, TextField
 
@@ -58,3 +58,58 @@ class Tally(Table):
     name = TextField()
     label = TextField()
     total = BigIntegerField()
+
+
+class PublicEvent(Table):
+    seq = BigIntegerField()
+    number = BigIntegerField(null=True)
+    id = TextField()
+    merchant_id = BigIntegerField()
+    invoice_id = TextField(null=True)
+    payment_link_id = TextField(null=True)
+    resource_id = TextField(null=True)
+    kind = TextField()
+    state = TextField(null=True)
+    happened_at = BigIntegerField()
+
+
+class Receiver(Table):
+    id = TextField()
+    merchant_id = BigIntegerField()
+    transport = TextField()
+    url = TextField(null=True)
+    command = TextField(null=True)
+    kinds = TextField(null=True)
+    secret = TextField(null=True)
+    old_secret = TextField(null=True)
+    old_until_at = BigIntegerField(null=True)
+    store_id = TextField(null=True)
+    created_at = BigIntegerField()
+    failing_since = BigIntegerField(null=True)
+    failed_at = BigIntegerField(null=True)
+    disabled_at = BigIntegerField(null=True)
+    disabled_reason = TextField(null=True)
+
+
+class Delivery(Table):
+    receiver_id = TextField()
+    about = TextField()
+    event_seq = BigIntegerField(null=True)
+    created_at = BigIntegerField()
+    attempts = BigIntegerField()
+    first_at = BigIntegerField(null=True)
+    next_at = BigIntegerField(null=True)
+    tried_at = BigIntegerField(null=True)
+    delivered_at = BigIntegerField(null=True)
+    status = BigIntegerField(null=True)
+    answer = TextField(null=True)
+    line = TextField(null=True)
+    held_until = BigIntegerField(null=True)
+
+
+class MerchantMail(Table):
+    merchant_id = BigIntegerField()
+    address = TextField(null=True)
+    receipts = BigIntegerField()
+    language = TextField()
+    evening = BigIntegerField()

@@ -7,7 +7,7 @@ from peewee import SQL, fn
 from storage.database import Database
 from storage.models import Event, PublicEvent
 from storage.queries import meta
-from storage.statement import every, needed, same, shaped, slot, slots
+from storage.statement import every, same, shaped, slot
 
 
 class Kind(StrEnum):
@@ -56,18 +56,7 @@ OF_INVOICE = Event.select().where(same(Event.invoice_id)).order_by(Event.seq)
 # So many are numbered or forgotten at once, so that nobody waits for long.
 BATCH = 1000
 
-ADD = shaped(
-    PublicEvent,
-    PublicEvent.insert(
-        needed(PublicEvent)
-        | slots(
-            PublicEvent.invoice_id,
-            PublicEvent.payment_link_id,
-            PublicEvent.resource_id,
-            PublicEvent.state,
-        )
-    ).returning(PublicEvent),
-)
+ADD = shaped(PublicEvent, PublicEvent.insert(every(PublicEvent)).returning(PublicEvent))
 LAST = shaped(
     tuple[int],
     PublicEvent.select(fn.COALESCE(fn.MAX(PublicEvent.number), 0)).where(

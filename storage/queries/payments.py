@@ -34,21 +34,9 @@ class OutputWith(Output, Invoice):
     document: str
 
 
-class PaymentWith(Payment):
-    """A payment with columns of its address's invoice; a row has those that its query selects."""
+class PaymentWith(Payment, Invoice):  # type: ignore[misc]  # `tx_hash`, `PUBLIC`: the payment's
+    """A payment and columns of its address's invoice; a row has those that its query selects."""
 
-    status: str
-    amount_usd_quote: str
-    price_usd: str
-    description: str | None
-    reference: str | None
-    customer_email: str | None
-    customer_name: str | None
-    customer_note: str | None
-    deposit_address: str
-    tip: str | None
-    bill_id: str | None
-    expires_at: int | None
     first_seen_at: int | None
     invoice_currency: str
     completed_by: str | None

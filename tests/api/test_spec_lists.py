@@ -80,7 +80,7 @@ def test_invoices_are_filtered_by_status(shop, status):
     shop.clock.move(hours=2)
     pay(shop, lapsed, 1)
     row = shop.service.db.only(invoices.WHOLE, id=called_off["id"])
-    finish(shop.service.db, [End(row, "canceled", "for a test")], shop.clock())
+    finish(shop.service.db, [End(row, "canceled", {})], shop.clock())
     expected = {
         "open": waiting,
         "paid": sold,

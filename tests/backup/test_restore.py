@@ -9,7 +9,6 @@ import shutil
 import threading
 
 import pytest
-from accounts import FORMS, Owner
 from fake_esplora import Terminal
 from other_database import backed_up, change, content, on
 
@@ -87,14 +86,6 @@ def test_a_backup_sweeps_what_a_killed_one_left_and_nothing_of_one_under_way(til
         assert sorted(file.parent.iterdir()) == sorted([file, other])
 
 
-def test_a_damaged_database_gives_no_backup(till, tmp_path):
-    damaged = backed_up(till, tmp_path / "damaged.db")
-    spoil(damaged)
-    file = tmp_path / "b.db"
-    Terminal(till).run("backup", str(file), status=1, **url_of(damaged))
-    assert not file.exists()
-
-
 def spoil(path):
     """Overwrites the pages behind the first."""
     raw = bytearray(path.read_bytes())
@@ -170,7 +161,7 @@ def test_while_a_service_or_a_check_uses_the_database_nothing_is_restored(till, 
 
 
 def test_when_the_chain_cannot_be_asked_nothing_happens(till, file, place):
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     said = Terminal(till).run("restore", str(file), "--yes", status=1, **url_of(place))[1]
     assert "nothing was changed" in said and not place.exists()
 
@@ -206,22 +197,6 @@ def test_an_explorer_behind_what_was_known_is_not_believed(till, tmp_path):
         restored(till, file, tmp_path / "place.db")
 
 
-def test_the_owner_sees_what_will_be_and_who_declines_keeps_the_database_as_it_was(
-    till, tmp_path, file
-):
-    place = shutil.copy(file, tmp_path / "place.db")
-    before, asked = content(place), []
-
-    def decline(moves, lost, programs):
-        asked.extend(moves)
-        raise CommandError("declined")
-
-    with refused("declined"):
-        restored(till, file, place, skip=7, agree=decline)
-    assert [(move.merchant, move.before, move.next_index) for move in asked] == [("shop", 0, 7)]
-    assert content(place) == before and not list(tmp_path.glob(".place*"))
-
-
 def test_no_paid_address_is_given_out_twice(till, tmp_path):
     """The machine is lost with everything that came after the backup."""
     known = till.shop.invoice()
@@ -247,17 +222,6 @@ def test_no_paid_address_is_given_out_twice(till, tmp_path):
         fresh = [again.shop.invoice() for _ in range(3)]
     addresses = {invoice["deposit_address"] for invoice in [known, *lost]}
     assert addresses.isdisjoint(invoice["deposit_address"] for invoice in fresh)
-
-
-def test_paid_addresses_of_every_form_are_found_again(till, tmp_path):
-    owners = [Owner(till.shop, name) for name in FORMS]
-    for owner in owners:
-        owner.invoice()
-    file = backed_up(till, tmp_path / "kept.db")
-    lost = {owner.invoice()["deposit_address"]: 10_000 for owner in owners}
-    till.sandbox.chain.accept(till.sandbox.wallet.draft(lost), till.now)
-    _, *moves = restored(till, file, tmp_path / "place.db", skip=0).moves
-    assert [(move.used, move.next_index) for move in moves] == [((1,), 2)] * len(owners)
 
 
 def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till, tmp_path, file):

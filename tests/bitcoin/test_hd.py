@@ -57,11 +57,6 @@ def test_the_first_and_the_last_index_have_keys_and_none_beyond_them():
             SOME_KEY.public.child(index)
 
 
-def test_a_key_at_the_greatest_depth_still_has_children():
-    deepest = ExtendedKey.parse(PAYLOAD[:4] + b"\xff" + PAYLOAD[5:])
-    assert deepest.child(0).public_key == SOME_KEY.public.child(0).public_key
-
-
 # One index of 2**127 has no key: nobody knows one, so the point is made to fail.
 
 

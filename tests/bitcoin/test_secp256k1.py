@@ -62,15 +62,6 @@ def test_the_first_multiples_are_those_that_are_published():
     assert [f"{times(n).x:064x}" for n in range(1, 6)] == FIRST_X
 
 
-def test_every_digit_of_the_table_has_its_point():
-    """One digit at a time, and its neighbours: (d + 1) * 256**i * G from d * 256**i * G."""
-    for place in range(DIGITS - 1):
-        unit = 1 << DIGIT_BITS * place
-        for digit in (1, 2, 3, 64, HALF - 1, HALF, HALF + 1, 2 * HALF - 1):
-            scalar = digit * unit % ORDER
-            assert times(scalar).add(unit) == times((scalar + unit) % ORDER), (place, digit)
-
-
 @given(point=scalars, tweak=st.one_of(st.integers(0, ORDER - 1), st.sampled_from(EDGES)))
 @settings(max_examples=300)
 def test_a_sum_is_as_libsecp256k1_has_it(point, tweak):

@@ -230,15 +230,6 @@ def test_where_one_of_two_answers_its_word_does_and_that_is_said(
     assert "only 127.0.0.1 says where reading begins" in caplog.text
 
 
-def test_one_that_rests_does_not_keep_reading_from_beginning(till, open_liar, caplog):
-    second = open_liar(till)
-    till.shop.invoice()
-    both = till.explorers(till.liar.root, second.root)
-    both._quota.refused(second.root.removeprefix("http://"), 3600)
-    assert till.check(till.liar.root, second.root).complete
-    assert "begins: 127.0.0.1 asked to be left alone, and is until" in caplog.text
-
-
 def test_when_nobody_answers_the_reason_is_kept_until_reading_begins(till, open_liar):
     second = open_liar(till)
     till.shop.invoice()
@@ -248,18 +239,6 @@ def test_when_nobody_answers_the_reason_is_kept_until_reading_begins(till, open_
     assert "no source answered: 127.0.0.1 answered HTTP 404" in meta.get(db, Key.NOT_BEGUN)
     till.liar.instead = lambda _: None
     assert till.check().complete and meta.get(db, Key.NOT_BEGUN) == ""
-
-
-def test_an_explorer_of_another_network_is_not_asked_where_to_begin(till, open_liar, caplog):
-    second = open_liar(till)
-    till.shop.invoice()
-    till.liar.lies = {"^/block-height/0$": lambda _: "00" * 32}
-    refused(till, till.liar.root)
-    assert "shows another network than regtest" in caplog.text
-    till.liar.asked.clear()
-    till.liar.lies["^/blocks/"] = lambda _: say("not to be asked", 500)
-    refused(till, till.liar.root, till.liar.root)
-    assert till.check(second.root, till.liar.honest).complete
 
 
 def test_only_one_of_two_runs_at_once_keeps_it(till):
@@ -283,7 +262,7 @@ def idle(till):
     invoice = till.shop.invoice()
     assert till.check().complete
     row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    finish(till.shop.service.db, [End(row, "canceled", "test")], till.clock())
+    finish(till.shop.service.db, [End(row, "canceled", {})], till.clock())
 
 
 def test_an_idle_shop_is_not_said_to_be_behind(till):

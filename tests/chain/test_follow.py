@@ -239,20 +239,6 @@ def test_a_false_height_of_one_explorer_does_not_keep_us_from_the_next(till, ope
     assert report.complete and is_whole(till)
 
 
-def test_headers_with_holes_between_are_refused(till):
-    till.mine(40)
-    ledger = till.sandbox.chain.ledger
-
-    def lie(shown):
-        return shown[:-1] if shown[0]["height"] > ledger.height - 20 else shown
-
-    till.liar.lies = {"^/blocks/": lie}
-    till.check()
-    hashes(till)
-    till.liar.lies = {}
-    assert till.check().complete and is_whole(till)
-
-
 def test_a_run_that_knows_an_older_chain_changes_nothing(till):
     """Another run has followed a reorganisation after this one was told of its branch."""
     db, network = till.shop.service.db, till.settings.network

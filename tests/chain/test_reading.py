@@ -89,32 +89,6 @@ def fail_twice(till):
     till.clock.move(minutes=-1)
 
 
-def test_one_failure_makes_an_old_block_wait_for_a_minute(till):
-    till.mine()
-    gone(till, till.sandbox.chain.ledger.height)
-    till.clock.move(hours=3)
-    assert till.check().blocks_behind == 1
-    till.liar.lies.clear()
-    till.clock.move(seconds=59)
-    assert till.check().blocks_behind == 1
-    till.clock.move(seconds=2)
-    assert till.check().complete
-
-
-def test_a_block_that_nobody_has_is_asked_for_again_after_an_hour(till):
-    till.mine(2)
-    height = till.sandbox.chain.ledger.height
-    gone(till, height - 1)
-    till.clock.move(hours=3)
-    fail_twice(till)
-    till.liar.lies.clear()
-    till.clock.move(minutes=59)
-    assert till.check().blocks_behind == 1
-    till.clock.move(minutes=1, seconds=1)
-    till.liar.asked.clear()
-    assert till.check().complete and raws(till) == [height - 1]
-
-
 @pytest.mark.parametrize(("age", "waits"), [(8, 0), (11, 12), (40, 41), (80, 60)])
 def test_a_block_is_passed_over_for_as_long_as_it_is_old_but_not_a_new_one(till, age, waits):
     """In minutes: explorers that were away for a moment do not make a payment wait for an hour."""

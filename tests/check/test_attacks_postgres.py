@@ -20,7 +20,7 @@ from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
 from btcpay.invoices.emails import erase_emails
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.values.times import to_ms
 from storage.database import open_database
 from storage.queries import blocks, keys
@@ -219,7 +219,7 @@ def test_a_coin_that_one_runner_finds_and_another_sees_spent_at_the_same_time_is
     db, settings = till.shop.service.db, till.settings
 
     def reader(db):
-        return Reader(db, settings, till.explorers(db=db), new_prices(settings), till.clock)
+        return Reader(db, settings, till.explorers(db=db), Prices(settings), till.clock)
 
     monkeypatch.setattr(Reader, "read_all", lambda *_: None)
     till.checker().run()

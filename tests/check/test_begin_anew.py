@@ -72,15 +72,6 @@ def test_what_the_new_chain_has_too_is_found_in_it_and_counted_once(till):
     assert till.balance()[0] == paid["amount_sats"] + shallow["amount_sats"]
 
 
-def test_on_a_chain_that_is_whole_it_changes_nothing_in_the_end(till):
-    paid_and_shallow(till)
-    assert till.check().complete
-    before, balance = till.payments(), till.balance()
-    Terminal(till).run("chain", "begin-anew", "--yes")
-    assert till.check().complete
-    assert till.payments() == before and till.balance() == balance
-
-
 def test_it_asks_and_who_declines_keeps_the_chain(till):
     paid_and_shallow(till)
     top = till.shop.service.db.only(blocks.TOP)

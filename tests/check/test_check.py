@@ -16,7 +16,7 @@ pytestmark = pytest.mark.both_databases
 def cancel(till, invoice):
     """Does the work of `btcpay invoice cancel`."""
     row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    finish(till.shop.service.db, [End(row, "canceled", "test")], till.clock())
+    finish(till.shop.service.db, [End(row, "canceled", {})], till.clock())
 
 
 def instant(text):
@@ -58,16 +58,6 @@ def test_a_part_is_a_payment_without_invoice_until_the_rest_comes(till):
     assert till.balance() == (invoice["amount_sats"], invoice["amount_sats"])
 
 
-def test_a_block_pays_although_nobody_has_looked_at_the_page_or_asked_for_the_address(till):
-    invoice = till.shop.invoice()
-    txid = till.pay(invoice)
-    till.mine()
-    run = till.check()
-    assert (run.changed, run.looked_at) == ({invoice["id"]: "paid"}, 0)
-    assert till.look(invoice)["tx_hash"] == txid
-    assert till.kinds(invoice) == ["seen", "payment", "paid"]
-
-
 def seen_waiting(till, invoice):
     """The transaction that pays it, which the check has seen in the mempool."""
     txid = till.pay(invoice)
@@ -84,17 +74,6 @@ def test_a_block_that_spends_its_inputs_otherwise_ends_what_waits_without_a_look
     assert till.balance() == (0, 0) and till.payments() == []
     assert till.kinds(invoice) == ["seen", "vanished"]
     till.clock.move(hours=1)
-    assert till.check().changed == {invoice["id"]: "expired"}
-
-
-def test_what_one_look_misses_may_come_again_and_what_two_miss_is_gone(till):
-    invoice = till.shop.invoice(expires_in_hours=1)
-    txid = seen_waiting(till, invoice)
-    till.clock.move(hours=1)
-    till.sandbox.chain.mempool.remove({txid})
-    assert till.check().changed == {} and till.kinds(invoice) == ["seen", "vanished"]
-    assert till.balance() == (0, 0)
-    till.clock.move(minutes=1)
     assert till.check().changed == {invoice["id"]: "expired"}
 
 
@@ -141,15 +120,6 @@ def test_a_receipt_keeps_its_value_in_the_merchants_currency_of_that_moment(till
     columns = "amount_usd_at_receipt, currency, value_at_receipt"
     kept = till.shop.sql(f"SELECT {columns} FROM payment").fetchall()  # noqa: S608
     assert [tuple(row) for row in kept] == [(usd, currency, value)]
-
-
-def test_without_a_price_an_invoice_is_paid_all_the_same(till, ticker):
-    invoice = till.shop.invoice()
-    till.pay(invoice)
-    till.mine()
-    ticker.status = 503
-    assert till.check().changed == {invoice["id"]: "paid"}
-    assert [p["amount_usd_at_receipt"] for p in till.payments(invoice)] == [None]
 
 
 def test_no_price_is_asked_for_while_nothing_has_confirmed(till, ticker):
@@ -256,5 +226,5 @@ def test_a_block_that_comes_after_the_run_is_read_when_the_mempool_no_longer_sho
 def test_nobody_is_looked_for_again_when_no_explorer_answers(till):
     invoice = till.shop.invoice()
     till.open_page(invoice)
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     assert looked_again(till, 10) == [False]

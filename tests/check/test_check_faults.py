@@ -4,7 +4,7 @@ import pytest
 from builders import REGTEST, dump
 from databases import ON_POSTGRES
 from dying import run_until_death
-from fake_esplora import Terminal, open_till, say, tx_of
+from fake_esplora import Terminal, open_till, tx_of
 
 from btcpay.bitcoin.address import script_of
 from btcpay.check.report import Report
@@ -37,23 +37,6 @@ def test_the_same_check_again_and_again_changes_nothing(till):
         till.clock.move(seconds=2)
         assert till.check().changed == {}
     assert dump(till.shop) == before
-
-
-GARBAGE = {"404": say("not found", 404), "a negative amount": say([tx_of(1, b"", sats=-5)])}
-
-
-@pytest.mark.parametrize("reply", GARBAGE.values(), ids=GARBAGE)
-def test_garbage_for_one_address_does_not_stop_the_run(till, reply):
-    bad, ending = (till.shop.invoice(expires_in_hours=1) for _ in range(2))
-    good = till.shop.invoice()
-    till.clock.move(hours=2)
-    till.pay(good)
-    till.mine()
-    till.liar.instead = lambda path: reply if bad["deposit_address"] in path else None
-    run = till.check()
-    assert (run.put_off, run.failed, run.looked_at) == (1, [], 1)
-    assert run.changed == {good["id"]: "paid", ending["id"]: "expired"}
-    assert till.look(bad)["status"] == "open"
 
 
 def test_what_cannot_be_stored_for_one_invoice_does_not_keep_others_from_their_payment(till):

@@ -6,7 +6,7 @@ from email.utils import format_datetime, formatdate
 
 import pytest
 from builders import Clock
-from fake_esplora import Terminal, dropped, open_till
+from fake_esplora import Terminal, open_till
 
 from btcpay.http.clock_skew import CLOCK_OFF, ClockSkew, time_sent
 from storage.queries import meta
@@ -159,15 +159,6 @@ def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(lied_to, clock):
     assert till.check().changed == {invoice["id"]: "paid"}
 
 
-def test_an_explorer_that_does_not_answer_leaves_it_to_the_next(lied_to, clock):
-    till = lied_to(honest_too=True)
-    till.shop.invoice(), till.check()
-    till.liar.instead = lambda _: dropped
-    invoice = five_minutes_before_its_end(till)
-    run = till.check(clock=ahead_of(clock, minutes=6))
-    assert run.looked_at == 1 and run.clock_ahead_s and status(till, invoice) == "open"
-
-
 def test_an_explorer_that_is_late_by_itself_postpones_the_end(lied_to, clock):
     till = lied_to()
     invoice = five_minutes_before_its_end(till)
@@ -209,10 +200,10 @@ def test_nothing_is_forgotten_by_a_clock_that_is_ahead_or_that_nobody_has_confir
 
     till.check(clock=ahead_of(clock, days=8))
     assert kept() == (EMAIL, 1)
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     till.check(clock=ahead_of(clock, days=8))
     assert kept() == (EMAIL, 1)
-    till.sandbox.switches.explorer_up = True
+    till.sandbox.switches.explorer = "up"
     clock.move(days=8)
     till.check()
     assert kept() == (None, 0)

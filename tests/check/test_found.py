@@ -1,6 +1,5 @@
 """Payments are found, previews are late: two truths, the same wherever the shop is asked."""
 
-import itertools
 import logging
 
 import pytest
@@ -74,22 +73,6 @@ def test_late_previews_are_yellow_with_a_number_and_no_alarm(busy):
     assert doctor["previews"].colour == "yellow" and f"{late[-1]} " in doctor["previews"].sentence
     assert "BTCPAY_EXPLORER_CALLS_PER_HOUR" in doctor["previews"].remedy
     assert figures(busy.shop)["btcpay_previews_late"] == late[-1]
-
-
-def test_late_previews_are_over_with_the_run_that_has_calls_for_all(busy):
-    invoices = [busy.shop.invoice() for _ in range(20)]
-    runs = itertools.count()
-    while not busy.check().unreached and next(runs) < 30:
-        busy.clock.move(minutes=3)
-        busy.open_page(*invoices)
-    assert found(busy)["previews"].colour == "yellow"
-    busy.sandbox.switches.explorer_up = False
-    assert not busy.check().complete and found(busy)["previews"].colour == "yellow"
-    busy.sandbox.switches.explorer_up = True
-    busy.clock.move(hours=5)
-    busy.check()
-    assert found(busy)["previews"].colour == "green"
-    assert busy.shop.client.get("/readyz").json["check"]["previews_late"] == 0
 
 
 def test_a_mempool_that_fails_while_blocks_are_read_makes_previews_late(lied_to):

@@ -4,8 +4,6 @@ import pytest
 from accounts import Sweeper
 from builders import is_summed
 
-from btcpay.sandbox.payer.wallet import double_spends
-
 pytestmark = pytest.mark.both_databases
 
 
@@ -83,15 +81,3 @@ def test_a_move_that_a_reorganisation_undoes_is_in_the_balance_again(till, sweep
     till.mine()
     till.check()
     assert till.balance() == (0, 0)
-
-
-def test_a_payment_and_its_move_that_a_reorganisation_takes_back_are_both_gone(till, sweeper):
-    made = paid(till, sweeper)
-    (invoice,) = made.values()
-    sweep(till, sweeper, made)
-    till.check()
-    till.sandbox.chain.reorganise(2, till.now, double_spends(till.sandbox.wallet, 2))
-    till.check()
-    assert till.look(invoice)["status"] == "open" and till.payments() == []
-    till.look_for(invoice)
-    assert till.balance() == (0, 0) and is_summed(till.shop, sweeper.merchant_id)

@@ -265,7 +265,6 @@ HOURS = {
     "two hundred from the second hour on, beside slow payers": (
         Hours(patiences_s=SLOW_PATIENCES_S, bots=200, bots_from_s=3600), 30, 0),
     "a small shop whose check does not stay": (Hours(stays=False), 45, 0),
-    "half a week without a check": (Hours(away=500, seconds=9000), 30, 0),
 }  # fmt: skip
 
 
@@ -274,7 +273,6 @@ def test_how_soon_payers_are_seen_in_a_simulated_shop(hours, mean_s, late):
     """On average, and how many after more than five minutes; what is mined counts in a minute."""
     outcome = Simulation(hours)
     assert len(outcome.seen_s) >= 14 and outcome.calls <= 600
-    assert max(outcome.counted_s) <= 60 and bool(outcome.unready) is bool(hours.away)
-    assert fmean(outcome.seen_s) <= mean_s
+    assert max(outcome.counted_s) <= 60 and fmean(outcome.seen_s) <= mean_s
     assert sum(seconds > 300 for seconds in outcome.seen_s) == late
     assert outcome.runs_unreached <= 60 or hours.bots == 200  # no hour has looks for so many pages

@@ -2,9 +2,8 @@
 
 import json
 
-import pytest
 from builders import REGTEST
-from fake_esplora import Terminal, say
+from fake_esplora import Terminal
 
 from btcpay.bitcoin.address import script_of
 
@@ -16,26 +15,6 @@ NOWHERE = {
 
 def script_for(invoice):
     return script_of(invoice["deposit_address"], REGTEST)
-
-
-LACKING = {"no tip": "/blocks/tip/hash", "no headers": "/header$|/blocks", "no blocks": "/raw$"}
-
-
-@pytest.mark.parametrize("path", LACKING.values(), ids=LACKING)
-def test_an_explorer_that_proves_nothing_settles_and_ends_nothing_and_is_reported(till, path):
-    invoice, unpaid = till.shop.invoice(), till.shop.invoice(expires_in_hours=1)
-    till.check()
-    till.clock.move(hours=1)
-    till.pay(invoice)
-    till.mine()
-    till.liar.lies = {path: lambda _: say("endpoint does not exist", 404)}
-    run = till.check()
-    assert run.chain_failed and not run.complete
-    assert (run.changed, till.payments()) == ({}, [])
-    found = Terminal(till).json("check", "--invoice", unpaid["id"], status=1)
-    assert (found["changed"], found["chain_failed"]) == ({}, True)
-    till.liar.lies = {}
-    assert till.check().changed == {invoice["id"]: "paid", unpaid["id"]: "expired"}
 
 
 def show_proof(till, invoice):

@@ -1,6 +1,5 @@
 """Blocks that leave the best chain take their payments with them, and nothing else ever does."""
 
-import contextlib
 import json
 import logging
 import threading
@@ -69,26 +68,6 @@ def test_a_payment_whose_block_is_lost_is_taken_back_and_waits_again(till, caplo
     assert any(invoice["id"] in error and "open again" in error for error in errors)
 
 
-def checks(till, count=3):
-    """The changes made by several checks in a row."""
-    changed: dict[str, str] = {}
-    for _ in range(count):
-        till.clock.move(minutes=1)
-        changed |= till.check().changed
-    return changed
-
-
-def test_after_the_deadline_the_invoice_is_open_while_the_transaction_waits(till):
-    invoice, txid = paid(till, expires_in_hours=1)
-    till.clock.move(hours=2)
-    reorganise(till)
-    assert checks(till) == {}
-    assert till.look(invoice)["status"] == "open"
-    replace(till.sandbox.wallet, till.now, txid, away=True)
-    till.clock.move(hours=1)  # what waits is looked for ever less often
-    assert checks(till) == {invoice["id"]: "expired"}
-
-
 def test_the_other_payment_of_an_invoice_is_a_part_again(till):
     invoice = till.shop.invoice()
     part = till.pay(invoice, 10_000)
@@ -105,26 +84,6 @@ def test_the_other_payment_of_an_invoice_is_a_part_again(till):
     till.mine()
     assert till.check().changed == {invoice["id"]: "paid"}
     assert {p["tx_hash"] for p in till.payments(invoice)} == {part, rest}
-
-
-def test_what_came_beyond_the_amount_pays_when_the_payment_is_lost(till):
-    invoice = till.shop.invoice()
-    first, second = till.pay(invoice), till.pay(invoice)
-    chain = till.sandbox.chain
-    kept = chain.mempool.entries[second].tx.raw
-    till.mine_only(first)
-    till.check()
-    till.mine()
-    till.check()
-    assert [(p["tx_hash"], p["invoice_id"]) for p in till.payments()] == [
-        (second, None),
-        (first, invoice["id"]),
-    ]
-    taken_back, _ = double_spends(till.sandbox.wallet, 2)
-    chain.reorganise(2, till.now, [taken_back, kept])
-    assert till.check().changed == {invoice["id"]: "paid"}
-    assert [(p["tx_hash"], p["invoice_id"]) for p in till.payments()] == [(second, invoice["id"])]
-    assert till.look(invoice)["tx_hash"] == second
 
 
 def test_what_was_beyond_the_amount_since_its_block_was_read_late_pays_when_the_other_is_lost(till):
@@ -197,22 +156,6 @@ def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more_with_a_new
     assert kinds.count("reorganised") == 3 and kinds.count("paid") == kinds.count("payment") == 4
 
 
-@pytest.mark.parametrize("path", ["/blocks/tip", "/address/", "/block", "."])
-@pytest.mark.parametrize("reply", ["error", "an empty list"])
-def test_an_explorer_with_no_evidence_undoes_nothing(till, path, reply):
-    invoice, _ = paid(till)
-    before = dump(till.shop)
-    answer = say("oops", 500) if reply == "error" else say([])
-    till.liar.lies = {path: lambda _: answer}
-    for _ in range(2):
-        till.clock.move(minutes=11)
-        assert till.check().changed == {}
-    assert dump(till.shop) == before
-    till.liar.lies = {}
-    assert till.check().complete
-    assert till.look(invoice)["status"] == "paid"
-
-
 def test_checks_at_the_same_time_undo_once(till):
     invoices = [paid(till)[0] for _ in range(3)]
     reorganise(till, depth=3, double_spend=True)
@@ -232,37 +175,6 @@ def test_checks_at_the_same_time_undo_once(till):
         looks(till, invoice)
     assert till.payments() == [] and till.balance() == (0, 0)
     assert {till.look(invoice)["status"] for invoice in invoices} == {"open"}
-
-
-class Killed(Exception):
-    """The process ended here."""
-
-
-def test_an_undoing_that_is_killed_between_two_statements_has_done_nothing(till):
-    one, two = till.shop.invoice(25), till.shop.invoice(40)
-    till.confirm(one, 10_000)
-    till.pay(one)
-    till.confirm(two)
-    below, before = height(till) - 1, dump(till.shop)
-    db = open_database(till.settings.database_url)
-    cursor, calls, last = db.connection.cursor, 0, 0
-
-    def cursor_or_death(*args, **kwargs):
-        nonlocal calls
-        calls += 1
-        if calls == last:
-            raise Killed
-        return cursor(*args, **kwargs)
-
-    db.connection.cursor = cursor_or_death
-    while calls >= last:
-        calls, last = 0, last + 1
-        with contextlib.suppress(Killed), db.write():
-            undo_above(db, till.settings, below, till.clock())
-        assert (dump(till.shop) == before) == (calls >= last)
-    db.close()
-    assert last > 10 and till.balance()[0] == 10_000
-    assert till.look(one)["status"] == till.look(two)["status"] == "open"
 
 
 def test_undoing_again_does_nothing_and_neither_does_undoing_above_the_tip(till):
@@ -297,20 +209,6 @@ def test_what_was_in_time_by_its_block_stays_in_time_when_the_block_is_lost(
     assert till.look(invoice)["status"] == "open"
     till.mine(2)
     assert till.check().changed == {invoice["id"]: "paid"}
-
-
-def test_money_that_is_not_deep_enough_and_is_spent_twice_goes_away(lied_to):
-    till = lied_to(BTCPAY_CONFIRMATIONS="3")
-    invoice = till.shop.invoice(expires_in_hours=1)
-    till.confirm(invoice)
-    assert till.balance() == (0, invoice["amount_sats"])
-    reorganise(till, double_spend=True)
-    till.check()
-    looks(till, invoice, 1)
-    assert till.kinds(invoice)[-2:] == ["reorganised", "vanished"]
-    assert till.balance() == (0, 0)
-    till.clock.move(hours=2)
-    assert till.check().changed == {invoice["id"]: "expired"}
 
 
 def test_what_had_vanished_by_a_block_that_is_lost_may_come_again(till):

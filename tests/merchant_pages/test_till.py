@@ -331,11 +331,7 @@ def test_the_customer_chooses_the_tip_on_the_turned_screen_before_the_code(brows
         assert shown.tags[0][1]["lang"] == language and "tip-choice" in shown.attributes
     for wrong in ("", "amount=x", "amount=-1", "amount=1,500"):
         assert browser.get(f"/till/tip?{wrong}").status_code == 400
-
-
-def test_nobody_is_asked_for_a_tip_on_what_cannot_be_sold(browser):
-    browser.post("/tips", tips="5 10")
-    for amount in ("0.10", "five", "1,500"):
+    for amount in ("0.10", "five", "1,500"):  # nobody is asked on what cannot be sold
         assert "problem" in press(browser, amount).text, amount
 
 

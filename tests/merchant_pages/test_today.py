@@ -65,32 +65,19 @@ def test_what_comes_in_two_currencies_is_two_sums(shop, browser, ticker):
     assert "\u20ac30.00 $18.00 3 invoices" in words(browser.page().texts["comes"])
 
 
-def test_what_wants_the_merchant_says_why_and_leads_on(shop, browser):
-    assert "wanting" not in browser.page().texts
-    invoice = shop.invoice(description="<b>Socks</b>")
-    pay(shop, invoice, 2 * invoice["amount_sats"])
-    shown = words(browser.page().texts["wanting"])
-    assert "<b>Socks</b>" in shown and "More has arrived than was asked for." in shown
-
-
 def test_a_check_that_does_not_run_is_said_first(shop, browser):
     warning = "Payments are not being found"
     assert warning in browser.page().source
     meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=3))
-    assert "late" not in browser.page().texts
+    meta.put(shop.service.db, meta.Key.PREVIEWS_LATE, "7")
+    page = browser.page()
+    assert "late" not in page.texts and warning not in page.source
+    assert "7 open pages" in words(page.texts["service"])
     meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock() - timedelta(minutes=15))
     page = browser.page()
     assert warning not in page.source and "completed 15 minutes ago" in words(page.texts["late"])
     shop.clock.move(minutes=1)
     assert warning in browser.page().source
-
-
-def test_late_previews_are_a_number_and_no_alarm(shop, browser):
-    meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock())
-    meta.put(shop.service.db, meta.Key.PREVIEWS_LATE, "7")
-    page = browser.page()
-    assert "Payments are not being found" not in page.source
-    assert "7 open pages" in words(page.texts["service"])
 
 
 def test_the_page_names_the_last_backup_where_it_is_late(shop, browser, clock, tmp_path):

@@ -53,13 +53,11 @@ def test_what_is_sent_is_as_the_api_describes_it(life, kind):
     assert (body["type"], document["webhooks"][kind]["post"]["summary"]) == (kind, kind.meaning)
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_a_sample_looks_as_what_happens_does_and_names_no_address(life, kind):
-    event = sample(Resources("https://pay.example.com"), 1, kind, datetime.now(UTC))
-    body = json.loads(event.body)
-    _validate(life[1], kind, body)
-    assert body["type"] == kind and "bcrt1" not in event.body.decode()
-    assert list(body["data"]) == list(life[0][kind].data)
+def test_a_sample_looks_as_what_happens_does_and_names_no_address(life):
+    event = sample(Resources("https://pay.example.com"), 1, datetime.now(UTC))
+    _validate(life[1], event.kind, json.loads(event.body))
+    assert "bcrt1" not in event.body.decode()
+    assert list(event.data) == list(life[0][event.kind].data)
 
 
 def _validate(document, kind, body):

@@ -4,7 +4,6 @@ import socket
 import threading
 import time
 import tracemalloc
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 
@@ -87,16 +86,6 @@ def test_a_merchant_and_a_customer_are_told_of_a_payment_once(offices):
         for part in (mail.text, mail.html):
             assert "Two mugs" in part and invoice["id"] in part and invoice["pay_url"] in part
     assert to_shop.message["Message-ID"] != to_ada.message["Message-ID"]
-
-
-def test_two_runs_beside_each_other_send_one_mail_in_the_databases_eyes(offices):
-    office = offices()
-    office.server.pause_s = 0.2
-    office.paid()
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(office.run, [office.new_outbox() for _ in range(2)]))
-    assert len({mail.message["Message-ID"] for mail in office.server.taken}) == 1
-    assert office.rows() == [("mail_1", 1, 1, 0, "")]
 
 
 def test_an_invoice_that_needs_a_human_is_told_with_the_reason(offices):
@@ -225,21 +214,6 @@ def test_one_customer_who_is_refused_keeps_nobody_else_waiting(offices):
     office.paid(customer_email=ADA)
     office.paid(customer_email="bob@example.com")
     assert office.run() == Delivered(3, 1)
-
-
-def test_from_a_server_that_is_back_everything_comes_in_the_next_half_hour_oldest_first(offices):
-    office = offices()
-    away = office.new_outbox(BTCPAY_SMTP_URL="smtp://127.0.0.1:1")
-    for amount in (10, 20, 30):
-        office.paid(amount)
-    tries = 0
-    for _ in range(90):
-        tries += office.run(away).failed
-        office.clock.move(minutes=1)
-    assert 5 <= tries <= 20
-    office.clock.move(minutes=30)
-    assert office.run() == Delivered(3, 0)
-    assert sorted(office.server.subjects) == [f"Invoice paid: ${n}0.00" for n in (1, 2, 3)]
 
 
 def test_after_three_days_a_mail_is_given_up(offices):

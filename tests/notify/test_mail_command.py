@@ -50,15 +50,6 @@ def test_what_is_no_address_and_a_shop_without_a_mail_server_are_told(till):
     assert "nothing is sent" not in message
 
 
-def test_the_first_check_of_all_mails_what_it_finds(till, server):
-    environ = FROM | {"BTCPAY_SMTP_URL": server.url}
-    Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", **environ)
-    till.pay(till.shop.invoice())
-    till.mine()
-    Terminal(till).run("check", **environ)
-    assert server.subjects == ["Invoice paid: $25.00"]
-
-
 def test_a_check_sends_and_a_dead_mail_server_changes_nothing_for_it(till, server):
     environ = FROM | {"BTCPAY_SMTP_URL": server.url}
     Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts", **environ)

@@ -164,14 +164,6 @@ def test_a_payment_that_was_undone_is_told_as_it_was(till):
     assert till.payments() == []
 
 
-def test_the_event_of_a_payment_that_was_taken_back_says_so(till):
-    replaced_for_good(till)
-    (event,) = [sent(event) for event in events(till) if event.kind == ATTENTION]
-    assert (event["invoice"]["status"], event["attention"]) == ("expired", "vanished")
-    assert (event["received_sats"], event["unconfirmed_sats"]) == (0, 0)
-    assert event["missing_sats"] == event["invoice"]["amount_sats"]
-
-
 def test_what_was_erased_of_the_customer_is_told_to_nobody(till):
     invoice = till.shop.invoice(customer_email="ada@example.com", expires_in_hours=1)
     assert events(till)[0].data["invoice"]["customer_email"] == "ada@example.com"

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from fake_esplora import FakeEsplora, say, silent
 
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.settings import settings
 from btcpay.settings.parsers import PriceSource, currency_sources
 from btcpay.values.errors import CommandError
@@ -26,7 +26,7 @@ def server():
 
 
 def prices_of(server, sources=SOURCES):
-    return new_prices(
+    return Prices(
         settings.read(
             {
                 "BTCPAY_PRICE_SOURCES": f"{server.root}/usd#/usd",
@@ -83,14 +83,6 @@ def test_nobody_waits_longer_for_a_silent_ticker_than_their_patience_and_only_on
         assert took_s(lambda: euro.known(60)) < 30
     finally:
         released.set()
-
-
-def test_many_who_ask_at_once_ask_the_tickers_once(server):
-    euro = prices_of(server).of("EUR")
-    for _ in range(50):
-        euro.ask()
-    assert euro.known(60) == 90
-    assert len(server.asked) == 3
 
 
 def test_what_nobody_asked_for_is_not_known(server):

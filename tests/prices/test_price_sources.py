@@ -7,7 +7,7 @@ import pytest
 from builders import Seconds, at_once
 from fake_esplora import FakeEsplora, dropped, say, silent, truncated
 
-from btcpay.prices import price
+from btcpay.prices import price, tickers
 from btcpay.prices.price import Rate
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import PriceUnavailable
@@ -69,7 +69,7 @@ def test_the_log_of_a_failed_source_holds_no_key_from_its_query(server, seconds,
 def test_a_source_that_never_answers_is_left_and_the_others_decide(
     server, seconds, released, monkeypatch
 ):
-    monkeypatch.setattr(price, "timeout_s_of", lambda _proxy: 0.5)
+    monkeypatch.setattr(tickers, "SOURCE_TIMEOUT_S", 0.5)
     server.instead = lambda path: silent(released) if path == "/0" else say({"usd": "100"})
     assert prices_of(server, seconds, sources=3, quorum=2).current() == 100
 

@@ -212,14 +212,6 @@ def test_another_transaction_of_64_bytes_stalls_nobody_and_proves_no_payment():
         prove(block.evidence(1), small.txid, b"", EASY, 1)
 
 
-def test_no_transaction_of_64_bytes_pays_an_address_of_ours():
-    """The shortest there is: one input without script, one output."""
-    p2wpkh, p2sh = b"\x00\x14" + bytes(20), b"\xa9\x14" + bytes(20) + b"\x87"
-    p2pkh = b"\x76\xa9\x14" + bytes(20) + b"\x88\xac"
-    sizes = [len(payment(1, TxOut(1, script)).stripped) for script in (p2wpkh, p2sh, p2pkh)]
-    assert sizes == [82, 83, 85]
-
-
 NO_COINBASE: dict[str, list[Tx]] = {
     "an ordinary transaction is first": [payment(1), payment(2)],
     "a transaction is alone": [payment(1)],

@@ -68,18 +68,6 @@ def test_the_order_in_which_blocks_are_read_changes_nothing(till):
     assert status(till, refund) == ("sent", first)
 
 
-def test_a_batch_sends_several_of_one_address(till):
-    to = address(1)
-    small = made(till, paid(till), 5_000, to)
-    large = made(till, paid(till), 9_000, to)
-    parts = [({"deposit_address": to}, sats) for sats in (9_000, 5_000)]
-    txid = till.pay_outputs(*parts)
-    mine(till)
-    assert {status(till, small), status(till, large)} == {("sent", txid)}
-    vouts = [found(till, one).vout for one in (small, large)]
-    assert vouts == [1, 0]
-
-
 def test_what_was_sent_twice_needs_attention_until_it_is_dismissed(till):
     invoice = paid(till)
     refund = made(till, invoice, to=address(1))

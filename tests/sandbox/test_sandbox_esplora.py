@@ -76,7 +76,9 @@ def test_the_newest_of_a_history_is_shown_first(client, sandbox):
 class TestOutages:
     def test_every_explorer_path_answers_503_until_it_is_up_again(self, client, sandbox):
         paths = ["/blocks/tip/height", "/block-height/0", f"/address/{ADDRESS}/txs"]
-        pressed = client.post("/sandbox/explorer", headers={"Accept": "application/json"})
+        pressed = client.post(
+            "/sandbox/explorer", data={"state": "down"}, headers={"Accept": "application/json"}
+        )
         assert pressed.json == {"explorer": "down"}
         down = [client.get(path) for path in paths]
         assert {(answer.status_code, answer.mimetype) for answer in down} == {(503, "text/plain")}
@@ -93,5 +95,5 @@ class TestOutages:
         assert client.get("/price").status_code == 503
         client.post("/sandbox/price", data={"usd": "1"})
         assert client.get("/price").status_code == 503
-        client.post("/sandbox/price")
+        client.post("/sandbox/price", data={"state": "up"})
         assert client.get("/price").json["usd"] == "1.00"

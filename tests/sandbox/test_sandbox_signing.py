@@ -27,10 +27,10 @@ def test_a_published_signature(secret, message, numbers):
 
 
 def test_the_example_of_bip143_is_signed_as_it_is_there():
-    """P2SH-P2WPKH: the transaction, and what is signed."""
+    """Native P2WPKH: the transaction's second input, and what is signed."""
     told = PUBLISHED["bip143"]
     key, tx = Key(int(told["secret"], 16)), parse_tx(bytes.fromhex(told["tx"]))
-    preimage = witness_preimage(tx, 0, key.script_code, told["sats"])
+    preimage = witness_preimage(tx, 1, key.script_code, told["sats"])
     assert key.script.hex() == told["script"]
     assert hash256(preimage).hex() == told["digest"]
     assert key.sign(preimage).hex() == told["signature"]

@@ -1,11 +1,8 @@
-"""A large service on PostgreSQL, made by SQL past the program: merchants, receivers, invoices."""
-
-import os
-import subprocess
-import sys
-import time
+"""A large service on PostgreSQL, made by SQL past the program: merchants, keys, invoices."""
 
 import psycopg
+
+from storage.versions import migrate
 
 ACCOUNT = (
     "tpubDCJhUkjNdUDzBufJQchy7n3UFTQW653qcM7KMSLWSiqzY1vQxj7Y"
@@ -21,8 +18,11 @@ MERCHANTS = {
     " SELECT id, 0, 0 FROM merchant",
     "receiver": "INSERT INTO receiver (id, merchant_id, transport, url, secret, created_at)"
     " SELECT 'whk_' || id, id, 'webhook', %(receivers)s || id, %(secret)s, 0 FROM merchant",
+    "api_key": "INSERT INTO api_key (id, merchant_id, name, scope, secret_sha256, last_four,"
+    " created_at) SELECT 'key_' || id, id, '', 'write',"
+    " encode(sha256(convert_to('sk_test_w' || lpad((id - 1)::text, 38, '0'), 'UTF8')), 'hex'),"
+    " '0000', 0 FROM merchant",
 }
-# Columns by name, since the script also fills the schema of an earlier commit.
 INVOICE = {
     "id": "'inv_' || lpad(i::text, 24, '0')",
     "merchant_id": "1 + i %% %(merchants)s",
@@ -32,7 +32,6 @@ INVOICE = {
     "price_usd": "'60000.00'",
     "currency": "'USD'",
     "price": "'60000.00'",
-    "price_in_currency": "'60000.00'",
     "deposit_address": "'bcrt1q' || lpad(i::text, 38, '0')",
     "script": "'0014' || lpad(to_hex(i), 40, '0')",
     "address_index": "i / %(merchants)s",
@@ -55,10 +54,7 @@ def fill(url: str, merchants: int, invoices: int, now_ms: int, receivers: str) -
     The addresses are made up, as a million real ones would take minutes, and `btcpay restore` says
     so. The invoices take turns at the merchants.
     """
-    # By the command, which an earlier commit has too.
-    environ = os.environ | {"BTCPAY_DATABASE_URL": url, "BTCPAY_NETWORK": "regtest"}
-    migrate = [sys.executable, "-m", "btcpay", "migrate"]
-    subprocess.run(migrate, env=environ, stdout=subprocess.DEVNULL, check=True)
+    migrate(url, "regtest")
     values = {
         "merchants": merchants,
         "invoices": invoices,
@@ -71,20 +67,10 @@ def fill(url: str, merchants: int, invoices: int, now_ms: int, receivers: str) -
     with psycopg.connect(url) as db:
         for statement in MERCHANTS.values():
             db.execute(statement, values)
-        found = db.execute(
-            "SELECT column_name FROM information_schema.columns WHERE table_name = 'invoice'"
-        )
-        known = [name for (name,) in found if name in INVOICE]
-        selected = ", ".join(INVOICE[name] for name in known)
         db.execute(
-            f"INSERT INTO invoice ({', '.join(known)}) SELECT {selected}"  # noqa: S608
+            f"INSERT INTO invoice ({', '.join(INVOICE)}) SELECT {', '.join(INVOICE.values())}"  # noqa: S608
             " FROM generate_series(0, %(invoices)s - 1) i",
             values,
         )
     with psycopg.connect(url, autocommit=True) as db:
         db.execute("VACUUM ANALYZE")
-
-
-if __name__ == "__main__":
-    url, merchants, invoices = sys.argv[1:]
-    fill(url, int(merchants), int(invoices), int(time.time() * 1000), "http://127.0.0.1:9/")

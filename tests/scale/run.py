@@ -4,13 +4,10 @@ Two web processes behind a pooler, two checks, a receiver for each merchant, pay
 orders, and blocks full of our payments. Each block has a fault beside it. What is printed: how long
 each block took, the slowest answers meanwhile, what the server's connections waited for, what broke
 first, whether the sums agree with the chain and each event was delivered, and the aims.
-`--against FOLDER` begins with blocks of 250 payments in turns with another checkout's program.
 """
 
 import argparse
 import contextlib
-import hashlib
-import http.client
 import os
 import signal
 import subprocess
@@ -21,22 +18,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import postgres
 import psycopg
-from builders import TickerServer, clean_environ, until
+from builders import TickerServer, answers, clean_environ, until
 from fill import AMOUNT_SATS, fill
 from pooler import Pooler
 from ports import free_port
 from redis_server import RedisServer
-from world import Chain, Load, Receivers, secret
+from world import Chain, Load, Receivers
 
 ROOT = Path(__file__).parents[2]
 QUIET, BLOCK = "nothing but orders, looks and reads", "a block"
 SPELL_S = 0.5  # between two looks at what the server waits for
-IN_TURNS, ROUNDS = 250, 5  # payments of a block that another checkout reads too; how often
 
 
 class Program:
@@ -65,27 +60,6 @@ class Program:
         self.send(signal.SIGCONT)
         self.send(signal.SIGKILL)
         self.process.wait(30)
-
-
-def is_up(port: int) -> bool:
-    """True once it answers: it listens before it has begun to work."""
-    line = http.client.HTTPConnection("127.0.0.1", port, 5)
-    with contextlib.closing(line), contextlib.suppress(OSError, http.client.HTTPException):
-        line.request("GET", "/")
-        return bool(line.getresponse().status)
-    return False
-
-
-def add_keys(url: str, merchants: int) -> None:
-    with psycopg.connect(url) as db, db.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO api_key (id, merchant_id, name, scope, secret_sha256, last_four,"
-            " created_at) VALUES (%s, %s, '', 'write', %s, '0000', 0)",
-            [
-                (f"key_{n}", n + 1, hashlib.sha256(secret(n).encode()).hexdigest())
-                for n in range(merchants)
-            ],
-        )
 
 
 def one(url: str, statement: str, *values: Any) -> Any:
@@ -175,44 +149,17 @@ def main() -> None:
     parser.add_argument("--merchants", type=int, default=1_000)
     parser.add_argument("--payments", type=int, default=1_667, help="of ours in a block")
     parser.add_argument("--within", type=float, default=300, help="seconds for each step")
-    parser.add_argument("--against", type=Path, help="another checkout, for blocks in turns")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         run(options, stack)
 
 
-def compare(options: argparse.Namespace, server: postgres.Server) -> list[float]:
-    """How many times as long the other checkout's program takes for such a block, each round."""
-    folder, ratios = Path(__file__).parent, list[float]()
-    for turn in range(ROUNDS + 1):
-        taken_s = []
-        for name, root in (("before", options.against.resolve()), ("now", ROOT)):
-            url = server.url(name)
-            path = os.pathsep.join(map(str, (root, root / "tests/support", folder)))
-            environ = os.environ | {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
-            words = [folder / "apply.py", root, url, 1_000 + turn * IN_TURNS, IN_TURNS]
-            if not turn:
-                create(server, name)
-                words = [folder / "fill.py", url, options.merchants, options.invoices]
-            words = [sys.executable, *map(str, words)]
-            taken = subprocess.run(words, env=environ, stdout=subprocess.PIPE, check=True).stdout
-            taken_s.append(float(taken or 1))
-        print(f"a block of {IN_TURNS} payments, before and now: {taken_s}", flush=True)
-        ratios.append(taken_s[0] / taken_s[1])
-    return ratios[1:]
-
-
-def create(server: postgres.Server, name: str) -> None:
-    with psycopg.connect(server.url("postgres"), autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}")  # type: ignore[call-overload]
-
-
 def filled(server: postgres.Server, options: argparse.Namespace, receivers: str) -> str:
     """The URL of a database with merchants, their keys, and open invoices."""
-    create(server, "scale")
+    with psycopg.connect(server.url("postgres"), autocommit=True) as db:
+        db.execute("CREATE DATABASE scale")
     url, began_s = server.url("scale"), time.monotonic()
     fill(url, options.merchants, options.invoices, int(time.time() * 1000), receivers)
-    add_keys(url, options.merchants)
     took_s = time.monotonic() - began_s
     print(f"filled: {options.invoices} invoices of {options.merchants} merchants in {took_s:.0f} s")
     return url
@@ -224,7 +171,6 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     server, chain = postgres.Server(), stack.enter_context(Chain())
     receivers, ticker = stack.enter_context(Receivers()), stack.enter_context(TickerServer())
     redis = stack.enter_context(RedisServer(folder))
-    ratios = compare(options, server) if options.against else []
     url = filled(server, options, f"{receivers.root}/")
     pooler = Pooler(server, folder)
     stack.callback(pooler.stop)
@@ -262,7 +208,11 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     redis.start()
     step("a block while a web machine is killed", webs[0].end)
     webs[0].start()
-    until(lambda: is_up(ports[0]), "the web machine to be back", options.within)
+    until(
+        lambda: answers(f"http://127.0.0.1:{ports[0]}/healthz"),
+        "the web machine to be back",
+        options.within,
+    )
     step("a block while PostgreSQL restarts", lambda: server.restart("fast"), after_s=1)
     step("a block while one check is frozen", lambda: freeze(url, checks))
     for check in checks:
@@ -279,14 +229,12 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     print(f"  what broke first: {load.first_refused}")
     verify(url, chain, receivers.came, load.made)
     fail_over(server, replica, environ, chain, receivers, load)
-    show_aims(load, receivers, ratios)
+    show_aims(load, receivers)
 
 
-def show_aims(load: Load, receivers: Receivers, ratios: list[float]) -> None:
+def show_aims(load: Load, receivers: Receivers) -> None:
     print()
     quiet, busy = load.steps[QUIET], load.steps[BLOCK]
-    if ratios:
-        aim(f"a block of {IN_TURNS}, times as fast", median(ratios), 5)
     aim("deliveries in the busiest minute", receivers.most_in_a_minute(), 600)
     for kind in ("look", "read"):
         aim(f"{kind}s beside a block, of their rate", busy[kind] / quiet[kind], 0.5)

@@ -75,6 +75,7 @@ GOOD = {
     ),
     "CONFIRMATIONS": each("1 | 100 | 1 3@1000 6@10000 | 2 1@0.01"),
     "UNDERPAYMENT_TOLERANCE_PERCENT": each("0 | 0.0 | 5 | 5.00 | 0.001"),
+    "SECURITY_CONTACT": ["mailto:me@example.com", "https://example.com/report"],
     "SETUP_TOKEN": ["a-token_of-20-letter", "x" * 200],
     "SMTP_URL": ["smtp://127.0.0.1:25", "smtps://me:secret@mail.example.com"],
     "MAIL_FROM": ["shop@example.com", "Shop <shop@example.com>"],
@@ -124,6 +125,7 @@ BAD = {
     "UNDERPAYMENT_TOLERANCE_PERCENT": each(
         "-0.1 | 5.001 | NaN | Infinity | x | 1% | 1,5 | \u0663 | 0_1"
     ),
+    "SECURITY_CONTACT": ["me@example.com", "http://example.com", "mailto:a@b\nExpires: never"],
     "SETUP_TOKEN": ["a-token_of-19-lette", "x" * 201, "a token with blanks in it"],
     "SMTP_URL": ["mail.example.com", "smtp://", "smtp://me@h"],
     "MAIL_FROM": ["shop", "a@b, c@d"],

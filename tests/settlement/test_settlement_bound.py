@@ -1,7 +1,6 @@
 """The bound on a mempool's sightings: it keeps the payer's payment, and everything in a block."""
 
 import random
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -79,18 +78,6 @@ def test_of_what_vanished_lately_a_hundred_are_kept_and_the_payers_holds_the_end
         life.settle(Scan(at(minute), TIP, waiting=shown, misses=True))
     assert len(life.known) == 2 * MOST_KEPT
     assert "ours" in {output.txid for output in life.known if output.vanished}
-
-
-def test_what_a_block_pays_does_not_depend_on_what_was_kept():
-    paid = [
-        SeenOutput(f"{number:03}", 0, PART, Block(TIP, "block", at(10)), number + 1)
-        for number in range(3 * MOST_KEPT)
-    ]
-    life = looked(invented(148, ASKED), [replace(one, block=None) for one in paid])
-    life.settle(Scan(at(20), TIP, confirmed=paid))
-    assert life.invoice.status == "paid"
-    assert sum(sats for _, sats in life.made) == 3 * MOST_KEPT * PART
-    assert {output.txid for output in life.known if output.block} == {one.txid for one in paid}
 
 
 outputs = st.lists(

@@ -1,7 +1,6 @@
 """Properties of all facts: the order of arrival does not matter, and no satoshi counts twice."""
 
 from dataclasses import replace
-from datetime import timedelta
 from decimal import Decimal
 
 from hypothesis import given
@@ -10,7 +9,6 @@ from test_settlement_life import CREATED, TIP, Life, at
 
 from btcpay.settlement.decide import decide, is_deep, required_sats
 from btcpay.settlement.merge import merge
-from btcpay.settlement.settle import settle
 from btcpay.settlement.values import Block, Invoice, Output, Rules, Scan, SeenOutput
 
 DEADLINE, NOW = at(60), at(95)
@@ -116,14 +114,6 @@ def test_an_open_invoice_is_paid_exactly_when_enough_came_in_time_and_deep(
         last = [r for r in verdict.receipts if r.settles][-1]
         assert last.txid == verdict.tx_hash
         assert settled_sats >= needed > settled_sats - last.amount_sats
-
-
-@given(invoices, facts(), rules)
-def test_until_all_is_known_up_to_the_deadline_nothing_expires(invoice, outputs, asked):
-    invoice = replace(invoice, status="open", expires_at=DEADLINE)
-    before = DEADLINE - timedelta(milliseconds=1)
-    for end in (None, before):
-        assert decide(invoice, outputs, TIP, end, asked, NOW).status != "expired"
 
 
 # Of news that comes, in whatever order.
@@ -232,20 +222,3 @@ def paid_after(invoice, asked, scans):
         life.settle(scan, NOW)
     assert len(life.made) == len(set(life.made))
     return life.invoice.status, sorted(life.made)
-
-
-@given(invoices, facts(), looks(), rules)
-def test_what_vanished_lately_and_would_be_enough_lets_nothing_expire(invoice, known, seen, asked):
-    invoice = replace(invoice, status="open", expires_at=DEADLINE)
-    scan = replace(seen, asked_at=NOW, misses=True, ends_at=NOW)
-    outcome = settle(invoice, known, scan, asked, NOW)
-    needed = required_sats(invoice.amount_sats, asked.tolerance_percent)
-    lately = NOW - asked.gone_after
-    within_reach = sum(
-        output.amount_sats
-        for output in merge(known, scan, NOW)
-        if (output.first_seen_at < DEADLINE or (output.block and output.block.mined_at < DEADLINE))
-        and not (output.vanished_at and output.vanished_at <= lately)
-        and output.replaced_height is None
-    )
-    assert (outcome.verdict.status == "expired") == (within_reach < needed)

@@ -25,7 +25,7 @@ def assert_kept(till):
 def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till, seed):
     chance = random.Random(seed)
     chain, wallet = till.sandbox.chain, till.sandbox.wallet
-    invoices = [till.shop.invoice(amount) for amount in (5, 20, 80)]
+    invoices = [till.shop.invoice(amount) for amount in (5, 20, 80, 10, 40)]
     steps = {
         "pay": lambda: till.pay(chance.choice(invoices), chance.randint(1_000, 200_000)),
         "mine": lambda: till.mine(),
@@ -72,30 +72,6 @@ def test_a_look_that_takes_the_total_beyond_what_can_exist_is_refused(lied_to, c
     after = dump(till.shop)
     assert failures == 1 and after.pop("invoice") and before.pop("invoice")
     assert after == before
-
-
-def test_when_the_lie_is_gone_what_was_refused_is_seen(lied_to):
-    till = lied_to()
-    first, second = till.shop.invoice(), till.shop.invoice()
-    show(till, first, MAX_MONEY_SATS)
-    till.look_for(first)
-    till.pay(second)
-    assert till.look_for(second).failed == [second["id"]]
-    till.liar.lies = {}
-    till.look_for(first), till.look_for(second)
-    assert till.balance() == (0, second["amount_sats"])
-    assert_kept(till)
-
-
-def test_another_merchants_total_is_another(lied_to):
-    till = lied_to()
-    invoice = till.shop.invoice()
-    show(till, invoice, MAX_MONEY_SATS)
-    other = till.shop.add_merchant("other")
-    key = till.shop.issue("write", other)
-    theirs = till.shop.post("/invoices", {"amount_usd": 30}, key).json
-    show(till, theirs, MAX_MONEY_SATS)
-    assert till.look_for(invoice, theirs).complete
 
 
 def test_what_a_block_proves_is_never_refused_for_what_a_lie_adds(lied_to):

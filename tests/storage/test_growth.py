@@ -42,7 +42,7 @@ PARTS = {
     *("balances._SUMS", "listings._CHOSEN"),
     *("invoices._CAME", "invoices._EVER_CAME", "invoices.CAME_SATS", "invoices._UNTOUCHED"),
     *("invoices._GONE_AT", "invoices._WAITED_FOR", "sessions._REFUNDS", "sessions._WANTING"),
-    *("blocks._COIN", "listings._LISTED", "mempool_watch._UNSETTLED", "mempool_watch._WATCHED"),
+    *("blocks._COIN", "listings._LISTED", "mempool_watch._WATCHED"),
     *("merchant_pages._INVOICES", "merchant_pages._PAYMENTS", "merchant_pages._SALES"),
     *("deliveries._WHOLE", "deliveries._COUNTED", "bills._ENDED", "refunds._SOUGHT"),
 }

@@ -26,23 +26,6 @@ def test_beyond_the_places_one_waits_a_moment_and_the_next_not_at_all(monkeypatc
             pass
 
 
-def test_somebody_who_leaves_in_time_makes_place_for_who_waits(monkeypatch):
-    monkeypatch.setattr(turns, "PLACES", 1)
-    monkeypatch.setattr(turns, "PATIENCE_S", 20)
-    places, came = Places(), []
-
-    def come():
-        with places:
-            came.append(1)
-
-    with places:
-        thread = threading.Thread(target=come)
-        thread.start()
-        assert came == []
-    thread.join(60)
-    assert came == [1]
-
-
 def test_who_queues_while_another_finds_the_file_locked_shares_its_failure_and_the_next_tries(
     monkeypatch,
 ):

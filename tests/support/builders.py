@@ -246,7 +246,7 @@ def vanish(shop: Shop, invoice: dict[str, Any]) -> None:
 def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
     """Ends an open invoice without a payment: expired, canceled."""
     row = shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    events.finish(shop.service.db, [events.End(row, status, "test")], shop.clock())
+    events.finish(shop.service.db, [events.End(row, status, {})], shop.clock())
 
 
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:

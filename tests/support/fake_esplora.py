@@ -32,7 +32,7 @@ from btcpay.chain.follow import add_header
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.http import http_client
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.proofs.verify import Proven, check_document
 from btcpay.sandbox.esplora import block_view
 from btcpay.sandbox.node.block import GENESIS_RAW, Block, build_block, build_coinbase, parse_block
@@ -338,7 +338,7 @@ class Till:
             db or self.shop.service.db,
             replace(self.settings, **changes),
             asked,
-            new_prices(self.settings),
+            Prices(self.settings),
             clock or self.clock,
             lambda: f"{self.now} this start",
             explorers=asked,

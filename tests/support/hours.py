@@ -6,23 +6,16 @@ second, and stays for fifty seconds while somebody waits; a block comes every te
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import Any
 
 from btcpay.chain.explorers.quota import lasting
 from btcpay.chain.progress import KEPT_PART
 from btcpay.chain.sources import Allowance
 from btcpay.check.plan import CLOSED_LATELY, NEVER, Reason, Watched, due, is_waiting, plan
-from btcpay.check.read import MOST_S
-from btcpay.health.state import state_of
-from btcpay.values.finding import RED
-from btcpay.values.networks import NETWORKS
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR, HOUR_S, FOREVER_S = timedelta(hours=1), 3600, 10**9
 PER_HOUR, BLOCK_S = 600, 600
 PASS_S, STAYS_S = 5, 50
-SETTINGS: Any = SimpleNamespace(check_max_age_min=15, network=NETWORKS["mainnet"])
 # After so many seconds somebody pays, one after the other; every third closes the page just then.
 PATIENCES_S = (70, 130, 100, 190, 300, 80, 480, 160)
 SLOW_PATIENCES_S = tuple(60 * minutes for minutes in (2, 3, 5, 8, 13, 21, 34, 55))
@@ -39,7 +32,6 @@ class Hours:
     `opened` are those whose pages are shown once, `payers` look and pay.
 
     `bots` hold so many pages open from `bots_from_s` on; `stays`: whether a check waits for payers.
-    `away`: so many blocks came before the first minute, and no check.
     """
 
     payers: int = 10
@@ -50,7 +42,6 @@ class Hours:
     patiences_s: tuple[int, ...] = PATIENCES_S
     seconds: int = 4 * HOUR_S
     stays: bool = True
-    away: int = 0
 
 
 @dataclass
@@ -79,22 +70,20 @@ class Order:
 class Simulation:
     """Its outcome: seconds from paying to seen, and from a block to counted.
 
-    `unready`: in how many minutes `/readyz` says no. `calls`: in the worst hour.
+    `calls`: in the worst hour.
     """
 
     def __init__(self, case: Hours) -> None:
         self.case, self.second = case, 0
         self.seen_s: list[int] = []
         self.counted_s: list[int] = []
-        self.unready = self.calls = self.runs_unreached = 0
+        self.calls = self.runs_unreached = 0
         self.orders: dict[str, Order] = {}
         self.spent = [0] * (HOUR_S + case.seconds)  # calls in each second, an hour before too
         self.made = 0
         self.put_off = False
-        self.history = case.away
         self.unread: list[tuple[int, list[str]]] = []
-        self.headers = -(-case.away // 10)
-        self.found_at = at(-7 * 86_400) if case.away else None
+        self.headers = 0
         stays_until = plan_s = -1
         for second in range(case.seconds):
             self.second = second
@@ -104,8 +93,6 @@ class Simulation:
             if second % 60 == 1:
                 plan_s = second + self._follow()
                 stays_until = second + STAYS_S if case.stays else -1
-                state = state_of(self.found_at, 0, None, None, SETTINGS, at(second))
-                self.unready += state.found is RED
             if second == plan_s:
                 self._plan(whole=True)
             is_pass = plan_s < second < stays_until and second % PASS_S == 1
@@ -119,18 +106,9 @@ class Simulation:
         if self.unread:
             self._count(*self.unread.pop())
             done = 1
-        part = PER_HOUR / 60 / KEPT_PART
-        while (self.unread or self.history) and done < MOST_S:
-            if self._allowance().minutely <= part:
-                return done
-            if self.history:
-                self.history -= 1
-                self._spend(1)
-            else:
-                self._count(*self.unread.pop(0))
+        while self.unread and self._allowance().minutely > PER_HOUR / 60 / KEPT_PART:
+            self._count(*self.unread.pop(0))
             done += 1
-        if not (self.unread or self.history):
-            self.found_at = at(self.second)
         return done
 
     def _count(self, mined_s: int, ids: list[str]) -> None:

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from bitcoin_node import NOBODY, BitcoinNode
+from bitcoin_node import BitcoinNode
 from builders import REGTEST, Clock, TickerServer, open_shop
 from fake_esplora import NOT_FOUND, OWN_EXPLORER, Json, Till, of_blocks
 from hd_wallet import HdWallet
 from serving import Reply, Serving, say
-from spending import Coin, spend_p2wpkh
 
-from btcpay.bitcoin.tx import Outpoint, Tx, TxOut
+from btcpay.bitcoin.tx import Tx
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.sandbox.errors import BadRequest
@@ -95,15 +94,6 @@ class NodeTill(Till):
     def mine(self, blocks: int = 1) -> None:
         self.node.set_time(self.now)
         self.node.mine(blocks)
-
-    def sweep(self, invoice: Json, txid: str) -> str:
-        """The merchant's wallet moves what `txid` paid to the invoice; the sweep's txid."""
-        script = script_of(invoice["deposit_address"])
-        outputs = enumerate(self.node.transaction(txid).outputs)
-        coins = [Coin(Outpoint(txid, n), out, 0) for n, out in outputs if out.script == script]
-        total_sats = sum(coin.output.value_sats for coin in coins)
-        tx = spend_p2wpkh(self.key_of(invoice), coins, [TxOut(total_sats - 500, script_of(NOBODY))])
-        return self.node.send(tx.raw)
 
     def key_of(self, invoice: Json) -> Key:
         index = self.shop.service.db.only(invoices.WHOLE, id=invoice["id"]).address_index

@@ -7,5 +7,5 @@ TESTS = PROJECT / "tests"
 VECTORS = TESTS / "vectors"
 
 # The folders in btcpay/ of the optional parts. A deleted one stays in table, picture and documents.
-OPTIONAL = ("bills", "chain/peers", "greenfield", "merchant_pages", "refunds")
+OPTIONAL = ("bills", "chain/peers", "cli/sandbox", "greenfield", "merchant_pages", "refunds")
 GONE = [part for part in OPTIONAL if not (PROJECT / "btcpay" / part).exists()]

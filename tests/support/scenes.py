@@ -138,25 +138,6 @@ def open_scene(
             yield Scene(till, relay, folder, before)
 
 
-def in_full_and_in_parts(till: Till) -> None:
-    """One invoice is paid at once, one in two parts, of which the first is known already."""
-    parts, full = till.shop.invoice(25), till.shop.invoice(40)
-    till.confirm(parts, 10_000)
-    till.clock.move(hours=2)
-    till.pay(parts, parts["amount_sats"] - 10_000), till.pay(full)
-    till.mine()
-
-
-def one_transaction_for_two(till: Till) -> None:
-    """One transaction pays two invoices, one of them with two outputs."""
-    one, two = till.shop.invoice(25), till.shop.invoice(40)
-    till.check()
-    till.clock.move(hours=2)
-    rest = one["amount_sats"] - 10_000
-    till.pay_outputs((one, 10_000), (two, two["amount_sats"]), (one, rest))
-    till.mine()
-
-
 def over_the_deadline(till: Till) -> None:
     """Invoices whose time is up: with nothing, with what waits, with too late money."""
     _nothing, waiting, confirmed, replaced, late = (
@@ -220,11 +201,7 @@ def reorganised(till: Till) -> None:
 
 _RICHEST = (over_the_deadline, reorganised)
 # Servers may lock and commit otherwise; these two do all of it.
-SCENES = (
-    _RICHEST
-    if ON_POSTGRES
-    else (*_RICHEST, in_full_and_in_parts, one_transaction_for_two, deep_or_canceled, swept)
-)
+SCENES = _RICHEST if ON_POSTGRES else (*_RICHEST, deep_or_canceled, swept)
 
 
 def state(url: str, without: Set[str] = NOISE) -> Rows:

@@ -1,43 +1,13 @@
 """Trips through what README starts: chain, service and check as processes, over real HTTP."""
 
 import json
-import re
 import signal
-import socket
 import subprocess
 import sys
 
 import requests
 from builders import until
-from forge import forge
 from paths import PROJECT
-from ports import free_port
-
-
-def test_the_printed_curl_line_creates_an_invoice(playground):
-    line = re.search(r"curl .*", playground.introduction)[0]
-    url = re.search(r"http\S+", line)[0]
-    headers = dict(re.findall(r"-H '([^:']+): ([^']+)'", line))
-    body = re.search(r"-d '([^']+)'", line)[1]
-    invoice = requests.post(url, data=body, headers=headers, timeout=60).json()
-    assert (invoice["status"], invoice["amount_usd_quote"]) == ("open", 25)
-    assert requests.get(playground.pay_url, timeout=60).status_code == 200
-
-
-def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused(tmp_path):
-    environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/btcpay.db"}
-    words = ["sandbox", "--state", str(tmp_path)]
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        at = {"BTCPAY_BASE_URL": f"http://127.0.0.1:{free_port()}"}
-        refused = forge().run(environ | at, [*words, "--port", str(port)])
-    assert refused.status == 1 and f"127.0.0.1:{port} is taken" in refused.errors
-    refused = forge().run(environ | {"BTCPAY_NETWORK": "mainnet"}, words)
-    assert refused.status == 1 and "regtest only" in refused.errors
-    refused = forge().run(environ, ["sandbox", "--once", "--", "no-such-program"])
-    assert refused.status == 1 and "no-such-program cannot be run" in refused.errors
-    refused = forge().run(environ, ["sandbox", "--", "ls"])
-    assert refused.status == 2 and "a command needs --once" in refused.errors
 
 
 def test_each_event_is_shown_by_listen_and_kept_by_the_workbench(playground):

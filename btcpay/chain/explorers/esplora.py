@@ -15,9 +15,9 @@ from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import hash256, txid_hex
 from btcpay.chain.explorers.answers import HISTORY, ShownHeader, headers_to, mempool_page, parts_in
 from btcpay.chain.explorers.endpoint import TEXT, Endpoint
-from btcpay.chain.follow import check_header
 from btcpay.chain.sources import Explorer, Mempool, OtherNetwork
 from btcpay.http import http_client
+from btcpay.proofs.verify import check_header
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Known
 from btcpay.values.times import from_unix_s
@@ -126,7 +126,7 @@ class Esplora(Endpoint, Explorer):
             return [one for one in shown if one.height >= first]
 
         def is_younger(one: ShownHeader) -> bool:
-            return from_unix_s(check_header(self.network, one.raw).time) > at
+            return from_unix_s(check_header(one.raw, self.network.max_target_bits).time) > at
 
         numbers = range(tip_height // PAGE + 1)
         after = bisect_left(numbers, True, key=lambda n: is_younger(page(n)[0]))

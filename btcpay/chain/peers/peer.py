@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
 
-from btcpay.bitcoin.header import Header, parse_header
+from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import txid_bytes
-from btcpay.chain.follow import check_header
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.connection import Connection, decoded
 from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, Spent
+from btcpay.proofs.verify import check_header
 from btcpay.values.errors import FetchError, ProofFailed, Unreachable
 from btcpay.values.networks import Known, Network
 from btcpay.values.times import from_unix_s
@@ -114,7 +114,7 @@ class Peer(BlockSource):
         last = point.hash
         for raws in self._pages([point.hash]):
             for raw in raws:
-                header: Header = check_header(self.network, raw)
+                header = check_header(raw, self.network.max_target_bits)
                 if header.previous != last:
                     raise ProofFailed("shows headers that do not form a chain")
                 last = header.hash

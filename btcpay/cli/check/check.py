@@ -18,11 +18,11 @@ from btcpay.check.listening import listening_of
 from btcpay.check.report import Report
 from btcpay.check.run import Checker
 from btcpay.cli.check.report import Reporter
-from btcpay.cli.context import Shell, Stop, answering, say
+from btcpay.cli.context import Shell, Stop, answering
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
 from btcpay.notify.outbox import Outbox, new_send
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
 from btcpay.values.times import boot_mark, utc_now
 from storage import locks
@@ -63,8 +63,6 @@ def check(
             reporter.end(_checkers(shell, sys.maxsize)().run([only]))
     outward = Outward(shell)
     if watch is None:
-        if listening and not (shell.settings.explorers or quiet):
-            say("payments show only once in a block: `btcpay check --watch` would listen to peers")
         new = _checkers(shell)
         until_s = time.monotonic() + (0 if once else STAYS_S)
         try:
@@ -133,7 +131,7 @@ def _checkers(
 
     `per_hour` replaces the quota of the settings.
     """
-    settings, prices = shell.settings, new_prices(shell.settings)
+    settings, prices = shell.settings, Prices(shell.settings)
     per_hour = per_hour or settings.explorer_calls_per_hour
     in_flight = max(1, min(MOST_IN_FLIGHT, per_hour // HOURLY_FOR_ONE))
     session = http_client.Session(in_flight, settings.proxy)

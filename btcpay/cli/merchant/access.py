@@ -1,8 +1,6 @@
 """`key`: API keys, and `merchant login`: browsers that may open the merchant's pages."""
 
-import sys
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,17 +9,15 @@ from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants import sessions as merchant_sessions
 from btcpay.merchants.merchants import find_merchant
+from btcpay.merchants.sessions import named
 from btcpay.values.errors import CommandError
-from btcpay.values.networks import Network
 from btcpay.values.parts import brought
-from btcpay.values.times import iso_ms, to_ms, utc_now
-from storage.database import Database
+from btcpay.values.times import iso_ms, to_ms
 from storage.queries import keys as stored_keys
 from storage.statement import as_dict
 
 KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
 
-KEY_FILE = "write_key"  # beside the database of a shop with play money
 OTHER_KINDS = brought("keys")
 key = click.Group("key", help="API keys: issued once, stored as a hash.")
 
@@ -43,30 +39,8 @@ def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **optio
             return
     if scope is None:
         raise click.UsageError("give --scope, or the options of another kind of key: see --help")
-    _show_secret(shell, keys.issue(shell.db, network, owner.id, scope, name, now))
-
-
-def kept_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
-    """A write key of a shop with play money, named after the file that keeps it."""
-    secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
-    if secret and keys.caller_of(db, secret, utc_now()):
-        return secret
-    secret = keys.issue(db, network, merchant_id, "write", file.name, utc_now()).secret
-    keep(file, secret)
-    return secret
-
-
-def keep(file: Path, secret: str = "") -> None:
-    """Writes a file that only its owner reads."""
-    file.touch(mode=0o600)
-    file.write_text(secret and secret + "\n", encoding="ascii")
-
-
-def _show_secret(shell: Shell, issued: keys.Issued) -> None:
-    """Called after the transaction, so that a secret that was shown works."""
+    issued = keys.issue(shell.db, network, owner.id, scope, name, now)
     shell.answer(issued._asdict(), issued.secret)
-    if sys.stderr.isatty() and not shell.as_json:
-        say("shown only this once: only its hash is kept")
 
 
 @key.command("list")
@@ -92,14 +66,14 @@ def key_revoke(shell: Shell, key_id: str) -> None:
 def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
     """Issue a new secret; the old one works for the HOURS of --grace."""
     network, period = shell.settings.network, timedelta(hours=grace)
-    _show_secret(shell, keys.rotate(shell.db, network, key_id, period, shell.now))
+    issued = keys.rotate(shell.db, network, key_id, period, shell.now)
+    shell.answer(issued._asdict(), issued.secret)
     say(f"the old key {key_id} works for {grace} more hours")
 
 
 COLUMNS = "id opens browser created_at last_used_at"
 OPENS = ("everything", "till")
-OFF = "the merchant's pages are off: set BTCPAY_MERCHANT_PAGES=on and restart the service"
-MAYBE_OFF = "the sandbox serves this page; for a service of your own set BTCPAY_MERCHANT_PAGES=on"
+MAYBE_OFF = "`btcpay run` and the sandbox have these pages; `serve` wants BTCPAY_MERCHANT_PAGES=on"
 
 
 @click.command("login")
@@ -109,16 +83,12 @@ MAYBE_OFF = "the sandbox serves this page; for a service of your own set BTCPAY_
 def login(shell: Shell, merchant: str, till: bool) -> None:
     """Print a link that opens the merchant's pages once, within ten minutes."""
     if not shell.settings.merchant_pages:
-        if shell.settings.network.name != "regtest":
-            raise CommandError(OFF)
-        say(MAYBE_OFF)  # the sandbox's pages are always on, whatever this terminal has set
+        say(MAYBE_OFF)
     owner, now = find_merchant(shell.db, merchant), shell.now
     url = merchant_sessions.login_url(shell.db, shell.settings.base_url, owner.id, now, till)
     expires_at = iso_ms(to_ms(now + merchant_sessions.LINK_LIFE))
     answer = {"merchant": merchant, "opens": OPENS[till], "url": url, "expires_at": expires_at}
     shell.answer(answer, url)
-    if sys.stderr.isatty() and not shell.as_json:
-        say("works once, within ten minutes: open it in the browser that is to be logged in")
 
 
 @click.command("sessions")
@@ -127,13 +97,12 @@ def login(shell: Shell, merchant: str, till: bool) -> None:
 def sessions(shell: Shell, merchant: str) -> None:
     """The browsers that are logged in to a merchant's pages, the newest first."""
     owner = find_merchant(shell.db, merchant)
-    rows = []
-    for row in merchant_sessions.sessions_of(shell.db, owner.id, shell.now):
-        name = " on ".join(part for part in merchant_sessions.named(row.browser) if part)
-        known = as_dict(row)
-        opens = OPENS[known.pop("till_only")]
-        rows.append(known | {"opens": opens, "browser": name, "user_agent": row.browser})
-    shell.show(rows, f"{COLUMNS} user_agent" if shell.as_json else COLUMNS)
+    rows = [
+        as_dict(row)
+        | {"opens": OPENS[row.till_only], "browser": " on ".join(filter(None, named(row.browser)))}
+        for row in merchant_sessions.sessions_of(shell.db, owner.id, shell.now)
+    ]
+    shell.show(rows, COLUMNS)
 
 
 @click.command("logout")

@@ -1,6 +1,5 @@
 """`merchant`: the merchants and their account keys; `wallet`: the facts that their wallets need."""
 
-import re
 import sys
 from functools import partial
 from typing import Any
@@ -13,7 +12,6 @@ from btcpay.cli.context import Shell, answering, json_lines, plain, say
 from btcpay.cli.merchant.access import login, logout, sessions
 from btcpay.cli.merchant.preferences import brand, currency, mail, timezone, way_back
 from btcpay.merchants.account import (
-    ACCOUNT_DEPTH,
     MOST_IN_RANGE,
     SCRIPT_TYPES,
     are_seed_words,
@@ -35,7 +33,6 @@ from btcpay.values.networks import Network
 from storage.queries import merchants
 from storage.statement import as_dict, changed
 
-EXAMPLE = re.compile(r"[xyztuv]pub\w{0,4}(\.{3}|\u2026)")
 MERCHANT_COLUMNS = "id name script_type next_index created_at"
 KEY_NAMES = ("--xpub", "--descriptor", "xpub")  # one option with two names
 KEY_SHOWN = 8  # last characters of a key; its first ones say its place in the tree
@@ -72,16 +69,7 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
     checked_name(name)
     refuse_taken(shell.db, account)  # before anybody compares addresses in vain
     first = show_first_addresses(account, network)
-    depth = account.keys[0].key.depth
-    if depth != ACCOUNT_DEPTH and not account.is_multi:
-        say(f"Note: this key has depth {depth}; an account key (BIP44) has depth 3.")
-    try:
-        agreed = yes or click.confirm("Does the wallet show the same?", err=True)
-    except click.Abort:
-        say("")  # the question's line
-        message = "nothing was added: no answer came; add --yes, or a second line y"
-        raise CommandError(message) from None
-    if not agreed:
+    if not (yes or click.confirm("Does the wallet show the same?", err=True)):
         raise CommandError("nothing was added")
     row = add_merchant(shell.db, name, account, shell.now)
     added = as_dict(row) | {"script_type": account.script_type}
@@ -104,10 +92,7 @@ def show_first_addresses(account: Descriptor, network: Network) -> list[str]:
 
 
 def key_of(xpub: str, others: list[str]) -> str:
-    """The key as given, or for `-` the first line of standard input; the next answers the question.
-
-    Raises CommandError for no key, and for README's example.
-    """
+    """The key as given, or for `-` a line of standard input. Raises CommandError for none."""
     if others and not are_seed_words(" ".join([xpub, *others])):
         raise click.UsageError("there are more words than MERCHANT and KEY: quotes may be missing")
     key = " ".join([xpub, *others]).strip()
@@ -117,8 +102,6 @@ def key_of(xpub: str, others: list[str]) -> str:
         key = sys.stdin.readline(MAX_CHARS).strip()
     if not key:
         raise CommandError("no key was given")
-    if EXAMPLE.fullmatch(key):
-        raise CommandError(f"{key} is the example: use your wallet's key")
     return key
 
 

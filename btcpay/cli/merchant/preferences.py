@@ -7,7 +7,7 @@ import click
 from btcpay.cli.context import Shell, answering, printable, say
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants import branding, merchants
-from btcpay.prices.price import new_prices
+from btcpay.prices.price import Prices
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency
@@ -51,7 +51,7 @@ def currency(shell: Shell, merchant: str, code: str | None) -> None:
     if code is not None:
         kept = checked_currency(code)
         merchants.set_currency(shell.db, owner.id, kept)
-    price = new_prices(shell.settings).of(kept).current_or_none()
+    price = Prices(shell.settings).of(kept).current_or_none()
     if price is None:
         say(f"no price in {kept} now: nothing can be sold until enough sources agree")
     row = {"merchant": merchant, "currency": kept, "price": price and f"{price:f}"}

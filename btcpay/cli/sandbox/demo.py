@@ -9,11 +9,12 @@ import requests
 
 from btcpay.bitcoin.address import b58check_encode
 from btcpay.bitcoin.keys import HARDENED
-from btcpay.cli.merchant.access import keep
+from btcpay.merchants import keys
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
 from btcpay.notify import receivers
 from btcpay.settings.settings import Settings
+from btcpay.values.networks import Network
 from btcpay.values.times import utc_now
 from storage.database import Database
 from storage.queries import merchants
@@ -32,13 +33,29 @@ TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network
 NOBODYS_KEY = bytes.fromhex("0250929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
 
 
+def kept_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
+    """A write key of a shop with play money, named after the file that keeps it."""
+    secret = file.read_text(encoding="ascii").strip() if file.exists() else ""
+    if secret and keys.caller_of(db, secret, utc_now()):
+        return secret
+    secret = keys.issue(db, network, merchant_id, "write", file.name, utc_now()).secret
+    _keep(file, secret)
+    return secret
+
+
+def _keep(file: Path, secret: str) -> None:
+    """Writes a file that only its owner reads."""
+    file.touch(mode=0o600)
+    file.write_text(f"{secret}\n", encoding="ascii")
+
+
 def add_webhook(db: Database, owner_id: int, chain_url: str, file: Path) -> None:
     """Sends events to this start's workbench alone; the file keeps the webhook's secret."""
     for row in db.rows(LIST):
         if row.url and row.url.endswith(WEBHOOK_PATH):
             receivers.remove(db, row.id)
     url = chain_url + WEBHOOK_PATH
-    keep(file, str(receivers.add(db, owner_id, url, None, [], utc_now()).secret))
+    _keep(file, str(receivers.add(db, owner_id, url, None, [], utc_now()).secret))
 
 
 def merchant_id(db: Database, settings: Settings) -> int:

@@ -7,13 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import requests
-
 from btcpay.health.doctor.settings import masked
 from btcpay.settings.settings import Settings, read
 from btcpay.values.errors import CommandError
-from storage.database import Database, place_of, sqlite_path
-from storage.queries import blocks
 
 # The explorer is on this machine, so each run of the check may look up every open page.
 CALLS_PER_HOUR = "100000"
@@ -40,13 +36,6 @@ class Place:
     @property
     def log(self) -> Path:
         return self.state / "sandbox.log"
-
-    @property
-    def afresh(self) -> str:
-        database, state = sqlite_path(self.settings.database_url), shlex.quote(str(self.state))
-        if database is None:
-            return f"another database and `rm -r {state}`"
-        return f"`rm -r {state} {shlex.quote(str(database))}*`"  # SQLite keeps files beside it
 
     @property
     def environ(self) -> dict[str, str]:
@@ -91,15 +80,6 @@ class Place:
         missing = [folder for folder in (self.state, *self.state.parents) if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir(mode=0o700)
-
-    def require_same_age(self, db: Database) -> None:
-        """Raises CommandError when the chain alone was removed: the check would wait for ever."""
-        height = requests.get(f"{self.chain_url}/sandbox/state", timeout=5).json()["height"]
-        if height < (blocks.tip_height(db) or 0):
-            raise CommandError(
-                f"the chain in {self.state} is older than {place_of(self.settings.database_url)}:"
-                f" {self.afresh} starts over"
-            )
 
 
 def _refuse_taken(bind: str, name: str) -> None:

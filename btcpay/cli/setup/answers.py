@@ -25,14 +25,13 @@ Answers = dict[str, str]
 
 
 class Question(NamedTuple):
-    """A setting. `usual`: the answer if none is given; None if one must be. Not `asked`: only an
-    option. `is_written`: stands in the file even if it is the usual one.
+    """A setting. `usual`: the answer if none is given; None if one must be. `is_written`: stands
+    in the file even if it is the usual one.
     """
 
     name: str
     text: str
     usual: str | None = ""
-    asked: bool = True
     is_written: bool = False
 
     @property
@@ -56,8 +55,6 @@ QUESTIONS = (
     Question(
         "merchant_pages", "The merchant's pages in a browser (on or off)", "on", is_written=True
     ),
-    Question("peers", "Nodes to read blocks from, such as 10.0.0.5:8333.", asked=False),
-    Question("bind", "Where the service listens, as host:port.", asked=False),
 )
 
 
@@ -117,7 +114,7 @@ class Talk:
 
     def _answer(self, question: Question, default: str | None, answers: Answers) -> str:
         given, accepted = self.given[question.name], partial(answered, question, answers=answers)
-        if given is None and self.asks and question.asked:
+        if given is None and self.asks:
             shown = f" [{masked(default) or 'none'}]" if default is not None else ""
             return _asked(question.text + shown, accepted, default)
         try:
@@ -167,11 +164,7 @@ def _asked(text: str, accepted: Callable[[str], str], default: str | None = None
         except (ValueError, CommandError) as error:
             raise click.UsageError(str(error)) from None
 
-    try:
-        return str(click.prompt(text, default, value_proc=value_of, show_default=False, err=True))
-    except click.Abort:
-        say("")
-        raise CommandError("no answer came; what was made stays, and setup can run again") from None
+    return str(click.prompt(text, default, value_proc=value_of, show_default=False, err=True))
 
 
 def worth_writing(answers: Answers, present: Mapping[str, str]) -> Answers:

@@ -4,33 +4,16 @@ import os
 import pwd
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from btcpay.values.errors import CommandError
 
+PROGRAM = Path(sys.executable).with_name("btcpay")
 STATE = Path("/var/lib/btcpay")  # systemd makes it too (StateDirectory=)
 MODE_OF_OWN_FOLDER = 0o700
 OPEN_TO_OTHERS = 0o037
-
-
-def usual_places(environ: Mapping[str, str], is_root: bool) -> tuple[Path, Path]:
-    """The file of settings, and the folder of the databases.
-
-    Root's are in the machine's folders, others' at home (XDG Base Directory Specification).
-    """
-    if is_root:
-        return Path("/etc/btcpay.env"), STATE
-    home = Path(environ.get("HOME", "").strip() or Path.home())
-    config = Path(environ.get("XDG_CONFIG_HOME", "").strip() or home / ".config")
-    data = Path(environ.get("XDG_DATA_HOME", "").strip() or home / ".local" / "share")
-    return config / "btcpay" / "btcpay.env", data / "btcpay"
-
-
-def program() -> list[str]:
-    command = Path(sys.executable).with_name("btcpay")
-    return [str(command)] if command.exists() else [sys.executable, "-P", "-m", "btcpay"]
 
 
 def this_user() -> pwd.struct_passwd:
@@ -73,14 +56,13 @@ def as_user(user: pwd.struct_passwd, work: Callable[[], int | None]) -> None:
 
 
 def _become(user: pwd.struct_passwd) -> None:
-    command = program()[0]
     os.setgroups([])
     os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
     os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
     os.environ["HOME"] = user.pw_dir  # where PostgreSQL's library looks for certificates
-    if not all(os.access(file, os.X_OK) for file in (command, sys.executable)):
+    if not all(os.access(file, os.X_OK) for file in (PROGRAM, sys.executable)):
         raise CommandError(
-            f"{user.pw_name} may not run {command}: install it outside of a home, as in /opt/btcpay"
+            f"{user.pw_name} may not run {PROGRAM}: install it outside of a home, as in /opt/btcpay"
             " (docs/operators/install.md)"
         )
 

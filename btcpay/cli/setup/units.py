@@ -24,7 +24,7 @@ def template(name: str) -> str:
 
 
 def units(
-    program: list[str],
+    program: Path,
     env_file: Path,
     user: str,
     state: Path | None,
@@ -35,14 +35,14 @@ def units(
 
     Raises CommandError for a path that a unit cannot hold.
     """
-    for text in (*program, str(env_file), user, str(state or ""), str(backups)):
+    for text in (str(program), str(env_file), user, str(state or ""), str(backups)):
         if text and not _ONE_WORD.fullmatch(text):
             raise CommandError(
                 f"a unit cannot name {text!r}: choose a path without blanks or special characters"
             )
     elsewhere = state if state and not state.is_relative_to(STATE) else None
     changes = {
-        "/opt/btcpay/bin/btcpay ": f"{' '.join(program)} ",
+        "/opt/btcpay/bin/btcpay": str(program),
         "/etc/btcpay.env": str(env_file),
         str(BACKUPS): str(backups),
         "User=btcpay\n": f"User={user}\n",
@@ -84,9 +84,7 @@ def write(folder: Path, texts: Mapping[str, str], packaged: Path | None = None) 
         if packaged and not place.exists():
             there = packaged / name
         if not there.exists() or there.read_text(encoding="utf-8") != text:
-            beside = place.with_name(f".{name}.new")
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(place)
+            place.write_text(text, encoding="utf-8")
             changed.append(name)
     return changed
 

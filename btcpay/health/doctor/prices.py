@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from btcpay.health.doctor.explorers import OF_NETWORK, OF_SANDBOX
 from btcpay.health.doctor.shop import Shop
 from btcpay.http import http_client
-from btcpay.prices.price import new_prices
-from btcpay.prices.tickers import MAX_DEVIATION, agree, read_price, timeout_s_of
+from btcpay.prices.price import Prices
+from btcpay.prices.tickers import MAX_DEVIATION, agree, read_price
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import FetchError
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
@@ -55,7 +55,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
 
 def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
     """The currencies of merchants and of active links, without the dollar."""
-    prices = new_prices(shop.settings)
+    prices = Prices(shop.settings)
     used = {row.currency for row in db.rows(merchants.CURRENCIES)}
     used |= {row.currency for row in db.rows(links.CURRENCIES)}
     for currency in sorted(used - {"USD"}):
@@ -70,8 +70,7 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
 def _ask(source: PriceSource, proxy: str) -> Decimal | str:
     """The price, or its error."""
     try:
-        session = http_client.Session(proxy=proxy)
-        return read_price(session, source, lambda headers: None, timeout_s_of(proxy))
+        return read_price(http_client.Session(proxy=proxy), source, lambda sent_at: None)
     except LookupError:
         return f"has nothing at {source.pointer} in its answer"
     except (FetchError, ValueError) as error:

@@ -2,9 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 
 from peewee import PeeweeException
@@ -61,9 +59,8 @@ def examine(
         for look in TABLE:
             if integrity or look is not records.totals:
                 yield from _guarded(look.__name__, look(shop, db))
-    answers = _guarded("explorers", _outside(shop, db if found.colour == GREEN else None))
-    for finding in chain(answers, prices.findings(shop)):
-        yield replace(finding, is_outside=True)
+    yield from _guarded("explorers", _outside(shop, db if found.colour == GREEN else None))
+    yield from prices.findings(shop)
     if db:
         yield from _guarded("other currencies", prices.other_currencies(shop, db))
     yield from receivers.mail_server(shop)

@@ -1,4 +1,4 @@
-"""Files for the bookkeeper and for the wallet, sent while they are read; links to the former."""
+"""Files for the bookkeeper, sent while they are read, and links to them."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,6 @@ from flask import Response
 
 from btcpay.exports import payments
 from btcpay.exports.ledgers import FORMATS
-from btcpay.exports.payments import label_lines
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import InvalidRequest, NotFound, RateLimited
 from btcpay.values.ids import sha256_of
@@ -91,6 +90,7 @@ def send_payments(visit: Visit) -> Response:
 def _payments(
     db: Database, merchant_id: int, form: str, first: date | None, last: date | None
 ) -> Response:
+    """Raises RateLimited while too many others download."""
     merchant, made = db.only(merchants.BY_ID, id=merchant_id), FORMATS[form]
     zone = zone_of(merchant.timezone)
     records = payments.received(
@@ -99,21 +99,11 @@ def _payments(
         0 if first is None else max(0, start_of(number_of(first), zone)),
         payments.END if last is None else start_of(number_of(last) + 1, zone),
     )
+    chunks = _chunks(made.lines(records, current(), zone))
     name = "payments" + "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day) + made.ending
-    return _send(made.lines(records, current(), zone), name, made.media_type)
-
-
-def send_labels(visit: Visit) -> Response:
-    """Labels of addresses, transactions and outputs, as `btcpay export labels`."""
-    merchant = visit.service.db.only(merchants.BY_ID, id=visit.merchant_id)
-    return _send(label_lines(visit.service.db, merchant), "labels.jsonl", "application/jsonl")
-
-
-def _send(lines: Iterable[str], name: str, media_type: str) -> Response:
-    """Raises RateLimited while too many others download."""
     if not FREE.acquire(blocking=False):
         raise RateLimited(AGAIN_S)
-    response = Response(_chunks(lines), content_type=f"{media_type}; charset=utf-8")
+    response = Response(chunks, content_type=f"{made.media_type}; charset=utf-8")
     response.call_on_close(FREE.release)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response

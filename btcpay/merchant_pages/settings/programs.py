@@ -7,10 +7,8 @@ from flask import Response
 from btcpay.merchant_pages.visit import Visit, forget
 from btcpay.merchants import keys, sessions
 from btcpay.notify import receivers
-from btcpay.notify.kinds import EventKind
 from btcpay.notify.outbox import new_send
-from btcpay.notify.publish import wants
-from btcpay.notify.read import KINDS, sample
+from btcpay.notify.read import sample
 from btcpay.values.errors import CommandError, InvalidRequest, NotFound
 from btcpay.values.times import to_ms
 from btcpay.web.pages.languages import gettext
@@ -37,7 +35,8 @@ def issue_key(visit: Visit) -> Response:
     if scope not in SCOPES:
         raise InvalidRequest("the form names no kind of key")
     if len(name) > MOST_NAME or not name.isprintable():
-        return show_keys(visit, 400, wrong=gettext("One line of at most 60 characters."))
+        wrong = gettext("One line of at most 60 characters.")
+        return show_keys(visit, 400, wrong=wrong, typed=name)
     with visit.once("key", stored_keys.BY_ID) as (id, is_made):
         if is_made:
             return visit.to("/keys", done="issued")
@@ -77,13 +76,11 @@ def add_webhook(visit: Visit) -> Response:
 
 
 def test_webhook(visit: Visit, id: str) -> Response:
-    """Sends a made-up event now, of the first kind that the webhook wants."""
+    """Sends a made-up `invoice.paid` now."""
     receiver, service = visit.own(queries.BY_ID, "whk", id), visit.service
     if receiver.transport != queries.WEBHOOK:
         raise NotFound("a command is tried on the command line, a plug-in's by an order")
-    wanted = (kind for kind in KINDS.values() if wants(receiver, kind))
-    kind = next(wanted, EventKind.INVOICE_PAID)
-    event = sample(service.resources, visit.merchant_id, kind, visit.now)
+    event = sample(service.resources, visit.merchant_id, visit.now)
     answer = new_send(service.settings, TEST_S)(receiver, event, visit.now)
     return show_webhooks(visit, tested=(id, answer))
 

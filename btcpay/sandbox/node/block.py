@@ -80,7 +80,7 @@ def build_coinbase(height: int, fees_sats: int, script: bytes, txs: Sequence[Tx]
     origin = TxIn(Outpoint(NO_TXID, NO_VOUT), script_sig, 0xFFFFFFFF, (RESERVED,))
     reward = TxOut(subsidy_sats(height) + fees_sats, script)
     # BIP141: over the wtxids of all but the coinbase, whose own counts as zero.
-    root = merkle_root([bytes(32), *(txid_bytes(tx.wtxid) for tx in txs)])
+    root = merkle_root([bytes(32), *(hash256(tx.raw) for tx in txs)])
     commitment = TxOut(0, COMMITMENT_PREFIX + hash256(root + RESERVED))
     return Tx(2, (origin,), (reward, commitment), 0)
 

@@ -13,7 +13,6 @@ from btcpay.sandbox.errors import BadRequest, JournalError
 from btcpay.sandbox.node.block import GENESIS, Block, build_block, build_coinbase, parse_block
 from btcpay.sandbox.node.ledger import Found, Ledger, Mempool
 
-MAX_BLOCK_TXS = 2000  # payments of five coins fit; a block has 4 million weight units (BIP141)
 MAX_BLOCKS_AT_ONCE = 1000
 MAX_REORGANISATION_BLOCKS = 100  # a deeper one would take mature coinbases away
 
@@ -75,7 +74,7 @@ class Chain:
         return tx.txid
 
     def mine(self, count: int, now: int) -> list[str]:
-        """Mines blocks, of which the first takes what waits; their hashes. Raises BadRequest."""
+        """Mines blocks, the first with all that waits; their hashes. Raises BadRequest."""
         if not 1 <= count <= MAX_BLOCKS_AT_ONCE:
             raise BadRequest(f"Blocks: give 1 to {MAX_BLOCKS_AT_ONCE}, not {count}")
         with self.lock:
@@ -121,7 +120,7 @@ class Chain:
     def _next_block(self, ledger: Ledger, mempool: Mempool, now: int) -> Block:
         """The block that would follow the ledger's tip, later than the median time past."""
         time = max(now, ledger.median_time_past(ledger.tip.hash) + 1)
-        entries = list(mempool.entries.values())[:MAX_BLOCK_TXS]
+        entries = mempool.entries.values()
         txs, fees_sats = [entry.tx for entry in entries], sum(entry.fee_sats for entry in entries)
         coinbase = build_coinbase(ledger.height + 1, fees_sats, self._reward_script, txs)
         return build_block(ledger.tip.hash, time, coinbase, txs)

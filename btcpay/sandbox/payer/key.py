@@ -1,4 +1,4 @@
-"""The payer's key: its scripts, the file that keeps it, and ECDSA with RFC 6979's nonces.
+"""The payer's key: its script, the file that keeps it, and ECDSA with RFC 6979's nonces.
 
 For play money alone: the time that a signature takes depends on the secret.
 """
@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
+from btcpay.bitcoin.address import p2pkh, witness_script
 from btcpay.bitcoin.secp256k1 import ORDER, G, Point
 from btcpay.bitcoin.wire import hash160, hash256
 
@@ -30,18 +30,13 @@ class Key:
         return public_point(self.secret).format()
 
     @property
-    def program_script(self) -> bytes:
-        """The P2WPKH script inside the coins' P2SH script."""
+    def script(self) -> bytes:
+        """The P2WPKH script, to which the wallet's coins are paid."""
         return witness_script(0, hash160(self.public_key))
 
     @property
-    def script(self) -> bytes:
-        """The P2SH-P2WPKH script, to which the wallet's coins are paid."""
-        return p2sh(hash160(self.program_script))
-
-    @property
     def script_code(self) -> bytes:
-        """The script code that signatures commit to for either script (BIP143)."""
+        """The script code that signatures commit to (BIP143)."""
         return p2pkh(hash160(self.public_key))
 
     def sign(self, preimage: bytes) -> bytes:

@@ -15,8 +15,8 @@ from btcpay.sandbox.payer.key import Key
 
 FEE_SATS_PER_VB = 2
 OVERHEAD_VB = 11  # version, counts, locktime, marker and flag
-INPUT_VB, OUTPUT_VB = 91, 9  # a P2SH-P2WPKH input; an output beside its script
-CHANGE_FLOOR_SATS = 540  # P2SH's dust limit; a smaller rest goes to the miner
+INPUT_VB, OUTPUT_VB = 68, 9  # a P2WPKH input; an output beside its script
+CHANGE_FLOOR_SATS = 294  # P2WPKH's dust limit; a smaller rest goes to the miner
 MOST_DUST_SATS = 354  # the limit of the longest witness program, 40 bytes: (51 + 67) * 3
 RBF_SEQUENCE = 0xFFFFFFFD  # opts in to replacement (BIP125)
 SIGHASH_ALL = 1
@@ -31,7 +31,7 @@ class Spendable(NamedTuple):
 
 
 class Wallet:
-    """One key's P2SH-P2WPKH coins. Raises BadRequest for a payment that cannot be made."""
+    """One key's P2WPKH coins. Raises BadRequest for a payment that cannot be made."""
 
     def __init__(self, key: Key, chain: Chain):
         self._key, self.chain = key, chain
@@ -113,7 +113,7 @@ def total(coins: Iterable[Spendable]) -> int:
 
 def sign(key: Key, coins: Sequence[Spendable], outputs: Sequence[TxOut]) -> bytes:
     """The signed transaction, raw."""
-    inputs = [TxIn(c.outpoint, prefixed(key.program_script), RBF_SEQUENCE) for c in coins]
+    inputs = [TxIn(c.outpoint, b"", RBF_SEQUENCE) for c in coins]
     unsigned = Tx(2, tuple(inputs), tuple(outputs), 0)
     for index, coin in enumerate(coins):
         preimage = witness_preimage(unsigned, index, key.script_code, coin.value_sats)

@@ -123,7 +123,7 @@ class Actors:
         self.stage.until(lambda: self.invented.blocks_shown >= 2, read_twice)
 
     def tell_the_truth(self) -> None:
-        self.sandbox.switches.invented = None
+        self.sandbox.switches.mend()
         self.until("received_sats", 0)
 
     def until(self, name: str, expected: object) -> None:

@@ -15,11 +15,10 @@ from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
 from btcpay.sandbox.workbench.forms import (
     field,
-    read_amount,
     read_count,
     read_flag,
     read_order,
-    read_switch,
+    read_state,
     read_usd,
     refused,
 )
@@ -29,12 +28,11 @@ MAX_PRICE_USD, MAX_INVOICE_USD = 1_000_000_000, 1_000_000
 
 
 def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
-    """Pays so many tenths, rounded down, of `amount`, else of the missing sum, or of all again."""
+    """Pays so many tenths, rounded down, of `amount`, or of what an invoice lacks, or all again."""
     if id := field("invoice"):
         invoice = sandbox.require_shop().invoice(id)
-        address, given = invoice["deposit_address"], field("amount")
-        missing_sats = on_chain(sandbox, invoice).missing_sats
-        sats = read_amount(given) if given else missing_sats or invoice["amount_sats"]
+        address = invoice["deposit_address"]
+        sats = on_chain(sandbox, invoice).missing_sats or invoice["amount_sats"]
     else:
         address, sats = read_order()
     amount_sats = sats * tenths // 10
@@ -72,9 +70,9 @@ def reorganise(sandbox: Sandbox) -> Json:
 def explorer(sandbox: Sandbox) -> Json:
     """Field `state`; it lies about `invoice`, by default the newest open one."""
     switches = sandbox.switches
-    state = read_switch(switches.explorer, "up", "down", "lies")
+    state = read_state("up", "down", "lies")
     if state != "lies":
-        switches.invented, switches.explorer_up = None, state == "up"
+        switches.explorer, switches.invented = state, None
         return {"explorer": state}
     shop = sandbox.require_shop()
     if id := field("invoice"):
@@ -88,13 +86,13 @@ def explorer(sandbox: Sandbox) -> Json:
 
 
 def price(sandbox: Sandbox) -> Json:
-    """Field `usd` sets the price; field `state`, or no field at all, switches the ticker."""
-    switches, has_price = sandbox.switches, bool(field("usd"))
-    new_usd = read_usd("usd", MAX_PRICE_USD) if has_price else switches.price_usd
-    if not has_price or field("state"):
-        switches.price_up = read_switch(switches.price, "up", "down") == "up"
-    switches.price_usd = new_usd
-    return {"price": switches.price, "usd": f"{new_usd:.2f}"}
+    """Field `usd` sets the price, or field `state` the ticker's."""
+    switches = sandbox.switches
+    if field("usd"):
+        switches.price_usd = read_usd("usd", MAX_PRICE_USD)
+    else:
+        switches.price = read_state("up", "down")
+    return {"price": switches.price, "usd": f"{switches.price_usd:.2f}"}
 
 
 def invoice(sandbox: Sandbox) -> Json:
@@ -165,7 +163,7 @@ def _problem(status: int, error: Exception) -> ResponseReturnValue:
     """The reason why a button could not do its work, on the page or as JSON."""
     if _wants_json():
         return jsonify({"error": str(error)}), status
-    return show(str(error), request.form), status
+    return show(str(error)), status
 
 
 def _new_tip(sandbox: Sandbox, hashes: list[str]) -> Json:

@@ -67,12 +67,11 @@ def read_usd(name: str, most: int) -> Decimal:
     return usd
 
 
-def read_switch(now: str, *states: str) -> str:
-    """Field `state`: one of these; empty flips the switch between the first two."""
-    given = field("state")
-    if given not in ("", *states):
+def read_state(*states: str) -> str:
+    """Field `state`: one of these."""
+    if (given := field("state")) not in states:
         raise refused("state", f"give {', '.join(states[:-1])} or {states[-1]}")
-    return given or (states[1] if now == states[0] else states[0])
+    return given
 
 
 def read_flag(name: str) -> bool:

@@ -14,17 +14,13 @@ ASKED = _WATCHED.where(_OPEN, Invoice.asked_at > slot("after"))
 ENDING = _WATCHED.where(_OPEN, Invoice.expires_at <= slot("before"))
 _COMES = Output.vanished_at.is_null() & Output.payment_id.is_null()
 EXPECTING = _WATCHED.where(Invoice.id.in_(Output.select(Output.invoice_id).where(_COMES)))
-ONE = _WATCHED.where(same(Invoice.id))
-_UNSETTLED = Output.select(
+# An invoice's outputs that are no payment yet, or vanished so lately that its end must wait.
+UNSETTLED = Output.select(
     *(Output.invoice_id, Output.amount_sats, Output.first_seen_at, Output.block_height),
     Output.vanished_at,
-).where(Output.payment_id.is_null())
-# Outputs that are no payment yet, and those that vanished so lately that an end must wait for them.
-NO_PAYMENT_YET = _UNSETTLED.where(Output.vanished_at.is_null())
-VANISHED_LATELY = _UNSETTLED.where(Output.vanished_at > slot("vanished_after"))
-# Both, of one invoice.
-UNSETTLED_OF = _UNSETTLED.where(
+).where(
     Output.invoice_id == slot("id"),
+    Output.payment_id.is_null(),
     Output.vanished_at.is_null() | (Output.vanished_at > slot("vanished_after")),
 )
 LOOKED = Invoice.update(

@@ -23,9 +23,8 @@ from btcpay.chain.explorers.answers import MAX_HEADERS_BYTES, MAX_PAGE_BYTES, MA
 from btcpay.chain.explorers.endpoint import FEW_PARTS, MOST_PARTS, REQUEST_TIMEOUT_S
 from btcpay.chain.explorers.esplora import RAW_BLOCK_TIMEOUT_S, Esplora
 from btcpay.http import http_client
-from btcpay.sandbox.node.block import Block
 from btcpay.settlement.values import SeenOutput
-from btcpay.values.errors import BadStatus, FetchError
+from btcpay.values.errors import FetchError
 from btcpay.values.networks import NETWORKS
 
 HEX = SCRIPT.hex()
@@ -139,18 +138,6 @@ def test_the_order_on_a_page_does_not_matter(first, explorer):
     for other in (page[::-1], page[5:] + page[:5]):
         first.instead = lambda _, other=other: say(other)
         assert explorer.headers(None) == truth
-
-
-def of_version(version):
-    return Block(version & 0xFFFFFFFF, "00" * 32, UNKNOWN, 1, 0x207FFFFF, 7, ())
-
-
-@pytest.mark.parametrize("version", [1, 0x20000000, 0x7FFFFFFF, -1, -0x80000000, 0xFFFFFFFF])
-def test_a_version_is_shown_signed_or_not(first, explorer, version):
-    block = of_version(version)
-    page = [block_view(block, 0) | {"version": version}]
-    first.instead = lambda _: say(page)
-    assert explorer.headers(None) == [ShownHeader(0, block.header)]
 
 
 def changed(value, changes):
@@ -375,28 +362,6 @@ def test_what_is_no_mempool_is_not_believed(first, explorer, name):
 def test_what_is_no_history_is_not_believed(first, explorer, name):
     explorer.require_network()
     refused(first, NO_TRANSACTIONS[name], lambda: explorer.is_used(ADDRESS))
-
-
-def test_of_a_name_that_comes_twice_the_last_counts(first, explorer):
-    page = text_of(damaged(), '"value": 1000', '"value": 5, "value": 6')
-    first.instead = lambda _: say(page)
-    assert [output.amount_sats for output in explorer.waiting(ADDRESS, SCRIPT).outputs] == [6]
-
-
-@pytest.mark.parametrize("status", [204, 302, 400, 403, 404, 429, 500, 502, 503])
-def test_another_status_is_an_error_and_never_nothing(first, explorer, status):
-    explorer.require_network()
-    first.instead = lambda _: say("[]", status)
-    questions: list[Callable[[], Any]] = [
-        lambda: explorer.waiting(ADDRESS, SCRIPT),
-        lambda: explorer.is_used(ADDRESS),
-        lambda: explorer.headers(None),
-        lambda: explorer.raw_block(UNKNOWN),
-    ]
-    for ask in questions:
-        explorer.left_alone = ""  # whoever has said "too many" is asked no more
-        with pytest.raises(BadStatus):
-            ask()
 
 
 def test_a_page_with_large_witnesses_or_payouts_to_thousands_is_believed(first, explorer):

@@ -116,15 +116,6 @@ def test_an_explorer_that_does_not_know_one_thing_keeps_its_place(first, second,
     assert explorers.ask(Esplora.tip_height) == 11
 
 
-def test_who_wants_to_be_left_alone_is_asked_nothing_more(first, second):
-    second.instead = lambda _: say("slow down", 429)
-    explorers = client(first, second)
-    for _ in range(3):
-        heights, failed = explorers.ask_all(Esplora.tip_height)
-        assert list(heights.values()) == [1000] and len(failed) == 1
-    assert len(second.asked) == 1
-
-
 class Impatient(Explorers):
     """Waits a fifth of a second where the product waits two and ten."""
 
@@ -153,13 +144,6 @@ def test_a_slow_answer_counts_when_the_second_fails(first, second):
     first.instead = lambda path: slow(0.5, say(first.histories[ADDRESS]))
     second.instead = lambda _: say("no", 404)
     assert found(impatient(first, second)) == [1]
-
-
-def test_one_that_answers_in_time_is_asked_alone(first, second):
-    first.tip = 11
-    explorers = client(first, second)
-    assert [explorers.ask(Esplora.tip_height) for _ in range(20)] == [11] * 20
-    assert second.asked == [] and calls_of(explorers) == 20
 
 
 @pytest.mark.parametrize(("has_news", "late_s", "least_s"), [(True, 30, 0.2), (False, 1, 1)])

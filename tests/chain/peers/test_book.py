@@ -183,28 +183,6 @@ def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(
     assert [colour for colour, _ in said()] == [RED, YELLOW, GREEN]
 
 
-def test_doctor_says_what_the_last_run_saw(till):
-    till.shop.invoice()
-    db, chain = till.shop.service.db, chain_of(till)
-
-    def colours(*peers):
-        """After a run over these."""
-        checker = over_peers(till, *(peer.place for peer in peers))
-        report = checker.run()
-        checker.finish(report)
-        found = findings(checker.settings, db, till.clock())
-        return [report.complete, *(one.colour for one in found if "peer" in one.name)]
-
-    with FakePeer(chain, lambda: till.now) as one:
-        with FakePeer(chain, lambda: till.now) as other:
-            assert colours(one, other) == [True, GREEN, GREEN]
-            till.clock.move(minutes=1)
-        assert colours(one, other) == [True, GREEN, YELLOW]
-        till.clock.move(minutes=1)
-    assert colours(one) == [False, RED]
-    assert colours(one, other) == [False, RED, RED]
-
-
 def test_doctor_asks_nobody_to_repair_explorers_where_none_is_set(till, btcpay):
     till.shop.invoice()
     till.mine()

@@ -1,7 +1,6 @@
 """`btcpay restore` where nobody but nodes of the network is asked: blocks say what was paid."""
 
 import json
-import signal
 import threading
 from contextlib import ExitStack
 
@@ -192,29 +191,3 @@ def test_where_nobody_can_be_asked_it_says_who_should_be_and_nothing_happens(
     if ON_POSTGRES:
         assert rows_of(place) == before
     assert not list(tmp_path.glob("place.db")) and not list(tmp_path.glob(".*"))
-
-
-def test_one_that_is_killed_while_it_reads_blocks_has_changed_nothing(
-    till, open_peer, tmp_path, place
-):
-    file = backed_up(till, tmp_path / "kept.db")
-    pay(till, 5)
-    till.mine(30)
-    asked, go_on = threading.Event(), threading.Event()
-
-    def hold(peer, sock, command, body):
-        asked.set()
-        return go_on.wait(60)
-
-    environ = {"BTCPAY_DATABASE_URL": place}
-    before = rows_of(place) if ON_POSTGRES else None
-    words = ("restore", str(file), "--yes", "--json")
-    killed = Terminal(till).start(*words, **environ | over(open_peer(bad=of("getdata", hold))))
-    assert asked.wait(60)
-    killed.send_signal(signal.SIGKILL)
-    killed.communicate(timeout=60)
-    go_on.set()
-    assert rows_of(place) == before if ON_POSTGRES else not list(tmp_path.glob("place.db"))
-    output, _ = Terminal(till).run(*words, **environ | over(open_peer()))
-    assert json.loads(output)["merchants"][0]["next_index"] == 106
-    assert not list(tmp_path.glob(".*"))

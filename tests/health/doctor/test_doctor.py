@@ -69,7 +69,7 @@ def test_what_is_found_is_shown_while_an_explorer_is_silent(till):
 
 
 def test_every_finding_that_is_not_green_has_a_remedy(till):
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     till.clock.move(hours=3)
     for finding in found(till, free_bytes=0).values():
         assert bool(finding.remedy) == (finding.colour != "green"), finding
@@ -211,7 +211,7 @@ def test_a_check_is_missed_before_the_first_and_when_none_was_complete_for_long(
     till.check()
     till.clock.move(minutes=16)
     till.shop.invoice()
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     till.check()  # it is not complete
     after = found(till)["check"]
     assert after.colour == "red" and "16 minutes ago" in after.sentence
@@ -265,7 +265,7 @@ def test_one_explorer_down_of_two_is_yellow_and_all_of_them_are_red(till):
     one = colours(till, BTCPAY_EXPLORERS=roots)
     assert one["explorer localhost"] == "yellow"
     assert one["explorer 127.0.0.1"] == one["addresses of shop"] == "green"
-    till.sandbox.switches.explorer_up = False
+    till.sandbox.switches.explorer = "down"
     both = colours(till, BTCPAY_EXPLORERS=roots)
     assert both["explorer localhost"] == both["explorer 127.0.0.1"] == "red"
     assert both["addresses"] == "yellow"

@@ -2,7 +2,8 @@
 
 from browser import DESK, PHONE
 from merchant_browser import log_in
-from shop_walk import play
+from shop_walk import PHONE as TOUCHED
+from shop_walk import Walk, play, set_up
 
 MIDDLE = """(() => {
     const code = document.querySelector('#qr svg').getBoundingClientRect();
@@ -15,6 +16,11 @@ TEN_CM = 10 / 2.54 * 96  # in pixels of a style sheet
 def test_a_day_of_a_shop_by_one_link_and_a_phone(new_counter, open_tab, tmp_path):
     """With a script its parts are in tests/trips/test_browser.py and test_browser_till.py."""
     play(open_tab, new_counter, tmp_path)
+
+
+def test_a_shop_is_set_up_while_a_script_shows_what_is_typed(new_counter, open_tab, tmp_path):
+    tab = log_in(open_tab(new_counter.root, size=TOUCHED), new_counter)
+    set_up(Walk(tab, new_counter), tmp_path / "logo.png", script=True)
 
 
 def test_the_code_of_a_card_is_in_the_middle_and_ten_centimetres_on_paper(open_tab, counter):

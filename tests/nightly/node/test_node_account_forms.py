@@ -27,9 +27,9 @@ def test_an_invoice_of_every_form_is_paid_proven_spent_and_taken_back(tmp_path, 
         sats = invoices["p2tr"]["amount_sats"]
         txid = till.pay_outputs(*((invoices[name], sats) for name in FORMS if name != "p2tr"))
         key = Key.new()  # `bit` pays no taproot
-        node.pay(address_of(key.program_script), sats + 500)
+        node.pay(address_of(key.script), sats + 500)
         till.mine()
-        coins = node.coins(key.program_script)
+        coins = node.coins(key.script)
         taproot = TxOut(sats, script_of(invoices["p2tr"]["deposit_address"]))
         by_hand = spend_p2wpkh(key, coins, [taproot])
         node.mine_conflict(by_hand.raw)

@@ -68,9 +68,9 @@ class Sending:
             self.node.pay_many([(address_of(script, regtest), sats) for script, sats in parts])
             return
         key = Key.new()
-        self.node.pay(key_address(key.program_script), sum(sats for _, sats in parts) + 1_000)
+        self.node.pay(key_address(key.script), sum(sats for _, sats in parts) + 1_000)
         self.mine(1)
-        coins = self.node.coins(key.program_script)
+        coins = self.node.coins(key.script)
         outputs = [TxOut(sats, script) for script, sats in parts]
         self.node.mine_conflict(spend_p2wpkh(key, coins, outputs).raw)
 

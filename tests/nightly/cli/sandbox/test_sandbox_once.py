@@ -1,15 +1,11 @@
 """`btcpay sandbox --once`: a shop for one run of somebody's tests."""
 
-import json
-import os
 import signal
 import subprocess
 import sys
 
-import pytest
-import requests
-from builders import clean_environ, until
-from playground import children_of, is_alive
+from builders import clean_environ
+from playground import is_alive
 
 ONCE = [sys.executable, "-P", "-m", "btcpay", "sandbox", "--once"]
 # The tests of a shop, with nothing but Python; docs/developers/sandbox.md does it with curl.
@@ -39,46 +35,11 @@ def started(*words, **how):
     return subprocess.Popen([*ONCE, *words], env=environ, text=True, **how)
 
 
-def ready(process):
-    return json.loads(process.stdout.readline())
-
-
 def test_a_command_finds_a_shop_of_its_own_and_its_status_is_ours(tmp_path):
     words = ("--", sys.executable, "-c", A_SHOPS_TESTS, "--once")
     process = started(*words, folder=tmp_path, cwd=tmp_path, stdout=subprocess.PIPE)
     said, _ = process.communicate(timeout=120)
     assert (process.returncode, said) == (7, "paid True 2\n")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("ending", ["its input is closed", "a signal"])
-def test_without_a_command_it_says_where_it_is_and_lasts_until_the_end(tmp_path, ending):
-    asked = subprocess.PIPE if ending == "its input is closed" else subprocess.DEVNULL
-    process = started(folder=tmp_path, stdin=asked, stdout=subprocess.PIPE)
-    shop = ready(process)
-    family = children_of(process.pid)
-    assert requests.get(f"{shop['url']}/healthz", timeout=60).ok
-    assert requests.get(f"{shop['sandbox_url']}/sandbox/state", timeout=60).json()["height"] == 200
-    keyed = {"Authorization": f"Bearer {shop['key']}"}
-    listed = requests.get(f"{shop['url']}/api/v1/invoices", headers=keyed, timeout=60)
-    assert listed.json()["data"] == []
-
-    def btcpay(*words):
-        line = [sys.executable, "-P", "-m", "btcpay", *words]
-        return subprocess.check_output(line, env=os.environ | shop["environ"], text=True)
-
-    assert "whsec_" in btcpay("webhook", "add", shop["merchant"], "http://127.0.0.1:9/")
-    plugin = ("--for", "woocommerce", "--shop", "http://127.0.0.1:9")
-    url, _, key = btcpay("key", "issue", shop["merchant"], *plugin).split()
-    token = {"Authorization": f"token {key}"}
-    assert url == shop["url"]
-    assert requests.get(f"{url}/api/v1/api-keys/current", headers=token, timeout=60).ok
-    if ending == "a signal":
-        process.send_signal(signal.SIGTERM)
-    else:
-        process.stdin.close()
-    assert process.wait(60) == 0
-    until(lambda: not any(map(is_alive, family)), "every process to end")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,31 +5,29 @@ import os
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
-import orjson
+import requests
 
 from btcpay.cli.children import LOOKS_EVERY_S, Children, exit_status
-from btcpay.cli.context import Shell, Stop, with_shell
-from btcpay.cli.merchant.access import kept_key
-from btcpay.cli.sandbox.demo import MERCHANT, add_webhook, merchant_id, pages
+from btcpay.cli.context import Shell, Stop
+from btcpay.cli.sandbox.demo import add_webhook, kept_key, merchant_id, pages
 from btcpay.cli.sandbox.place import Place, command_line
 from btcpay.merchants.sessions import login_url
-from btcpay.settings.settings import is_said, read
+from btcpay.settings.settings import is_said, read, read_or_exit
 from btcpay.values.errors import CommandError
 from btcpay.values.times import utc_now
-from storage.database import Database
+from storage.database import Database, place_of
 from storage.versions import migrate
 
 PORT, STATE = 8001, Path("var/sandbox")
-STOP_TIMEOUT_S = 10
+START_TIMEOUT_S, STOP_TIMEOUT_S = 60, 10
 
 
 @click.command()
@@ -41,27 +39,24 @@ STOP_TIMEOUT_S = 10
 )
 @click.option("--once", is_flag=True, help="For tests: a new shop, gone when COMMAND has ended.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
-@with_shell
-def sandbox(
-    shell: Shell, port: int | None, state: Path | None, once: bool, words: tuple[str, ...]
-) -> None:
+def sandbox(port: int | None, state: Path | None, once: bool, words: tuple[str, ...]) -> None:
     """Start a regtest playground: chain, price, service, and a check every two seconds.
 
     With --once it uses a temporary folder and free ports, and ends with COMMAND's exit status.
-    COMMAND has BTCPAY_URL, BTCPAY_KEY and BTCPAY_SANDBOX_URL in its environment. Without a command
-    these are printed as JSON; it runs until a signal, or until standard input, if a pipe, closes.
+    COMMAND has BTCPAY_URL, BTCPAY_KEY and BTCPAY_SANDBOX_URL in its environment.
 
     `python -m btcpay.sandbox --port 8001 --state var/sandbox` starts only the chain, for
     `btcpay restore` while the service is stopped.
     """
-    if words and not once:
-        raise click.UsageError("a command needs --once")
+    if once != bool(words):
+        raise click.UsageError("--once and a command belong together")
     if words and shutil.which(words[0]) is None:
         raise CommandError(f"{words[0]} cannot be run: there is no such program")
-    place = Place(shell.settings, state or STATE, port or PORT, os.environ)
+    settings = read_or_exit(os.environ)
+    place = Place(settings, state or STATE, port or PORT, os.environ)
     if once:
         place = click.get_current_context().with_resource(_thrown_away(state, port))
-        shell = Shell(place.settings)
+    shell = Shell(place.settings)
     place.require_fit()
     place.prepare_folders()
     migrate(place.settings.database_url, place.settings.network.name)
@@ -91,18 +86,33 @@ def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[str, Chil
     with Children(place.programs_environ, STOP_TIMEOUT_S, place.log) as children:
         where = ("--port", str(place.port), "--state", str(place.state))
         children.start("chain", "btcpay.sandbox", *where, "--shop", place.service_url)
-        children.wait_for(f"{place.chain_url}/sandbox/state", stop)
-        if not stop.wait():
-            place.require_same_age(db)
+        _wait_for(f"{place.chain_url}/sandbox/state", children, stop)
         children.start("service", "btcpay", "serve")
-        children.wait_for(f"{place.service_url}/healthz", stop)
+        _wait_for(f"{place.service_url}/healthz", children, stop)
         children.start("check", "btcpay", "check", "--watch", "2")
         yield key, children
+
+
+def _wait_for(url: str, children: Children, stop: Stop) -> None:
+    """Returns once `url` answers, or `stop` is set. Raises CommandError when a child ends, or after
+    a minute.
+    """
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    while not stop.wait():
+        try:
+            requests.get(url, timeout=5).raise_for_status()
+            return
+        except requests.RequestException as error:
+            children.require_all()
+            if time.monotonic() > deadline_s:
+                raise CommandError(f"{url} does not answer") from error
+        stop.wait(0.05)
 
 
 def _introduction(place: Place, key: str, login: str) -> str:
     api = f"{place.service_url}/api/v1"
     pay_url, link_url = pages(api, key)
+    database = place_of(place.settings.database_url)
     other = command_line(sys.argv[0], place.environ)
     as_json = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
     return f"""\
@@ -121,7 +131,7 @@ shop's pages  {login}
 is all well?  {other} doctor
 every event   the same with `listen` in place of `doctor`
 log           {place.log}, webhooks.log (emptied at each start)
-start over    {place.afresh}, after Ctrl-C
+start over    remove {place.state} and {database}, after Ctrl-C
 """
 
 
@@ -140,22 +150,9 @@ def _thrown_away(state: Path | None, port: int | None) -> Iterator[Place]:
 
 
 def _run_once(place: Place, key: str, children: Children, words: Sequence[str], stop: Stop) -> int:
-    """The command's exit status; without one, prints the shop and waits. Raises CommandError."""
+    """The command's exit status. Raises CommandError when a child ends before."""
     shop = {"url": place.settings.base_url, "key": key, "sandbox_url": place.chain_url}
     environ = place.environ | {f"BTCPAY_{name.upper()}": text for name, text in shop.items()}
-    if words:
-        return _run(words, environ, children, stop)
-    settings = {name: text for name, text in environ.items() if name.startswith("BTCPAY_")}
-    click.echo(orjson.dumps({**shop, "merchant": MERCHANT, "environ": settings}).decode())
-    # A shell gives /dev/null to what it starts in the background: only a pipe's end means anything.
-    mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin else 0
-    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-        threading.Thread(target=_stop_at_the_end_of_input, args=(stop,), daemon=True).start()
-    children.watch(stop)
-    return 0
-
-
-def _run(words: Sequence[str], environ: Mapping[str, str], children: Children, stop: Stop) -> int:
     command = subprocess.Popen(words, env=environ)
     try:
         while command.poll() is None and not stop.wait(LOOKS_EVERY_S):
@@ -169,13 +166,10 @@ def _run(words: Sequence[str], environ: Mapping[str, str], children: Children, s
     return exit_status(status)
 
 
-def _stop_at_the_end_of_input(stop: Stop) -> None:
-    while os.read(sys.stdin.fileno(), 4096):
-        pass
-    stop.set()
-
-
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+COMMANDS = {"sandbox": sandbox}

@@ -1,22 +1,21 @@
 """`btcpay sandbox`: what it prints, its processes and folders, and `doctor` beside it."""
 
-import contextlib
 import json
 import os
 import re
 import shlex
-import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
 from builders import clean_environ, until
+from forge import forge
 from playground import children_of, is_alive, start_playground
+from ports import free_port
 
-from btcpay.cli.children import Children
 from btcpay.cli.sandbox.place import command_line
 
 INTRODUCTION = {
@@ -26,7 +25,7 @@ INTRODUCTION = {
     "a payment link": r"http://127\.0\.0\.1:\d+/link/lnk_\w{24}\n",
     "the workbench": r"(?m)^http://127\.0\.0\.1:\d+/$",
     "the log": r"(?m)^log .*/sandbox/sandbox\.log, webhooks\.log \(emptied at each start\)$",
-    "how to start over": r"(?m)^start over +`rm -r .*/sandbox .*/btcpay\.db\*`",
+    "how to start over": r"(?m)^start over +remove .*/sandbox and .*/btcpay\.db, ",
     "the merchant's pages": r"(?m)^shop's pages +http://127\.0\.0\.1:\d+/merchant/login/\w{24}$",
 }
 
@@ -58,7 +57,7 @@ def test_the_doctor_beside_it_is_green_by_the_line_that_is_printed(playground):
     assert {"file modes", "check", "price"} <= {finding["name"] for finding in findings}
 
 
-def test_in_one_folder_it_is_one_shop_until_a_part_of_it_is_removed(tmp_path):
+def test_in_one_folder_it_is_one_shop(tmp_path):
     first = start_playground(tmp_path)
     first.press("mine")
     invoice = first.post("/invoices", {"amount_usd": 25})
@@ -91,11 +90,6 @@ def test_in_one_folder_it_is_one_shop_until_a_part_of_it_is_removed(tmp_path):
     talk = second.talk.read_text()
     assert "btcpay: the check was killed (signal 9);" in talk and "HTTP 503" in talk
 
-    # A chain that was removed alone is refused, and how to start over is said.
-    shutil.rmtree(tmp_path / "sandbox")
-    with pytest.raises(AssertionError, match=r"sandbox is older than .*btcpay\.db.* starts over"):
-        start_playground(tmp_path)
-
 
 def check_of(playground):
     """The process of its check."""
@@ -106,29 +100,25 @@ def check_of(playground):
     return check
 
 
-STUBBORN = """
-import os, pathlib, signal, subprocess, sys, time
-orphan = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-{}
-pathlib.Path("pids").write_text(f"{{os.getpid()}} {{orphan.pid}}\\n")
-time.sleep(60)
-"""
+def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused(tmp_path):
+    environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/btcpay.db"}
+    words = ["sandbox", "--state", str(tmp_path)]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        at = {"BTCPAY_BASE_URL": f"http://127.0.0.1:{free_port()}"}
+        refused = forge().run(environ | at, [*words, "--port", str(port)])
+    assert refused.status == 1 and f"127.0.0.1:{port} is taken" in refused.errors
+    refused = forge().run(environ | {"BTCPAY_NETWORK": "mainnet"}, words)
+    assert refused.status == 1 and "regtest only" in refused.errors
+    refused = forge().run(environ, ["sandbox", "--once", "--", "no-such-program"])
+    assert refused.status == 1 and "no-such-program cannot be run" in refused.errors
+    refused = forge().run(environ, ["sandbox", "--", "ls"])
+    assert refused.status == 2 and "--once and a command belong together" in refused.errors
 
 
-@pytest.mark.parametrize(
-    "how",
-    ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"],
-    ids=["that leaves a process behind", "that does not end"],
-)
-def test_nothing_survives_of_a_child(tmp_path, how):
-    (tmp_path / "stubborn.py").write_text(STUBBORN.format(how))
-    environ = clean_environ(PYTHONPATH=str(tmp_path))
-    with contextlib.chdir(tmp_path), Children(environ, 0.2, tmp_path / "log") as children:
-        children.start("check", "stubborn")
-        file = tmp_path / "pids"
-        until(lambda: file.exists() and file.read_text().endswith("\n"), "its processes")
-    pids = [int(pid) for pid in file.read_text().split()]
-    until(lambda: not any(map(is_alive, pids)), "both to end")
+def test_what_stands_behind_two_dashes_is_not_looked_at(btcpay):
+    program = "import sys; sys.exit(sys.argv[1:] != ['--a', '', '--b='])"
+    btcpay.run("sandbox", "--once", "--", sys.executable, "-c", program, "--a", "", "--b=")
 
 
 def test_what_another_terminal_needs_is_quoted_and_shows_no_password():
