@@ -92,14 +92,6 @@ def torn(document, written):
     return re.findall(rf"{apart}|\]\([^)\n]*\n", prose(written))
 
 
-@pytest.mark.parametrize(
-    "written",
-    ["[a]\nthere(b.md#c)", "[a]\n(b.md)", "[a] (../b/c.md)", "[a\nb](b.md#\nc)", "[a](\nb.md)"],
-)
-def test_a_link_that_wrapping_has_torn_is_found(written):
-    assert torn(None, written) and not torn(None, "[a\nb](b.md#c)")
-
-
 def leading_nowhere(document, written):
     found = []
     for link in map("".join, re.findall(r'\]\(([^)\s]+)\)|src="([^"]+)"', written)):
