@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from btcpay.chain.sources import Mempool
-from btcpay.check.plan import BEFORE_DEADLINE, CLOSED_LATELY, NEVER, Watched
+from btcpay.check.plan import BEFORE_DEADLINE, CLOSED_LATELY, MINUTE, NEVER, Watched, due
 from btcpay.settings.settings import Settings
 from btcpay.values.times import from_ms, from_ms_or_none, to_ms
 from storage import at_once
@@ -14,6 +14,7 @@ from storage.models import Invoice, Output
 from storage.queries.lists import mempool_watch
 
 AHEAD_MS = 60_000  # the clocks of two machines may differ by this much
+AHEAD_MIN = 60  # minutes in which the next look is worked out
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,18 @@ def _watched(row: Invoice, outputs: Sequence[Output], now: datetime) -> Watched:
 def _past(ms: int | None, now: datetime) -> datetime:
     """The stored time; NEVER also for a future one, written while the clock was ahead."""
     return NEVER if ms is None or ms > to_ms(now) + AHEAD_MS else from_ms(ms)
+
+
+def next_look(db: Database, settings: Settings, row: Invoice, now: datetime) -> str:
+    """When, and why, the mempool is asked next for an invoice; a block shows money in any case."""
+    (one,) = watched_of(db, settings, now, [row])
+    known = settings.network.gone_after, settings.explorer_calls_per_hour
+    for minutes in range(AHEAD_MIN):
+        if found := due(one, *known, now + minutes * MINUTE):
+            return f"{f'in {minutes} min' if minutes else 'the next check'}: {found.reason}"
+    if one.status != "open" or one.is_covered:
+        return "not until more money comes"
+    return "when somebody opens its page, or its deadline is near"
 
 
 def misses(db: Database, look: Look) -> list[Output]:

@@ -5,6 +5,7 @@ from typing import Any, BinaryIO
 
 import click
 
+from btcpay.check.mempool import next_look
 from btcpay.cli.context import (
     Shell,
     answering,
@@ -113,11 +114,12 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
         Shell(shell.settings, True).answer([json.loads(proven.document) for proven in kept], None)
         return
     story = find_story(shell.db, shell.settings, invoice_id, shell.now)
+    then = next_look(shell.db, shell.settings, story.row, shell.now)
     if shell.as_json:
         received = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
-        shell.answer(_all_facts(story, received), None)
+        shell.answer(_all_facts(story, received) | {"next_look": then}, None)
         return
-    for heading, sentence in explanation(story):
+    for heading, sentence in explanation(story, then):
         click.echo(f"{heading:<11} {printable(sentence)}")
 
 

@@ -1,4 +1,4 @@
-"""An invoice explained in sentences: the money asked for, seen and missing, and why."""
+"""An invoice explained: the money asked for, seen and missing, why, and the next look."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
 }
 
 
-def explanation(story: Story) -> Lines:
+def explanation(story: Story, next_look: str) -> Lines:
     """Headings and sentences, in the order in which people ask."""
     row, verdict, needed = story.row, story.verdict, story.needed
     yield "invoice", f"{row.id}, {row.status}"
@@ -42,6 +42,7 @@ def explanation(story: Story) -> Lines:
         yield "attention", f"{REASONS[reason]}, since {iso_ms(row.attention_since_at)}"
         yield "", WAYS_OUT[reason]
     yield "checked", iso_ms(story.checked_at) if story.checked_at else "never"
+    yield "mempool", next_look
     yield "history", f"made {iso_ms(row.created_at)}"
     for event in story.events:
         facts = _facts(event.kind, event.detail)

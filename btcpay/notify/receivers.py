@@ -1,8 +1,6 @@
 """Webhooks and commands: adding, removing, rotating secrets, and sending missed events again."""
 
 import json
-import shlex
-import shutil
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -41,10 +39,7 @@ def find_own(db: Database, receiver_id: str) -> Receiver:
     """The row of a webhook or command that was added here, not by a part for itself."""
     row = find(db, receiver_id)
     if row.transport not in (receivers.WEBHOOK, receivers.COMMAND):
-        raise CommandError(
-            f"the webhook {receiver_id} belongs to a shop's plug-in: save its settings in the shop"
-            " for a new secret; `btcpay webhook resend ID --failed` sends what was given up"
-        )
+        raise CommandError(f"{receiver_id} belongs to a shop's plug-in: save its settings there")
     return row
 
 
@@ -97,19 +92,6 @@ def refuse_url(url: str, network: Network) -> None:
         raise CommandError(
             "http:// would show payments to anyone on the way: use https:// (http:// is"
             " for 127.0.0.1 and for test networks)"
-        )
-
-
-def refuse_command(command: str) -> None:
-    """Raises CommandError unless its first word is a program on this machine; no shell reads it."""
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise CommandError(f"the command cannot be read: {error}") from None
-    if not words or shutil.which(words[0]) is None:
-        raise CommandError(
-            f"there is no program {words[0] if words else ''!r} here: give its full path; for a"
-            " shell command, sh -c 'LINE'"
         )
 
 

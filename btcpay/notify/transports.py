@@ -85,8 +85,9 @@ class Command(Transport):
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        except OSError as error:
-            return Answer(False, None, f"could not be started: {error.strerror}")
+        except (OSError, ValueError, IndexError) as error:  # no program, an open quote, no word
+            why = getattr(error, "strerror", None) or error
+            return Answer(False, None, f"could not be started: {why}")
         try:
             process.communicate(event.body, timeout_s)
         except subprocess.TimeoutExpired:

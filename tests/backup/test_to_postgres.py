@@ -119,16 +119,6 @@ def test_a_file_is_refused_that_is(name, till, target, tmp_path):
     assert rows_of(target) == before and not list(tmp_path.glob(".kept*"))
 
 
-def test_a_database_with_a_merchant_is_refused_and_the_remedy_named(till, target, tmp_path):
-    file = backed_up(till, tmp_path / "kept.db")
-    carry(till, file, target)
-    before = rows_of(target)
-    till.shop.invoice()
-    said = carry(till, backed_up(till, tmp_path / "later.db"), target, status=1)[1]
-    assert "already has the merchant 'shop'" in said and "createdb" in said
-    assert rows_of(target) == before
-
-
 def test_a_merchant_that_is_added_meanwhile_is_not_lost(till, target, tmp_path):
     file = backed_up(till, tmp_path / "kept.db")
     with on(target, till) as again:

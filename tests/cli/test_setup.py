@@ -121,7 +121,6 @@ WRONG = {
     "network and address missing": ({"network": None, "base_url": None}, [], 2,
         "--network and --base-url must be given"),
     "a key without a merchant": ({"merchant": None}, [], 2, "--merchant must be given"),
-    "two keys": ({}, ["--descriptor", "wpkh(tpubX/0/*)"], 2, "give one key"),
     "a value that a script has not set": ({}, ["--proxy", ""], 2, "--proxy is followed by an"),
     "a key of another network": ({"network": "mainnet"}, [], 1, "this tpub is for a test network"),
     "a name that is none": ({"merchant": " "}, [], 1, "name must be printable"),

@@ -1,8 +1,9 @@
-"""`btcpay invoice show`: reads like an explanation."""
+"""`btcpay invoice show`: reads like an explanation, and says when the next look is."""
 
 import pytest
 from fake_esplora import Terminal, open_till
 
+from btcpay.check.mempool import next_look
 from btcpay.invoices.explain import explanation
 from btcpay.invoices.status import find_story
 
@@ -15,10 +16,11 @@ def till(tmp_path, ticker, clock):
 
 def explained(till, invoice):
     """The sentences below each heading."""
-    asked = (till.shop.service.db, till.settings, invoice["id"], till.clock())
+    shop, now = (till.shop.service.db, till.settings), till.clock()
+    story = find_story(*shop, invoice["id"], now)
     found: dict[str, list[str]] = {}
     heading = ""
-    for name, sentence in explanation(find_story(*asked)):
+    for name, sentence in explanation(story, next_look(*shop, story.row, now)):
         heading = name or heading
         found.setdefault(heading, []).append(sentence)
     return found
@@ -39,6 +41,7 @@ def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
     assert said["missing"] == ["41667 satoshis"]
     assert said["why"] == ["open: nothing has been seen at the address"]
     assert said["checked"] == ["never"]
+    assert said["mempool"] == ["when somebody opens its page, or its deadline is near"]
     assert said["history"] == [f"made {invoice['created_at']}"]
 
 
@@ -78,6 +81,7 @@ def test_money_on_its_way_says_what_it_waits_for_and_no_more_confirmations_than_
     for confirmed in (1, 3):
         till.mine(confirmed)
         till.check()
+        assert explained(till, one)["mempool"] == ["not until more money comes"]
         assert explained(till, one)["seen"][0].endswith("; 1 of 1 confirmation")
         assert explained(till, three)["seen"][0].endswith(f"; {confirmed} of 3 confirmations")
 
@@ -106,3 +110,18 @@ def test_the_history_says_each_end_once_and_only_a_block_tells_more(till, word):
     till.check()
     last = explained(till, invoice)["history"][-1]
     assert f" {word}: " in last and f"{word}: {word}" not in last, last
+
+
+def test_a_look_that_is_not_due_yet_says_when_it_is(tmp_path, ticker, clock):
+    """An explorer of others is asked less often, and a page that is open is not forgotten."""
+    budget = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "600"}
+    with open_till(tmp_path, ticker, clock, **budget) as till:
+        invoice, paid = till.shop.invoice(), till.shop.invoice()
+        till.open_page(invoice)
+        till.pay(paid)
+        till.look_for(invoice, paid)
+        page = "somebody is looking at its page"
+        assert explained(till, invoice)["mempool"] == [f"in 1 min: {page}"]
+        assert explained(till, paid)["mempool"] == ["in 10 min: money is on its way"]
+        till.clock.move(minutes=1)
+        assert explained(till, invoice)["mempool"] == [f"the next check: {page}"]

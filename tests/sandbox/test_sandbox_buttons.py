@@ -10,15 +10,12 @@ import requests
 from browser import SMALL
 from builders import Clock, at_once, until
 from fake_esplora import ADDRESS, serving_sandbox
-from markupsafe import escape
 from paths import PROJECT, VECTORS
 from ports import free_port
 
 from btcpay.sandbox.node.script import address_of
-from btcpay.sandbox.server import create_app, serve
 
 AS_JSON = {"Accept": "application/json"}
-UNTYPED = ("state", "double_spend")  # these are pressed
 
 
 class Page:
@@ -183,8 +180,6 @@ def test_wrong_input_is_refused_with_a_message(page, button, fields, named):
     assert named in answer.json()["error"]
     shown = page.session.post(f"{page.root}/sandbox/{button}", data=fields, timeout=60)
     assert shown.status_code == 400 and 'role="alert"' in shown.text
-    typed = [str(escape(value)) for name, value in fields.items() if name not in UNTYPED]
-    assert [f'value="{value}"' for value in typed if f'value="{value}"' not in shown.text] == []
 
 
 def test_payers_at_the_same_time_do_not_spend_the_same_coin(page):
@@ -197,13 +192,6 @@ def test_payers_at_the_same_time_do_not_spend_the_same_coin(page):
     assert len(txids) == 40
     page.press("mine")
     assert all(page.confirmed(txid) for txid in txids)
-
-
-def test_a_taken_port_ends_the_start_and_is_named(page, capsys):
-    taken = page.root.rsplit(":", 1)[1]
-    with pytest.raises(SystemExit):
-        serve(create_app(), int(taken))
-    assert f"Port {taken} is in use" in capsys.readouterr().err
 
 
 def test_the_module_serves_until_ctrl_c_ends_it_cleanly(tmp_path):
@@ -242,20 +230,16 @@ def root(tmp_path):
         yield root
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["in place", "without JavaScript"])
-def test_it_says_what_went_wrong_and_keeps_what_was_typed_and_says_what_was_done(
-    root, open_tab, script
-):
-    tab = open_tab(root, size=SMALL, script=script)
+def test_it_says_what_went_wrong_and_keeps_what_was_typed_and_says_what_was_done(root, open_tab):
+    tab = open_tab(root, size=SMALL)
     tab.go(root)
     tab.until("document.readyState === 'complete'")
     tab.click(FIELD)
     tab.type(TAPROOT)
     tab.click("[action='/sandbox/pay'] button")
     tab.until(PROBLEM)
-    if script:  # the page renews itself each second, and the problem stays
-        before = len(tab.requests)
-        until(lambda: tab.ask("0") or len(tab.requests) > before + 2, "further looks")
+    before = len(tab.requests)  # the page renews itself each second, and the problem stays
+    until(lambda: tab.ask("0") or len(tab.requests) > before + 2, "further looks")
     assert "Amount" in tab.ask(f"{PROBLEM}.textContent")
     assert tab.ask(f"document.querySelector('{FIELD}').value") == TAPROOT
     tab.click("input[name=amount]")

@@ -1,4 +1,4 @@
-"""A large service on PostgreSQL, made by SQL past the program: merchants, receivers, invoices."""
+"""A large service on PostgreSQL, made by SQL past the program: merchants, keys, invoices."""
 
 import psycopg
 
@@ -18,6 +18,10 @@ MERCHANTS = {
     " SELECT id, 0, 0 FROM merchant",
     "receiver": "INSERT INTO receiver (id, merchant_id, transport, url, secret, created_at)"
     " SELECT 'whk_' || id, id, 'webhook', %(receivers)s || id, %(secret)s, 0 FROM merchant",
+    "api_key": "INSERT INTO api_key (id, merchant_id, name, scope, secret_sha256, last_four,"
+    " created_at) SELECT 'key_' || id, id, '', 'write',"
+    " encode(sha256(convert_to('sk_test_w' || lpad((id - 1)::text, 38, '0'), 'UTF8')), 'hex'),"
+    " '0000', 0 FROM merchant",
 }
 INVOICE = {
     "id": "'inv_' || lpad(i::text, 24, '0')",

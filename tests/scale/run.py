@@ -8,8 +8,6 @@ first, whether the sums agree with the chain and each event was delivered, and t
 
 import argparse
 import contextlib
-import hashlib
-import http.client
 import os
 import signal
 import subprocess
@@ -24,12 +22,12 @@ from typing import Any
 
 import postgres
 import psycopg
-from builders import TickerServer, clean_environ, until
+from builders import TickerServer, answers, clean_environ, until
 from fill import AMOUNT_SATS, fill
 from pooler import Pooler
 from ports import free_port
 from redis_server import RedisServer
-from world import Chain, Load, Receivers, secret
+from world import Chain, Load, Receivers
 
 ROOT = Path(__file__).parents[2]
 QUIET, BLOCK = "nothing but orders, looks and reads", "a block"
@@ -62,27 +60,6 @@ class Program:
         self.send(signal.SIGCONT)
         self.send(signal.SIGKILL)
         self.process.wait(30)
-
-
-def is_up(port: int) -> bool:
-    """True once it answers: it listens before it has begun to work."""
-    line = http.client.HTTPConnection("127.0.0.1", port, 5)
-    with contextlib.closing(line), contextlib.suppress(OSError, http.client.HTTPException):
-        line.request("GET", "/")
-        return bool(line.getresponse().status)
-    return False
-
-
-def add_keys(url: str, merchants: int) -> None:
-    with psycopg.connect(url) as db, db.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO api_key (id, merchant_id, name, scope, secret_sha256, last_four,"
-            " created_at) VALUES (%s, %s, '', 'write', %s, '0000', 0)",
-            [
-                (f"key_{n}", n + 1, hashlib.sha256(secret(n).encode()).hexdigest())
-                for n in range(merchants)
-            ],
-        )
 
 
 def one(url: str, statement: str, *values: Any) -> Any:
@@ -183,7 +160,6 @@ def filled(server: postgres.Server, options: argparse.Namespace, receivers: str)
         db.execute("CREATE DATABASE scale")
     url, began_s = server.url("scale"), time.monotonic()
     fill(url, options.merchants, options.invoices, int(time.time() * 1000), receivers)
-    add_keys(url, options.merchants)
     took_s = time.monotonic() - began_s
     print(f"filled: {options.invoices} invoices of {options.merchants} merchants in {took_s:.0f} s")
     return url
@@ -232,7 +208,11 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     redis.start()
     step("a block while a web machine is killed", webs[0].end)
     webs[0].start()
-    until(lambda: is_up(ports[0]), "the web machine to be back", options.within)
+    until(
+        lambda: answers(f"http://127.0.0.1:{ports[0]}/healthz"),
+        "the web machine to be back",
+        options.within,
+    )
     step("a block while PostgreSQL restarts", lambda: server.restart("fast"), after_s=1)
     step("a block while one check is frozen", lambda: freeze(url, checks))
     for check in checks:

@@ -129,18 +129,6 @@ class Talk:
         self._require(missing, "there is no merchant yet")
         asked = "Merchant's name (your shop's)"
         name = _asked(asked, checked_name) if name is None else checked_name(name)
-        while True:
-            account = self._account(key, network)
-            show_first_addresses(account, network)
-            if not self.asks or click.confirm("Does the wallet show the same?", err=True):
-                return name, account
-            key = None
-
-    def _require(self, missing: list[str], why: str) -> None:
-        if missing and not self.asks:
-            raise click.UsageError(f"{' and '.join(missing)} must be given, since {why}")
-
-    def _account(self, key: str | None, network: Network) -> Descriptor:
         script = self.given["script"]
         if key is None:
             say("Account key (extended PUBLIC key: xpub, zpub, tpub, vpub ...) or descriptor.")
@@ -149,7 +137,15 @@ class Talk:
             if script is None and key[:4] in ("xpub", "tpub"):
                 kinds = click.Choice(SCRIPT_TYPES)
                 script = click.prompt("Kind of addresses", "p2wpkh", type=kinds, err=True)
-        return parse_account(key, network, script)
+        account = parse_account(key, network, script)
+        show_first_addresses(account, network)
+        if self.asks and not click.confirm("Does the wallet show the same?", err=True):
+            raise CommandError("nothing was made")
+        return name, account
+
+    def _require(self, missing: list[str], why: str) -> None:
+        if missing and not self.asks:
+            raise click.UsageError(f"{' and '.join(missing)} must be given, since {why}")
 
 
 def _accepted_key(text: str, network: Network) -> str:

@@ -163,7 +163,7 @@ def _problem(status: int, error: Exception) -> ResponseReturnValue:
     """The reason why a button could not do its work, on the page or as JSON."""
     if _wants_json():
         return jsonify({"error": str(error)}), status
-    return show(str(error), request.form), status
+    return show(str(error)), status
 
 
 def _new_tip(sandbox: Sandbox, hashes: list[str]) -> Json:

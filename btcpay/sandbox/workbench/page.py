@@ -1,10 +1,8 @@
 """The page: scenes, the shop's invoices, the chain, faults and events, each with its buttons."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, abort, jsonify, redirect, render_template, request
@@ -76,8 +74,8 @@ def merchant() -> ResponseReturnValue:
     return redirect(current().require_shop().login_url())
 
 
-def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> Response:
-    """The page as HTML. `message` is a problem, and `typed` then fills the fields again."""
+def show(message: str = "") -> Response:
+    """The page as HTML, with a problem if there is one to tell."""
     sandbox = current()
     scene, chain, wallet = sandbox.stage.view(), sandbox.chain, sandbox.wallet
     invoices, is_away = _invoices(sandbox)  # first: nothing waits for it with the chain's lock
@@ -99,7 +97,6 @@ def show(message: str = "", typed: Mapping[str, str] = MappingProxyType({})) -> 
             scenes=scenes(),
             events=list(sandbox.events),
             message=message,
-            typed=typed,
             address_of=address_of,
             time_of=lambda unix_s: f"{datetime.fromtimestamp(unix_s, UTC):%H:%M:%S}",
         )
