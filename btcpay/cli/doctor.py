@@ -26,7 +26,7 @@ def doctor(shell: Shell, integrity: bool) -> None:
         findings.append(finding)
         if not shell.as_json:
             remedy = f" -> {finding.remedy}" if finding.remedy else ""
-            line = f"{finding.name}: {finding.brief or finding.sentence}{remedy}"
+            line = f"{finding.name}: {finding.sentence}{remedy}"
             click.echo(f"{finding.colour:<6} {printable(line)}")  # at once: explorers may be slow
     if shell.as_json:
         shell.show([vars(finding) for finding in findings], COLUMNS)

@@ -7,7 +7,6 @@ from decimal import Decimal
 from flask import Response
 
 from btcpay.health.state import state_in_row
-from btcpay.invoices.status import rules_for
 from btcpay.merchant_pages.queries import WANTING
 from btcpay.merchant_pages.takings import amounts, takings
 from btcpay.merchant_pages.visit import Visit
@@ -55,7 +54,6 @@ def show(visit: Visit) -> Response:
         coming_sums=_sums(coming[:MOST_COMING], currency),
         is_more_coming=len(coming) > MOST_COMING,
         value=_value,
-        needed=lambda row: rules_for(settings, row).confirmations,
         wanting=db.rows(WANTING, merchant_id=own, limit=LISTED + 1),
         listed=LISTED,
         of_minor=of_minor,

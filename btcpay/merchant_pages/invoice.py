@@ -124,7 +124,7 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
     )
 
 
-def _difference(row: queries.WantingInvoice) -> Decimal:
+def _difference(row: queries.ListedInvoice) -> Decimal:
     """The excess (or shortfall, below 0) in the invoice's currency; 0 if the stake says it."""
     if row.attention in ONLY_SET_ASIDE:
         return Decimal(0)

@@ -21,10 +21,7 @@ Q = TypeVar("Q", bound=Select)
 class ListedInvoice(InvoiceWith):
     value: str | None  # that a search finds, in the currency beside it
     value_in: str
-
-
-class WantingInvoice(ListedInvoice):
-    came_sats: int  # late ones too
+    came_sats: int  # late ones too, to an invoice that needs a human
 
 
 class ListedPayment(PaymentWith):
@@ -87,7 +84,7 @@ PAYMENT_PLACE = keyset.place_of(Payment).where(_OWN_PAYMENT)
 
 # Invoices that need a human, the highest stake first.
 WANTING = shaped(
-    WantingInvoice,
+    ListedInvoice,
     _INVOICES.select_extend(
         Invoice.price, Attention.since_at, Attention.stake_minor, CAME_SATS.alias("came_sats")
     )

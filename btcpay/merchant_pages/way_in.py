@@ -151,7 +151,5 @@ def _refuse_wrong(typed: Typed) -> None:
     checked_name(typed["name"])
     checked_currency(typed["currency"])
     checked_zone(typed["timezone"])
-    if typed["language"] not in LANGUAGES:
-        raise CommandError("there is no such language")
-    if typed["script"] not in SCRIPT_TYPES:
-        raise CommandError("there is no such kind of addresses")
+    if typed["language"] not in LANGUAGES or typed["script"] not in SCRIPT_TYPES:
+        raise CommandError("there is no such language, or no such kind of addresses")

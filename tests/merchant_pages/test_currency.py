@@ -1,7 +1,5 @@
 """The currency that a merchant counts in: what is asked for in it, and never over dollars."""
 
-import csv
-import io
 import random
 from decimal import Decimal
 from fractions import Fraction
@@ -194,25 +192,3 @@ def test_the_command_sets_it_and_shows_it(shop, ticker):
     assert "not an ISO 4217" in errors
     (kept,) = btcpay.json("merchant", "currency", "shop")
     assert kept["currency"] == "GBP"
-
-
-def exported(shop):
-    text, _ = terminal(shop).run("export", "payments")
-    return list(csv.DictReader(io.StringIO(text, newline="")))
-
-
-def test_a_payment_keeps_its_value_at_receipt(till, ticker):
-    """Not that of the quote, and not that of the export."""
-    shop = till.shop
-    ticker.price("60000.00", eur="55200.00")
-    count_in(shop, "EUR")
-    invoice = shop.invoice(25)
-    ticker.price("80000.00", eur="72000.00")
-    till.confirm(invoice)
-    page = page_of(shop, invoice["id"])
-    assert page.state == "paid" and page.texts["amount-beside"].endswith(EURO)
-    count_in(shop, "JPY")
-    ticker.price("60000.00", eur="55200.00")
-    (payment,) = exported(shop)
-    assert (payment["usd_at_receipt"], payment["currency"]) == ("33.33", "EUR")
-    assert payment["value_at_receipt"] == "30.00"

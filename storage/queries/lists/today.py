@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from peewee import JOIN, SQL, Case, Expression, Select, fn
+from peewee import JOIN, Expression, Select, fn
 
 from storage.models import Balance, Bill, Fact, Invoice, Merchant, MerchantMail, Output
 from storage.queries import blocks
@@ -63,21 +63,15 @@ SHOP = shaped(
     .join(blocks.BEST, JOIN.LEFT_OUTER, on=blocks.IS_BEST)
     .where(Merchant.id == slot("merchant_id")),
 )
-# What has come to each invoice and does not count yet, the newest first: the sum, the time of the
-# first output, and the height of the youngest block, unless an output is in none.
+# What has come to each invoice and does not count yet, the newest first: the sum, and the time of
+# the first output.
 ON_ITS_WAY = shaped(
     OutputWith,
     Output.select(
         Output.invoice_id,
         fn.SUM(Output.amount_sats).cast("BIGINT").alias("amount_sats"),
         fn.MIN(Output.first_seen_at).alias("first_seen_at"),
-        Case(
-            None,
-            [(fn.COUNT(Output.block_height) == fn.COUNT(SQL("*")), fn.MAX(Output.block_height))],
-            None,
-        ).alias("block_height"),
-        *(Invoice.description, Invoice.reference, Invoice.tip, *Invoice.RULED, Invoice.currency),
-        Invoice.price,
+        *(Invoice.description, Invoice.reference, Invoice.tip, Invoice.currency, Invoice.price),
     )
     .join(Invoice, on=(Invoice.id == Output.invoice_id))
     .where(
