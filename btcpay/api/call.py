@@ -16,7 +16,7 @@ from btcpay.values.errors import NotFound, Unauthorized
 from btcpay.values.ids import is_id
 from btcpay.web.admission import count, wrong
 from btcpay.web.body import read_json, sha256
-from btcpay.web.paths import JSON, answer
+from btcpay.web.paths import JSON, Answer, answer
 from btcpay.web.service import Service
 from schemas import requests as accepts
 from schemas import resources as shows
@@ -92,7 +92,7 @@ class Call(NamedTuple):
             prepare,
             lambda prepared: orjson.dumps(make(prepared)).decode(),
         )
-        response = Response(f"{text}\n", 201, content_type=JSON)
+        response = Answer(f"{text}\n", 201, content_type=JSON)
         if replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response

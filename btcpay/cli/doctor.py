@@ -33,5 +33,5 @@ def doctor(shell: Shell, integrity: bool) -> None:
 
 def line_of(finding: Finding) -> str:
     remedy = f" -> {finding.remedy}" if finding.remedy else ""
-    line = f"{finding.name}: {finding.brief or finding.sentence}{remedy}"
+    line = f"{finding.name}: {finding.sentence}{remedy}"
     return f"{finding.colour:<6} {printable(line)}"

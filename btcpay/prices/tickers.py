@@ -25,9 +25,7 @@ def resolve_pointer(document: Any, pointer: str) -> Any:
     value = document
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, list):
-            if not re.fullmatch("0|[1-9][0-9]{0,8}", name):
-                raise LookupError(pointer)
+        if isinstance(value, list) and re.fullmatch("0|[1-9][0-9]{0,8}", name):
             value = value[int(name)]
         elif isinstance(value, dict):
             value = value[name]

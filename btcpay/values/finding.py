@@ -1,6 +1,6 @@
 """A finding: the part examined, its colour, one line about it, and a remedy."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -17,13 +17,9 @@ GREEN, YELLOW, RED = Colour
 
 @dataclass(frozen=True)
 class Finding:
-    """The part examined, its colour, and the remedy when it is not green.
-
-    `brief` replaces a sentence that is too long for a line.
-    """
+    """The part examined, its colour, and the remedy when it is not green."""
 
     name: str
     colour: Colour
     sentence: str
     remedy: str = ""
-    brief: str = field(default="", compare=False)

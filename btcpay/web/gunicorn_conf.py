@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from gunicorn.glogging import Logger
 from peewee import PeeweeException
 
-from btcpay.health import metrics_setup
+from btcpay.health import scrape
 from btcpay.settings.logs import Discreet, to_json
 from btcpay.settings.settings import Settings, read_or_exit
 from btcpay.values.errors import DatabaseNotReady
@@ -47,7 +47,7 @@ forwarder_headers = ""  # no header may set SCRIPT_NAME or PATH_INFO
 control_socket_disable = True  # signals suffice; the socket would lie in the owner's home
 logger_class = JsonLogger
 if settings.metrics_bind:
-    metrics_setup.make_folder()
+    scrape.make_folder()
 
 
 def on_starting(server: Any) -> None:
@@ -67,7 +67,7 @@ def nworkers_changed(server: Any, new_value: Any, old_value: Any) -> None:
 def when_ready(server: Any) -> None:
     """Runs when the sockets listen, before any worker starts."""
     process.let_go_of_the_gone(listener.sock for listener in server.LISTENERS)
-    server.metrics_listener = metrics_setup.listen(settings.metrics_bind)
+    server.metrics_listener = scrape.listen(settings.metrics_bind)
     # A new worker has the master's handlers at first, which would lose a signal there.
     os.register_at_fork(
         before=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, STOPS),

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 import orjson
 from flask import Blueprint, Response, current_app, request
 from flask.blueprints import BlueprintSetupState
+from werkzeug.datastructures import Headers
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter, Rule
 
@@ -69,7 +70,14 @@ def as_plain_http(served: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+class Answer(Response):
+    """JSON: nothing in its headers has to be fitted to the request, so that none are copied."""
+
+    def get_wsgi_headers(self, environ: Any) -> Headers:
+        return self.headers
+
+
 def answer(value: Any, status: int = 200) -> Response:
     """A JSON value; the newline at its end is for terminals."""
     body = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
-    return Response(body, status, NOSNIFF, content_type=JSON)
+    return Answer(body, status, NOSNIFF, content_type=JSON)

@@ -15,7 +15,6 @@ log = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT_S = 0.25  # a counter on the same network answers in a millisecond
 PAUSE_S = 5  # while the store hangs, one request in this time waits for a time-out
-LOGGED_EVERY_S = 60
 
 # The times of a window's requests, the oldest first, in microseconds of the store's own clock: one
 # for all processes. Redis runs a script alone, so that no other request comes in between.
@@ -56,7 +55,7 @@ class SharedWindows:
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._away = False
-        self._not_before_s = self._log_after_s = monotonic_s()
+        self._not_before_s = monotonic_s()
 
     def ask(
         self, name: str, limit: int, period_s: int, key: str, counts: bool
@@ -100,16 +99,14 @@ class SharedWindows:
 
     def _lost(self, error: Exception) -> None:
         with self._lock:
-            now_s = self._monotonic_s()
-            self._away, self._not_before_s = True, now_s + PAUSE_S
-            if now_s < self._log_after_s:
-                return
-            self._log_after_s = now_s + LOGGED_EVERY_S
-        # Only the kind of error: its text, like the URL, may hold a password.
-        log.error(
-            "BTCPAY_RATE_LIMIT_STORE cannot be asked (%s): each process counts requests by itself",
-            type(error).__name__,
-        )
+            was_away, self._away = self._away, True
+            self._not_before_s = self._monotonic_s() + PAUSE_S
+        if not was_away:
+            # Only the kind of error: its text, like the URL, may hold a password.
+            log.error(
+                "BTCPAY_RATE_LIMIT_STORE cannot be asked (%s): each process counts by itself",
+                type(error).__name__,
+            )
 
     def _found(self) -> None:
         with self._lock:

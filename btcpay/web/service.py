@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from btcpay.health.metrics import Counters
-from btcpay.health.metrics_setup import FOLDER
+from btcpay.health.scrape import FOLDER
 from btcpay.prices.price import Prices
 from btcpay.settings.settings import Settings
 from btcpay.web.rate_limits import Limiter
@@ -38,7 +38,7 @@ def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
     """Opens the database and whatever else a process needs. Raises DatabaseNotReady."""
     db = open_ready(settings.database_url, settings.network.name)
     db.close()  # gunicorn may fork now (--preload): two workers on one socket would mix their rows
-    counters = Counters(os.environ.get(FOLDER), lambda: now().timestamp())
+    counters = Counters(os.environ.get(FOLDER))
     return Service(
         settings=settings,
         db=db,

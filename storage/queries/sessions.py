@@ -67,7 +67,7 @@ _WANTING = counted(
 ).alias("wanting")
 
 
-class Session(MerchantSession):
+class Session(MerchantSession, Merchant):  # type: ignore[misc]  # `id` is the session's
     """A browser's merchant: `merchant` is the name on the command line, `seller` the name that
     customers see, `wanting` the number of invoices that need attention, or a refund to be
     sent, `refunds` that of refunds to be sent: each MOST_COUNTED at most.
@@ -76,10 +76,6 @@ class Session(MerchantSession):
     key_id: str  # a session stands for a key where requests are counted and logged
     merchant: str
     seller: str
-    currency: str
-    timezone: str
-    tip_percents: str | None
-    cashier_tips: int
     wanting: int
     refunds: int
 

@@ -241,30 +241,6 @@ def test_two_runs_at_once_read_each_block_once_and_settle_once(till):
     assert sweeper.total_sats == 0
 
 
-def test_a_run_that_ends_by_time_goes_on_in_the_next(till, monkeypatch):
-    invoice = till.shop.invoice(expires_in_hours=1)
-    till.clock.move(minutes=10)
-    till.mine(20)
-    till.pay_in_block(invoice)
-    till.clock.move(hours=1)
-    ends_at = iter([0, 1, 2, 3, 100, *range(200, 10_000)])
-
-    class Time:
-        monotonic = staticmethod(lambda: next(ends_at))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(read, "time", Time)
-        report = till.check()
-    assert (
-        report.blocks_behind == 21 - report.blocks_read
-        and 0 < report.blocks_read < 5
-        and not report.complete
-    )
-    till.liar.asked.clear()
-    assert till.check().blocks_read == 21 - report.blocks_read
-    assert till.look(invoice)["status"] == "paid"
-
-
 def test_nothing_expires_while_blocks_are_unread(till, monkeypatch):
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(hours=2)
@@ -311,18 +287,6 @@ def test_while_a_pause_is_made_up_for_new_customers_are_seen_within_five_minutes
     till.mine()
     till.check()
     assert till.look(invoice)["status"] == "paid" and unread(till) == left
-
-
-def test_with_the_smallest_budget_each_run_reads_a_block(lied_to):
-    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="24")
-    invoice = till.shop.invoice()
-    behind = [till.confirm(invoice).blocks_behind]
-    while behind[-1]:
-        till.clock.move(minutes=20)
-        report = till.check()
-        behind.append(report.blocks_behind)
-        assert len(behind) < 30
-    assert till.look(invoice)["status"] == "paid"
 
 
 @pytest.mark.parametrize("sats", [2_100_000_000_000_001, 2**63, 2**64 - 1])

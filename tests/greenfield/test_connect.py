@@ -87,18 +87,6 @@ def test_a_press_that_comes_twice_makes_one_key_and_another_press_another(browse
     assert len(shop.service.db.rows(keys.ALL)) == before + 3
 
 
-def test_the_question_is_the_same_in_another_language(browser):
-    page = browser.client.get(path())
-    links = [named for tag, named in Page(page.text).tags if tag == "a" and "hreflang" in named]
-    assert [named["hreflang"] for named in links] == list(LANGUAGES)
-    for named in links:
-        shown = browser.client.get(f"/api-keys/authorize{named['href']}")
-        assert shown.status_code == 200, shown.text
-        page = Page(shown.text)
-        assert page.tags[0][1]["lang"] == named["hreflang"] and shown.text.count("<li>") == 2
-        assert page.texts["who"] == "https://shop.example:443" and "Woo &lt;b&gt;" in shown.text
-
-
 def test_loading_the_answer_again_shows_no_key_that_was_revoked(browser, shop):
     token = browser.token()
     fields = brought(allow(browser, token))

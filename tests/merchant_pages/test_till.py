@@ -267,13 +267,6 @@ def test_the_next_customer_is_shown_no_alarm_and_no_way_into_the_books(browser, 
     assert page.source.index('id="alarms"') > page.source.index('id="next"')
 
 
-def test_the_last_sales_on_the_tills_form_are_not_looked_for_again(browser):
-    by_less(browser.shop, invoice(browser))
-    assert "taken back" in browser.page("/till").texts["sales"]
-    browser.shop.service.notes.close()
-    assert browser.shop.sql("SELECT asked_at FROM invoice").fetchone()[0] is None
-
-
 def test_who_is_paid_is_looked_for_no_more_and_an_idle_till_asks_nothing(browser):
     """A look at the page of an open invoice has the check ask the mempool for it."""
     shop, asked = browser.shop, "SELECT asked_at FROM invoice"

@@ -271,19 +271,15 @@ def test_the_request_has_the_range_the_age_and_the_origin():
     }
 
 
-def test_the_list_of_merchants_shows_the_gap(till):
-    invoices = [till.shop.invoice() for _ in range(4)]
+def test_the_gap_is_listed_and_what_a_wallet_is_said_to_have_is_kept_for_that_merchant(till):
+    terminal, invoices = Terminal(till), [till.shop.invoice() for _ in range(4)]
     till.confirm(invoices[1])
-    (row,) = Terminal(till).json("merchant", "list")
+    (row,) = terminal.json("merchant", "list")
     assert (row["next_index"], row["highest_paid"], row["gap_limit"]) == (4, 1, 3)
     assert (row["wallet_gap_limit"], row["script_type"]) == (20, "p2wpkh")
-
-
-def test_what_a_wallet_is_said_to_have_is_kept_for_that_merchant_alone_and_asked_for(till):
-    terminal = Terminal(till)
     till.shop.add_merchant("other")
-    assert terminal.json("wallet", "gap", "shop") == {"needed": 1, "said": 20}
-    assert terminal.json("wallet", "gap", "shop", "120") == {"needed": 1, "said": 120}
+    assert terminal.json("wallet", "gap", "shop") == {"needed": 3, "said": 20}
+    assert terminal.json("wallet", "gap", "shop", "120") == {"needed": 3, "said": 120}
     limits = {row["name"]: row["wallet_gap_limit"] for row in terminal.json("merchant", "list")}
     assert limits == {"shop": 120, "other": 20}
     assert "is taken to have 120" in terminal.run("wallet", "gap", "shop")[0]

@@ -7,8 +7,6 @@ from email.utils import format_datetime
 import pytest
 from fake_esplora import FakeEsplora, say
 
-from btcpay.health.doctor import prices
-from btcpay.health.doctor.shop import Shop as Examined
 from btcpay.http.clock_skew import agreed_ahead
 
 MINUTE = timedelta(minutes=1)
@@ -83,20 +81,6 @@ def test_balance_and_replays_do_not_wait_for_the_right_time(shop, clock):
     assert order(shop, **{"Idempotency-Key": "order 8"}).status_code == 503
     clock.move(hours=-3)
     assert order(shop, **{"Idempotency-Key": "order 8"}).status_code == 201  # it was given back
-
-
-@pytest.mark.parametrize(
-    ("hours", "colour"), [pytest.param(3, "red", id="ahead"), pytest.param(-3, None, id="behind")]
-)
-def test_the_doctor_is_red_when_no_invoice_can_be_made(shop, clock, hours, colour):
-    clock.move(hours=hours)
-    examined = Examined(shop.service.settings, shop.environ, clock, lambda _: 10**12)
-    found = {finding.name: finding for finding in prices.findings(examined)}
-    assert found["price"].colour == "green"
-    finding = found.get("clock of the prices")
-    assert (finding and finding.colour) == colour
-    if finding:
-        assert "no invoice can be made" in finding.sentence and "timedatectl" in finding.remedy
 
 
 def test_sources_on_this_machine_tell_nothing(open_shops, ticker, clock):

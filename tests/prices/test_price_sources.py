@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 from builders import Seconds, at_once
-from fake_esplora import FakeEsplora, dropped, say, silent, truncated
+from fake_esplora import FakeEsplora, dropped, say, silent
 
 from btcpay.prices import price, tickers
 from btcpay.prices.price import Rate
@@ -43,14 +43,10 @@ def fails(_path):
     "reply",
     [
         pytest.param(say({"usd": "100"}, 500), id="a 500 with a number"),
-        pytest.param(say({"usd": "100"}, 429), id="a 429 with a number"),
-        pytest.param(say({"usd": "100"}, 203), id="a 203 with a number"),
         pytest.param(say({"error": "maintenance"}), id="a 200 with no number in it"),
         pytest.param(say("<!doctype html>"), id="a 200 with HTML"),
         pytest.param(say(""), id="a 200 with nothing"),
-        pytest.param(say("", 302, Location="/again"), id="redirects in a circle"),
         pytest.param(say(b" " * 1_000_001), id="a huge body"),
-        pytest.param(truncated(b'{"usd": "100"}'), id="half a body"),
         pytest.param(dropped, id="a closed connection"),
     ],
 )
@@ -83,13 +79,6 @@ def test_all_sources_are_asked_at_the_same_time(server, seconds):
 
     server.instead = together
     assert prices_of(server, seconds, sources=5, quorum=5).current() == 100
-
-
-@pytest.mark.parametrize(("failing", "agreed"), [(2, True), (3, False)])
-def test_the_quorum_must_answer(server, seconds, failing, agreed):
-    server.instead = lambda path: fails(path) if int(path[1:]) < failing else say({"usd": "100"})
-    found = prices_of(server, seconds, sources=5, quorum=3).current_or_none()
-    assert (found == 100) is agreed
 
 
 @pytest.mark.parametrize(("max_age_s", "fresh_s"), [(120, 30), (10, 10)])

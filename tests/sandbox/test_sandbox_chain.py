@@ -37,15 +37,6 @@ def child_of(sandbox, txid):
     return sandbox.chain.accept(sandbox.wallet.build([change_of(sandbox, txid)], outputs, 500), NOW)
 
 
-class TestPaying:
-    def test_a_hundred_and_fifty_payments_fit_into_one_mempool_generation(self, sandbox):
-        txids = [sandbox.wallet.pay(ADDRESS, 10_000, NOW) for _ in range(150)]
-        assert len(sandbox.chain.mempool.entries) == 150
-        sandbox.chain.mine(1, NOW)
-        assert [tx.txid for tx in sandbox.chain.ledger.tip.txs[1:]] == txids
-        assert not sandbox.chain.mempool.entries
-
-
 class TestReplacing:
     def test_each_of_many_replacements_evicts_what_was_built_on_the_old_one(self, sandbox):
         old = sandbox.wallet.pay(ADDRESS, 10_000, NOW)
@@ -73,15 +64,6 @@ class TestReplacing:
         assert all(txin.outpoint in sandbox.chain.ledger.coins for txin in new.tx.inputs)
         assert new.fee_sats >= sum(entry.fee_sats for entry in evicted) + new.tx.vsize
         assert new.fee_sats * evicted[0].tx.vsize > evicted[0].fee_sats * new.tx.vsize
-
-
-class TestMining:
-    def test_block_times_pass_the_median_even_when_the_clock_stands_still(self, sandbox):
-        ledger = sandbox.chain.ledger
-        for block_hash in sandbox.chain.mine(30, NOW):
-            block = ledger.blocks[block_hash]
-            assert NOW <= block.time < NOW + 10
-            assert block.time > ledger.median_time_past(block.previous)
 
 
 class TestReorganising:

@@ -13,7 +13,6 @@ import postgres
 import pytest
 from builders import at_once, until
 from databases import ON_POSTGRES, about_sqlite, empty_database, raw, tables
-from dying import run_until_death
 from fake_esplora import Terminal
 from other_database import backed_up, lived_in
 from paths import PROJECT
@@ -206,14 +205,6 @@ def test_a_step_that_fails_in_the_middle_leaves_the_version_before_it(url, later
     assert content(url) == before and version(url) == versions.VERSION
     step.write_text(STEP)
     assert migrate(url, "regtest", later) == ["9000_note"]
-
-
-def test_a_step_that_is_killed_at_its_end_has_changed_nothing(tmp_path, capfd):
-    url = empty_database(tmp_path)
-    run_until_death(1, "migrate", BTCPAY_NETWORK="regtest", BTCPAY_DATABASE_URL=url)
-    assert capfd.readouterr().err == "killed before COMMIT\n"
-    assert content(url) == {}
-    assert migrate(url, "regtest") == [step.stem for step in versions.steps()]
 
 
 def test_a_program_refuses_the_database_of_an_earlier_one(url):

@@ -5,8 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from btcpay.values.errors import BadRow, CommandError
-from btcpay.values.times import checked_zone, day_of, start_of, stretches, to_ms, zone_of
+from btcpay.values.times import day_of, start_of, to_ms
 
 EPOCH = date(1970, 1, 1)
 # Where a day begins, in UTC, and how many hours it has.
@@ -38,32 +37,3 @@ def test_a_day_begins_and_ends_when_the_clocks_of_its_zone_say_so(case):
     if hours:
         assert [day_of(at, zone) for at in (begin, end - 1)] == [day, day]
     assert day_of(begin - 1, zone) < day < day_of(end, zone) + (not hours)
-
-
-def test_stretches_of_days_of_one_length_have_every_moment_once_and_in_its_day():
-    for name in {name for name, *_ in DAYS.values()}:
-        zone = ZoneInfo(name)
-        first, last = ((date(year, 6, 1) - EPOCH).days for year in (2009, 2027))
-        found = list(stretches(first, last, zone))
-        assert (found[0].begin, found[-1].end) == (start_of(first, zone), start_of(last + 1, zone))
-        assert all(one.end == next.begin for one, next in zip(found, found[1:], strict=False))
-        assert len(found) < 100, name
-        for one in found:
-            for at in (one.begin, one.begin + one.length - 1, one.end - one.length, one.end - 1):
-                assert one.day + (at - one.begin) // one.length == day_of(at, zone), (name, at)
-
-
-def test_a_zone_is_one_of_the_databases_names_and_written_as_there():
-    names = ("Europe/Berlin", "europe/berlin", "utc")
-    assert [checked_zone(name) for name in names] == ["Europe/Berlin", "Europe/Berlin", "UTC"]
-    wrong = ("", "Europe", "Berlin", "../../etc/passwd", "localtime", "Factory", "CET-1", "\0")
-    for name in wrong:
-        with pytest.raises(CommandError, match="is not a time zone such as Europe/Berlin"):
-            checked_zone(name)
-
-
-def test_a_stored_zone_that_this_machine_does_not_know_is_said():
-    assert zone_of("Asia/Kathmandu").key == "Asia/Kathmandu"
-    for wrong in ("Atlantis/Poseidonis", "../up", "Europe", None):
-        with pytest.raises(BadRow, match="is not a time zone known here"):
-            zone_of(wrong)

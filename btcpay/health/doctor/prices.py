@@ -1,7 +1,6 @@
 """Every price source: its answer, and the distance of its price from the others'."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
 from decimal import Decimal
 from statistics import median
 from urllib.parse import urlsplit
@@ -9,14 +8,12 @@ from urllib.parse import urlsplit
 from btcpay.health.doctor.explorers import OF_NETWORK, OF_SANDBOX
 from btcpay.health.doctor.shop import Shop
 from btcpay.http import http_client
-from btcpay.http.clock_skew import agreed_ahead
 from btcpay.prices.price import Prices
 from btcpay.prices.tickers import MAX_DEVIATION, agree, read_price
 from btcpay.settings.parsers import PriceSource
 from btcpay.values.errors import FetchError
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.networks import SANDBOX_URL
-from btcpay.values.times import SET_CLOCK
 from storage.database import Database
 from storage.queries import links, merchants
 
@@ -28,9 +25,7 @@ OTHER_REMEDY = "until enough sources agree; if this lasts, see BTCPAY_CURRENCY_S
 def findings(shop: Shop) -> Iterator[Finding]:
     """Sources in trouble are yellow while enough others agree; without a price nothing is sold."""
     settings = shop.settings
-    aheads: list[timedelta] = []
-
-    answers = [_ask(source, shop, aheads) for source in settings.price_sources]
+    answers = [_ask(source, settings.proxy) for source in settings.price_sources]
     prices = [answer for answer in answers if isinstance(answer, Decimal)]
     price_usd = agree(prices, settings.price_quorum)
     bad = RED if price_usd is None else YELLOW
@@ -56,11 +51,6 @@ def findings(shop: Shop) -> Iterator[Finding]:
         yield Finding("price", YELLOW, sentence, "set three or more in BTCPAY_PRICE_SOURCES")
     else:
         yield Finding("price", GREEN, f"{price_usd} USD for a bitcoin")
-    if ahead := agreed_ahead(aheads, len(answers)):
-        sentence = (
-            f"{ahead // timedelta(seconds=1)} s ahead of most price sources: no invoice can be made"
-        )
-        yield Finding("clock of the prices", RED, sentence, SET_CLOCK)
 
 
 def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
@@ -77,14 +67,10 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
             yield Finding(name, GREEN, f"{price:f} {currency} for a bitcoin")
 
 
-def _ask(source: PriceSource, shop: Shop, aheads: list[timedelta]) -> Decimal | str:
-    """The price, or its error. Adds the lead of our clock over the source's to `aheads`."""
-
-    def note_time(sent_at: datetime) -> None:
-        aheads.append(shop.now() - sent_at)
-
+def _ask(source: PriceSource, proxy: str) -> Decimal | str:
+    """The price, or its error."""
     try:
-        return read_price(http_client.Session(proxy=shop.settings.proxy), source, note_time)
+        return read_price(http_client.Session(proxy=proxy), source, lambda sent_at: None)
     except LookupError:
         return f"has nothing at {source.pointer} in its answer"
     except (FetchError, ValueError) as error:

@@ -8,9 +8,8 @@ from btcpay.health.doctor.shop import Shop
 from btcpay.health.state import State, state_in
 from btcpay.merchants.merchants import MARGIN, gap_of_merchant
 from btcpay.settlement.attention import REASONS
-from btcpay.values.errors import BadRow
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
-from btcpay.values.times import iso, zone_of
+from btcpay.values.times import iso
 from storage.database import Database, Values
 from storage.queries import attentions, merchants, meta
 from storage.queries.totals import balances
@@ -34,16 +33,6 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
                 "the outputs are right: stop what else writes to the database, and"
                 " restore a backup or correct the row of `balance`",
             )
-
-
-def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
-    """A database without a merchant is mostly the wrong file."""
-    count = len(db.rows(merchants.ALL))
-    remedy = "check BTCPAY_DATABASE_URL, or add a merchant by `btcpay merchant add`"
-    if count:
-        yield Finding("merchants", GREEN, f"{count} in this database")
-    else:
-        yield Finding("merchants", YELLOW, "there is none in this database", remedy)
 
 
 def state(shop: Shop, db: Database) -> Iterator[Finding]:
@@ -96,19 +85,6 @@ def _chain(found: State, now: datetime, not_begun: str) -> Finding:
         remedy = "run `btcpay check`; BTCPAY_EXPLORER_CALLS_PER_HOUR says how fast it may read"
         return Finding("chain", YELLOW, f"{sentence}, {blocks} still to be read", remedy)
     return Finding("chain", GREEN, f"{sentence}, every block is read")
-
-
-def zones(shop: Shop, db: Database) -> Iterator[Finding]:
-    """A machine without the time zone database, or with an older one than the shop had."""
-    for merchant in db.rows(merchants.ALL):
-        try:
-            zone_of(merchant.timezone)
-        except BadRow as error:
-            say = shlex.join(["btcpay", "merchant", "timezone", merchant.name, "UTC"])
-            remedy = (
-                f"install the system's tzdata, or `pip install tzdata`; or name another: `{say}`"
-            )
-            yield Finding(f"time zone of {merchant.name}", RED, str(error), remedy)
 
 
 def attention(shop: Shop, db: Database) -> Iterator[Finding]:

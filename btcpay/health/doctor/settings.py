@@ -1,40 +1,25 @@
-"""The settings: which are set, which are defaults, and names that nobody reads."""
+"""The settings: those that are set, and names that nobody reads."""
 
 import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from btcpay.health.doctor.shop import Shop
-from btcpay.settings import env_file
-from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, is_said, strange_names
+from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, strange_names
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.hosts import is_here
 
-OTHER_PROXIES = ("http_proxy", "https_proxy", "all_proxy")  # what curl reads
 NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")  # RFC 2606
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
-    """One line for each variable that is set, one for all that are not."""
-    known = [*VARIABLES.values(), *OF_FILES.values()]
-    is_set = {name: text.strip() for name, text in shop.environ.items() if text.strip()}
-    in_file = env_file.values_of(shop.environ)
-    for name in known:
-        if name in is_set:
-            is_files = in_file.get(name, "").strip() == is_set[name]
-            where = shop.environ[env_file.VARIABLE] if is_files else "environment"
-            yield Finding(f"setting {name}", GREEN, f"{masked(is_set[name])} ({where})")
-    absent = [name for name in VARIABLES.values() if not is_said(shop.environ, name)]
-    have = "has its default" if len(absent) == 1 else "have their defaults"
-    sentence, brief = f"defaults: {', '.join(absent) or 'none'}", f"{len(absent)} {have}"
-    yield Finding("settings", GREEN, sentence, brief=f"{brief} (--json names them)")
+    """One line for each variable that is set."""
+    for name in (*VARIABLES.values(), *OF_FILES.values()):
+        if text := shop.environ.get(name, "").strip():
+            yield Finding(f"setting {name}", GREEN, masked(text))
     for name in strange_names(shop.environ):
         remedy = "docs/operators/settings.md has the list"
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
-    others = [name for name in is_set if name.lower() in OTHER_PROXIES]
-    if others and not shop.settings.proxy:
-        sentence = "ignored: explorers and price sources are asked directly"
-        yield Finding(", ".join(sorted(others)), YELLOW, sentence, "set BTCPAY_PROXY")
     yield _base_url(shop.settings)
     if shop.settings.merchant_pages:
         yield _merchant_pages(shop.settings)

@@ -28,6 +28,9 @@ OVERDUE = timedelta(hours=1)
 EVENING, EVENING_AT = "evening ", time(22)  # most shops have closed by then
 # A mail that is older is no longer news.
 STALE = timedelta(days=4)
+Composed = tuple[str, MailText] | None
+# What composes the mails of each part, by the name of its receivers.
+OF_PARTS: dict[str, Callable[..., Composed]] = {one.NAME: one.compose for one in brought("mail")}
 
 
 class Mail:
@@ -76,19 +79,13 @@ class Mail:
             self._session.close()
             self._session = None
 
-    def _compose(
-        self, receiver: Receiver, row: deliveries.Due, now: datetime
-    ) -> tuple[str, MailText] | None:
+    def _compose(self, receiver: Receiver, row: deliveries.Due, now: datetime) -> Composed:
         own = receiver.merchant_id
         wanted = self._db.row(receivers.MAIL_OF, merchant_id=own) or receivers.NO_MAIL
         merchant = self._db.only(merchants.BY_ID, id=own)
         language, zone = wanted.language, zone_of(merchant.timezone)
-        for part in brought("mail"):
-            if receiver.transport == part.NAME:
-                composed: tuple[str, MailText] | None = part.compose(
-                    self._db, self._base_url, row.about, language, zone, now
-                )
-                return composed
+        if compose := OF_PARTS.get(receiver.transport):
+            return compose(self._db, self._base_url, row.about, language, zone, now)
         if receiver.transport == receivers.RECEIPT:
             about = self._about(row, zone)
             address, brand = about.invoice.customer_email, self._brand(own)

@@ -6,7 +6,6 @@ import pytest
 from builders import until
 from fake_peer import deafen, over_peers
 from node_till import open_chain, open_node_till
-from node_walk import run
 
 from btcpay.check.listening import listening_of
 from btcpay.check.report import Report
@@ -62,7 +61,3 @@ def test_a_payment_is_seen_as_the_node_announces_it(till):
     till.mine()
     till.check()
     assert till.kinds(invoice)[0] == "seen"
-
-
-def test_after_every_step_of_a_walk_the_shop_has_what_the_nodes_index_says(tmp_path, ticker):
-    run(tmp_path, ticker, 6, lambda node: {"BTCPAY_PEERS": node.place})
