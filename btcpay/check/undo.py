@@ -61,9 +61,6 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
             if output.payment_id is None:
                 detail = {"txid": output.txid, "vout": output.vout, "block": _block(output)}
                 record(db, output.invoice_id, Kind.REORGANISED, detail, now)
-                log.warning(
-                    "reorganised: %s to invoice %s waits again", output.txid, output.invoice_id
-                )
         reopened = {one.invoice_id for one in taken if _undo(db, one, of_payments[one.id], now)}
     undone = grouped(taken, lambda payment: payment.address_invoice_id)
     for id in dict.fromkeys(output.invoice_id for output in outputs):

@@ -101,18 +101,14 @@ def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Out
     again: list[Values] = [
         {"invoice_id": id, "txid": txid}
         for id, scan in scans.items()
-        for txid in sorted(_shown(scan))
+        for shown in [(*(scan.waiting or ()), *scan.confirmed)]
+        for txid in sorted({seen.txid for seen in shown} | set(scan.replaced))
         if (id, txid) not in found
     ]
     known: dict[str, list[Output]] = {id: [] for id in scans}
     for row in rows + at_once.rows(db, payments.VANISHED, again):
         known[row.invoice_id].append(output_of(row))
     return known
-
-
-def _shown(scan: Scan) -> set[str]:
-    shown = {seen.txid for seen in (*(scan.waiting or ()), *scan.confirmed)}
-    return shown | set(scan.replaced)
 
 
 def checked_ms(row: invoices.InvoiceWith) -> int | None:

@@ -67,18 +67,6 @@ def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, c
     assert till.confirm(invoice).complete and status(till, invoice) == "paid"
 
 
-def test_what_it_has_seen_after_the_end_is_late_when_nobody_sets_it_right_before(till, clock):
-    invoice = five_minutes_before_its_end(till)
-    till.pay(invoice)
-    till.check(clock=ahead_of(clock, minutes=6))
-    assert status(till, invoice) == "open"
-    clock.move(minutes=7)
-    assert till.check().changed == {invoice["id"]: "expired"}
-    till.mine()
-    till.check()
-    assert [payment["invoice_id"] for payment in till.payments()] == [None]
-
-
 @pytest.mark.parametrize("early_h", [0, 2, 9_000])
 def test_an_early_date_makes_no_late_payment_one_in_time(lied_to, clock, early_h):
     till = lied_to()
