@@ -39,20 +39,9 @@ def test_extended_anew_it_has_the_new_headers_alone_and_stays_as_it_is():
     assert json.dumps(ALONE) == before
 
 
-DO_NOT_FOLLOW = {
-    "the first that follows is missing": FOLLOWING[1:],
-    "two are swapped": [FOLLOWING[1], FOLLOWING[0]],
-    "one stands there twice": [FOLLOWING[0], FOLLOWING[0]],
-    "one is missing at the end": FOLLOWING[:1],
-    "there are more than confirmations": FOLLOWING,
-}
-
-
-@pytest.mark.parametrize("headers", DO_NOT_FOLLOW.values(), ids=DO_NOT_FOLLOW)
-def test_headers_that_do_not_follow_prove_nothing(headers):
-    document = extended(ALONE, headers) | {"confirmations": 3}
-    with pytest.raises(ProofFailed):
-        check_document(document)
+def test_more_headers_than_confirmations_are_no_such_proof():
+    with pytest.raises(ProofFailed, match="more headers than confirmations"):
+        check_document(extended(ALONE, FOLLOWING) | {"confirmations": 3})
 
 
 def edit(keys, to):

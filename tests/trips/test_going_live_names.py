@@ -1,8 +1,5 @@
 """docs/operators/going-live.md: what it names exists; tests/nightly/trips runs its commands."""
 
-import re
-
-from forge import forge
 from going_live import BLOCKS, RUN, TEXT, commands
 
 
@@ -16,11 +13,3 @@ def test_every_command_line_of_the_document_begins_with_a_prompt():
     for block in BLOCKS:
         for line in block["lines"].replace("\\\n", "").splitlines():
             assert line.startswith("$ "), line
-
-
-def test_the_commands_that_the_text_names_exist():
-    named = set(re.findall(r"`btcpay ((?:[a-z]+ ?)+)", TEXT))
-    later = {"restore", "wallet export", "backup"}
-    for words in sorted({name.strip() for name in named} - later):
-        ended = forge().run({"PATH": "/usr/bin:/bin"}, [*words.split(), "--help"])
-        assert ended.status == 0, (words, ended.errors)

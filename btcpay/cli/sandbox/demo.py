@@ -1,14 +1,11 @@
 """The sandbox's merchant, with its keys, an invoice, a payment link and a webhook."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import requests
 
-from btcpay.bitcoin.address import b58check_encode
-from btcpay.bitcoin.keys import HARDENED
 from btcpay.merchants import keys
 from btcpay.merchants.account import parse_account
 from btcpay.merchants.merchants import add_merchant
@@ -28,9 +25,11 @@ PAGES: tuple[tuple[str, str, Json, str], ...] = (
     ("/payment-links", "active", {"title": "Tip jar"}, "link_url"),
 )
 WEBHOOK_PATH = "/sandbox/webhook"
-TPUB = bytes.fromhex("043587cf")  # SLIP-132: an account key of a test network
-# BIP341's point H, whose private key nobody knows.
-NOBODYS_KEY = bytes.fromhex("0250929b74c1a04954b78b4b6035e97a5e078a5a0f28ec96d547bfee9ace803ac0")
+# Of m/84'/1'/0', with BIP341's point H, whose private key nobody knows: its coins are play money.
+TPUB = (
+    "tpubDC2Q4xK4XH72Hkrtic4N7zRvC3Yiu2XvsaVPoMb21SRF9fXFb9QCoAbJ"
+    "siDKDzsVUBvXzvQcwR1KiWKU4RX2UvnvWWGNZce6fAijaozSXWA"
+)
 
 
 def kept_key(db: Database, network: Network, merchant_id: int, file: Path) -> str:
@@ -62,11 +61,7 @@ def merchant_id(db: Database, settings: Settings) -> int:
     """The id of the demo merchant, who is added if need be."""
     row = db.row(merchants.BY_NAME, name=MERCHANT)
     if row is None:
-        # A tpub of m/84'/1'/0' whose private key nobody has: its coins are play money.
-        place = bytes([3]) + os.urandom(4) + HARDENED.to_bytes(4, "big")
-        tpub = b58check_encode(TPUB + place + os.urandom(32) + NOBODYS_KEY)
-        account = parse_account(tpub, settings.network)
-        row = add_merchant(db, MERCHANT, account, utc_now())
+        row = add_merchant(db, MERCHANT, parse_account(TPUB, settings.network), utc_now())
     return row.id
 
 
