@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from peewee import PeeweeException
-from prometheus_client import CollectorRegistry, Counter, Histogram, values
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
@@ -137,13 +137,17 @@ def _gaps(db: Database) -> Iterator[Metric]:
 
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+PRICED = "btcpay_price_timestamp_seconds"
 
 
 class Counters(Collector):
-    """Counts in this process; `collect` adds up all processes of `folder`, if there is one."""
+    """Counts in this process; `collect` adds up all processes of `folder`, if there is one.
 
-    def __init__(self, folder: str | None) -> None:
-        self._folder = folder
+    `unix_s` answers unix time in seconds.
+    """
+
+    def __init__(self, folder: str | None, unix_s: Callable[[], float]) -> None:
+        self._folder, self._unix_s = folder, unix_s
         if folder:  # the library reads its folder when it is loaded, perhaps long ago
             values.ValueClass = values.MultiProcessValue()
         self._own = own = CollectorRegistry()
@@ -160,6 +164,9 @@ class Counters(Collector):
         self._refreshes = Counter(
             "btcpay_price_refreshes", "Rounds of price requests.", ["outcome"], registry=own
         )
+        self._priced = Gauge(
+            PRICED, "Unix time of the last price.", registry=own, multiprocess_mode="max"
+        )
 
     def answered(self, operation: str, status: int, took_s: int | float) -> None:
         """Counts one answer; thread safe, some microseconds."""
@@ -168,8 +175,15 @@ class Counters(Collector):
 
     def priced(self, good: bool) -> None:
         self._refreshes.labels("price" if good else "none").inc()
+        if good:
+            self._priced.set(self._unix_s())
 
     def collect(self) -> Iterator[Metric]:
-        """The counts of all processes."""
+        """The counts of all processes, and the age of the newest price in any of them."""
         source = MultiProcessCollector(None, self._folder) if self._folder else self._own
-        yield from source.collect()
+        for metric in source.collect():
+            if metric.name != PRICED:
+                yield metric
+            elif newest_s := max(sample.value for sample in metric.samples):
+                text = "Age of the newest price; grows while nobody asks for one."
+                yield _gauge("price_age_seconds", text, self._unix_s() - newest_s)

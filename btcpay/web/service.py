@@ -38,7 +38,7 @@ def open_service(settings: Settings, now: Callable[[], datetime]) -> Service:
     """Opens the database and whatever else a process needs. Raises DatabaseNotReady."""
     db = open_ready(settings.database_url, settings.network.name)
     db.close()  # gunicorn may fork now (--preload): two workers on one socket would mix their rows
-    counters = Counters(os.environ.get(FOLDER))
+    counters = Counters(os.environ.get(FOLDER), lambda: now().timestamp())
     return Service(
         settings=settings,
         db=db,

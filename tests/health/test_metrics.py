@@ -45,6 +45,7 @@ def test_requests_are_counted_by_operation_and_status(shop, tmp_path):
     assert found["btcpay_request_seconds_bucket{le=+Inf}{operation=get-balance}"] == 3
     assert found["btcpay_request_seconds_sum{operation=get-balance}"] > 0
     assert found["btcpay_open_invoices"] == 1
+    assert 0 <= found["btcpay_price_age_seconds"] < 10
     assert found["btcpay_price_refreshes_total{outcome=price}"] == 1
     assert found["btcpay_database_up"] == found["btcpay_rate_limit_store_up"] == 1
 
@@ -196,3 +197,10 @@ def test_a_database_that_does_not_answer_is_told_and_the_rest_stays(shop):
     assert found["btcpay_requests_total{operation=get-balance}{status=200}"] == 1
     python = platform.python_version()
     assert found[f"btcpay_build_info{{python={python}}}{{version={__version__}}}"] == 1
+
+
+def test_the_age_of_the_price_grows(shop):
+    assert "btcpay_price_age_seconds" not in figures(shop)
+    shop.invoice()
+    shop.clock.move(seconds=90)
+    assert figures(shop)["btcpay_price_age_seconds"] == 90

@@ -72,7 +72,7 @@ GIVEN_UP, AGAIN = (
 LOST = 'btcpay_mails_total{result="given_up"}'
 CHECK, OPEN = "btcpay_last_check_timestamp_seconds", "btcpay_open_invoices"
 UNDONE, FREE = "btcpay_payments_undone_total", "btcpay_disk_free_bytes"
-WAITS = "btcpay_webhook_waiting_seconds"
+AGE, WAITS = "btcpay_price_age_seconds", "btcpay_webhook_waiting_seconds"
 CASES = {
     "all is well": ({"btcpay_database_up": "1x240", LATE: "0x240"}, 60, set()),
     "nothing answers": ({"btcpay_build_info": "1x10 stale"}, 17, {"BtcpayDown"}),
@@ -99,7 +99,7 @@ CASES = {
     "no source has given a price": ({NONE: "0+1x30", GOOD: "5x30"}, 12, {"BtcpayPriceOld"}),
     "no source has ever given a price": ({NONE: "0+1x30"}, 12, {"BtcpayPriceOld"}),
     "some rounds had no price": ({NONE: "0+1x30", GOOD: "0+1x30"}, 12, set()),
-    "nobody asks for a price": ({NONE: "2x30", GOOD: "5x30"}, 25, set()),
+    "nobody asks for a price": ({NONE: "2x30", GOOD: "5x30", AGE: "0+60x30"}, 25, set()),
     "less than a gigabyte is free": ({FREE: "999999999x20"}, 10, {"BtcpayDiskLow"}),
     "a gigabyte is free": ({FREE: "1000000000x20"}, 15, set()),
     "less than 100 MB are free": ({FREE: "1000000000 99999999x20"}, 1, {"BtcpayDiskFull"}),

@@ -170,8 +170,8 @@ def test_commands_and_doctor_read_the_file_of_a_secret_and_show_its_path_alone(t
     assert run(f"--env-file {file} migrate", tmp_path).errors == ""
     explorer = {"BTCPAY_EXPLORERS": "http://127.0.0.1:9", "BTCPAY_PRICE_SOURCES": "http://a:9#/a"}
     said = run(f"--env-file {file} doctor", tmp_path, **explorer).output
-    assert "setting BTCPAY_EXPLORERS: http://127.0.0.1:9" in said
-    assert f"setting BTCPAY_DATABASE_URL_FILE: {tmp_path}/url" in said
+    assert "setting BTCPAY_EXPLORERS: http://127.0.0.1:9 (environment)" in said
+    assert f"setting BTCPAY_DATABASE_URL_FILE: {tmp_path}/url ({file})" in said
     assert "nothing reads this variable" not in said
     (tmp_path / "url").unlink()
     ended = run(f"--env-file {file} check", tmp_path)

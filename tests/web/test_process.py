@@ -10,7 +10,7 @@ from builders import Live, clean_environ
 from paths import PROJECT
 from playground import children_of
 
-from btcpay.web.process import keep_to_one_processor, most_connections
+from btcpay.web.process import keep_to_one_processor
 from storage.versions import migrate
 
 FEW_FILES = ["sh", "-c", 'ulimit -n 256; exec "$@"', "sh"]
@@ -38,14 +38,6 @@ def test_shops_with_neighbouring_addresses_take_different_processors():
         assert len(processor_of(one)) == 1
         assert processor_of(one) != processor_of(other)
         assert processor_of(one) == processor_of(one)
-
-
-def test_no_more_connections_are_taken_than_there_may_be_files():
-    asked = "from btcpay.web.process import most_connections; print(most_connections())"
-    words = [*FEW_FILES, sys.executable, "-c", asked]
-    few = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, timeout=60)
-    assert (few.stdout, few.stderr) == ("64\n", "")
-    assert most_connections() > 64
 
 
 def test_more_clients_than_files_end_no_worker(shop, tmp_path):

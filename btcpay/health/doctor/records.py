@@ -35,6 +35,16 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
             )
 
 
+def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
+    """A database without a merchant is mostly the wrong file."""
+    count = len(db.rows(merchants.ALL))
+    remedy = "check BTCPAY_DATABASE_URL, or add a merchant by `btcpay merchant add`"
+    if count:
+        yield Finding("merchants", GREEN, f"{count} in this database")
+    else:
+        yield Finding("merchants", YELLOW, "there is none in this database", remedy)
+
+
 def state(shop: Shop, db: Database) -> Iterator[Finding]:
     now = shop.now()
     found = state_in(db, shop.settings, now)

@@ -27,6 +27,7 @@ def parts(shop: Shop, db: Database) -> Iterator[Finding]:
 
 # Examinations of the rows; `totals` runs only with `integrity`.
 TABLE = (
+    records.merchant_count,
     records.totals,
     records.state,
     records.attention,

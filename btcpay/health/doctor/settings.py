@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from btcpay.health.doctor.shop import Shop
+from btcpay.settings import env_file
 from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, strange_names
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.hosts import is_here
@@ -14,9 +15,12 @@ NOBODYS = re.compile(r"(^|\.)(example(\.com|\.net|\.org)?|invalid)$")  # RFC 260
 
 def findings(shop: Shop) -> Iterator[Finding]:
     """One line for each variable that is set."""
+    in_file = env_file.values_of(shop.environ)
     for name in (*VARIABLES.values(), *OF_FILES.values()):
         if text := shop.environ.get(name, "").strip():
-            yield Finding(f"setting {name}", GREEN, masked(text))
+            is_files = in_file.get(name, "").strip() == text
+            where = shop.environ[env_file.VARIABLE] if is_files else "environment"
+            yield Finding(f"setting {name}", GREEN, f"{masked(text)} ({where})")
     for name in strange_names(shop.environ):
         remedy = "docs/operators/settings.md has the list"
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)

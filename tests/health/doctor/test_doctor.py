@@ -460,7 +460,7 @@ def test_a_variable_that_nobody_reads_is_yellow(till):
 def test_a_setting_is_shown_without_its_secrets(till):
     root = explorer_of(till).replace("://", "://me:secret@")
     everything = found(till, BTCPAY_EXPLORERS=root, BTCPAY_TRUSTED_PROXIES="2")
-    assert everything["setting BTCPAY_TRUSTED_PROXIES"].sentence == "2"
+    assert everything["setting BTCPAY_TRUSTED_PROXIES"].sentence == "2 (environment)"
     assert "secret" not in str(everything)
 
 
