@@ -109,14 +109,13 @@ def confirmed_sats(row: Invoice) -> int:
 def due_of(db: Database, bill: Bill, now: datetime) -> Due:
     amount, paid = stored_amount(bill.amount), stored_amount(bill.paid)
     rows = db.rows(queries.INVOICES, id=bill.id)
-    worths = [counts(_part(row, confirmed_sats(row)), bill.currency) for row in rows]
+    parts = [(row, counts(_part(row, confirmed_sats(row)), bill.currency)) for row in rows]
     coming, coming_to = of_minor(0, bill.currency), None
-    for row, worth in zip(rows, worths, strict=True):
+    for row, worth in parts:
         if row.status == "open" and row.unconfirmed_sats:
             coming += counts(_part(row, row.received_sats), bill.currency) - worth
             coming_to = row.id
     missing, is_overdue = max(amount - paid - coming, Decimal(0)), bill.due_at < to_ms(now)
-    parts = list(zip(rows, worths, strict=True))
     return Due(amount, paid, missing, coming, coming_to, is_overdue, parts)
 
 

@@ -26,7 +26,7 @@ from btcpay.values.money import (
     rounded,
     unit_of,
 )
-from btcpay.values.texts import MAX_CHARACTERS
+from btcpay.values.texts import MAX_CHARACTERS, one_line
 from btcpay.web.body import parse, read_body
 from schemas.fields import Text
 from schemas.requests import MAX_AMOUNT, Body
@@ -190,11 +190,3 @@ def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
         least = unit or unit_of(code)
         raise ValidationError(f"is not from {least:f} to {most:,} {code}", "amount")
     return (BTC, amount / SATS_PER_BTC) if code == SATS else (code, amount)
-
-
-def one_line(value: Any, most: int) -> str | None:
-    """A stranger's text as one line that a page may show; None for anything else."""
-    if not isinstance(value, str):
-        return None
-    line = "".join(sign if sign.isprintable() else " " for sign in value).strip()[:most].strip()
-    return line or None

@@ -5,13 +5,13 @@ from urllib.parse import urlsplit
 
 from flask import Response, request
 
-from btcpay.greenfield.asked import one_line
 from btcpay.greenfield.keys import GIVEN, OF_STORE, origin_of, store_of
 from btcpay.merchants import keys
 from btcpay.notify.receivers import refuse_url
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.hosts import is_near
+from btcpay.values.texts import one_line
 from btcpay.web.pages.render import View
 from btcpay.web.pages.visit import Visit
 

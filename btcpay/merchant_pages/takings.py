@@ -14,7 +14,6 @@ from btcpay.values.parts import offered
 from btcpay.values.times import date_of, number_of, start_of
 from storage.models import MerchantDay
 from storage.queries.totals import days
-from storage.values import Values
 
 ROUND = (2, 4, 6, 8, 10)  # half of each is as round as itself
 EARLIEST = date(2009, 1, 1)  # there was no bitcoin before
@@ -90,17 +89,16 @@ def show_month(visit: Visit) -> Response:
     before = (first - timedelta(days=1)).replace(day=1)
     after = (first + timedelta(days=31)).replace(day=1)
     last = after - timedelta(days=1)
-    span: Values = {"first": number_of(before), "last": number_of(last)}
-    span["merchant_id"] = visit.merchant_id
-    rows = visit.service.db.rows(days.BETWEEN, **span)
-    took = takings(rows, number_of(first), number_of(last), visit.session.currency)
+    until, own = number_of(last), visit.merchant_id
+    db = visit.service.db
+    rows = db.rows(days.BETWEEN, first=number_of(before), last=until, merchant_id=own)
     bounds = [start_of(number_of(day), visit.zone) for day in (first, after)]
     return visit.page(
         "month.html",
         lines=[
             line for month in offered("merchant_views", "month") for line in month(visit, *bounds)
         ],
-        charts=took,
+        charts=takings(rows, number_of(first), until, visit.session.currency),
         first=first,
         last=last,
         before=before if before >= EARLIEST else None,

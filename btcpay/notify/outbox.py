@@ -19,7 +19,7 @@ from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
 from btcpay.values.times import from_ms, to_ms
 from schemas.resources import Resources
-from storage.database import Database
+from storage.database import Database, Values
 from storage.models import Receiver
 from storage.queries import deliveries, events, receivers
 from storage.queries.totals import tallies
@@ -156,8 +156,7 @@ class Outbox:
             return
         if send is None:
             self._db.run(deliveries.DROP, receiver_id=row.receiver_id, about=row.about)
-            return
-        if self._is_ours(row):
+        elif self._is_ours(row):
             self._in_flight[in_thread(send)] = lane, receiver, row
 
     def _prepared(self, receiver: Receiver, row: deliveries.Due) -> Callable[[], Answer] | None:
@@ -173,15 +172,8 @@ class Outbox:
         if row.line is None:
             return True
         now = to_ms(self._now())
-        held = self._db.run(
-            deliveries.HOLD,
-            receiver_id=row.receiver_id,
-            about=row.about,
-            attempts=row.attempts,
-            now=now,
-            until=now + HELD_MS,
-        )
-        return held == 1
+        of: Values = {"receiver_id": row.receiver_id, "about": row.about, "attempts": row.attempts}
+        return self._db.run(deliveries.HOLD, **of | {"now": now, "until": now + HELD_MS}) == 1
 
     def _on_answer(self, coming: Future[Answer]) -> None:
         lane, receiver, row = self._in_flight.pop(coming)

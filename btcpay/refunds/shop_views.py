@@ -13,6 +13,7 @@ from btcpay.refunds import acts, queries
 from btcpay.refunds.kinds import RESOURCE
 from btcpay.values.errors import CommandError, Refused, TooMuch
 from btcpay.values.money import SATS_PER_BTC, asked_of, btc_shown, checked_currency, price_of
+from btcpay.values.texts import MAX_CHARACTERS, one_line
 from btcpay.web.body import parse, read_body
 from btcpay.web.service import Service
 from schemas.requests import MAX_AMOUNT, Body
@@ -22,7 +23,6 @@ Json = dict[str, Any]
 PERMISSION = "cancreatenonapprovedpullpayments"
 BITCOIN = ("BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain")
 VARIANTS = ("RateThen", "CurrentRate", "OverpaidAmount", "Fiat", "Custom")
-MOST_CHARACTERS = 200
 _MONEY: Any = {"allow_nan": False, "validate": validate.Range(0, MAX_AMOUNT, min_inclusive=False)}
 
 
@@ -103,12 +103,10 @@ def _sats(service: Service, amount: Decimal, currency: str) -> int:
 def _made(
     service: Service, store: Store, asked: Json, order_id: str | None, sats: int, field: str
 ) -> Json:
-    words = asked["description"] or asked["name"]
-    reason = "".join(sign if sign.isprintable() else " " for sign in words).strip()
-    reason = reason[:MOST_CHARACTERS].strip()
+    reason = one_line(asked["description"] or asked["name"], MAX_CHARACTERS["reason"])
     if not sats:
         raise ValidationError("there is nothing to send back", field)
-    wanted = acts.Order(store.merchant_id, order_id, sats, reason or None, store_id=store.id)
+    wanted = acts.Order(store.merchant_id, order_id, sats, reason, store_id=store.id)
     try:
         row = acts.make(service.db, service.settings, wanted, service.now())
     except Refused as refused:

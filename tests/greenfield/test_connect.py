@@ -90,10 +90,8 @@ def test_a_press_that_comes_twice_makes_one_key_and_another_press_another(browse
 def test_loading_the_answer_again_shows_no_key_that_was_revoked(browser, shop):
     token = browser.token()
     fields = brought(allow(browser, token))
-    secret, (key,) = (
-        fields[0][1],
-        [row for row in shop.service.db.rows(keys.ALL) if "Woo" in row.name],
-    )
+    secret, rows = fields[0][1], shop.service.db.rows(keys.ALL)
+    (key,) = [row for row in rows if "Woo" in row.name]
     assert browser.post(f"/keys/{key.id}/revoke").status_code == 303
     answer = allow(browser, token)
     assert answer.status_code == 200 and secret not in answer.text

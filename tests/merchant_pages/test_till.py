@@ -124,6 +124,18 @@ def test_a_page_gone_back_to_after_its_end_is_for_the_next_customer(browser, end
     assert second != first and browser.page(f"/till/{second}").state == "waiting"
 
 
+def nothing(*_):
+    """After that it stays as it is."""
+
+
+def lost(browser, sats=None):
+    """A sale whose payment was seen, and has vanished."""
+    found = invoice(browser)
+    pay(browser.shop, found, sats, confirmed=False)
+    vanish(browser.shop, found)
+    return found
+
+
 def overdue(shop, _):
     shop.clock.move(minutes=15)
 
@@ -170,36 +182,20 @@ def test_the_customer_sees_who_sells_and_what_is_left(browser):
     assert page.texts["amount"] == "$13.00" and "25.00" in page.texts["amount-total"]
 
 
-def by_less(shop, found):
-    pay(shop, found, confirmed=False)
-    vanish(shop, found)
-    pay(shop, found, 5_000, confirmed=False)
-
-
-def a_part(shop, found):
-    pay(shop, found, 5_000, confirmed=False)
-    vanish(shop, found)
-
-
-def its_time_is_over(shop, found):
-    pay(shop, found, confirmed=False)
-    vanish(shop, found)
-    expired(shop, found)
-
-
+# The sum, None for the whole; what happens after it has vanished; whether the page still asks.
 TAKEN_BACK = {
-    "the whole sum": (lambda shop, found: (pay(shop, found, confirmed=False), vanish(shop, found)),
+    "the whole sum": (None, nothing, True),
+    "the whole sum, replaced by less": (None, partial(pay, amount_sats=5_000, confirmed=False),
         True),
-    "the whole sum, replaced by less": (by_less, True),
-    "a part": (a_part, True),
-    "the whole sum, and its time is over": (its_time_is_over, False),
+    "a part": (5_000, nothing, True),
+    "the whole sum, and its time is over": (None, expired, False),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", TAKEN_BACK)
 def test_a_payment_that_was_seen_and_is_taken_back_is_said_in_red(browser, case):
-    happens, asks = TAKEN_BACK[case]
-    found = invoice(browser)
+    sats, happens, asks = TAKEN_BACK[case]
+    found = lost(browser, sats)
     happens(browser.shop, found)
     page = browser.page(f"/till/{found['id']}")
     assert page.texts["state"] == "The payment was taken back" and "vanished" in page.texts["words"]
@@ -216,15 +212,8 @@ def test_a_payment_that_was_seen_and_is_taken_back_is_said_in_red(browser, case)
             assert shown.texts["alarms"].strip() == "" and "inbox" not in shown.texts
 
 
-def lost(browser):
-    found = invoice(browser)
-    pay(browser.shop, found, confirmed=False)
-    vanish(browser.shop, found)
-    return found["id"]
-
-
 def test_an_alarm_stays_whatever_is_sold_after_it_until_it_is_set_aside(browser):
-    shop, lost_id = browser.shop, lost(browser)
+    shop, lost_id = browser.shop, lost(browser)["id"]
     for amount in range(31, 46):
         shop.clock.move(seconds=10)
         invoice(browser, amount=str(amount))
@@ -254,7 +243,7 @@ def test_a_sale_whose_block_is_gone_is_an_alarm_until_it_is_paid_again(browser):
 
 @pytest.mark.parametrize("state", ["waiting", "seen", "paid"])
 def test_the_next_customer_is_shown_no_alarm_and_no_way_into_the_books(browser, state):
-    lost_id, found = lost(browser), invoice(browser, amount="30")
+    lost_id, found = lost(browser)["id"], invoice(browser, amount="30")
     if state != "waiting":
         pay(browser.shop, found, confirmed=state == "paid")
     page = browser.page(f"/till/{found['id']}")

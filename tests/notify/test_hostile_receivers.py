@@ -24,6 +24,7 @@ from storage.queries import deliveries
 from storage.queries.receivers import WEBHOOK
 from storage.statement import blank
 
+TAKEN = Answer(True, 200, "")
 HASTY_S, PATIENT_S = 0.5, 60.0  # where a time-out is expected, and where none is
 
 
@@ -137,23 +138,20 @@ def test_those_that_hang_delay_no_other(shop, receiver, released):
 def test_a_run_has_an_end_whatever_a_receiver_does_and_no_answer_is_a_failure(
     shop, released, monkeypatch
 ):
-    """Else who never answers would never be known for it: not failing, and never given up."""
+    """Else who never answers would never be known for it: not failing, and never given up.
+
+    So is a name server that does not answer, for which there is no time-out.
+    """
     bad, db = add(shop, "http://127.0.0.1:9/"), shop.service.db
     shop.link()
     monkeypatch.setattr("btcpay.notify.outbox.ATTEMPT_S", 0.5)
     began_s = time.monotonic()
-    result = outbox(shop, lambda *_: _never(released)).run(run_s=1)
+    result = outbox(shop, lambda *_: released.wait(60) and TAKEN).run(run_s=1)
     assert time.monotonic() - began_s < 20
     assert (result.delivered, result.failed) == (0, 1) and waiting(shop, bad) == 1
     assert receivers.find(db, bad).failing_since is not None
     (row,) = db.rows(deliveries.LIST, receiver_id=bad, limit=2)
     assert (row.attempts, row.answer) == (1, "there was no answer when the run ended")
-
-
-def _never(released):
-    """A name server that does not answer, for which there is no time-out."""
-    released.wait(60)
-    return Answer(True, 200, "")
 
 
 def test_a_cookie_is_not_sent_back(shop, receiver):

@@ -101,9 +101,8 @@ class Mail:
         if row.about == deliveries.LOGIN:
             if now - from_ms(row.created_at) >= OVERDUE:
                 return None
-            url = (
-                f"{self._base_url}/merchant/login/{sessions.new_login(self._db, merchant.id, now)}"
-            )
+            secret = sessions.new_login(self._db, merchant.id, now)
+            url = f"{self._base_url}/merchant/login/{secret}"
             return shop_texts.login(self._brand(merchant.id).seller, url, language)
         if row.about.startswith(EVENING):
             return self._evening(row.about, merchant, now.astimezone(zone), language)
