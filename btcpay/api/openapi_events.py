@@ -68,16 +68,10 @@ def webhooks() -> dict[str, Any]:
 
 def event_schemas() -> dict[str, Schema]:
     """The components that are of events alone; they refer to the resources."""
-    own = {name.title(): whole(one.properties) for name, one in OF_PARTS.items()}
-    return (
-        {"Sighting": _SIGHTING}
-        | own
-        | {
-            name: schema
-            for kind in KINDS.values()
-            for name, schema in ((_name(kind), _schema(kind)), (_data_name(kind), _data(kind)))
-        }
-    )
+    schemas = {name.title(): whole(one.properties) for name, one in OF_PARTS.items()}
+    for kind in KINDS.values():
+        schemas |= {_name(kind): _schema(kind), _data_name(kind): _data(kind)}
+    return {"Sighting": _SIGHTING} | schemas
 
 
 def _name(kind: Kind) -> str:

@@ -117,30 +117,21 @@ class OfLink:
         return self.link.id
 
     def order(self, service: Service, text: str) -> create.Order:
-        _refuse_inactive(self.link)
-        order = _asked_for(service, self.link, text)
-        return order._replace(details={**order.details, **self.answers})
+        """An invoice of the link's price, or of the amount in this text. Raises AmountRefused."""
+        link, high = self.link, None
+        _refuse_inactive(link)
+        if link.amount is not None:
+            amount = Decimal(link.amount)
+        else:
+            low, high = bounds(link)
+            amount = read_amount(text, link.currency, low, high)
+        said = {"description": link.description or link.title, "payment_link_id": link.id}
+        life = timedelta(minutes=service.settings.link_invoice_expiry_min)
+        details = {**said, **self.answers}
+        return create.Order(link.merchant_id, amount, life, details, link.currency, high)
 
     def lock(self, service: Service, order: create.Order) -> None:
         _refuse_inactive(service.db.only(links.LOCKED, id=self.link.id))
-
-
-def _asked_for(service: Service, link: PaymentLink, text: str) -> create.Order:
-    """An invoice of the link's price, or of the amount in this text. Raises AmountRefused."""
-    high = None
-    if link.amount is not None:
-        amount = Decimal(link.amount)
-    else:
-        low, high = bounds(link)
-        amount = read_amount(text, link.currency, low, high)
-    return create.Order(
-        link.merchant_id,
-        amount,
-        timedelta(minutes=service.settings.link_invoice_expiry_min),
-        {"description": link.description or link.title, "payment_link_id": link.id},
-        link.currency,
-        high,
-    )
 
 
 def _refuse_inactive(link: PaymentLink) -> None:

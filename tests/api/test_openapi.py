@@ -189,16 +189,12 @@ def test_every_operation_has_one_tag_and_every_tag_its_meaning(document):
     assert set(tags) == {tag["name"] for tag in document["tags"] if tag["description"]}
 
 
-def schemas_in(node, path=""):
-    if isinstance(node, dict):
-        for name, part in node.items():
-            if name == "properties":
-                yield from ((f"{path}/{field}", schema) for field, schema in part.items())
-            if name not in ("if", "then"):
-                yield from schemas_in(part, f"{path}/{name}")
-    elif isinstance(node, list):
-        for place, part in enumerate(node):
-            yield from schemas_in(part, f"{path}/{place}")
+def schemas_in(document):
+    """Each field of each object, but for those of conditions."""
+    for path, node in nodes(document):
+        if not {"if", "then"} & set(path.split("/")):
+            fields = node.get("properties", {}).items()
+            yield from ((f"{path}/{field}", schema) for field, schema in fields)
 
 
 def test_every_property_and_parameter_says_what_it_means(document):

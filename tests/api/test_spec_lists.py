@@ -72,8 +72,7 @@ def test_payments_are_newest_first_by_the_time_they_confirmed(shop):
     assert listed == [hashes[2], hashes[0], hashes[1]]
 
 
-@pytest.mark.parametrize("status", ["open", "paid", "expired", "canceled"])
-def test_invoices_are_filtered_by_status(shop, status):
+def test_invoices_are_filtered_by_status(shop):
     (sold,) = sell(shop, 1)
     waiting = shop.invoice()["id"]
     lapsed, called_off = shop.invoice(expires_in_hours=1), shop.invoice()
@@ -87,20 +86,15 @@ def test_invoices_are_filtered_by_status(shop, status):
         "expired": lapsed["id"],
         "canceled": called_off["id"],
     }
-    (listed,) = shop.get(f"/invoices?status={status}").json["data"]
-    assert (listed["id"], listed["status"]) == (expected[status], status)
+    for status, id in expected.items():
+        for limit in ("", "&limit=1"):  # which is of the filtered ones
+            (listed,) = shop.get(f"/invoices?status={status}{limit}").json["data"]
+            assert (listed["id"], listed["status"]) == (id, status)
 
 
 @pytest.mark.parametrize("status", ["closed", "OPEN", "", "open,paid"])
 def test_another_status_is_invalid_and_named(shop, status):
     assert_refused(shop.get(f"/invoices?status={status}"), 400, "invalid_request", "status")
-
-
-def test_limit_applies_after_the_status_filter(shop):
-    (sold,) = sell(shop, 1)
-    shop.invoice()
-    listed = shop.get("/invoices?status=paid&limit=1").json["data"]
-    assert [invoice["id"] for invoice in listed] == [sold]
 
 
 def test_payments_are_filtered_by_the_invoice_that_they_settled(shop):

@@ -130,8 +130,8 @@ def test_a_field_missing_of_wrong_type_or_out_of_range_is_named(shop, path, fiel
     assert shop.get(path).json["data"] == []
 
 
-@pytest.mark.parametrize("mistakes", [{"amount_usd": 0, "description": 7, "customer_email": 8}])
-def test_every_offending_field_is_named_at_once(shop, mistakes):
+def test_every_offending_field_is_named_at_once(shop):
+    mistakes = {"amount_usd": 0, "description": 7, "customer_email": 8}
     assert_refused(shop.post("/invoices", mistakes), 400, "invalid_request", *mistakes)
 
 
@@ -143,12 +143,6 @@ def test_a_body_of_the_maximum_size_is_read_and_one_byte_more_is_too_large(shop,
     response = shop.post(path, data=body + b" ", content_type="application/json")
     assert_refused(response, 413, "payload_too_large")
     assert len(shop.get(path).json["data"]) == 1
-
-
-def test_without_a_live_price_create_invoice_is_price_unavailable_and_creates_nothing(shop, ticker):
-    ticker.status = 500
-    assert_refused(shop.post("/invoices", INVOICE), 503, "price_unavailable")
-    assert shop.get("/invoices").json["data"] == []
 
 
 def test_a_payment_link_needs_no_live_price(shop, ticker):

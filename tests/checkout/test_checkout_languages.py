@@ -17,16 +17,8 @@ from payer import Page
 from btcpay.languages import catalogs
 from btcpay.languages.catalogs import FOLDER, LANGUAGES
 
-ROOMS = (
-    "bills",
-    "checkout",
-    "exports",
-    "greenfield",
-    "merchant_pages",
-    "notify",
-    "refunds",
-    "web/pages",
-)
+PAGES = ("bills", "checkout", "merchant_pages", "refunds", "web/pages")
+ROOMS = (*PAGES, "exports", "greenfield", "notify")
 METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
 TRIMMED = {"templates/**.html": {"trimmed": "true", "silent": "false"}}
 TRANSLATED = sorted(set(LANGUAGES) - {"en"})
@@ -103,8 +95,7 @@ def test_every_text_and_plural_form_is_the_one_that_gettext_finds(language):
 
 def test_no_text_stands_in_a_template_untranslated():
     """Between tags there are only expressions and what no language changes."""
-    rooms = ("bills", "checkout", "merchant_pages", "refunds", "web/pages")
-    pages = (PROJECT / "btcpay" / room / "templates" for room in rooms)
+    pages = (PROJECT / "btcpay" / room / "templates" for room in PAGES)
     for path in (path for folder in pages for path in folder.rglob("*.html")):
         text = re.sub(r" data-[\w-]+=(\"[^\"]*\"|'[^']*')", "", path.read_text())
         text = re.sub(r"\{% block layout %\}\w*", "", text)  # a class, no text

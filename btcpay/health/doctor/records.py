@@ -56,12 +56,11 @@ def state(shop: Shop, db: Database) -> Iterator[Finding]:
 def _found(found: State, now: datetime) -> Finding:
     often = "`btcpay run` checks by itself, else run `btcpay check` every minute; read its log"
     remedy = "" if found.found == GREEN else often
-    if found.found_at is None:
-        return Finding("check", found.found, "no check has been complete yet", remedy)
-    sentence = f"the last complete check was at {iso(found.found_at)}"
-    if found.found == GREEN:
-        return Finding("check", GREEN, sentence)
-    sentence += f", {(now - found.found_at) // timedelta(minutes=1)} minutes ago"
+    sentence = "no check has been complete yet"
+    if found.found_at:
+        sentence = f"the last complete check was at {iso(found.found_at)}"
+        if found.found != GREEN:
+            sentence += f", {(now - found.found_at) // timedelta(minutes=1)} minutes ago"
     return Finding("check", found.found, sentence, remedy)
 
 
