@@ -26,8 +26,7 @@ def half_of(invoice):
 def hour(till):
     """Its invoices end."""
     till.clock.move(hours=1.5)
-    till.mine()
-    till.check()
+    till.mine_and_check()
 
 
 def test_half_is_paid_today_and_half_after_the_price_has_doubled(till, ticker, btcpay):
@@ -87,8 +86,7 @@ def test_two_who_pay_it_at_once_are_told_apart(till, monkeypatch, how):
     if how != "together":
         monkeypatch.setattr(read, "try_apply", one_by_one)
     till.pay(both[0]), till.pay(both[1])
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert stands(shop, bill) == ("paid", "200.00")
     assert sorted(map(str, (wanting(shop, one) for one in both))) == ["None", "too_much"]
 
@@ -99,8 +97,7 @@ def test_a_reorganisation_of_the_second_of_three_parts_opens_it_again(till):
     for sats in (50_000, 60_000, None):
         invoice = pay_now(shop, bill, shop.app.test_client())
         raws.append(chain.mempool.entries[till.pay(invoice, sats)].tx.raw)
-        till.mine()
-        till.check()
+        till.mine_and_check()
     assert stands(shop, bill) == ("paid", "100.00")
     chain.reorganise(2, till.now, [raws[2]])
     till.check()
@@ -108,8 +105,7 @@ def test_a_reorganisation_of_the_second_of_three_parts_opens_it_again(till):
     till.look_for(*shop.get("/invoices").json["data"])
     page = page_of(shop.client, bill)
     assert "$35.99 is on its way" in page.texts["coming"] and "submit" not in page.attributes
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert stands(shop, bill) == ("paid", "100.00")
 
 

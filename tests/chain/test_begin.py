@@ -269,8 +269,7 @@ def test_an_idle_shop_is_not_said_to_be_behind(till):
     """The last two hours' blocks wait unread for an invoice that may be made."""
     idle(till)
     till.clock.move(days=8)
-    till.mine(30)
-    till.check()
+    till.mine_and_check(30)
     db = till.shop.service.db
     assert db.only(blocks.UNREAD)[0] > 0
     assert progress_of(db, till.clock()).behind == 0
@@ -283,11 +282,9 @@ def test_an_idle_shop_is_not_said_to_be_behind(till):
 def test_an_idle_shop_goes_on_at_the_tip_when_an_invoice_comes(till):
     idle(till)
     till.clock.move(days=8)
-    till.mine(30)
-    till.check()
+    till.mine_and_check(30)
     till.clock.move(hours=3)
-    till.mine(2)
-    till.check()
+    till.mine_and_check(2)
     invoice = till.pay_in_block()
     till.clock.move(hours=1)
     report = till.check()

@@ -109,8 +109,7 @@ def test_a_reorganisation_of_any_depth_is_followed_and_a_double_spend_undone(lie
     till = lied_to()
     paid, kept = till.shop.invoice(), till.shop.invoice()
     till.clock.move(hours=1)
-    till.mine(30)
-    till.check()
+    till.mine_and_check(30)
     first, second = till.sandbox.wallet.coins()[:2]
     pay_with(till, first, paid)
     pay_with(till, second, kept)
@@ -129,8 +128,7 @@ def test_a_reorganisation_of_any_depth_is_followed_and_a_double_spend_undone(lie
 @pytest.mark.parametrize(("depth", "more"), [(1, 15), (12, 10), (25, 30)])
 def test_a_fork_within_a_gap_is_followed(till, depth, more):
     till.clock.move(hours=5)
-    till.mine(30)
-    till.check()
+    till.mine_and_check(30)
     till.sandbox.chain.reorganise(depth, till.now)
     till.mine(more)
     assert till.check().complete and is_whole(till)
@@ -152,8 +150,7 @@ def test_a_chain_with_more_blocks_but_less_work_is_not_taken(till):
 
 def test_a_chain_of_fewer_blocks_and_more_work_is_taken(till):
     fork = Rival(till)
-    till.mine(7)
-    till.check()
+    till.mine_and_check(7)
     till.liar.instead = fork.add(1, bits=HARDER)
     report = till.check()
     assert report.complete and is_at(till, [block.hash for block in fork.blocks])
@@ -248,8 +245,7 @@ def test_a_run_that_knows_an_older_chain_changes_nothing(till):
 
     follower = Follower(db, network, till.explorers(), undo)
     fork = till.sandbox.chain.ledger.height
-    till.mine(2)
-    till.check()
+    till.mine_and_check(2)
     late = Rival(till).add(3)
     till.sandbox.chain.reorganise(2, till.now)
     till.check()

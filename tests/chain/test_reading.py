@@ -284,8 +284,7 @@ def test_while_a_pause_is_made_up_for_new_customers_are_seen_within_five_minutes
         assert till.kinds(invoice) == ["seen"]
     left = unread(till)
     assert left > 50 and reports[-1].blocks_behind == left and reports[-1].hours_behind == 1
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert till.look(invoice)["status"] == "paid" and unread(till) == left
 
 

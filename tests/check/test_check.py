@@ -45,14 +45,12 @@ def test_an_invoice_paid_in_full_is_paid_when_its_block_comes(till):
 def test_a_part_is_a_payment_without_invoice_until_the_rest_comes(till):
     invoice = till.shop.invoice()
     first = till.pay(invoice, 10_000)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert till.look(invoice)["status"] == "open" and till.payments(invoice) == []
     assert [(p["amount_sats"], p["invoice_id"]) for p in till.payments()] == [(10_000, None)]
     assert till.balance() == (10_000, 10_000)
     rest = till.pay(invoice, invoice["amount_sats"] - 10_000)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert till.look(invoice)["tx_hash"] == rest
     assert {p["tx_hash"] for p in till.payments(invoice)} == {first, rest}
     assert till.balance() == (invoice["amount_sats"], invoice["amount_sats"])
@@ -128,8 +126,7 @@ def test_no_price_is_asked_for_while_nothing_has_confirmed(till, ticker):
     asked = ticker.asked
     assert till.look_for(invoice).looked_at == 1
     assert ticker.asked == asked
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert ticker.asked == asked + 1
 
 
@@ -152,8 +149,7 @@ def test_money_that_waits_has_every_block_read_until_it_is_in_one(till):
     till.look_for(invoice)
     cancel(till, invoice)
     till.clock.move(days=30)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert len(till.payments()) == 1
 
 

@@ -109,8 +109,7 @@ def test_a_part_that_waits_for_depth_at_a_spoiled_invoice_stops_no_run(till):
     till.shop.sql("UPDATE output SET payment_id = NULL")
     spoil(till, odd, "amount_usd_quote = 'much'")
     till.pay(sound)
-    till.mine(6)
-    report = till.check()
+    report = till.mine_and_check(6)
     assert report.changed == {sound["id"]: "paid"} and odd["id"] in report.failed
 
 

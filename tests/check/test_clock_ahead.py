@@ -75,8 +75,7 @@ def test_an_early_date_makes_no_late_payment_one_in_time(lied_to, clock, early_h
     till.liar.headers = date_of(ahead_of(clock, hours=-early_h))
     till.pay(invoice)
     assert till.check().changed == ({} if early_h else {invoice["id"]: "expired"})
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert [payment["invoice_id"] for payment in till.payments()] == [None]
     till.liar.headers = date_of(clock)
     till.check()
@@ -103,8 +102,7 @@ def test_what_is_seen_waiting_for_an_invoice_of_a_later_day_counts_when_it_is_mi
     till.pay(invoice)
     if seen_waiting:
         till.look_for(invoice)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert status(till, invoice) == ("paid" if seen_waiting else "open")
     assert till.balance()[0] == invoice["amount_sats"]
 

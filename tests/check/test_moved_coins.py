@@ -36,8 +36,7 @@ def test_a_coin_leaves_the_balance_when_its_spending_confirms(till, sweeper):
     sweeper.sweep(invoice, *made)
     till.check()
     assert till.balance() == (invoice["amount_sats"],) * 2
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert till.balance() == (0, 0) and is_summed(till.shop, sweeper.merchant_id)
     assert till.look(invoice)["status"] == "paid" and till.kinds(invoice)[-1] == "spent"
 
@@ -78,6 +77,5 @@ def test_a_move_that_a_reorganisation_undoes_is_in_the_balance_again(till, sweep
     till.check()
     assert till.balance() == before and is_summed(till.shop, sweeper.merchant_id)
     assert till.kinds(*made.values())[-2:] == ["spent", "unspent"]
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert till.balance() == (0, 0)

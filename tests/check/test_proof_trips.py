@@ -53,11 +53,9 @@ def test_the_proof_is_shown_and_holds_offline(till, tmp_path):
 def test_every_payment_of_an_invoice_has_its_proof(till, tmp_path):
     invoice = till.shop.invoice()
     txids = [till.pay(invoice, 10_000)]
-    till.mine()
-    till.check()
+    till.mine_and_check()
     txids.append(till.pay(invoice))
-    till.mine()
-    till.check()
+    till.mine_and_check()
     rows = json.loads(verify(till, tmp_path, show_proof(till, invoice))[0])
     assert [row["txid"] for row in rows] == txids
     assert [row["amount_sats"] for row in rows] == [10_000, invoice["amount_sats"]]
@@ -67,8 +65,7 @@ def test_outputs_to_one_script_have_one_proof_and_each_invoice_its_own(till, tmp
     one, two = till.shop.invoice(25), till.shop.invoice(40)
     parts = {one["id"]: [10_000, one["amount_sats"]], two["id"]: [two["amount_sats"]]}
     till.pay_outputs(*((one, sats) for sats in parts[one["id"]]), (two, two["amount_sats"]))
-    till.mine()
-    till.check()
+    till.mine_and_check()
     for invoice in (one, two):
         assert [p["amount_sats"] for p in till.payments(invoice)] == [sum(parts[invoice["id"]])]
         text = show_proof(till, invoice)

@@ -71,8 +71,7 @@ def test_a_payment_whose_block_is_lost_is_taken_back_and_waits_again(till, caplo
 def test_the_other_payment_of_an_invoice_is_a_part_again(till):
     invoice = till.shop.invoice()
     part = till.pay(invoice, 10_000)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert till.confirm(invoice, invoice["amount_sats"] - 10_000).changed == {invoice["id"]: "paid"}
     assert len(till.payments(invoice)) == 2
     reorganise(till, double_spend=True)
@@ -217,8 +216,7 @@ def test_what_had_vanished_by_a_block_that_is_lost_may_come_again(till):
     till.look_for(invoice)
     sent = till.sandbox.chain.mempool.entries[txid].tx.raw
     replace(till.sandbox.wallet, till.now, txid, away=True)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert till.kinds(invoice) == ["seen", "vanished"]
     till.sandbox.chain.reorganise(1, till.now, [sent])
     assert till.check().changed == {invoice["id"]: "paid"}

@@ -130,8 +130,7 @@ def test_what_public_clients_read_while_orders_are_paid(till, plugin):
     till.check()
     assert read() == settled | {"lost": "New None"}
     till.clock.move(hours=2)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     till.confirm(ours["late"])
     assert read() == settled | {
         "part": "Expired PaidPartial",

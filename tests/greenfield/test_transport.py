@@ -94,8 +94,7 @@ def test_a_shop_is_told_of_its_own_orders_in_order_and_of_nothing_else(till, sto
     invoice = order(till, store)
     till.pay(invoice)
     till.look_for(invoice)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     assert deliver(till) == (5, 0)
     assert receiver.kinds == WHOLE == of(receiver, invoice)
     first, *_, last = receiver.messages
@@ -129,8 +128,7 @@ def test_after_a_dead_hour_all_comes_in_order_with_the_same_ids(till, store, rec
         till.look_for(invoice)
         deliver(till)
         till.clock.move(minutes=20)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     deliver(till)
     till.clock.move(minutes=20)
     tried = {message.json["originalDeliveryId"] for message in receiver.messages}
@@ -152,8 +150,7 @@ def test_one_that_is_refused_holds_its_own_order_alone(till, store, receiver):
     one, other = order(till, store), order(till, store)
     till.pay(one), till.pay(other)
     till.look_for(one, other)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     refused = (one["id"], "InvoiceProcessing")
     receiver.instead = lambda message: say(
         b"", 500 if (message.json["invoiceId"], message.json["type"]) == refused else 200
@@ -203,8 +200,7 @@ def test_late_short_by_hand_and_taken_back_are_said_in_flags(till, store, receiv
     till.pay(short, 10_000)
     till.look_for(short)
     till.clock.move(hours=2)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     till.confirm(late)
     Terminal(till).run("invoice", "settle", late["id"], "--reason", "good enough")
     canceled = order(till, store)

@@ -164,8 +164,7 @@ def test_a_settlement_is_refused_when_nothing_confirmed_came_or_it_is_paid(till)
     till.check()
     with refused("nothing to accept"):
         settle(till, invoice["id"])
-    till.mine()
-    till.check()
+    till.mine_and_check()
     with refused("paid already"):
         settle(till, invoice["id"])
 

@@ -48,8 +48,7 @@ def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
 def test_a_part_says_what_is_missing_and_who_showed_it_and_a_block_that_is_lost_that_it_is(till):
     invoice = till.shop.invoice()
     txid = till.pay(invoice, 1_000)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     said = explained(till, invoice)
     (payment,) = till.payments()
     assert said["seen"][0] == "1000 satoshis that count, 0 of them not deep enough yet;" + (

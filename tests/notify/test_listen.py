@@ -40,8 +40,7 @@ def pay(till):
     invoice = till.shop.invoice()
     till.pay(invoice)
     till.look_for(invoice)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     return invoice
 
 

@@ -15,24 +15,17 @@ def till(tmp_path, ticker, clock):
         yield opened
 
 
-def mine(till, blocks=1):
-    till.mine(blocks)
-    till.check()
-
-
 def in_two_parts(till):
     invoice = till.shop.invoice()
-    till.pay(invoice, 10_000)
-    mine(till)
-    till.pay(invoice, invoice["amount_sats"] - 10_000)
-    mine(till)
+    till.confirm(invoice, 10_000)
+    till.confirm(invoice, invoice["amount_sats"] - 10_000)
 
 
 def by_two_outputs(till):
     invoice = till.shop.invoice()
     till.pay_outputs((invoice, 10_000), (invoice, invoice["amount_sats"] - 10_000))
     till.look_for(invoice)
-    mine(till)
+    till.mine_and_check()
 
 
 def deep(till):
@@ -40,7 +33,7 @@ def deep(till):
     till.pay(invoice)
     till.look_for(invoice)
     for _ in range(3):
-        mine(till)
+        till.mine_and_check()
         till.check()
 
 
@@ -48,16 +41,14 @@ def late(till):
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(hours=2)
     till.check()
-    till.pay(invoice)
-    mine(till)
+    till.confirm(invoice)
     Terminal(till).run("invoice", "settle", invoice["id"], "--reason", "good enough")
 
 
 def after_cancellation(till):
     invoice = till.shop.invoice()
     Terminal(till).run("invoice", "cancel", invoice["id"])
-    till.pay(invoice)
-    mine(till)
+    till.confirm(invoice)
     Terminal(till).run("invoice", "dismiss", invoice["id"], "--reason", "sent back")
 
 
@@ -82,16 +73,14 @@ def replaced_for_good(till):
 
 
 def taken_back_and_paid_again(till):
-    till.pay(till.shop.invoice())
-    mine(till)
+    till.confirm(till.shop.invoice())
     till.sandbox.chain.reorganise(1, till.now)
     till.check()
-    mine(till)
+    till.mine_and_check()
 
 
 def taken_back_for_good(till):
-    till.pay(till.shop.invoice())
-    mine(till)
+    till.confirm(till.shop.invoice())
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     till.check()
 
@@ -142,7 +131,7 @@ def test_an_event_shows_what_was_true_then(till):
     invoice = till.shop.invoice(1500, customer_email="ada@example.com")
     till.pay(invoice)
     till.look_for(invoice)
-    mine(till, 3)
+    till.mine_and_check(3)
     amount = invoice["amount_sats"]
     created, seen, received, paid = (sent(event) for event in events(till))
     for data, came in ((created, (0, 0, amount)), (seen, (amount, amount, 0))):

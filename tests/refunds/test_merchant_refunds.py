@@ -7,7 +7,7 @@ import pytest
 from attention_cases import too_much
 from fake_esplora import open_till
 from merchant_browser import ON, MerchantBrowser
-from shop_refunds import address, found, give, made, sent
+from shop_refunds import address, found, give, made, paid, sent
 
 from btcpay.refunds import queries
 
@@ -25,12 +25,6 @@ def browser(till):
 
 def refunds(till, invoice):
     return till.shop.service.db.rows(queries.OF_INVOICE, invoice_id=invoice["id"])
-
-
-def paid(till, **fields):
-    invoice = till.shop.invoice(**fields)
-    till.confirm(invoice)
-    return invoice
 
 
 def inbox(browser):

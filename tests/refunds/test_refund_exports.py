@@ -5,7 +5,7 @@ import io
 
 import pytest
 from fake_esplora import Terminal
-from shop_refunds import address, made, sent
+from shop_refunds import address, made, paid, sent
 
 pytestmark = pytest.mark.both_databases
 
@@ -13,8 +13,7 @@ pytestmark = pytest.mark.both_databases
 @pytest.fixture
 def invoice(till):
     """The refund of a paid invoice, sent a day later, when a bitcoin is worth 60,000 dollars."""
-    invoice = till.shop.invoice(description="a coat")
-    till.confirm(invoice)
+    invoice = paid(till, description="a coat")
     till.clock.move(days=1)
     sent(till, made(till, invoice, 10_000, address(1)))
     made(till, invoice, 600)

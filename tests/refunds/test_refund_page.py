@@ -2,7 +2,7 @@
 
 import pytest
 from payer import Page
-from shop_refunds import address, found, give, made, send, sent
+from shop_refunds import address, found, give, made, paid, send, sent
 
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.refunds import acts
@@ -10,9 +10,7 @@ from btcpay.refunds import acts
 
 @pytest.fixture
 def refund(till):
-    invoice = till.shop.invoice()
-    till.confirm(invoice)
-    return made(till, invoice)
+    return made(till, paid(till))
 
 
 def page(till, refund, **query):

@@ -6,24 +6,13 @@ from databases import about_sqlite, empty_database
 from fake_esplora import Terminal
 from other_database import backed_up, on
 from shop_events import kinds
-from shop_refunds import address, found, give, made, send, sent
+from shop_refunds import address, found, give, made, paid, send, sent
 
 from btcpay.check.undo import begin_anew
 from btcpay.refunds import acts
 from btcpay.values.errors import Refused
 
 pytestmark = pytest.mark.both_databases
-
-
-def paid(till, sats=None):
-    invoice = till.shop.invoice()
-    till.confirm(invoice, sats)
-    return invoice
-
-
-def mine(till, blocks=1):
-    till.mine(blocks)
-    return till.check()
 
 
 def reorganise(till):
@@ -48,12 +37,12 @@ def test_from_the_payers_address_to_the_block_and_back_and_to_another(till):
     txid = send(till, give(till, refund, address(1)))
     till.check()
     assert status(till, refund) == ("ready", None)
-    mine(till)
+    till.mine_and_check()
     assert status(till, refund) == ("sent", txid)
     assert till.kinds(invoice)[-3:] == ["refund made", "refund ready", "refund sent"]
     reorganise(till)
     assert status(till, refund) == ("ready", None)
-    mine(till)
+    till.mine_and_check()
     assert status(till, refund) == ("sent", txid)
     told = [f"refund.{kind}" for kind in ("requested", "ready", "sent", "undone", "sent")]
     assert kinds(till)[-5:] == told
@@ -78,7 +67,7 @@ def test_what_was_sent_twice_needs_attention_until_it_is_dismissed(till):
     assert till.kinds(invoice)[-1] == "refund sent again"
     reorganise(till)
     assert needs(till, invoice) is None
-    mine(till)
+    till.mine_and_check()
     assert needs(till, invoice)["reason"] == "refunded_twice"
     Terminal(till).run("invoice", "dismiss", invoice["id"], "--reason", "they sent it back")
     assert needs(till, invoice) is None
@@ -91,7 +80,7 @@ def test_the_attention_that_it_answers_is_set_aside(till, story):
     send(till, made(till, invoice, to=address(1)))
     till.check()
     assert needs(till, invoice)
-    mine(till)
+    till.mine_and_check()
     assert needs(till, invoice) is None
     reorganise(till)
     assert needs(till, invoice)
@@ -152,9 +141,9 @@ def test_nobody_makes_a_refund_that_another_merchants_wallet_sends(till):
 def test_a_block_that_was_known_when_the_address_was_given_sends_nothing(till):
     refund = made(till, paid(till), 5_000)
     till.sandbox.wallet.pay(address(1), 5_000, till.now)
-    mine(till)
+    till.mine_and_check()
     give(till, refund, address(1))
-    mine(till)
+    till.mine_and_check()
     assert status(till, refund) == ("ready", None)
 
 
@@ -168,11 +157,11 @@ def test_an_idle_shop_reads_on_while_a_refund_waits(till):
     txid = send(till, refund)
     till.mine()
     till.clock.move(days=30)
-    mine(till)
+    till.mine_and_check()
     assert status(till, refund) == ("sent", txid)
     till.mine()
     till.clock.move(hours=5)
-    mine(till)
+    till.mine_and_check()
     (row,) = till.shop.sql("SELECT COUNT(*) FROM block WHERE read_at = 0 AND height > 200")
     assert row[0] > 0  # nothing waits any more
 
@@ -185,7 +174,7 @@ def test_the_proof_is_checked_offline_by_the_command(till, tmp_path):
     _, errors = terminal.run("refund", "proof", refund["id"], status=1)
     assert "ready" in errors
     till.sandbox.wallet.pay(address(1), refund["amount_sats"], till.now)
-    mine(till)
+    till.mine_and_check()
     (tmp_path / "proof").write_text(terminal.run("refund", "proof", refund["id"])[0])
     (shown,) = terminal.json("verify-proof", str(tmp_path / "proof"))
     found = terminal.json("refund", "show", refund["id"])
@@ -198,7 +187,7 @@ def test_the_proof_is_checked_offline_by_the_command(till, tmp_path):
 def test_a_chain_that_is_begun_anew_sends_nothing_twice(till):
     refund, waiting = made(till, paid(till), to=address(1)), made(till, paid(till), to=address(2))
     txid, db = send(till, refund), till.shop.service.db
-    mine(till)
+    till.mine_and_check()
     before = found(till, refund)
     begin_anew(db, till.settings, till.clock())
     assert status(till, refund) == ("sent", txid)

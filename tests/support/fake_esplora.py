@@ -364,7 +364,10 @@ class Till:
     def confirm(self, invoice: Json, sats: int | None = None) -> Report:
         """Pays an invoice in a new block, and checks."""
         self.pay(invoice, sats)
-        self.mine()
+        return self.mine_and_check()
+
+    def mine_and_check(self, blocks: int = 1) -> Report:
+        self.mine(blocks)
         return self.check()
 
     def look_for(self, *invoices: Json, clock: Clock | None = None) -> Report:

@@ -59,8 +59,7 @@ def _live_through_refunds(till: Till) -> None:
     canceled = terminal.json(*create, "--sats", "600")
     terminal.run("refund", "cancel", canceled["id"])
     till.sandbox.wallet.pay(to, terminal.json(*create, "--address", to)["amount_sats"], till.now)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     till.sandbox.chain.reorganise(1, till.now)
     till.check()
 

@@ -18,6 +18,13 @@ def address(number: int, version: int = 0) -> str:
     return address_of(witness_script(version, program), NETWORKS["regtest"])
 
 
+def paid(till: Till, sats: int | None = None, **fields: Any) -> dict[str, Any]:
+    """An invoice that a block has paid."""
+    invoice = till.shop.invoice(**fields)
+    till.confirm(invoice, sats)
+    return invoice
+
+
 def made(till: Till, invoice: dict[str, Any], sats: int | None = None, to: str = "") -> Refund:
     """A refund of this invoice, with the payer's address if there is one."""
     db, now = till.shop.service.db, till.clock()
@@ -35,8 +42,7 @@ def send(till: Till, refund: Refund, sats: int | None = None) -> str:
 def sent(till: Till, refund: Refund, sats: int | None = None) -> str:
     """It is sent in a new block, which the shop has read."""
     txid = send(till, refund, sats)
-    till.mine()
-    till.check()
+    till.mine_and_check()
     return txid
 
 

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from itertools import islice
-from typing import Any
 
 from flask import Response
 
@@ -34,8 +33,7 @@ def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
     db, now_ms, today = visit.service.db, to_ms(visit.now), visit.now.astimezone(visit.zone).date()
     links = db.rows(sessions.FILES, merchant_id=visit.merchant_id, now=now_ms)
     days = today.replace(month=1, day=1), today
-    made: dict[str, Any] = {"links": links, "link": link, "url": url, "date_of": date_of}
-    return visit.page("downloads.html", days=days, **made)
+    return visit.page("downloads.html", days=days, links=links, link=link, url=url, date_of=date_of)
 
 
 def make_link(visit: Visit) -> Response:

@@ -172,8 +172,7 @@ def test_a_source_whose_time_for_a_run_is_used_up_is_asked_anew(till, open_peer,
 def test_a_peer_that_is_behind_what_was_known_is_not_believed(till, open_peer):
     till.shop.invoice()
     old = chain_of(till)()
-    till.mine(5)
-    till.check()
+    till.mine_and_check(5)
     with pytest.raises(CommandError, match="were known"):
         planned(till, 0, open_peer(blocks=lambda: old))
 

@@ -43,9 +43,7 @@ class Sending:
         self.till, self.node, self.forge = till, till.node, forge
         self.dice, self.did = random.Random(seed), Counter()
         invoice = till.shop.invoice(900, expires_in_hours=None)
-        till.pay(invoice)
-        till.mine()
-        till.check()
+        till.confirm(invoice)
         self.invoice, self.refunds, self.above = invoice, [], {}
         for number in range(RIGHT + WRONG):
             script = KINDS[number % len(KINDS)](number.to_bytes(20, "big"))
