@@ -86,10 +86,9 @@ def document(base_url: str, operations: Mapping[str, Operation]) -> dict[str, An
         spec.components.schema(name, schema)
     for name, means in (_HEADERS | {IGNORED_HEADER: _IGNORED_MEANS}).items():
         is_window = name in _HEADERS
-        schema = {"type": "integer" if is_window else "string"}
-        spec.components.header(
-            name, {"description": means, "required": is_window, "schema": schema}
-        )
+        header = {"description": means, "required": is_window}
+        header["schema"] = {"type": "integer" if is_window else "string"}
+        spec.components.header(name, header)
     for shown in {operation.shows: None for operation in operations.values()}:
         spec.components.schema(shown.__name__, schema=shown)
     for shown in (operation.shows for operation in operations.values() if operation.lists):

@@ -69,10 +69,9 @@ def pressed(
     service: Service, cookie: LinkCookie, page: Page, fields: Mapping[str, Sequence[str]]
 ) -> Response:
     """Leads the browser that sent these fields to the invoice to pay. Raises what `pay` raises."""
-    form_id = cookie.made_by(page.id, fields.get("press", [""])[0])
-    last_id = cookie.last(page.id)
+    form, text = (fields.get(name, [""])[0] for name in ("press", "amount"))
+    form_id, last_id = cookie.made_by(page.id, form), cookie.last(page.id)
     next_id = last_id and cookie.made_after(last_id)
-    text = fields.get("amount", [""])[0]
     # Another site's visitors would fill the link without knowing it.
     if is_from_another_site(request.headers, service.settings.base_url):
         said = gettext(

@@ -6,6 +6,7 @@ import pytest
 from builders import Clock, open_shop
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_spec_operations import assert_refused
 
 from btcpay.values.errors import InvalidRequest
 from btcpay.web.body import parse
@@ -25,14 +26,6 @@ def shop(tmp_path_factory, ticker):
 def send(shop, path, body, **kwargs):
     kwargs.setdefault("content_type", "application/json")
     return shop.post(path, data=body, key=shop.issue("write"), **kwargs)
-
-
-def assert_refused(response, status, code, *named):
-    assert response.status_code == status, response.text
-    assert set(response.json) == {"error"} and set(response.json["error"]) == {"code", "message"}
-    assert response.json["error"]["code"] == code
-    for name in named:
-        assert name in response.json["error"]["message"]
 
 
 def assert_no_fault(response):

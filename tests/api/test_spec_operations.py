@@ -25,7 +25,9 @@ def ask(shop, method, path, key):
 
 
 def assert_refused(response, status, code, *named):
-    assert (response.status_code, response.json["error"]["code"]) == (status, code), response.text
+    assert response.status_code == status, response.text
+    assert set(response.json) == {"error"} and set(response.json["error"]) == {"code", "message"}
+    assert response.json["error"]["code"] == code
     for name in named:
         assert name in response.json["error"]["message"]
 

@@ -116,16 +116,15 @@ def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
     """Warns early: a wallet does not show money beyond its gap limit."""
     for merchant in db.rows(merchants.ALL):
         gap = gap_of_merchant(db, merchant)
-        paid = (
-            "none is paid" if gap.highest_paid is None else f"the last paid is {gap.highest_paid}"
-        )
+        last, advised = gap.highest_paid, str(gap.limit + MARGIN)
+        paid = "none is paid" if last is None else f"the last paid is {last}"
         sentence = (
             f"the next address is {merchant.next_index}, {paid}: the wallet needs a gap limit of"
             f" {gap.limit}, and is taken to have {merchant.wallet_gap_limit}"
         )
-        say = shlex.join(["btcpay", "wallet", "gap", merchant.name, str(gap.limit + MARGIN)])
+        say = shlex.join(["btcpay", "wallet", "gap", merchant.name, advised])
         remedy = (
-            f"set the wallet's gap limit to {gap.limit + MARGIN}, or use `btcpay wallet export`"
+            f"set the wallet's gap limit to {advised}, or use `btcpay wallet export`"
             f" (docs/operators/backup.md); then note it: `{say}`"
         )
         name, well = f"gap of {merchant.name}", gap.is_well_within(merchant.wallet_gap_limit)
