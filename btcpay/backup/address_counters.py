@@ -11,9 +11,9 @@ from datetime import datetime
 
 from btcpay.bitcoin.address import address_of
 from btcpay.bitcoin.keys import InvalidChild
+from btcpay.chain.begin import paid_since
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.newer import paid_since
 from btcpay.merchants.account import derive, parse_account, stored_account
 from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.settings.settings import Settings
