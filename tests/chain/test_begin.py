@@ -62,8 +62,7 @@ def test_it_is_the_last_block_two_hours_before_the_first_invoice(till):
     till.shop.invoice()
     till.clock.move(hours=3)
     till.shop.invoice()
-    till.mine()
-    assert till.check().complete
+    assert till.mine_and_check().complete
     ledger = till.sandbox.chain.ledger
     first, after = (ledger.blocks[ledger.hashes[first_of(till) + n]] for n in (0, 1))
     since = till.now - 5 * 3600

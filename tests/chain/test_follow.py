@@ -119,8 +119,7 @@ def test_a_reorganisation_of_any_depth_is_followed_and_a_double_spend_undone(lie
     till.sandbox.chain.reorganise(depth, till.now, taken_back)
     assert till.check().complete and is_whole(till)
     assert {till.look(one)["status"] for one in (paid, kept)} == {"open"}
-    till.mine()
-    assert till.check().changed == {kept["id"]: "paid"}
+    assert till.mine_and_check().changed == {kept["id"]: "paid"}
     assert is_whole(till) and till.look(paid)["status"] == "open"
     assert till.balance() == (kept["amount_sats"],) * 2
 
@@ -201,11 +200,9 @@ def test_an_explorer_that_is_behind_takes_nothing_away(till, behind, caplog):
 def test_an_explorer_that_stands_on_a_shorter_fork_is_behind_too(till):
     """Its newest block is none of ours, and nobody has built on it for long."""
     fork = Rival(till).add(1)
-    till.mine(6)
-    assert till.check().complete
+    assert till.mine_and_check(6).complete
     till.liar.instead = fork
-    till.mine()
-    assert not till.check().complete
+    assert not till.mine_and_check().complete
     report = till.check(till.liar.root, till.liar.honest)
     assert report.complete and is_whole(till)
 

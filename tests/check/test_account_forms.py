@@ -44,11 +44,9 @@ def test_an_invoice_of_every_form_is_seen_paid_proven_spent_and_taken_back(till)
         assert (proven.txid, proven.amounts_sats) == (txid, {vout: sats})
         spend = owner.spend(invoice, txid, vout, NOBODY)
         till.sandbox.chain.accept(spend.raw, till.now)
-    till.mine()
-    assert till.check().failed == [] and states() == {("paid", (0, 0))}
+    assert till.mine_and_check().failed == [] and states() == {("paid", (0, 0))}
     till.sandbox.chain.reorganise(1, till.now)
     assert till.check().failed == [] and states() == {("paid", (sats, sats))}
     till.sandbox.chain.reorganise(3, till.now)
     assert till.check().failed == [] and states() == {("open", (0, sats))}
-    till.mine()
-    assert till.check().changed == changed and states() == {("paid", (0, 0))}
+    assert till.mine_and_check().changed == changed and states() == {("paid", (0, 0))}

@@ -62,8 +62,7 @@ def test_a_coinbase_waits_for_its_maturity(till):
     till.mine(98)
     for _ in range(2):
         assert till.check().changed == {} and till.balance()[0] == 0
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
     (proof,) = Terminal(till).json("invoice", "show", invoice["id"], "--proof")
     assert proof["payment"]["position"] == 0
 

@@ -31,8 +31,7 @@ def test_an_invoice_paid_in_full_is_paid_when_its_block_comes(till):
     assert till.check().changed == {}
     assert till.look(invoice)["status"] == "open" and till.payments() == []
     till.clock.move(minutes=5)
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
     paid = till.look(invoice)
     assert (paid["status"], paid["tx_hash"]) == ("paid", txid)
     assert instant(paid["paid_at"]) == till.clock()
@@ -67,8 +66,7 @@ def seen_waiting(till, invoice):
 def test_a_block_that_spends_its_inputs_otherwise_ends_what_waits_without_a_look(till):
     invoice = till.shop.invoice(expires_in_hours=1)
     replace(till.sandbox.wallet, till.now, seen_waiting(till, invoice), away=True)
-    till.mine()
-    assert till.check().looked_at == 0
+    assert till.mine_and_check().looked_at == 0
     assert till.balance() == (0, 0) and till.payments() == []
     assert till.kinds(invoice) == ["seen", "vanished"]
     till.clock.move(hours=1)
@@ -158,8 +156,7 @@ def test_with_a_tolerance_a_little_less_pays(tmp_path, ticker, clock):
     with open_till(tmp_path, ticker, clock, **tolerance) as till:
         enough, short = till.shop.invoice(60), till.shop.invoice(60)
         till.pay(enough, 99_000), till.pay(short, 98_999)
-        till.mine()
-        assert till.check().changed == {enough["id"]: "paid"}
+        assert till.mine_and_check().changed == {enough["id"]: "paid"}
 
 
 def asked(till):

@@ -122,8 +122,7 @@ def test_what_pays_the_first_invoice_of_a_clock_that_was_ahead_is_found(
     till.mine()
     till.liar.headers = date_of(ahead_of(clock))
     till.check(clock=None if is_right else ahead_of(clock, hours=hours))
-    till.mine()
-    assert till.check().complete and till.balance()[0] == invoice["amount_sats"]
+    assert till.mine_and_check().complete and till.balance()[0] == invoice["amount_sats"]
 
 
 def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(lied_to, clock):

@@ -136,8 +136,7 @@ def test_a_fee_that_is_raised_after_the_deadline_makes_nobody_late(till):
     till.look_for(invoice)
     till.clock.move(minutes=61)
     raised = replace(till.sandbox.wallet, till.now, txid)
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
     assert [one["tx_hash"] for one in till.payments(invoice)] == [raised]
     assert till.balance() == (invoice["amount_sats"],) * 2
     assert reason_of(till, invoice) is None

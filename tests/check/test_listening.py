@@ -68,8 +68,7 @@ def test_what_is_announced_is_seen_and_takes_nothing_else_back(lied_to):
     till.open_page(other)
     assert till.check().complete
     assert till.liar.asked and not any("/address/" in path for path in till.liar.asked)
-    till.mine()
-    assert till.check().changed[other["id"]] == "paid"
+    assert till.mine_and_check().changed[other["id"]] == "paid"
     announce(till, till.sandbox.chain.find(second).tx)  # late: the block stands
     assert till.kinds(other) == ["seen", "moved", "payment", "paid"]
 

@@ -62,8 +62,7 @@ def test_an_invoice_whose_coin_was_moved_before_the_first_look_is_paid(till, swe
     if blocks == 2:
         till.mine()
     sweeper.sweep(invoice, txid)
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
     assert [p["amount_sats"] for p in till.payments(invoice)] == [invoice["amount_sats"]]
     assert till.balance() == (0, 0) and is_summed(till.shop, sweeper.merchant_id)
 

@@ -20,8 +20,7 @@ def paid(till, **fields):
     """An invoice that is paid in the best block, and by which transaction."""
     invoice = till.shop.invoice(**fields)
     txid = till.pay(invoice)
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
     return invoice, txid
 
 
@@ -80,8 +79,7 @@ def test_the_other_payment_of_an_invoice_is_a_part_again(till):
     assert [(p["tx_hash"], p["invoice_id"]) for p in till.payments()] == [(part, None)]
     assert till.balance() == (10_000, 10_000)
     rest = till.pay(invoice, invoice["amount_sats"] - 10_000)
-    till.mine()
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check().changed == {invoice["id"]: "paid"}
     assert {p["tx_hash"] for p in till.payments(invoice)} == {part, rest}
 
 
@@ -144,8 +142,7 @@ def test_a_block_that_leaves_and_comes_back_has_its_payment_once_more_with_a_new
         assert till.payments() == []
         if txid not in chain.mempool.entries:
             chain.accept(sent, till.now)
-        till.mine()
-        assert till.check().changed == {invoice["id"]: "paid"}
+        assert till.mine_and_check().changed == {invoice["id"]: "paid"}
         assert [p["tx_hash"] for p in till.payments()] == [txid]
     assert till.balance() == (invoice["amount_sats"],) * 2
     block, kinds = chain.ledger.tip, till.kinds(invoice)
@@ -206,8 +203,7 @@ def test_what_was_in_time_by_its_block_stays_in_time_when_the_block_is_lost(
     reorganise(till)
     assert till.check().changed == {}
     assert till.look(invoice)["status"] == "open"
-    till.mine(2)
-    assert till.check().changed == {invoice["id"]: "paid"}
+    assert till.mine_and_check(2).changed == {invoice["id"]: "paid"}
 
 
 def test_what_had_vanished_by_a_block_that_is_lost_may_come_again(till):
