@@ -17,7 +17,7 @@ from btcpay import PARTS
 NEAR = {
     "btcpay.bills": ["checkout", "invoices"],
     "btcpay.chain.peers": ["chain", "health"],
-    "btcpay.cli.sandbox": ["cli", "sandbox"],
+    "btcpay.cli.sandbox": ["cli/test_command_json.py", "cli/test_messages.py"],
     "btcpay.greenfield": ["merchants", "notify"],
     "btcpay.merchant_pages": ["cli", "greenfield"],
     "btcpay.refunds": ["exports", "notify"],
