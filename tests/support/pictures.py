@@ -32,7 +32,7 @@ HEIGHT, GAP = 560, 16
 STATES = (
     *("branded", "countdown", "seen", "partial", "dust", "vanished"),
     *("paid", "paid_twice", "too_much", "too_much_seen", "undone", "long_ago"),
-    *("overdue", "expired", "expired_of_a_link", "expired_half_paid", "expired_and_paid_late"),
+    *("overdue", "expired", "expired_half_paid", "expired_and_paid_late"),
     *("canceled", "link_flexible", "link_fixed", "link_wrong_amount", "link_gone"),
     *("link_too_many", "link_nothing_here"),
 )
