@@ -3,7 +3,6 @@
 __version__ = "0.3.0"
 
 # The parts that a shop can do without. Deleting one takes its folder and its line here.
-# fmt: off
 PARTS: tuple[str, ...] = (
     "btcpay.chain.peers",
     "btcpay.bills",
@@ -11,5 +10,4 @@ PARTS: tuple[str, ...] = (
     "btcpay.greenfield",
     "btcpay.merchant_pages",
     "btcpay.refunds",
-)
-# fmt: on
+)  # fmt: skip
