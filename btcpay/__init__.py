@@ -3,11 +3,10 @@
 __version__ = "0.3.0"
 
 # The parts that a shop can do without. Deleting one takes its folder and its line here.
-PARTS: tuple[str, ...] = (
-    "btcpay.chain.peers",
-    "btcpay.bills",
-    "btcpay.cli.sandbox",
-    "btcpay.greenfield",
-    "btcpay.merchant_pages",
-    "btcpay.refunds",
-)  # fmt: skip
+PARTS: list[str] = []
+PARTS += ["btcpay.chain.peers"]
+PARTS += ["btcpay.bills"]
+PARTS += ["btcpay.cli.sandbox"]
+PARTS += ["btcpay.greenfield"]
+PARTS += ["btcpay.merchant_pages"]
+PARTS += ["btcpay.refunds"]

@@ -50,7 +50,7 @@ def delete(part, folder):
             support.unlink()
     table = folder / "btcpay/__init__.py"
     before = table.read_text()
-    table.write_text(before.replace(f'    "{part}",\n', ""))
+    table.write_text(before.replace(f'PARTS += ["{part}"]\n', ""))
     assert table.read_text() != before
 
 
