@@ -27,10 +27,10 @@ _Paid = dict[bytes, list[tuple[int, int, int]]]
 class BlockParts:
     """A block as its bytes have it; nothing of it is proven.
 
-    `paid`: script -> (position, vout, satoshis) in
-    the block's order, for outputs of more than 0 to scripts with the length and the first bytes of
-    p2wpkh, p2wsh, p2tr, p2sh or p2pkh. `spent`: outpoints of 36 bytes, internal txid and
-    little-endian vout, without the coinbase's at position 0.
+    `paid`: script -> (position, vout, satoshis) in the block's order, for outputs of more than 0 to
+    scripts with the length and the first bytes of p2wpkh, p2wsh, p2tr, p2sh or p2pkh.
+    `spent`: outpoints of 36 bytes, internal txid and little-endian vout, without the coinbase's at
+    position 0.
     `raw`: the block. `starts`: the index of each transaction's first byte, and the block's end.
     `witnesses`: the index of each transaction's witness, 0 for none.
     """
