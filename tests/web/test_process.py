@@ -20,6 +20,7 @@ def test_a_worker_keeps_to_one_processor_and_its_master_to_none(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         (worker,) = children_of(live.pid)
         assert len(os.sched_getaffinity(worker)) == 1
+        assert os.sched_getscheduler(worker) == os.SCHED_BATCH
         assert os.sched_getaffinity(live.pid) == os.sched_getaffinity(0)
 
 
@@ -30,6 +31,7 @@ def processor_of(bind):
         return os.sched_getaffinity(0)
     finally:
         os.sched_setaffinity(0, allowed)
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has one processor")
