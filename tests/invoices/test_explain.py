@@ -36,7 +36,7 @@ def test_a_new_invoice_says_what_is_asked_for_and_that_nothing_was_seen(till):
         f"to be paid before {invoice['expires_at']}",
     ]
     assert said["address"] == [f"{invoice['deposit_address']}, number 0 of the account"]
-    nothing = "0 satoshis that count, 0 of them not deep enough yet; 0 of 1 confirmation"
+    nothing = "0 satoshis that count, 0 of them unconfirmed; 0 of 1 confirmation"
     assert said["seen"] == [nothing]
     assert said["missing"] == ["41667 satoshis"]
     assert said["why"] == ["open: nothing has been seen at the address"]
@@ -51,7 +51,7 @@ def test_a_part_says_what_is_missing_and_who_showed_it_and_a_block_that_is_lost_
     till.mine_and_check()
     said = explained(till, invoice)
     (payment,) = till.payments()
-    assert said["seen"][0] == "1000 satoshis that count, 0 of them not deep enough yet;" + (
+    assert said["seen"][0] == "1000 satoshis that count, 0 of them unconfirmed;" + (
         " 1 of 1 confirmation"
     )
     assert f"1000 satoshis by {txid}:0" in said["seen"][1]
