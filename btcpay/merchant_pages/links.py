@@ -91,10 +91,7 @@ def show_edit(visit: Visit, id: str) -> Response:
 
 
 def make(visit: Visit, id: str = "") -> Response:
-    """Leads to the link of this press, or to the changed one of this id (303).
-
-    With a mistake it shows the form again.
-    """
+    """Leads to the link of this press, or the changed one (303); a mistake shows the form again."""
     link = visit.own(links.ANY_BY_ID, "lnk", id) if id else None
     amounts, wrong = _amounts(visit, link)
     if wrong:

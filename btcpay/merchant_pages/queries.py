@@ -1,8 +1,4 @@
-"""A merchant's invoices, payments and links as their own pages list them, page by page, both ways.
-
-A page begins after a row that is named by its time and its place in that time; the indexes on
-merchant and time serve both ways.
-"""
+"""A merchant's invoices, payments and links, as their own pages list and find them."""
 
 from typing import TypeVar
 

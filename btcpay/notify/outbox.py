@@ -103,8 +103,8 @@ class Outbox:
         rows = self._db.rows(receivers.WAITED_FOR)
         waited_for = [one for one in rows if part_of(one, self._db.is_server) == part]
         by_mail = [one for one in waited_for if one.transport in receivers.MAILS]
-        others = [one for one in waited_for if one not in by_mail]
-        lanes = [Lane([one], MOST_OF_ONE) for one in others if one.transport in TRANSPORTS]
+        ours = {*TRANSPORTS}.difference(receivers.MAILS)
+        lanes = [Lane([one], MOST_OF_ONE) for one in waited_for if one.transport in ours]
         return lanes + ([Lane(by_mail, 1)] if by_mail and self._mail else [])
 
     def _begin(self, lanes: Sequence[Lane], until_s: float) -> None:
@@ -188,7 +188,7 @@ class Outbox:
         self._result.failed += not answer.is_taken
 
     def _note(self, lane: Lane, receiver: Receiver, row: deliveries.Due, answer: Answer) -> bool:
-        now, has_failed = self._now(), lane.has_failed
+        now, has_failed = self._now(), lane.was_failing or lane.failures > 0
         label, is_disabled = note(self._db, receiver, row, answer, now, has_failed)
         name = "mails" if receiver.transport in receivers.MAILS else "webhook_deliveries"
         if label:

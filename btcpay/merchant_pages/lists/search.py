@@ -1,7 +1,4 @@
-"""The merchant's invoices and payments, page by page, and what a search finds in them.
-
-A row's name is found at once; texts and amounts are searched a piece at a time.
-"""
+"""The merchant's invoices and payments, page by page, and what a search finds in them."""
 
 import re
 from collections.abc import Mapping

@@ -119,7 +119,7 @@ class Chain:
 
     def _next_block(self, ledger: Ledger, mempool: Mempool, now: int) -> Block:
         """The block that would follow the ledger's tip, later than the median time past."""
-        time = max(now, ledger.median_time_past(ledger.tip.hash) + 1)
+        time = max(now, ledger.median_time_past + 1)
         entries = mempool.entries.values()
         txs, fees_sats = [entry.tx for entry in entries], sum(entry.fee_sats for entry in entries)
         coinbase = build_coinbase(ledger.height + 1, fees_sats, self._reward_script, txs)

@@ -119,8 +119,7 @@ class Actors:
 
     def put_into_block(self) -> None:
         self.sandbox.mine(1)
-        read_twice = "the shop to read the block twice"
-        self.stage.until(lambda: self.invented.blocks_shown >= 2, read_twice)
+        self.stage.until(lambda: self.invented.blocks_shown >= 2, "the shop to read it twice")
 
     def tell_the_truth(self) -> None:
         self.sandbox.switches.mend()

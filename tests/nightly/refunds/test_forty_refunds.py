@@ -173,7 +173,7 @@ class Sending:
 
     def prove(self, refund):
         row = found(self.till, refund)
-        kept = self.till.shop.service.db.only(queries.PROOF, tx_hash=row.tx_hash, vout=row.vout)
+        kept = self.till.shop.service.db.only(queries.PROOF, txid=row.tx_hash, vout=row.vout)
         proven = check_document(json.loads(kept.document))
         assert proven.txid == row.tx_hash
         assert proven.block_hash == self.node.rpc("getblockhash", row.sent_height)
