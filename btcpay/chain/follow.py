@@ -90,11 +90,9 @@ class Follower:
         def has_news() -> bool:
             return bool(self._top().hash != locator[0].hash)
 
-        def patience_s() -> float:
-            return self._sources.hedge_s if has_news() else self._sources.late_s
-
         heights, self._failed = self._sources.ask_all(
-            lambda one: self._take_over(one, locator), patience_s
+            lambda one: self._take_over(one, locator),
+            lambda: self._sources.hedge_s if has_news() else self._sources.late_s,
         )
         self._highest, top = max(heights.values()), self._top().height
         near = sum(height >= top - MAX_BLOCKS_BEHIND for height in heights.values())

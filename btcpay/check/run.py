@@ -2,8 +2,9 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -51,13 +52,10 @@ class Checker(CatchUp):
         One invoice's failure never stops the run.
         """
         report, began_ns = Report(began_at=self.now()), time.monotonic_ns()
-        self._end_within(MOST_RUN_S)
-        try:
+        with self._asking(report):
             self._run(ids, report)
-        finally:
-            self._close(report)
-            self._compare_clocks(report)
-            report.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
+        self._compare_clocks(report)
+        report.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
         return report
 
     def _run(self, ids: Sequence[str] | None, report: Report) -> None:
@@ -86,24 +84,23 @@ class Checker(CatchUp):
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
         if ids := plan(asked, gone_after, allowance, now, others_wait=report.put_off > 0).ids:
             later = replace(report, failed=[], unreached=[])  # a later look fails no run
-            self._end_within(MOST_RUN_S)
-            try:
+            with self._asking(report):
                 self._ask(ids, later)
-            finally:
-                self._close(report)
             report.looked_at, report.blocks_read = later.looked_at, later.blocks_read
         return any(is_waiting(one, now) for one in asked)
 
-    def _end_within(self, seconds: float) -> None:
-        for pool in {self.explorers, self.sources}:
-            pool.end_within(seconds)
-
-    def _close(self, report: Report) -> None:
-        """Ends all questions; notes their costs, and the good sources."""
+    @contextmanager
+    def _asking(self, report: Report) -> Iterator[None]:
+        """Bounds the time for questions; notes at the end their costs, and the good sources."""
         pools: set[Pool[BlockSource]] = {self.explorers, self.sources}
         for pool in pools:
-            pool.close()
-            pool.note(self.db, self.settings, self.now())
+            pool.end_within(MOST_RUN_S)
+        try:
+            yield
+        finally:
+            for pool in pools:
+                pool.close()
+                pool.note(self.db, self.settings, self.now())
         asked = [source for pool in pools for source in pool.all]
         report.calls = sum(source.calls for source in asked)
         report.read_bytes = sum(source.bytes_read for source in asked)

@@ -14,6 +14,7 @@ All of it is pure; docs/developers/settlement.md has the rules in full.
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import accumulate
 
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Verdict
 
@@ -106,14 +107,8 @@ def _settling(invoice: Invoice, deep: Sequence[Output], needed_sats: int) -> lis
     """The outputs that pay the invoice: in the chain's order, until the sum is reached."""
     if invoice.status != "open":
         return [output for output in deep if output.settles]
-    settling: list[Output] = []
-    sum_sats = 0
-    for output in deep:
-        if sum_sats >= needed_sats:
-            break
-        settling.append(output)
-        sum_sats += output.amount_sats
-    return settling
+    before_sats = accumulate((output.amount_sats for output in deep), initial=0)
+    return [output for output, sats in zip(deep, before_sats, strict=False) if sats < needed_sats]
 
 
 def _receipts(

@@ -32,10 +32,6 @@ def numbers(shop):
     return [bill.number for bill in all_bills(shop)]
 
 
-def days(shop):
-    return [f"{from_ms(bill.created_at):%m-%d}" for bill in all_bills(shop)]
-
-
 def test_a_series_makes_its_next_bill_when_the_period_begins(shop, clock):
     first = new_bill(shop, every="month", reference="A-17", customer_email=EMAIL)
     clock.at = datetime(2026, 2, 28, 11, 59, tzinfo=UTC)

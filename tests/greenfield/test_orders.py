@@ -112,16 +112,7 @@ def test_what_is_sent_wrong_is_named_field_by_field(greenfield, ticker):
         ("1.5", "SATS"),
         ("2100000000000001", "SATS"),
     )
-    urls = (
-        "https://evil.example/",
-        "http://shop.example/",
-        "javascript:alert(1)",
-        "//shop.example/",
-        "https://shop.example:444/",
-        "https://shop.example@evil.example/",
-        "https://shop.example.evil.example/",
-        "https://{InvoiceId}.shop.example/",
-    )
+    urls = ("https://evil.example/", "https://{InvoiceId}.shop.example/")
     wrong = {
         "": [[], "x"],
         "amount": [{"amount": amount} for amount in amounts]
@@ -408,7 +399,10 @@ def test_the_same_shop_is_one_store_under_each_of_its_keys(greenfield):
     again = GreenfieldShop(greenfield.shop, "woocommerce", "https://SHOP.example:443/cart/")
     assert again.store == greenfield.store and again.seen(order)["id"] == order["id"]
     assert own_url("https://SHOP.example:443/a?b", SHOP) == "https://SHOP.example:443/a?b"
-    for url in ("https://shop.example./", "https://shop.example:8443", "ftp://shop.example"):
+    for url in (
+        *("https://shop.example./", "https://shop.example:8443", "http://shop.example"),
+        *("https://shop.example.evil.example/", "https://shop.example@evil.example/"),
+    ):
         with pytest.raises(CommandError):
             own_url(url, SHOP)
 

@@ -228,11 +228,6 @@ class Liar(FakeEsplora):
         return sum(1 for path in self.asked if re.search(pattern, path))
 
 
-def moved_up(page: list[Json]) -> list[Json]:
-    """A lie: the same blocks, each shown as the next one."""
-    return [block | {"height": block["height"] + 1} for block in page[1:]]
-
-
 class _Chain(Serving):
     """A sandbox over HTTP; its Date is the test's clock, or the present if later, as commands have.
 

@@ -73,5 +73,4 @@ def _live_through_bills(till: Till) -> None:
     till.confirm(till.look({"id": page.removeprefix("../pay/")}))
     till.sandbox.chain.reorganise(1, till.now)
     till.check()
-    till.mine()  # so that it is not in what is lost next
-    till.check()
+    till.mine_and_check()  # so that it is not in what is lost next
