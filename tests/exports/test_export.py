@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from datetime import timedelta
-from types import SimpleNamespace
 
 import pytest
 from builders import pay
@@ -28,7 +27,7 @@ VECTORS = json.loads((VECTORS / "bip329.json").read_text())
 
 @pytest.fixture
 def btcpay(shop):
-    return Terminal(SimpleNamespace(shop=shop))
+    return Terminal(shop)
 
 
 def table(text):

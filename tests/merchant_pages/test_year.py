@@ -11,7 +11,6 @@ import re
 from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
-from types import SimpleNamespace
 
 import pytest
 from builders import pay
@@ -94,7 +93,7 @@ def of_lines(text):
 
 
 def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, clock):
-    chance, model, btcpay = random.Random(24), Model(), Terminal(SimpleNamespace(shop=shop))
+    chance, model, btcpay = random.Random(24), Model(), Terminal(shop)
     db, owner = shop.service.db, shop.merchant_id
     clock.at = datetime(2026, 1, 1, tzinfo=UTC)
     set_timezone(db, owner, "Europe/Berlin")
