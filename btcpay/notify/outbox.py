@@ -133,11 +133,12 @@ class Outbox:
         A failing receiver gets one attempt each half hour, even when none is due. A mail that was
         written for later does not wait before its time.
         """
-        query = deliveries.OLDEST if lane.brings_all else deliveries.DUE
+        is_back = lane.was_failing and lane.has_taken
+        query = deliveries.OLDEST if is_back else deliveries.DUE
         if lane.may_have_more and not lane.rows:
             lane.may_have_more, now = False, self._now()
             for receiver in lane.receivers:
-                until_ms = FOR_EVER_MS if lane.brings_all else _until_ms(receiver, now)
+                until_ms = FOR_EVER_MS if is_back else _until_ms(receiver, now)
                 found = self._db.rows(query, receiver_id=receiver.id, until=until_ms, limit=PAGE)
                 begun = [row for row in found if row.seq or row.created_at <= to_ms(now)]
                 untried = [row for row in begun if (receiver.id, row.about) not in lane.tried]
