@@ -42,8 +42,7 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
     session = Session(MOST_OF_ONE, settings.proxy)
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
-        transport = TRANSPORTS[receiver.transport]
-        return transport.send(session, receiver, event, at, timeout_s)
+        return TRANSPORTS[receiver.transport].send(session, receiver, event, at, timeout_s)
 
     return send
 
