@@ -110,10 +110,16 @@ def shop(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Shop]:
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+def open_tills(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Callable[..., Till]]:
+    """Opens tills with other settings."""
+    with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(open_till(tmp_path, ticker, clock, **options))
+
+
+@pytest.fixture
+def till(open_tills: Callable[..., Till]) -> Till:
     """A shop beside a chain of its own, which customers pay on."""
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
+    return open_tills()
 
 
 @pytest.fixture
