@@ -48,11 +48,6 @@ class Lane:
         return self.was_failing and not self.has_taken
 
     @property
-    def brings_all(self) -> bool:
-        """True once a receiver that failed before has taken something in this run."""
-        return self.was_failing and self.has_taken
-
-    @property
     def allowed(self) -> int:
         if self.is_over or not (self.rows or self.may_have_more):
             return 0

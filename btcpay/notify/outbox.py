@@ -42,8 +42,7 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
     session = Session(MOST_OF_ONE, settings.proxy)
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
-        transport = TRANSPORTS[receiver.transport]
-        return transport.send(session, receiver, event, at, timeout_s)
+        return TRANSPORTS[receiver.transport].send(session, receiver, event, at, timeout_s)
 
     return send
 
@@ -133,11 +132,12 @@ class Outbox:
         A failing receiver gets one attempt each half hour, even when none is due. A mail that was
         written for later does not wait before its time.
         """
-        query = deliveries.OLDEST if lane.brings_all else deliveries.DUE
+        is_back = lane.was_failing and lane.has_taken
+        query = deliveries.OLDEST if is_back else deliveries.DUE
         if lane.may_have_more and not lane.rows:
             lane.may_have_more, now = False, self._now()
             for receiver in lane.receivers:
-                until_ms = FOR_EVER_MS if lane.brings_all else _until_ms(receiver, now)
+                until_ms = FOR_EVER_MS if is_back else _until_ms(receiver, now)
                 found = self._db.rows(query, receiver_id=receiver.id, until=until_ms, limit=PAGE)
                 begun = [row for row in found if row.seq or row.created_at <= to_ms(now)]
                 untried = [row for row in begun if (receiver.id, row.about) not in lane.tried]

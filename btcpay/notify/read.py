@@ -135,8 +135,7 @@ def forget_old(db: Database, now: datetime) -> int:
         end = last if waiting is None else min(last, waiting)
         oldest = db.rows(events.OLDEST)
         old = takewhile(lambda row: row.happened_at < before and (row.number or 0) < end, oldest)
-        numbers = [row.number for row in old]
-        return db.run(events.FORGET, number=numbers[-1]) if numbers else 0
+        return db.run(events.FORGET, number=max((row.number or 0 for row in old), default=0))
 
 
 def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:

@@ -1,6 +1,7 @@
 """A shop with its merchant's pages on, and a browser of the merchant's without a screen."""
 
 import pytest
+from fake_esplora import open_till
 from merchant_browser import ON, MerchantBrowser
 
 
@@ -12,3 +13,9 @@ def shop(open_shops):
 @pytest.fixture
 def browser(shop):
     return MerchantBrowser(shop).log_in()
+
+
+@pytest.fixture
+def till(tmp_path, ticker, clock):
+    with open_till(tmp_path, ticker, clock, **ON) as opened:
+        yield opened

@@ -270,6 +270,10 @@ class Till:
     clock: Clock
 
     @property
+    def environ(self) -> dict[str, str]:
+        return self.shop.environ
+
+    @property
     def settings(self) -> Settings:
         return self.shop.service.settings
 
@@ -436,8 +440,8 @@ def open_lied_to(
 class Terminal:
     """Runs `btcpay ...` with the settings of a shop."""
 
-    def __init__(self, till: Till) -> None:
-        self.environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | till.shop.environ
+    def __init__(self, of: Till | Shop) -> None:
+        self.environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | of.environ
 
     def start(self, *words: str, **environ: str) -> Process:
         return forge().start(self.environ | environ, list(words))

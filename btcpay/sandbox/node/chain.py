@@ -55,7 +55,7 @@ class Chain:
     def __init__(self, journal: Journal, reward_script: bytes):
         self.lock = threading.RLock()
         self.ledger, self.mempool = Ledger(), Mempool()
-        self._journal, self._reward_script = journal, reward_script
+        self.journal, self._reward_script = journal, reward_script
         self.ledger.connect(GENESIS)
         for event in journal.past:
             if raw := event.get("tx"):
@@ -69,7 +69,7 @@ class Chain:
         with self.lock:
             if tx.txid not in self.mempool.entries:
                 entry = self.mempool.judge(self.ledger, tx)
-                self._journal.append({"tx": tx.raw.hex(), "at": now})
+                self.journal.append({"tx": tx.raw.hex(), "at": now})
                 self.mempool.add(entry)
         return tx.txid
 
@@ -126,7 +126,7 @@ class Chain:
         return build_block(ledger.tip.hash, time, coinbase, txs)
 
     def _keep(self, blocks: Sequence[Block]) -> None:
-        self._journal.append({"blocks": [block.raw.hex() for block in blocks]})
+        self.journal.append({"blocks": [block.raw.hex() for block in blocks]})
         self._connect(blocks)
 
     def _connect(self, blocks: Sequence[Block]) -> None:
