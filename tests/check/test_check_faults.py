@@ -13,12 +13,6 @@ from storage.queries import blocks
 pytestmark = pytest.mark.both_databases
 
 
-def waiting(till, invoice, number=1, **fields):
-    """A transaction to the invoice that an explorer says is waiting, and nobody made."""
-    script = script_of(invoice["deposit_address"], REGTEST)
-    return tx_of(number, script, invoice["amount_sats"], **fields)
-
-
 def test_the_same_check_again_and_again_changes_nothing(till):
     paid, part, late, seen, canceled = (
         till.shop.invoice(**fields) for fields in ({}, {}, {"expires_in_hours": 1}, {}, {})
@@ -65,7 +59,8 @@ def test_what_cannot_be_stored_for_one_invoice_does_not_keep_others_from_their_p
 def test_an_output_once_shown_at_a_wrong_address_is_found_at_the_right_one(till):
     wrong, right = till.shop.invoice(), till.shop.invoice()
     txid = till.pay(right)
-    lie = waiting(till, wrong, txid=txid)
+    script = script_of(wrong["deposit_address"], REGTEST)
+    lie = tx_of(1, script, wrong["amount_sats"], txid=txid)
     till.liar.lies = {f"/address/{wrong['deposit_address']}": lambda _: [lie]}
     till.look_for(wrong)
     till.liar.lies = {}
