@@ -36,8 +36,10 @@ def facts_of(
     where = Block(height, block.hash, block.mined_at)
     for row in paid_by(db, block):
         _add_paid(found[row.id], bytes.fromhex(row.script), where, block, network)
-    for coin in _spent_coins(db, block):
-        found[coin.invoice_id].spent[coin.txid, coin.vout] = height
+    txids = {outpoint[:32] for outpoint in block.parts.spent}
+    for coin in db.rows(blocks.COINS, texts=given(map(txid_hex, txids))):
+        if Outpoint(coin.txid, coin.vout).raw in block.parts.spent:
+            found[coin.invoice_id].spent[coin.txid, coin.vout] = height
     for lost in conflicting(db, block.parts.spent, block.parts.txids):
         found[lost.invoice_id].replaced[lost.txid] = height
     return found
@@ -63,12 +65,6 @@ def _add_paid(facts: Scan, script: bytes, where: Block, block: ProvenBlock, netw
         if txid not in facts.proofs:
             document = to_document(block.evidence(position), txid, script, network, 1)
             facts.proofs[txid] = json.dumps(document)
-
-
-def _spent_coins(db: Database, block: ProvenBlock) -> list[Output]:
-    txids = {outpoint[:32] for outpoint in block.parts.spent}
-    coins = db.rows(blocks.COINS, texts=given(map(txid_hex, txids)))
-    return [coin for coin in coins if Outpoint(coin.txid, coin.vout).raw in block.parts.spent]
 
 
 def conflicting(db: Database, spent: Set[bytes], txids: Collection[bytes]) -> list[Output]:

@@ -57,11 +57,7 @@ class Rate:
 
     def current(self) -> Decimal:
         """The price of one bitcoin. Raises PriceUnavailable; waits for one refresh at most."""
-        if started := self.ask():
-            started.result()
-        elif not self.good_for_s():
-            self._wait()
-        price = self.known()
+        price = self.current_or_none()
         if price is None:
             raise PriceUnavailable(
                 f"the BTC/{self.currency} price is unavailable right now; retry shortly"
@@ -69,10 +65,11 @@ class Rate:
         return price
 
     def current_or_none(self) -> Decimal | None:
-        try:
-            return self.current()
-        except PriceUnavailable:
-            return None
+        if started := self.ask():
+            started.result()
+        elif not self.good_for_s():
+            self._wait()
+        return self.known()
 
     def ask(self) -> Future[None] | None:
         """Starts a refresh, and returns at once.

@@ -183,11 +183,6 @@ def test_in_whatever_order_blocks_and_looks_come_the_same_is_proven(chain, seen,
     assert in_blocks(merged([], spends_after_payments(mixed))) == in_blocks(merged([], chain))
 
 
-@given(facts(), looks())
-def test_a_look_changes_nothing_that_a_block_has_proven(known, seen):
-    assert in_blocks(merge(known, seen, NOW)) == in_blocks(known)
-
-
 @given(facts(), chains(), st.lists(looks(), max_size=3))
 def test_the_same_news_twice_is_no_news(known, chain, seen):
     for scan in [*chain, *seen]:
