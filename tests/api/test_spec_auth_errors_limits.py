@@ -47,11 +47,6 @@ def unpriced(shop):
     return answer
 
 
-def keyless(shop):
-    shop.sql("ALTER TABLE api_key RENAME TO gone")
-    return shop.get("/balance")
-
-
 def broken(shop):
     shop.sql("ALTER TABLE payment_link RENAME TO gone")
     return shop.get("/payment-links")
@@ -79,7 +74,6 @@ ERRORS = [
     pytest.param(exhausted, 429, "rate_limited", id="an exhausted write bucket"),
     pytest.param(refused_for_its_address, 429, "rate_limited", id="an exhausted address"),
     pytest.param(broken, 500, "server_error", id="a broken database"),
-    pytest.param(keyless, 500, "server_error", id="keys that cannot be looked up"),
     pytest.param(unpriced, 503, "price_unavailable", id="no price"),
 ]  # fmt: skip
 
