@@ -34,7 +34,6 @@ from storage.queries import links
 from storage.values import Values
 
 SUGGESTED = [f"suggested-{number}" for number in range(1, MOST_SUGGESTED + 1)]
-GOAL = "goal"
 Sentences = dict[str, str]
 
 
@@ -83,7 +82,7 @@ def show_edit(visit: Visit, id: str) -> Response:
     link = visit.own(links.ANY_BY_ID, "lnk", id)
     typed = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
     amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
-    names = [GOAL, *AMOUNTS[1:], *SUGGESTED]
+    names = ["goal", *AMOUNTS[1:], *SUGGESTED]
     for name, amount in zip(names, [link.goal, *amounts], strict=False):
         if amount:
             typed[name] = formats.plain(Decimal(amount), link.currency, languages.current())
@@ -100,7 +99,7 @@ def make(visit: Visit, id: str = "") -> Response:
     try:
         id = _made(visit, wanted) if link is None else _changed(visit, link, wanted)
     except TooLittle as refused:
-        small = (name for name in amounts if name != GOAL and amounts[name] < refused.least)
+        small = (name for name in amounts if name != "goal" and amounts[name] < refused.least)
         return show_form(visit, 400, link, wrong=dict.fromkeys(small, said(refused)))
     except CommandError:
         message = gettext("Each suggested amount must be within the limits, and there only once.")
@@ -114,7 +113,7 @@ def _amounts(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Decimal]
     """The typed amounts, and a sentence for each wrong field."""
     form, amounts, wrong = visit.form, dict[str, Decimal](), Sentences()
     is_fixed = link is not None and link.amount is not None
-    for name in () if is_fixed else [*AMOUNTS[0 if link is None else 1 :], *SUGGESTED, GOAL]:
+    for name in () if is_fixed else [*AMOUNTS[0 if link is None else 1 :], *SUGGESTED, "goal"]:
         try:
             if name in form:
                 amounts[name] = visit.amount(form[name])
@@ -139,7 +138,7 @@ def _wanted(form: Mapping[str, str], amounts: Mapping[str, Decimal]) -> dict[str
     body |= {f"{name}_usd": amounts[name] for name in AMOUNTS if name in amounts}
     more: dict[str, Any] = {name: form[name] if form.get(name) in HOW else HOW[0] for name in ASKS}
     suggested = [amounts[name] for name in SUGGESTED if name in amounts]
-    more |= {"goal_usd": amounts.get(GOAL), "suggested": suggested}
+    more |= {"goal_usd": amounts.get("goal"), "suggested": suggested}
     return load(NEW_PRICED_LINK, body) | more
 
 

@@ -102,8 +102,8 @@ class Outbox:
         rows = self._db.rows(receivers.WAITED_FOR)
         waited_for = [one for one in rows if part_of(one, self._db.is_server) == part]
         by_mail = [one for one in waited_for if one.transport in receivers.MAILS]
-        ours = {*TRANSPORTS}.difference(receivers.MAILS)
-        lanes = [Lane([one], MOST_OF_ONE) for one in waited_for if one.transport in ours]
+        alone = {*TRANSPORTS}.difference(receivers.MAILS)
+        lanes = [Lane([one], MOST_OF_ONE) for one in waited_for if one.transport in alone]
         return lanes + ([Lane(by_mail, 1)] if by_mail and self._mail else [])
 
     def _begin(self, lanes: Sequence[Lane], until_s: float) -> None:

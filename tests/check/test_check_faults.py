@@ -4,7 +4,7 @@ import pytest
 from builders import REGTEST, dump
 from databases import ON_POSTGRES
 from dying import run_until_death
-from fake_esplora import Terminal, open_till, tx_of
+from fake_esplora import Terminal, tx_of
 
 from btcpay.bitcoin.address import script_of
 from btcpay.check.report import Report
@@ -139,12 +139,12 @@ def test_a_block_that_leaves_with_a_payment_to_a_spoiled_invoice_stops_no_run(ti
 
 
 @pytest.mark.parametrize("moment", [2, 5])
-def test_a_check_that_is_killed_is_finished_by_the_next(tmp_path, ticker, clock, moment):
-    with open_till(tmp_path, ticker, clock, has_begun=False) as till:
-        invoice = till.shop.invoice()
-        till.pay(invoice)
-        till.mine()
-        run_until_death(moment, "check", **till.shop.environ)
-        assert "skipped" not in Terminal(till).json("check")
-        assert till.look(invoice)["status"] == "paid"
-        assert len(till.payments()) == 1 == till.kinds(invoice).count("paid")
+def test_a_check_that_is_killed_is_finished_by_the_next(open_tills, moment):
+    till = open_tills(has_begun=False)
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    run_until_death(moment, "check", **till.shop.environ)
+    assert "skipped" not in Terminal(till).json("check")
+    assert till.look(invoice)["status"] == "paid"
+    assert len(till.payments()) == 1 == till.kinds(invoice).count("paid")

@@ -6,7 +6,7 @@ from email.utils import format_datetime, formatdate
 
 import pytest
 from builders import Clock
-from fake_esplora import Terminal, open_till
+from fake_esplora import Terminal
 
 from btcpay.http.clock_skew import CLOCK_OFF, ClockSkew, time_sent
 from storage.queries import meta
@@ -17,9 +17,8 @@ SENT = format_datetime(NOON, usegmt=True)
 
 
 @pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, BTCPAY_EMAIL_RETENTION_DAYS="7") as opened:
-        yield opened
+def till(open_tills):
+    return open_tills(BTCPAY_EMAIL_RETENTION_DAYS="7")
 
 
 def ahead_of(clock, **delta):

@@ -1,7 +1,7 @@
 """Webhooks in Greenfield's words: what each event is called, signed, in order, never overtaken."""
 
 import pytest
-from fake_esplora import Terminal, open_till, say
+from fake_esplora import Terminal, say
 from plug_in import GreenfieldShop
 from shop_events import deliver
 
@@ -56,9 +56,8 @@ def test_the_signature_is_that_of_rfc_4231s_second_case():
 
 
 @pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, BTCPAY_GREENFIELD="on") as opened:
-        yield opened
+def till(open_tills):
+    return open_tills(BTCPAY_GREENFIELD="on")
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A shop with its merchant's pages on, and a browser of the merchant's without a screen."""
 
 import pytest
-from fake_esplora import open_till
 from merchant_browser import ON, MerchantBrowser
 
 
@@ -16,6 +15,5 @@ def browser(shop):
 
 
 @pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, **ON) as opened:
-        yield opened
+def till(open_tills):
+    return open_tills(**ON)

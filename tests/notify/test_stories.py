@@ -4,16 +4,15 @@ import json
 
 import pytest
 from attention_cases import after_cancellation, late, reorganised
-from fake_esplora import Terminal, open_till
+from fake_esplora import Terminal
 from shop_events import events, kinds
 
 from btcpay.sandbox.payer.wallet import replace
 
 
 @pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, BTCPAY_CONFIRMATIONS="1 3@1000") as opened:
-        yield opened
+def till(open_tills):
+    return open_tills(BTCPAY_CONFIRMATIONS="1 3@1000")
 
 
 def in_two_parts(till):

@@ -5,7 +5,6 @@ from urllib.parse import unquote
 
 import pytest
 from attention_cases import too_much
-from fake_esplora import open_till
 from merchant_browser import ON, MerchantBrowser
 from shop_refunds import address, found, give, made, paid, sent
 
@@ -13,9 +12,8 @@ from btcpay.refunds import queries
 
 
 @pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, **ON) as opened:
-        yield opened
+def till(open_tills):
+    return open_tills(**ON)
 
 
 @pytest.fixture
