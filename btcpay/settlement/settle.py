@@ -31,8 +31,8 @@ class Change:
         before, after = self.before, self.after
         if before is None:
             return "seen"
-        if before.vanished != after.vanished:
-            return "vanished" if after.vanished else "seen again"
+        if bool(before.vanished_at) != bool(after.vanished_at):
+            return "vanished" if after.vanished_at else "seen again"
         if before.block != after.block:
             return "moved"
         if before.spent_height != after.spent_height:
