@@ -105,10 +105,9 @@ class Reader:
 
     def _fetch(self, row: Block, by_turns: bool = False) -> Future[Fetched]:
         """The block, proven, and the host that showed it."""
-        hash = row.hash
 
         def shown(one: BlockSource) -> Fetched:
-            return proven_block(one, hash), one.host
+            return proven_block(one, row.hash), one.host
 
         return in_thread(lambda: self.sources.ask(shown, by_turns))
 
