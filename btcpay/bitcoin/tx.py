@@ -131,16 +131,13 @@ def read_tx(reader: Reader) -> Tx:
     inputs = [_read_input(reader) for _ in range(reader.compact())]
     outputs = [TxOut(reader.number(8), reader.prefixed()) for _ in range(reader.compact())]
     if segwit:
-        inputs = [i._replace(witness=_read_witness(reader)) for i in inputs]
-        if not any(i.witness for i in inputs):
+        witnesses = [tuple(reader.prefixed() for _ in range(reader.compact())) for _ in inputs]
+        if not any(witnesses):
             raise Malformed("a witness is announced, but there is none")
+        inputs = [i._replace(witness=own) for i, own in zip(inputs, witnesses, strict=True)]
     return Tx(version, tuple(inputs), tuple(outputs), reader.number(4))
 
 
 def _read_input(reader: Reader) -> TxIn:
     outpoint = Outpoint(txid_hex(reader.take(32)), reader.number(4))
     return TxIn(outpoint, reader.prefixed(), reader.number(4))
-
-
-def _read_witness(reader: Reader) -> tuple[bytes, ...]:
-    return tuple(reader.prefixed() for _ in range(reader.compact()))
