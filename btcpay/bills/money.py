@@ -82,8 +82,7 @@ def heard(db: Database, row: Invoice, now: datetime) -> int:
     if bill.status == "ended":
         return 0
     parts = [_part(one) for one in rows]
-    least_sats = least_sats_of(row.script)
-    found = standing(stored_amount(bill.amount), bill.currency, parts, least_sats)
+    found = standing(stored_amount(bill.amount), bill.currency, parts, least_sats_of(row.script))
     status = "paid" if found.is_paid else "open"
     db.run(
         queries.STAND,

@@ -213,8 +213,7 @@ def test_a_state_is_shown_and_listed_by_its_name(greenfield):
     pay(greenfield.shop, as_dict(row_of(greenfield, late)))
 
     def listed(**query):
-        found = greenfield.ask("GET", INVOICES, query_string=query).json
-        return [one["id"] for one in found]
+        return [one["id"] for one in greenfield.ask("GET", INVOICES, query_string=query).json]
 
     assert listed(status="Settled") == [paid["id"]]
     assert listed(status="Processing") == [over["id"]]
