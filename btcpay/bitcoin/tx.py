@@ -88,14 +88,9 @@ class Tx:
         return len(self.inputs) == 1 and self.inputs[0].outpoint == (NO_TXID, NO_VOUT)
 
     @property
-    def weight(self) -> int:
-        """Weight units (BIP141)."""
-        return 3 * len(self.stripped) + len(self.raw)
-
-    @property
     def vsize(self) -> int:
-        """Virtual bytes, rounded up (BIP141)."""
-        return -(-self.weight // 4)
+        """Virtual bytes: a quarter of the weight units, rounded up (BIP141)."""
+        return -(-(3 * len(self.stripped) + len(self.raw)) // 4)
 
 
 def coinbase_height(script_sig: bytes) -> int | None:
