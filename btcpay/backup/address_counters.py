@@ -22,6 +22,7 @@ from btcpay.values.networks import Network
 from storage.database import Database
 from storage.models import Merchant
 from storage.queries import blocks, merchants, sessions
+from storage.statement import changed
 
 # Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
 # invoices in a row happen when a crawler presses a link's button.
@@ -130,7 +131,7 @@ def _used_ahead(
 def _move(db: Database, row: Merchant, network: Network, used: list[int], after: int) -> Move:
     parse_account(row.descriptor, network)  # refuses what is no account of this network
     first = tuple(derive(row.descriptor, n, network) for n in range(SHOWN))
-    gap = gap_of_merchant(db, row, used, after)
+    gap = gap_of_merchant(db, changed(row, next_index=after), used)
     return Move(row.id, row.name, row.next_index, tuple(used), after, gap.limit, first)
 
 

@@ -30,8 +30,8 @@ def explanation(story: Story, next_look: str) -> Lines:
     yield "invoice", f"{row.id}, {row.status}"
     yield from _asked_for(row)
     deep = f"{min(verdict.confirmations, needed)} of {confirmations_text(needed)}"
-    not_deep = f"{verdict.unconfirmed_sats} of them not deep enough yet"
-    yield "seen", f"{verdict.received_sats} satoshis that count, {not_deep}; {deep}"
+    unconfirmed = f"{verdict.unconfirmed_sats} of them unconfirmed"
+    yield "seen", f"{verdict.received_sats} satoshis that count, {unconfirmed}; {deep}"
     for output in story.outputs:
         yield "", _output(output)
     yield "missing", f"{verdict.missing_sats} satoshis"
