@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from btcpay.chain.explorers.pool import open_explorers
-from btcpay.chain.sources import Explorer, hash_at
+from btcpay.chain.sources import Explorer
 from btcpay.settings.settings import read_or_exit
 from btcpay.values.errors import FetchError
 from btcpay.values.networks import Known, Network
@@ -23,9 +23,9 @@ def newest_checkpoint(network: Network, explorers: Sequence[Explorer]) -> Known:
         height = min(one.require_chain(0)[0] for one in explorers) - DEPTH
         if height < 0:
             sys.exit(f"the chain has no {DEPTH} blocks yet")
-        if point and any(hash_at(one, point.height) != point.hash for one in explorers):
+        if point and any(one.block_hash(point.height) != point.hash for one in explorers):
             sys.exit(f"they do not all have the checkpoint {point.height}")
-        said = [hash_at(one, height) for one in explorers]
+        said = [one.block_hash(height) for one in explorers]
     except FetchError as error:
         sys.exit(f"an explorer cannot say: {error}")
     if len(set(said)) > 1:

@@ -118,10 +118,16 @@ def shop(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Shop]:
 
 
 @pytest.fixture
-def till(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Till]:
+def open_tills(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Callable[..., Till]]:
+    """Opens tills with other settings."""
+    with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(open_till(tmp_path, ticker, clock, **options))
+
+
+@pytest.fixture
+def till(open_tills: Callable[..., Till]) -> Till:
     """A shop beside a chain of its own, which customers pay on."""
-    with open_till(tmp_path, ticker, clock) as opened:
-        yield opened
+    return open_tills()
 
 
 @pytest.fixture
@@ -141,18 +147,10 @@ def receiver() -> Iterator[Receiver]:
 def open_shops(tmp_path: Path, ticker: TickerServer, clock: Clock) -> Iterator[Callable[..., Shop]]:
     """Makes services with other settings, each on a database of its own unless told otherwise."""
     ticker.reset()
-    opened: list[Shop] = []
-
-    def make(**environ: str) -> Shop:
-        folder = tmp_path / f"shop{len(opened)}"
-        folder.mkdir()
-        shop = open_shop(folder, ticker.url, clock, **environ).__enter__()
-        opened.append(shop)
-        return shop
-
-    yield make
-    for shop in opened:
-        shop.close()
+    with ExitStack() as stack:
+        yield lambda **environ: stack.enter_context(
+            open_shop(Path(tempfile.mkdtemp(dir=tmp_path)), ticker.url, clock, **environ)
+        )
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from btcpay.values.networks import Network
 from storage.database import Database
 from storage.models import Merchant
 from storage.queries import blocks, merchants, sessions
+from storage.statement import changed
 
 # Behind so many unused addresses in a row no used one is expected (BIP44: 20). A hundred unpaid
 # invoices in a row happen when a crawler presses a link's button.
@@ -96,19 +97,18 @@ def _is_in_blocks(
     db: Database, settings: Settings, most: int, clock: Clock, is_copy: bool
 ) -> Callable[[str], bool]:
     """A test for addresses that blocks since the backup pay, among each merchant's next `most`."""
-    watched: dict[bytes, str] = {}
+    watched: dict[str, bytes] = {}
     for row in db.rows(merchants.ALL):
         account = stored_account(row.descriptor)
         for script in map(account.script, range(row.next_index, row.next_index + most)):
-            watched[script] = address_of(script, settings.network)
-    found = paid_since(db, settings, clock, watched.keys(), is_copy) if watched else ()
-    paid = {watched[one] for one in found}
-    known = set(watched.values())
+            watched[address_of(script, settings.network)] = script
+    scripts = set(watched.values())
+    paid = paid_since(db, settings, clock, scripts, is_copy) if scripts else ()
 
     def is_used(address: str) -> bool:
-        if address not in known:
+        if address not in watched:
             raise ExplorerError(f"{most} addresses are too few to search for: raise --skip")
-        return address in paid
+        return watched[address] in paid
 
     return is_used
 
@@ -131,7 +131,7 @@ def _used_ahead(
 def _move(db: Database, row: Merchant, network: Network, used: list[int], after: int) -> Move:
     parse_account(row.descriptor, network)  # refuses what is no account of this network
     first = tuple(derive(row.descriptor, n, network) for n in range(SHOWN))
-    gap = gap_of_merchant(db, row, used, after)
+    gap = gap_of_merchant(db, changed(row, next_index=after), used)
     return Move(row.id, row.name, row.next_index, tuple(used), after, gap.limit, first)
 
 

@@ -26,9 +26,9 @@ def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
         db.run(deliveries.ADD_MAIL, receiver_id=id, about=f"{bill.id} {name}", created_at=ms)
 
 
-def is_news(name: str, bill: Bill, is_stopped: bool, now_ms: int) -> bool:
+def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
     """False for a mail that is out of date, and for a series that its customer has ended."""
-    if is_stopped or bill.status == "ended":
+    if first.stopped_at or bill.status == "ended":
         return False
     if name == "paid":
         return bill.status == "paid"
@@ -41,9 +41,8 @@ def compose(
     """Address and text of the mail that a delivery is about; None if it is not to be sent."""
     id, _, name = about.partition(" ")
     bill = db.only(queries.BY_ID, id=id)
-    first = db.only(queries.BY_ID, id=bill.series_id) if bill.series_id else None
-    is_stopped = bool(first and first.stopped_at)
-    if not bill.customer_email or not is_news(name, bill, is_stopped, to_ms(now)):
+    first = db.only(queries.BY_ID, id=bill.series_id or id)
+    if not bill.customer_email or not is_news(name, bill, first, to_ms(now)):
         return None
     seller = db.only(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id).seller
     return bill.customer_email, text_of(name, bill, seller, base_url, language, zone)

@@ -27,17 +27,12 @@ from btcpay.web.pages.render import View
 from btcpay.web.pages.visit import Line, Visit
 from storage.database import grouped
 from storage.models import Bill
-from storage.queries.lists import keyset
 from storage.queries.lists.today import MOST_BILLS
 from storage.values import Values
 
 OF_SERIES = 120  # the newest of a series: ten years of months
-LISTS = {
-    "due": queries.DUE,
-    "overdue": queries.OVERDUE,
-    "paid": queries.LIST_BY_STATUS,
-    "ended": queries.LIST_BY_STATUS,
-}
+LISTS = dict.fromkeys(("paid", "ended"), queries.LIST_BY_STATUS)
+LISTS |= {"due": queries.DUE, "overdue": queries.OVERDUE}
 
 
 def views(_settings: Settings) -> list[tuple[str, str, View]]:
@@ -127,9 +122,8 @@ def show(visit: Visit, id: str) -> Response:
     settings = visit.service.settings
     url = RESOURCE.url_of(settings.base_url, id)
     first = db.only(queries.BY_ID, id=bill.series_id) if bill.series_id else None
-    of: Values = {"merchant_id": visit.merchant_id, "through": bill.series_id or ""}
-    of |= {"at": keyset.FIRST.at, "place": keyset.FIRST.place, "limit": OF_SERIES}
-    series = db.rows(queries.OF_SERIES, **of) if first else []
+    of: Values = {"merchant_id": visit.merchant_id, "series_id": bill.series_id}
+    series = db.rows(queries.OF_SERIES, **of | {"limit": OF_SERIES}) if first else []
     mail = text_of("new", bill, visit.session.seller, settings.base_url, current(), visit.zone)
     return visit.page(
         "bill.html",

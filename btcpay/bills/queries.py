@@ -16,7 +16,7 @@ NEWEST = Bill.select().order_by(*keyset.order(Bill)).limit(slot("limit"))
 PLACE = keyset.place_of(Bill).where(_OWN)
 LIST = keyset.older(Bill.select().where(_OWN), Bill)
 LIST_BY_STATUS = LIST.where(same(Bill.status))
-OF_SERIES = keyset.older(Bill.select().where(_OWN & (Bill.series_id == slot("through"))), Bill)
+OF_SERIES = NEWEST.where(_OWN, same(Bill.series_id))
 DUE = LIST.where(_IS_OPEN, Bill.due_at >= slot("now"))
 OVERDUE = LIST.where(_IS_OPEN, Bill.due_at < slot("now"))
 # The merchant's open bills that are due within a time, the longest overdue first.

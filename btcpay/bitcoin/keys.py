@@ -16,7 +16,6 @@ from btcpay.bitcoin.wire import Malformed
 
 HARDENED = 0x80000000  # BIP32: the first of the indexes that need the private key
 SERIALIZED_SIZE = 78
-NO_PARENT = bytes(4)  # the parent's fingerprint in a master key
 
 
 class InvalidChild(ValueError):
@@ -25,15 +24,11 @@ class InvalidChild(ValueError):
 
 @dataclass(frozen=True)
 class ExtendedKey:
-    """A point and its chain code, with what BIP32 writes beside them.
-
-    `child_number` is the index below the parent, from 2**31 if it was derived hardened.
-    """
+    """A point and its chain code; `depth` is the number of steps from the master key."""
 
     point: Point
     chain_code: bytes
     depth: int = 0
-    child_number: int = 0
 
     @classmethod
     def parse(cls, payload: bytes) -> Self:
@@ -43,15 +38,14 @@ class ExtendedKey:
         """
         if len(payload) != SERIALIZED_SIZE:
             raise Malformed(f"it has {len(payload)} bytes, not {SERIALIZED_SIZE}")
-        depth, parent = payload[4], payload[5:9]
-        child_number = int.from_bytes(payload[9:13], "big")
-        if depth == 0 and (parent, child_number) != (NO_PARENT, 0):
+        depth = payload[4]
+        if depth == 0 and any(payload[5:13]):
             raise Malformed("its depth is 0, and yet it has a parent or a child number")
         try:
             point = Point.parse(payload[45:])
         except ValueError:
             raise Malformed("its public key is no point of the curve") from None
-        return cls(point, payload[13:45], depth, child_number)
+        return cls(point, payload[13:45], depth)
 
     @cached_property
     def public_key(self) -> bytes:
@@ -71,7 +65,7 @@ class ExtendedKey:
             point = self.point.add(int.from_bytes(digest[:32], "big"))
         except ValueError:
             raise InvalidChild(f"index {index} has no valid key: use the next") from None
-        return type(self)(point, digest[32:], self.depth + 1, index)
+        return type(self)(point, digest[32:], self.depth + 1)
 
 
 MAX_STEPS = 10

@@ -76,10 +76,9 @@ def begin(
         claims, failed = ask(made_at - BEFORE)
         if made_at > now():  # by our clock, which was ahead
             claims, failed = ask(now() - BEFORE_THEIRS)
-    except OutOfQuota:
-        raise
     except ExplorerError as error:
-        meta.put(db, meta.Key.NOT_BEGUN, str(error))
+        if not isinstance(error, OutOfQuota):
+            meta.put(db, meta.Key.NOT_BEGUN, str(error))
         raise
     best, found = max(claims.items(), key=lambda claim: claim[1])
     if len(claims) == 1 and failed:

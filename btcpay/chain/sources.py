@@ -1,7 +1,7 @@
 """The protocols of sources, which show the chain and the mempool: a new one implements these.
 
-A `BlockSource` shows headers and whole blocks, an `AddressIndex` what waits for an address. One
-explorer (explorers/esplora.py) is both; all of them in turn (explorers/pool.py) are one index too.
+A `BlockSource` shows headers and whole blocks; an `Explorer` (explorers/esplora.py) also what waits
+for an address.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from btcpay.bitcoin.block import BlockParts, scan_block
-from btcpay.bitcoin.header import HEADER_BYTES, parse_header
+from btcpay.bitcoin.header import HEADER_BYTES
 from btcpay.proofs.block import ProvenBlock, prove_block
 from btcpay.settlement.values import SeenOutput
 from btcpay.values.errors import FetchError, ProofFailed
@@ -86,11 +86,6 @@ class BlockSource(Protocol):
         """The whole block of this hash; 4,000,000 bytes at most."""
 
 
-def hash_at(source: BlockSource, height: int) -> str:
-    """The hash of its block at this height, by its own word. Raises FetchError."""
-    return parse_header(source.header_at(height)).hash
-
-
 def proven_block(source: BlockSource, hash: str) -> ProvenBlock:
     """The whole block, which its header proves. Raises FetchError, ProofFailed."""
     return prove_block(source.raw_block(hash), hash)
@@ -104,11 +99,17 @@ class Mempool(NamedTuple):
     host: str = ""
 
 
-class AddressIndex(Protocol):
-    """Knows addresses: its answers are sightings, never proofs.
+class Explorer(BlockSource, Protocol):
+    """Knows addresses, too: these answers are sightings, never proofs.
 
-    Raises FetchError when it does not answer; several in turn raise ExplorerError.
+    Its calls are counted by its `name`. `left_alone`: the reason not to ask it, or "".
     """
+
+    name: str
+    left_alone: str
+
+    def block_hash(self, height: int) -> str:
+        """The hash of its block at this height, by its own word."""
 
     def require_chain(self, known_height: int) -> tuple[int, bytes]:
         """Its tip's height and header. Raises FetchError if that is lower than `known_height`.
@@ -121,13 +122,6 @@ class AddressIndex(Protocol):
 
     def is_used(self, address: str) -> bool:
         """True if the chain or the mempool knows the address."""
-
-
-class Explorer(BlockSource, AddressIndex, Protocol):
-    """Both; its calls are counted by its `name`. `left_alone`: the reason not to ask it, or ""."""
-
-    name: str
-    left_alone: str
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from btcpay.bitcoin.tx import parse_tx
+from btcpay.bitcoin.tx import Outpoint, parse_tx
 from btcpay.bitcoin.wire import txid_bytes, txid_hex, u32
 from btcpay.invoices.status import inputs_of
 from btcpay.prices.price import Prices
@@ -36,8 +36,10 @@ def facts_of(
     where = Block(height, block.hash, block.mined_at)
     for row in paid_by(db, block):
         _add_paid(found[row.id], bytes.fromhex(row.script), where, block, network)
-    for coin in _spent_coins(db, block):
-        found[coin.invoice_id].spent[coin.txid, coin.vout] = height
+    txids = {outpoint[:32] for outpoint in block.parts.spent}
+    for coin in db.rows(blocks.COINS, texts=given(map(txid_hex, txids))):
+        if Outpoint(coin.txid, coin.vout).raw in block.parts.spent:
+            found[coin.invoice_id].spent[coin.txid, coin.vout] = height
     for lost in conflicting(db, block.parts.spent, block.parts.txids):
         found[lost.invoice_id].replaced[lost.txid] = height
     return found
@@ -58,17 +60,11 @@ def _add_paid(facts: Scan, script: bytes, where: Block, block: ProvenBlock, netw
         facts.confirmed.append(
             SeenOutput(txid, vout, amount_sats, where, position, inputs[position])
         )
-        if _outpoint(txid, vout) in block.parts.spent:
+        if Outpoint(txid, vout).raw in block.parts.spent:
             facts.spent[txid, vout] = where.height
         if txid not in facts.proofs:
             document = to_document(block.evidence(position), txid, script, network, 1)
             facts.proofs[txid] = json.dumps(document)
-
-
-def _spent_coins(db: Database, block: ProvenBlock) -> list[Output]:
-    txids = {outpoint[:32] for outpoint in block.parts.spent}
-    coins = db.rows(blocks.COINS, texts=given(map(txid_hex, txids)))
-    return [coin for coin in coins if _outpoint(coin.txid, coin.vout) in block.parts.spent]
 
 
 def conflicting(db: Database, spent: Set[bytes], txids: Collection[bytes]) -> list[Output]:
@@ -92,11 +88,7 @@ def _spends_what_is_spent(row: Output, spent: Set[bytes]) -> bool:
 def is_any_spent(inputs: Iterable[str], spent: Set[bytes]) -> bool:
     """True if one of these outpoints, each "txid:vout", is in `spent`, each of 36 bytes."""
     outpoints = (one.split(":") for one in inputs)
-    return any(_outpoint(txid, int(vout)) in spent for txid, vout in outpoints)
-
-
-def _outpoint(txid: str, vout: int) -> bytes:
-    return txid_bytes(txid) + u32(vout)
+    return any(Outpoint(txid, int(vout)).raw in spent for txid, vout in outpoints)
 
 
 def spends_of(block: ProvenBlock) -> bytes:

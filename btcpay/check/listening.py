@@ -91,7 +91,10 @@ class Listening:
         In such a look only those are missing that it replaces, and the listener must agree to each.
         Peers announce nothing twice, so everything else that waited still waits. Raises BadRow.
         """
-        waiting = _waiting(self.db, invoice_id)
+        waiting = [
+            SeenOutput(row.txid, row.vout, row.amount_sats, inputs=inputs_of(row))
+            for row in self.db.rows(mempool_watch.WAITING, invoice_id=invoice_id)
+        ]
         for one in self._heard:
             new = _paid(one.parts, script)
             internal = one.parts.txids[0]
@@ -131,14 +134,6 @@ def _concerned(db: Database, heard: Sequence[Announced]) -> dict[str, bytes]:
     for row in conflicting(db, spent, ()):
         found.setdefault(row.invoice_id, b"")
     return found
-
-
-def _waiting(db: Database, invoice_id: str) -> list[SeenOutput]:
-    """Raises BadRow."""
-    return [
-        SeenOutput(row.txid, row.vout, row.amount_sats, inputs=inputs_of(row))
-        for row in db.rows(mempool_watch.WAITING, invoice_id=invoice_id)
-    ]
 
 
 def _paid(parts: BlockParts, script: bytes) -> list[SeenOutput]:

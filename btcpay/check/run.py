@@ -2,8 +2,9 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -51,13 +52,10 @@ class Checker(CatchUp):
         One invoice's failure never stops the run.
         """
         report, began_ns = Report(began_at=self.now()), time.monotonic_ns()
-        self._end_within(MOST_RUN_S)
-        try:
+        with self._asking(report):
             self._run(ids, report)
-        finally:
-            self._close(report)
-            self._compare_clocks(report)
-            report.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
+        self._compare_clocks(report)
+        report.took_ms = (time.monotonic_ns() - began_ns) // 1_000_000
         return report
 
     def _run(self, ids: Sequence[str] | None, report: Report) -> None:
@@ -86,24 +84,23 @@ class Checker(CatchUp):
         gone_after, allowance = self.settings.network.gone_after, self.explorers.allowance()
         if ids := plan(asked, gone_after, allowance, now, others_wait=report.put_off > 0).ids:
             later = replace(report, failed=[], unreached=[])  # a later look fails no run
-            self._end_within(MOST_RUN_S)
-            try:
+            with self._asking(report):
                 self._ask(ids, later)
-            finally:
-                self._close(report)
             report.looked_at, report.blocks_read = later.looked_at, later.blocks_read
         return any(is_waiting(one, now) for one in asked)
 
-    def _end_within(self, seconds: float) -> None:
-        for pool in {self.explorers, self.sources}:
-            pool.end_within(seconds)
-
-    def _close(self, report: Report) -> None:
-        """Ends all questions; notes their costs, and the good sources."""
+    @contextmanager
+    def _asking(self, report: Report) -> Iterator[None]:
+        """Bounds the time for questions; notes at the end their costs, and the good sources."""
         pools: set[Pool[BlockSource]] = {self.explorers, self.sources}
         for pool in pools:
-            pool.close()
-            pool.note(self.db, self.settings, self.now())
+            pool.end_within(MOST_RUN_S)
+        try:
+            yield
+        finally:
+            for pool in pools:
+                pool.close()
+                pool.note(self.db, self.settings, self.now())
         asked = [source for pool in pools for source in pool.all]
         report.calls = sum(source.calls for source in asked)
         report.read_bytes = sum(source.bytes_read for source in asked)
@@ -119,14 +116,14 @@ class Checker(CatchUp):
         """The looks that were answered; `in_flight` are asked at once, without a database."""
         rows, looks = [self.db.only(invoices.WHOLE, id=one) for one in ids], []
         with ThreadPoolExecutor(self.in_flight) as pool:
-            answers = list(pool.map(self._answer, rows))
-        for row, look in zip(rows, answers, strict=True):
-            if isinstance(look, Look):
-                looks.append(look)
-            elif isinstance(look, OutOfQuota):
+            answers = [pool.submit(self._answer, row) for row in rows]
+        for row, answer in zip(rows, answers, strict=True):
+            try:
+                looks.append(answer.result())
+            except OutOfQuota:
                 report.put_off += 1
-            else:
-                log.warning("invoice %s could not be looked for: %s", row.id, look)
+            except ExplorerError as error:
+                log.warning("invoice %s could not be looked for: %s", row.id, error)
                 now = self.now()
                 (watched,) = watched_of(self.db, self.settings, now, [row])
                 if is_waiting(watched, now):
@@ -136,12 +133,9 @@ class Checker(CatchUp):
                 self.db.run(mempool_watch.FAILED, id=row.id, at=to_ms(now))
         return looks
 
-    def _answer(self, row: Invoice) -> Look | ExplorerError:
+    def _answer(self, row: Invoice) -> Look:
         at, read_s = self.now(), time.monotonic()
-        try:
-            mempool = self.explorers.waiting(row.deposit_address, bytes.fromhex(row.script))
-        except ExplorerError as error:
-            return error
+        mempool = self.explorers.waiting(row.deposit_address, bytes.fromhex(row.script))
         return Look(row.id, mempool, at, self.explorers.clock_skew.ahead(at, read_s))
 
     def _apply(self, look: Look, report: Report) -> None:

@@ -1,13 +1,8 @@
-"""Pressing the button of a page that makes invoices: the limits, then the invoice or the reason.
-
-Such a page is a payment link's, or one that a part has, such as a bill's.
-"""
+"""Pressing the button of a page that makes invoices: the limits, then the invoice or the reason."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Protocol
 
 from flask import Response, request
@@ -18,7 +13,7 @@ from btcpay.values.money import asked_of
 from btcpay.values.times import to_ms
 from btcpay.web.admission import is_from_another_site, visitor
 from btcpay.web.pages.languages import carried, gettext
-from btcpay.web.rate_limits import Window, link_invoices
+from btcpay.web.rate_limits import link_invoices
 from btcpay.web.service import Service
 from storage.models import Invoice
 from storage.queries import invoices
@@ -27,12 +22,11 @@ from storage.values import Values
 
 # A link counts unpaid invoices that were made, or whose page was open, in this time. After it,
 # people who pressed and left no longer keep others from paying.
-LOOKED_AT = timedelta(minutes=10)
-MS = timedelta(milliseconds=1)
+LOOKED_AT_MS = 10 * 60_000
 
 
 class Page(Protocol):
-    """A page that makes invoices; `order` and `lock` raise LinkRefused once it does not.
+    """A payment link's page, or a bill's; `order` and `lock` raise LinkRefused once it is over.
 
     `is_for_one`: one payer's page, whose button leads back to the last invoice made there.
     """
@@ -60,9 +54,9 @@ class Visitor:
 
     address: str | None
     amount_text: str
-    form_id: str | None = None
-    last_id: str | None = None
-    next_id: str | None = None
+    form_id: str | None
+    last_id: str | None
+    next_id: str | None
 
 
 def pressed(
@@ -96,8 +90,14 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
     order = page.order(service, visitor.amount_text)
     if found := _made_before(service, page, order, visitor):
         return found
-    with _admitted(service, page, visitor) as promised_id:
-        quote = create.quote(service.db, service.prices, service.now(), order)
+    promised_id, address = visitor.form_id, visitor.address
+    if _has_paid(service, page, visitor):
+        # Not counted, so that a tablet on a counter serves one customer after another. The id
+        # follows from the paid invoice, so that there is only one.
+        promised_id, address = visitor.next_id, None
+    _refuse_full(service, address, counts=False)
+    quote = create.quote(service.db, service.prices, service.now(), order)
+    _refuse_full(service, address)
     with service.db.write():
         page.lock(service, order)
         if found := _made_before(service, page, order, visitor):
@@ -110,25 +110,6 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
             return create.new_invoice(service.db, network, service.now(), quote, new_id).id
     # Another press used up the place that the payment freed, so this one is counted.
     return pay(service, page, visitor)
-
-
-@contextmanager
-def _admitted(service: Service, page: Page, visitor: Visitor) -> Iterator[str | None]:
-    """Counts a visitor unless the body fails; yields the id for the invoice.
-
-    Whoever has paid makes one more without being counted, so that a tablet on a counter serves one
-    customer after another; its id follows from the paid invoice, so that there is only one.
-    """
-    if _has_paid(service, page, visitor):
-        yield visitor.next_id
-        return
-    if visitor.address is None:
-        yield visitor.form_id
-        return
-    item = link_invoices(service.settings.link_invoices_per_visitor)
-    _refuse_full(service, service.limiter.look(item, visitor.address))
-    yield visitor.form_id
-    _refuse_full(service, service.limiter.hit(item, visitor.address))
 
 
 def _has_paid(service: Service, page: Page, visitor: Visitor) -> bool:
@@ -164,8 +145,12 @@ def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | Non
     return service.db.row(invoices.UNTOUCHED, **of)
 
 
-def _refuse_full(service: Service, window: Window) -> None:
+def _refuse_full(service: Service, address: str | None, counts: bool = True) -> None:
     """Keeps one visitor from using up the wallet's gap limit."""
+    if address is None:
+        return
+    item = link_invoices(service.settings.link_invoices_per_visitor)
+    window = service.limiter.hit(item, address, counts)
     if not window.allowed:
         raise LinkRefused(
             429,
@@ -176,13 +161,13 @@ def _refuse_full(service: Service, window: Window) -> None:
 
 def _refuse_crowded(service: Service, page: Page) -> None:
     """Keeps many visitors from it, strictly: it is called in the invoice's transaction."""
-    now = service.now()
-    of: Values = {"through": page.id, "now": to_ms(now), "since": to_ms(now - LOOKED_AT)}
+    now_ms = to_ms(service.now())
+    of: Values = {"through": page.id, "now": now_ms, "since": now_ms - LOOKED_AT_MS}
     count, first_look, first_expiry = service.db.only(page.waited_for, **of)
     if count >= service.settings.link_open_invoices:
-        leaves_ms = min(first_expiry or 0, (first_look or 0) + LOOKED_AT // MS)
+        leaves_ms = min(first_expiry or 0, (first_look or 0) + LOOKED_AT_MS)
         raise LinkRefused(
             429,
             gettext("This link has too many unpaid invoices. Please try again later."),
-            retry_after_s=max(1, math.ceil((leaves_ms - to_ms(now)) / 1000)),
+            retry_after_s=max(1, math.ceil((leaves_ms - now_ms) / 1000)),
         )

@@ -93,10 +93,7 @@ def answers(link: PaymentLink, fields: Mapping[str, Sequence[str]]) -> tuple[Tex
 
 
 def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:
-    """The `price` of a bitcoin in the link's currency as text, or null.
-
-    After `good_for_ms` there is no price any more.
-    """
+    """The `price` of a bitcoin in the link's currency, or null; it is none after `good_for_ms`."""
     rate = service.prices.of(link.currency)
     price = rate.current_or_none()
     good_for_ms = int(rate.good_for_s() * 1000)

@@ -69,18 +69,13 @@ class Snapshot:
         return "partial" if self.row.received_sats else "waiting"
 
 
-def snapshot_of(
-    service: Service, id: str, merchant_id: int | None = None, is_look: bool = True
-) -> Snapshot:
-    """The snapshot of any merchant's invoice, or of this merchant's only. Raises NotFound.
-
-    `is_look`: somebody is looking, so the next check asks for an open invoice sooner.
-    """
+def snapshot_of(service: Service, id: str, merchant_id: int | None = None) -> Snapshot:
+    """The snapshot of any merchant's invoice, or of this merchant's only. Raises NotFound."""
     row = service.db.row(invoices.SEEN, id=id) if is_id("inv", id) else None
     if row is None or merchant_id not in (None, row.merchant_id):
         raise NotFound("there is no such invoice")
     now = service.now()
-    if is_look and row.status == "open":
+    if row.status == "open":  # somebody is looking, so the next check asks for it sooner
         service.notes.note(invoices.ASKED, row.id, now)
     rules, newest = rules_for(service.settings, row), row.newest_height
     return Snapshot(

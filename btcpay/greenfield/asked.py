@@ -18,14 +18,7 @@ from btcpay.greenfield.keys import own_url
 from btcpay.invoices.create import BTC, Order
 from btcpay.merchants.branding import INVOICE
 from btcpay.values.errors import CommandError, TooMuch
-from btcpay.values.money import (
-    MAX_MONEY_BTC,
-    MAX_MONEY_SATS,
-    SATS_PER_BTC,
-    checked_currency,
-    rounded,
-    unit_of,
-)
+from btcpay.values.money import MAX_MONEY_BTC, MAX_MONEY_SATS, checked_currency, rounded, unit_of
 from btcpay.values.texts import MAX_CHARACTERS, one_line
 from btcpay.web.body import parse, read_body
 from schemas.fields import Text
@@ -189,4 +182,4 @@ def _money(code: str, amount: Decimal) -> tuple[str, Decimal]:
     if not 0 < amount <= most:
         least = unit or unit_of(code)
         raise ValidationError(f"is not from {least:f} to {most:,} {code}", "amount")
-    return (BTC, amount / SATS_PER_BTC) if code == SATS else (code, amount)
+    return (BTC, amount * SMALLEST) if code == SATS else (code, amount)

@@ -54,7 +54,6 @@ NAMED: dict[str, Typed[Any]] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
 for _part in brought("shop_views"):
     OPERATIONS |= _part.OPERATIONS
     NAMED |= _part.NAMED
-WRITING = ("POST", "PUT", "DELETE")
 
 
 def blueprint(service: Service) -> Blueprint | None:
@@ -70,7 +69,7 @@ def blueprint(service: Service) -> Blueprint | None:
 def plug_ins(service: Service) -> Blueprint:
     """The operations; anything else below their roots is refused in a form that plug-ins read."""
     made = Blueprint("interface", __name__, url_prefix=ROOT)
-    windows = of_caller(SHOP_READS, SHOP_WRITES, WRITING)
+    windows = of_caller(SHOP_READS, SHOP_WRITES, ("POST", "PUT", "DELETE"))
     made.before_request(door(service, windows, lambda: key_of(service, ("bearer", "token"))))
     made.before_request(_refuse_other_keys)
     made.after_request(lambda response: show_window(service, response))

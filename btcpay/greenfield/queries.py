@@ -5,13 +5,11 @@ from peewee import Case, fn
 from storage.models import Invoice, Merchant, Receiver, Store
 from storage.queries.blocks import is_given
 from storage.queries.receivers import WELL
-from storage.statement import needed, shaped, slot, slots
+from storage.statement import needed, same, shaped, slot, slots
 
 # A shop is one store, however many keys it has had.
 ADD = Store.insert(needed(Store)).on_conflict("NOTHING")
-OF_SHOP = Store.select().where(
-    (Store.merchant_id == slot("merchant_id")) & (Store.shop_url == slot("shop_url"))
-)
+OF_SHOP = Store.select().where(same(Store.merchant_id, Store.shop_url))
 
 
 class OfMerchant(Store):
@@ -23,11 +21,11 @@ BY_ID = shaped(
     OfMerchant,
     Store.select(Store, Merchant.name, Merchant.currency)
     .join(Merchant, on=(Merchant.id == Store.merchant_id))
-    .where(Store.id == slot("id")),
+    .where(same(Store.id)),
 )
 
-_OWN = Invoice.store_id == slot("store_id")
-_THIS = _OWN & (Invoice.id == slot("id"))
+_OWN = same(Invoice.store_id)
+_THIS = _OWN & same(Invoice.id)
 ORDER = Invoice.select().where(_THIS)
 # Greenfield's status as the columns have it; `orders.meaning_of` says the same of a row. An open
 # order is New or Processing by what has come, less the tolerance: the smaller of shop and service.
@@ -52,17 +50,12 @@ ORDERS_OF_NUMBERS = ORDERS.where(is_given(Invoice.order_id, "numbers"))
 SET_METADATA = Invoice.update(slots(Invoice.metadata, Invoice.order_id)).where(_THIS)
 ARCHIVE = Invoice.update(slots(Invoice.archived_at)).where(_THIS & Invoice.archived_at.is_null())
 
-_OF_STORE = Receiver.store_id == slot("store_id")
-_SHOWN = (
-    Receiver.url,
-    Receiver.kinds,
-    Receiver.secret,
-    Receiver.disabled_at,
-    Receiver.disabled_reason,
-)
+_OF_STORE = same(Receiver.store_id)
+_OFF = (Receiver.disabled_at, Receiver.disabled_reason)
+_SHOWN = (Receiver.url, Receiver.kinds, Receiver.secret, *_OFF)
 # A webhook that is registered anew keeps its id and its waiting deliveries.
 PUT_WEBHOOK = Receiver.insert(needed(Receiver) | slots(Receiver.store_id, *_SHOWN)).on_conflict(
     conflict_target=[Receiver.id], preserve=_SHOWN, update=WELL
 )
 WEBHOOKS = Receiver.select().where(_OF_STORE).order_by(Receiver.created_at, Receiver.id)
-WEBHOOK = Receiver.select().where(_OF_STORE & (Receiver.id == slot("id")))
+WEBHOOK = Receiver.select().where(_OF_STORE & same(Receiver.id))

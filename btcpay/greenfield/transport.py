@@ -14,10 +14,10 @@ import orjson
 
 from btcpay.greenfield import queries
 from btcpay.http.http_client import Session
-from btcpay.notify.kinds import EventKind, Kind
+from btcpay.notify.kinds import About, EventKind, Kind
 from btcpay.notify.outcome import Answer
 from btcpay.notify.read import Event, state_of
-from btcpay.notify.transport import About, Named, Transport, post
+from btcpay.notify.transport import Named, Transport, post
 from storage.database import Database, Row
 from storage.models import Invoice, PublicEvent, Receiver
 from storage.queries.deliveries import Due

@@ -4,13 +4,14 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
+
+from btcpay.values.times import from_unix_s
 
 # More than the sum of a Date's rounding, the time on the way, and a minute in a cache. A clock
 # that is further ahead would let invoices expire too early.
 CLOCK_OFF = timedelta(minutes=2)
-EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def time_sent(headers: Mapping[str, str]) -> datetime | None:
@@ -52,16 +53,16 @@ class ClockSkew:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._began: timedelta | None = None  # the world's time since EPOCH when monotonic was 0
+        self._began: datetime | None = None  # the world's time when monotonic was 0
 
     def on_headers(self, headers: Mapping[str, str]) -> None:
         if sent_at := time_sent(headers):
-            self.on_time(sent_at.timestamp())
+            self.on_time(int(sent_at.timestamp()))
 
-    def on_time(self, unix_s: float) -> None:
+    def on_time(self, unix_s: int) -> None:
         """Takes note of the present time of a server; ignores one beyond 32 bits."""
         if 0 <= unix_s < 1 << 32:
-            began = timedelta(seconds=unix_s - time.monotonic())
+            began = from_unix_s(unix_s) - timedelta(seconds=time.monotonic())
             with self._lock:
                 self._began = max(began, self._began or began)
 
@@ -75,4 +76,4 @@ class ClockSkew:
 
     def difference(self, now: datetime, read_s: float) -> timedelta | None:
         """Our clock minus that time, however small; None when no server has sent its time."""
-        return self._began and now - EPOCH - self._began - timedelta(seconds=read_s)
+        return now - self._began - timedelta(seconds=read_s) if self._began else None

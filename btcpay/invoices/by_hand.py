@@ -1,7 +1,4 @@
-"""The owner's decisions about an invoice: to cancel it, accept what came, or dismiss its attention.
-
-Each is one transaction behind the lock of the merchant's balance.
-"""
+"""The owner's decisions about an invoice: to cancel it, accept what came, dismiss its attention."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

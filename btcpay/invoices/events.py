@@ -68,10 +68,7 @@ def finish(db: Database, ends: Sequence[End], now: datetime) -> None:
 
 
 def recorded(invoice_id: str, kind: Kind, detail: dict[str, Any], now: datetime) -> Values:
-    """An entry of the invoice's history, for `events.RECORD`.
-
-    Raises ValueError for a kind that is not declared.
-    """
+    """An entry for `events.RECORD`. Raises ValueError for a kind that is not declared."""
     return {
         "invoice_id": invoice_id,
         "kind": Kind(kind).value,

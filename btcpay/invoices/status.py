@@ -26,10 +26,7 @@ def find_invoice(db: Database, invoice_id: str) -> models.Invoice:
 
 
 def rules_for(settings: Settings, row: models.Invoice | payments.OutputWith) -> Rules:
-    """Confirmations and tolerance for an invoice of that amount; a shop may ask for stricter ones.
-
-    Raises BadRow.
-    """
+    """Confirmations and tolerance for that amount, or stricter ones of the shop. Raises BadRow."""
     confirmations = settings.confirmations.for_usd(stored_amount(row.amount_usd_quote))
     tolerance_percent = settings.underpayment_tolerance_percent
     if row.tolerance_percent is not None:
@@ -90,10 +87,7 @@ def inputs_of(row: models.Output) -> tuple[str, ...]:
 
 
 def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Output]]:
-    """The outputs that each scan may concern; vanished ones only if recent, or shown again.
-
-    Raises BadRow.
-    """
+    """Outputs that the scans may concern; vanished if recent, or shown again. Raises BadRow."""
     since_ms = {id: to_ms(scan.asked_at - HISTORY_AFTER) - 1 for id, scan in scans.items()}
     asked: list[Values] = [{"invoice_id": id, "vanished_after": ms} for id, ms in since_ms.items()]
     rows = at_once.rows(db, payments.KNOWN, asked)

@@ -34,8 +34,6 @@ from storage.queries import links
 from storage.values import Values
 
 SUGGESTED = [f"suggested-{number}" for number in range(1, MOST_SUGGESTED + 1)]
-GOAL = "goal"
-Sentences = dict[str, str]
 
 
 def show_links(visit: Visit) -> Response:
@@ -83,7 +81,7 @@ def show_edit(visit: Visit, id: str) -> Response:
     link = visit.own(links.ANY_BY_ID, "lnk", id)
     typed = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
     amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
-    names = [GOAL, *AMOUNTS[1:], *SUGGESTED]
+    names = ["goal", *AMOUNTS[1:], *SUGGESTED]
     for name, amount in zip(names, [link.goal, *amounts], strict=False):
         if amount:
             typed[name] = formats.plain(Decimal(amount), link.currency, languages.current())
@@ -91,10 +89,7 @@ def show_edit(visit: Visit, id: str) -> Response:
 
 
 def make(visit: Visit, id: str = "") -> Response:
-    """Leads to the link of this press, or to the changed one of this id (303).
-
-    With a mistake it shows the form again.
-    """
+    """Leads to the link of this press, or the changed one (303); a mistake shows the form again."""
     link = visit.own(links.ANY_BY_ID, "lnk", id) if id else None
     amounts, wrong = _amounts(visit, link)
     if wrong:
@@ -103,7 +98,7 @@ def make(visit: Visit, id: str = "") -> Response:
     try:
         id = _made(visit, wanted) if link is None else _changed(visit, link, wanted)
     except TooLittle as refused:
-        small = (name for name in amounts if name != GOAL and amounts[name] < refused.least)
+        small = (name for name in amounts if name != "goal" and amounts[name] < refused.least)
         return show_form(visit, 400, link, wrong=dict.fromkeys(small, said(refused)))
     except CommandError:
         message = gettext("Each suggested amount must be within the limits, and there only once.")
@@ -113,11 +108,11 @@ def make(visit: Visit, id: str = "") -> Response:
     return visit.to(f"/links/{id}", done="made" if link is None else "changed")
 
 
-def _amounts(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Decimal], Sentences]:
+def _amounts(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Decimal], dict[str, str]]:
     """The typed amounts, and a sentence for each wrong field."""
-    form, amounts, wrong = visit.form, dict[str, Decimal](), Sentences()
+    form, amounts, wrong = visit.form, dict[str, Decimal](), dict[str, str]()
     is_fixed = link is not None and link.amount is not None
-    for name in () if is_fixed else [*AMOUNTS[0 if link is None else 1 :], *SUGGESTED, GOAL]:
+    for name in () if is_fixed else [*AMOUNTS[0 if link is None else 1 :], *SUGGESTED, "goal"]:
         try:
             if name in form:
                 amounts[name] = visit.amount(form[name])
@@ -142,7 +137,7 @@ def _wanted(form: Mapping[str, str], amounts: Mapping[str, Decimal]) -> dict[str
     body |= {f"{name}_usd": amounts[name] for name in AMOUNTS if name in amounts}
     more: dict[str, Any] = {name: form[name] if form.get(name) in HOW else HOW[0] for name in ASKS}
     suggested = [amounts[name] for name in SUGGESTED if name in amounts]
-    more |= {"goal_usd": amounts.get(GOAL), "suggested": suggested}
+    more |= {"goal_usd": amounts.get("goal"), "suggested": suggested}
     return load(NEW_PRICED_LINK, body) | more
 
 

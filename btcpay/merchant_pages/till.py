@@ -1,7 +1,4 @@
-"""The till: an amount, one press, a QR code that turns green; and the last sales.
-
-Each tab has its own invoice.
-"""
+"""The till: an amount, one press, a QR code that turns green; and the last sales."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -165,14 +162,14 @@ def last_sales(visit: Visit, shown_id: str = "") -> dict[str, Any]:
     """
     db, asked = visit.service.db, Values(merchant_id=visit.merchant_id, limit=REMEMBERED)
     rows, alarms = db.rows(queries.SALES, **asked), db.rows(queries.ALARMS, **asked)
-    listed = rows[:LISTED]
-    settings = visit.service.settings
-    taken_back = [
-        row for row in listed if row.attention == "reorganised" or is_taken_back(settings, row)
-    ]
+    listed, settings = rows[:LISTED], visit.service.settings
     return {
         "listed": listed,
-        "taken_back": {row.id for row in taken_back},
+        "taken_back": {
+            row.id
+            for row in listed
+            if row.attention == "reorganised" or is_taken_back(settings, row)
+        },
         "alarms": [row for row in alarms if row.id != shown_id],
         "shown_id": shown_id,
         "is_waiting": any(row.status == "open" and row.covered_at for row in listed),

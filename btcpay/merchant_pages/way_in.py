@@ -1,7 +1,4 @@
-"""The links into the merchant's pages: one that logs in, one that makes the first merchant.
-
-The latter is that of the first run, which `run` and `serve` print.
-"""
+"""The links into the merchant's pages: one logs in, that of the first run makes the merchant."""
 
 from contextlib import suppress
 from typing import Any
@@ -97,10 +94,8 @@ class WayIn:
             if "same" not in typed:
                 first = [derive(str(account), index, network) for index in range(3)]
                 return self._page("start.html", typed=typed, account=account, addresses=first)
-            chosen = typed["currency"], typed["timezone"], typed["language"]
-            wanted = typed["name"].strip(), account, *chosen
             browser = request.headers.get("User-Agent", "")
-            opened = sessions.make_first(service.db, token, *wanted, browser, service.now())
+            opened = sessions.make_first(service.db, token, account, typed, browser, service.now())
         except (CommandError, ValueError) as error:
             return self._form(typed | {"key": ""}, str(error))
         if opened is None:  # another browser was faster

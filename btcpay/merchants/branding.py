@@ -98,10 +98,7 @@ def checked_url(text: str) -> str:
 
 
 def checked(logo: bytes | None = None, **texts: str | None) -> dict[str, Any]:
-    """The logo, name, accent and contact that were given, as columns of the brand's row.
-
-    Raises CommandError.
-    """
+    """The given logo, name, accent and contact as columns of the brand. Raises CommandError."""
     columns: dict[str, Any] = {
         name: checked_accent(text) if name == "accent" else checked_line(name, text)
         for name, text in texts.items()

@@ -142,12 +142,7 @@ def gap_of(last: int | None, widest: int | None, next_index: int, used: Sequence
     return Gap(None if paid[-1] < 0 else paid[-1], limit)
 
 
-def gap_of_merchant(
-    db: Database, merchant: Merchant, used: Sequence[int] = (), next_index: int | None = None
-) -> Gap:
-    """A merchant's gap, by the payments that the service has seen, unconfirmed ones too.
-
-    `used`: paid addresses beyond the counter, ascending; `next_index` replaces the counter.
-    """
-    after = merchant.next_index if next_index is None else next_index
-    return gap_of(*db.only(gaps.LAST_AND_WIDEST, merchant_id=merchant.id), after, used)
+def gap_of_merchant(db: Database, merchant: Merchant, used: Sequence[int] = ()) -> Gap:
+    """A merchant's gap, by the payments that the service has seen, unconfirmed ones too."""
+    known = db.only(gaps.LAST_AND_WIDEST, merchant_id=merchant.id)
+    return gap_of(*known, merchant.next_index, used)

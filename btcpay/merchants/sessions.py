@@ -6,6 +6,7 @@ link lets a browser make one: the first run. BTCPAY_SETUP_TOKEN may name the tok
 """
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from btcpay.bitcoin.descriptor import Descriptor
@@ -52,9 +53,8 @@ def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) 
 
     `former`: the secret of the browser's present session ("" for none), which ends.
     """
-    presented = sha256_of(secret)
     with db.write():
-        login = db.row(sessions.USE_LOGIN, secret_sha256=presented, now=to_ms(now))
+        login = db.row(sessions.USE_LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))
         if login is None:
             return None
         db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))
@@ -108,10 +108,7 @@ def end_all(db: Database, merchant_id: int, but: str = "") -> int:
 
 
 def named(user_agent: str) -> tuple[str, str]:
-    """Browser and system as a person names them; a text that no rule knows is the browser itself.
-
-    It is enough to tell one's own devices apart.
-    """
+    """Browser and system as people name them; a text that no rule knows is the browser itself."""
     text = " ".join(user_agent.split())
     browser, system = _first(_BROWSERS, text), _first(_SYSTEMS, text)
     return (browser, system) if browser else (text, "")
@@ -139,24 +136,22 @@ def is_open(db: Database, token: str) -> bool:
 def make_first(
     db: Database,
     token: str,
-    name: str,
     account: Descriptor,
-    currency: str,
-    timezone: str,
-    language: str,
+    chosen: Mapping[str, str],
     browser: str,
     now: datetime,
 ) -> str | None:
     """Makes the merchant and opens a session, whose secret it returns; None for a spent token.
 
-    Raises CommandError for what cannot be a merchant: then the token is as good as before.
+    `chosen`: the `name`, `currency`, `timezone` and `language`, checked. Raises CommandError for
+    what cannot be a merchant: then the token is as good as before.
     """
     with db.write():
         meta.lock(db)  # of two browsers one comes first
         if not is_open(db, token):
             return None
-        merchant = add_merchant(db, name, account, now)
-        set_currency(db, merchant.id, currency)
-        set_timezone(db, merchant.id, timezone)
-        set_mail(db, merchant.id, {"language": language}, now)
+        merchant = add_merchant(db, chosen["name"].strip(), account, now)
+        set_currency(db, merchant.id, chosen["currency"])
+        set_timezone(db, merchant.id, chosen["timezone"])
+        set_mail(db, merchant.id, {"language": chosen["language"]}, now)
         return open_session(db, merchant.id, browser, now, till_only=0)

@@ -83,12 +83,14 @@ def properties_beside(file: str) -> dict[str, Any]:
     return tomllib.loads(Path(file).with_name("properties.toml").read_text(encoding="utf-8"))
 
 
-class Row(Protocol):
+class About(Protocol):
+    """The row that an event is about: an invoice, a link, or a part's own resource."""
+
     id: str
     merchant_id: int
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=About)
 
 
 @dataclass(frozen=True)

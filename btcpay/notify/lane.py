@@ -48,25 +48,16 @@ class Lane:
         return self.was_failing and not self.has_taken
 
     @property
-    def brings_all(self) -> bool:
-        """True once a receiver that failed before has taken something in this run."""
-        return self.was_failing and self.has_taken
-
-    @property
     def allowed(self) -> int:
         if self.is_over or not (self.rows or self.may_have_more):
             return 0
         return self.at_once if self.has_taken else 1
 
-    @property
-    def has_failed(self) -> bool:
-        return self.was_failing or self.failures > 0
-
     def learn(self, row: deliveries.Due, answer: Answer, is_disabled: bool) -> None:
         if row.line is not None:
             self.may_have_more = True  # the next of its line is due
         if answer.is_up:
-            if self.was_failing and not self.has_taken:
+            if self.is_failing:
                 self.rows.clear()  # only what was due; now everything that waits may be sent
                 self.may_have_more = True
             self.has_taken = True

@@ -42,8 +42,7 @@ def new_send(settings: Settings, timeout_s: float = ATTEMPT_S) -> Send:
     session = Session(MOST_OF_ONE, settings.proxy)
 
     def send(receiver: Receiver, event: Event, at: datetime) -> Answer:
-        transport = TRANSPORTS[receiver.transport]
-        return transport.send(session, receiver, event, at, timeout_s)
+        return TRANSPORTS[receiver.transport].send(session, receiver, event, at, timeout_s)
 
     return send
 
@@ -103,8 +102,8 @@ class Outbox:
         rows = self._db.rows(receivers.WAITED_FOR)
         waited_for = [one for one in rows if part_of(one, self._db.is_server) == part]
         by_mail = [one for one in waited_for if one.transport in receivers.MAILS]
-        others = [one for one in waited_for if one not in by_mail]
-        lanes = [Lane([one], MOST_OF_ONE) for one in others if one.transport in TRANSPORTS]
+        alone = {*TRANSPORTS}.difference(receivers.MAILS)
+        lanes = [Lane([one], MOST_OF_ONE) for one in waited_for if one.transport in alone]
         return lanes + ([Lane(by_mail, 1)] if by_mail and self._mail else [])
 
     def _begin(self, lanes: Sequence[Lane], until_s: float) -> None:
@@ -133,11 +132,14 @@ class Outbox:
         A failing receiver gets one attempt each half hour, even when none is due. A mail that was
         written for later does not wait before its time.
         """
-        query = deliveries.OLDEST if lane.brings_all else deliveries.DUE
+        is_back = lane.was_failing and lane.has_taken
+        query = deliveries.OLDEST if is_back else deliveries.DUE
         if lane.may_have_more and not lane.rows:
             lane.may_have_more, now = False, self._now()
             for receiver in lane.receivers:
-                until_ms = FOR_EVER_MS if lane.brings_all else _until_ms(receiver, now)
+                failed_at = receiver.failed_at
+                is_probed = failed_at is not None and now - from_ms(failed_at) >= PROBE_AFTER
+                until_ms = FOR_EVER_MS if is_back or is_probed else to_ms(now)
                 found = self._db.rows(query, receiver_id=receiver.id, until=until_ms, limit=PAGE)
                 begun = [row for row in found if row.seq or row.created_at <= to_ms(now)]
                 untried = [row for row in begun if (receiver.id, row.about) not in lane.tried]
@@ -188,15 +190,9 @@ class Outbox:
         self._result.failed += not answer.is_taken
 
     def _note(self, lane: Lane, receiver: Receiver, row: deliveries.Due, answer: Answer) -> bool:
-        now, has_failed = self._now(), lane.has_failed
+        now, has_failed = self._now(), lane.was_failing or lane.failures > 0
         label, is_disabled = note(self._db, receiver, row, answer, now, has_failed)
         name = "mails" if receiver.transport in receivers.MAILS else "webhook_deliveries"
         if label:
             self._labels[name, label] += 1
         return is_disabled
-
-
-def _until_ms(receiver: Receiver, now: datetime) -> int:
-    failed_at = receiver.failed_at
-    is_probed = failed_at is not None and now - from_ms(failed_at) >= PROBE_AFTER
-    return FOR_EVER_MS if is_probed else to_ms(now)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from btcpay.notify.kinds import Kind, R, Resource
-from btcpay.notify.transport import About, Named
+from btcpay.notify.kinds import About, Kind, R, Resource
+from btcpay.notify.transport import Named
 from btcpay.notify.transports import TRANSPORTS
 from btcpay.values.ids import new_id
 from btcpay.values.times import to_ms

@@ -86,8 +86,7 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     else:
         state = None if row.state is None else state_of(row)
         data = of_invoice(resources, db.only(invoices.ANY_BY_ID, id=row.invoice_id or ""), state)
-    at = iso_ms(row.happened_at)
-    return Event(row.number or 0, row.id, row.merchant_id, kind, at, data)
+    return Event(row.number or 0, row.id, row.merchant_id, kind, iso_ms(row.happened_at), data)
 
 
 def of_invoice(
@@ -135,8 +134,7 @@ def forget_old(db: Database, now: datetime) -> int:
         end = last if waiting is None else min(last, waiting)
         oldest = db.rows(events.OLDEST)
         old = takewhile(lambda row: row.happened_at < before and (row.number or 0) < end, oldest)
-        numbers = [row.number for row in old]
-        return db.run(events.FORGET, number=numbers[-1]) if numbers else 0
+        return db.run(events.FORGET, number=max((row.number or 0 for row in old), default=0))
 
 
 def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:

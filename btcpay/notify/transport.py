@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from btcpay.http.http_client import Session
+from btcpay.notify.kinds import About
 from btcpay.notify.outcome import Answer
 from btcpay.notify.read import Event
 from btcpay.values.errors import FetchError, TimedOut
@@ -24,15 +25,6 @@ class Named(NamedTuple):
     name: str
     about: str
     line: str | None = None
-
-
-class About(Protocol):
-    """The row that an event is about: an invoice, a link, or a part's own resource."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def merchant_id(self) -> int: ...
 
 
 class Transport:

@@ -16,9 +16,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from btcpay.http.http_client import Session
+from btcpay.notify.kinds import About
 from btcpay.notify.outcome import Answer
 from btcpay.notify.read import Event
-from btcpay.notify.transport import About, Named, Transport, post
+from btcpay.notify.transport import Named, Transport, post
 from btcpay.values.parts import brought
 from btcpay.values.times import to_ms
 from storage.database import Row

@@ -12,7 +12,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from btcpay.http import http_client
-from btcpay.http.clock_skew import EPOCH, agreed_ahead
+from btcpay.http.clock_skew import agreed_ahead
 from btcpay.http.deadline import in_thread
 from btcpay.prices.tickers import agree, read_price
 from btcpay.settings.parsers import PriceSource
@@ -52,16 +52,12 @@ class Rate:
         self._good: tuple[Decimal, float] | None = None  # the last price, and when it came
         self._failed_s: float | None = None  # when the last refresh failed, unless it did not
         self._refreshing: Future[None] | None = None
-        # For each source, the time since EPOCH when the monotonic clock was 0, by its last answer.
-        self._began: Mapping[PriceSource, timedelta] = {}
+        # For each source, the time when the monotonic clock was 0, by its last answer.
+        self._began: Mapping[PriceSource, datetime] = {}
 
     def current(self) -> Decimal:
         """The price of one bitcoin. Raises PriceUnavailable; waits for one refresh at most."""
-        if started := self.ask():
-            started.result()
-        elif not self.good_for_s():
-            self._wait()
-        price = self.known()
+        price = self.current_or_none()
         if price is None:
             raise PriceUnavailable(
                 f"the BTC/{self.currency} price is unavailable right now; retry shortly"
@@ -69,10 +65,14 @@ class Rate:
         return price
 
     def current_or_none(self) -> Decimal | None:
-        try:
-            return self.current()
-        except PriceUnavailable:
-            return None
+        if started := self.ask():
+            started.result()
+        elif not self.good_for_s() and self._refreshing and _PLACES.acquire(blocking=False):
+            try:
+                wait([self._refreshing])
+            finally:
+                _PLACES.release()
+        return self.known()
 
     def ask(self) -> Future[None] | None:
         """Starts a refresh, and returns at once.
@@ -108,26 +108,15 @@ class Rate:
 
         The monotonic clock carries their time on, so that a step of ours since then is noticed.
         """
-        running = now - EPOCH - timedelta(seconds=self.monotonic())
-        aheads = [running - began for began in self._began.values()]
+        began = now - timedelta(seconds=self.monotonic())
+        aheads = [began - theirs for theirs in self._began.values()]
         return agreed_ahead(aheads, len(self.sources))
-
-    def _wait(self) -> None:
-        """Waits for the refresh of another thread.
-
-        The number of threads that wait is bounded: dead sources must not hold all of a service's.
-        """
-        if self._refreshing and _PLACES.acquire(blocking=False):
-            try:
-                wait([self._refreshing])
-            finally:
-                _PLACES.release()
 
     def _ask(self, source: PriceSource) -> Decimal | None:
         """One source's price; None, with a line in the log, when it has none."""
 
         def note_time(sent_at: datetime) -> None:
-            began = sent_at - EPOCH - timedelta(seconds=self.monotonic())
+            began = sent_at - timedelta(seconds=self.monotonic())
             with self._lock:
                 self._began = {**self._began, source: began}
 

@@ -37,12 +37,11 @@ def concerns(db: Database, height: int, block: ProvenBlock) -> Found:
         script = row.script or ""
         least[script] = min(row.amount_sats, least.get(script, row.amount_sats))
     paid = block.parts.paid
-    found = {script: paid.get(bytes.fromhex(script), ()) for script in least}
-    return {
-        script: enough
-        for script, outputs in found.items()
-        if (enough := [one for one in outputs if one[2] >= least[script]])
+    found = {
+        script: [one for one in paid.get(bytes.fromhex(script), ()) if one[2] >= sats]
+        for script, sats in least.items()
     }
+    return {script: outputs for script, outputs in found.items() if outputs}
 
 
 def apply(
@@ -115,7 +114,10 @@ def _of_script(
     refunds = {row.id: row for row in db.rows(queries.OF_SCRIPT, script=script)}
     outputs = db.rows(queries.OUTPUTS, script=script)
     sent, again = decide(list(refunds.values()), outputs)
-    changed = [row for row in refunds.values() if not _is_by(row, sent.get(row.id))]
+    by = {id: (one.txid, one.vout) for id, one in sent.items()}
+    changed = [
+        row for row in refunds.values() if (row.tx_hash, row.vout) != by.get(row.id, (None, None))
+    ]
     doubled = [one for one in (*lost, *outputs) if one.again_of != again.get(one)]
     for one in doubled:
         if one.again_of:
@@ -135,12 +137,6 @@ def _of_script(
             note(db, refunds[after], Kind.REFUND_AGAIN, now, (one.txid, one.vout))
     named = {id for one in doubled for id in (one.again_of, again.get(one)) if id}
     return changed + [refunds[id] for id in named]
-
-
-def _is_by(row: Refund, output: RefundOutput | None) -> bool:
-    """True if what is stored of the refund is what was decided."""
-    by = output and (output.txid, output.vout)
-    return (row.tx_hash, row.vout) == (by or (None, None))
 
 
 def _send(db: Database, row: Refund, output: RefundOutput, prices: Prices, now: datetime) -> None:

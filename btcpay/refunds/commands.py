@@ -72,7 +72,7 @@ def proof(shell: Shell, refund_id: str) -> None:
     row = RESOURCE.find(shell.db, refund_id)
     if row.tx_hash is None:
         raise CommandError(f"the refund is {row.status}: no block has its transaction")
-    kept = shell.db.only(queries.PROOF, tx_hash=row.tx_hash, vout=row.vout or 0)
+    kept = shell.db.only(queries.PROOF, txid=row.tx_hash, vout=row.vout or 0)
     Shell(shell.settings, True).answer(json.loads(kept.document), None)
 
 

@@ -1,6 +1,9 @@
 """Refunds as they wait and as they were sent, and what blocks paid to their addresses."""
 
-from peewee import JOIN, fn
+from collections.abc import Mapping
+from typing import Any
+
+from peewee import JOIN, Field, Query, fn
 
 from storage.models import Invoice, Payment, Refund, RefundOutput
 from storage.statement import every, needed, same, shaped, slot, slots
@@ -18,8 +21,8 @@ class RefundWith(Refund):
 
 
 BY_ID = Refund.select().where(_THIS)
-OF_STORE = Refund.select().where(_THIS & (Refund.store_id == slot("store_id")))
-OF_INVOICE = Refund.select().where(Refund.invoice_id == slot("invoice_id")).order_by(_OLDEST)
+OF_STORE = Refund.select().where(_THIS & same(Refund.store_id))
+OF_INVOICE = Refund.select().where(same(Refund.invoice_id)).order_by(_OLDEST)
 READY_OF_MERCHANT = Refund.select().where(_OWN & _READY).order_by(_OLDEST).limit(slot("limit"))
 OTHERS_OF_MERCHANT = (
     shaped(RefundWith, Refund.select(Refund, Invoice.customer_email, Invoice.reference))
@@ -41,25 +44,21 @@ _IS_FOR_OTHERS = (Refund.script == slot("script")) & (Refund.merchant_id != slot
 WAITS_FOR_OTHERS = Refund.select(Refund.id).where(_READY & _IS_FOR_OTHERS).limit(1)
 IS_OURS = Invoice.select(Invoice.id).where(Invoice.script == slot("script"))
 
-# Each step repeats the state that it expects.
-_ADDRESS = (Refund.address, Refund.script, Refund.above_height)
-GIVE = Refund.update({**slots(*_ADDRESS), Refund.status: "ready"}).where(
-    _THIS & (Refund.status == "requested")
-)
-CLEAR = Refund.update({**dict.fromkeys(_ADDRESS), Refund.status: "requested"}).where(
-    _THIS & (Refund.status == "ready")
-)
-CANCEL = Refund.update(
-    {Refund.script: None, Refund.above_height: None, Refund.status: "canceled"}
-).where(_THIS & Refund.status.in_(("requested", "ready")))
+
+def _step(before: str, after: str, changes: Mapping[Field, Any]) -> Query:
+    """From one of the states before to that after: it repeats the state that it expects."""
+    expected = _THIS & Refund.status.in_(before.split())
+    return Refund.update({**changes, Refund.status: after}).where(expected)
+
+
+_SEARCHED = (Refund.script, Refund.above_height)
 _SENT = (Refund.tx_hash, Refund.vout, Refund.sent_height, Refund.sent_at)
 _WORTH = (Refund.currency, Refund.value_at_sending, Refund.usd_at_sending)
-SEND = Refund.update({**slots(*_SENT, *_WORTH), Refund.status: "sent"}).where(
-    _THIS & (Refund.status == "ready")
-)
-UNDO = Refund.update({**dict.fromkeys((*_SENT, *_WORTH)), Refund.status: "ready"}).where(
-    _THIS & (Refund.status == "sent")
-)
+GIVE = _step("requested", "ready", slots(Refund.address, *_SEARCHED))
+CLEAR = _step("ready", "requested", dict.fromkeys((Refund.address, *_SEARCHED)))
+CANCEL = _step("requested ready", "canceled", dict.fromkeys(_SEARCHED))
+SEND = _step("ready", "sent", slots(*_SENT, *_WORTH))
+UNDO = _step("sent", "ready", dict.fromkeys((*_SENT, *_WORTH)))
 # The same output in another block, as after a new beginning of the chain.
 MOVE = Refund.update(
     {Refund.sent_height: slot("block_height"), Refund.sent_at: slot("block_time_at")}
@@ -70,27 +69,22 @@ _SOUGHT = Refund.select(Refund.script, Refund.amount_sats)
 SOUGHT = shaped(
     Refund, _SOUGHT.where(_READY).union_all(_SOUGHT.where(Refund.sent_height >= slot("height")))
 )
-OF_SCRIPT = Refund.select().where(Refund.script == slot("script")).order_by(_OLDEST)
-OUTPUTS = RefundOutput.select().where(RefundOutput.script == slot("script"))
+OF_SCRIPT = Refund.select().where(same(Refund.script)).order_by(_OLDEST)
+OUTPUTS = RefundOutput.select().where(same(RefundOutput.script))
 # A block that is read again has the same; a reorganisation may bring it in another one.
 ADD_OUTPUT = RefundOutput.insert(every(RefundOutput)).on_conflict(
     conflict_target=[RefundOutput.txid, RefundOutput.vout],
     preserve=[RefundOutput.block_height, RefundOutput.block_time_at, RefundOutput.position]
     + [RefundOutput.document],
 )
-SET_AGAIN = RefundOutput.update(slots(RefundOutput.again_of)).where(
-    (RefundOutput.txid == slot("txid")) & (RefundOutput.vout == slot("vout"))
-)
-PROOF = RefundOutput.select(RefundOutput.document).where(
-    (RefundOutput.txid == slot("tx_hash")) & (RefundOutput.vout == slot("vout"))
-)
+_OUTPUT = same(RefundOutput.txid, RefundOutput.vout)
+SET_AGAIN = RefundOutput.update(slots(RefundOutput.again_of)).where(_OUTPUT)
+PROOF = RefundOutput.select(RefundOutput.document).where(_OUTPUT)
 
 # Rows that a reorganisation takes back: above the last block that both chains have.
 DROP = shaped(
     RefundOutput,
-    RefundOutput.delete()
-    .where(RefundOutput.block_height > slot("height"))
-    .returning(*RefundOutput._meta.sorted_fields),
+    RefundOutput.delete().where(RefundOutput.block_height > slot("height")).returning(RefundOutput),
 )
 LOWER = Refund.update({Refund.above_height: slot("height")}).where(
     Refund.above_height > slot("height")

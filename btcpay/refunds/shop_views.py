@@ -104,8 +104,6 @@ def _made(
     service: Service, store: Store, asked: Json, order_id: str | None, sats: int, field: str
 ) -> Json:
     reason = one_line(asked["description"] or asked["name"], MAX_CHARACTERS["reason"])
-    if not sats:
-        raise ValidationError("there is nothing to send back", field)
     wanted = acts.Order(store.merchant_id, order_id, sats, reason, store_id=store.id)
     try:
         row = acts.make(service.db, service.settings, wanted, service.now())

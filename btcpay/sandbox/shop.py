@@ -70,12 +70,9 @@ class Shop:
 
     def give_address(self, refund: Json, address: str) -> None:
         """Sends the fields of the payer's two presses on the refund's page."""
-        page = f"{self._root}/refund/{refund['id']}"
-        try:
-            fields = {"address": address, "keep": "yes"}
-            requests.post(page, fields, timeout=TIMEOUT_S).raise_for_status()
-        except requests.RequestException:
-            raise ShopAway("the shop takes no address; the log says more") from None
+        fields = {"address": address, "keep": "yes"}
+        if not self._ask("POST", f"{self._root}/refund/{refund['id']}", fields).ok:
+            raise ShopAway("the shop takes no address; the log says more")
 
     def _command(self, *words: str) -> str:
         """The output of the shop's command line."""
@@ -89,10 +86,10 @@ class Shop:
         """The newest hundred."""
         return list(_json(self._ask("GET", f"{self._api}{path}?limit=100"))["data"])
 
-    def _ask(self, method: str, url: str, data: bytes | None = None) -> requests.Response:
-        headers = {"Content-Type": "application/json"}
+    def _ask(self, method: str, url: str, data: bytes | Json | None = None) -> requests.Response:
+        headers = {}
         if url.startswith(self._api):
-            headers["Authorization"] = f"Bearer {self._key}"
+            headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"}
         try:
             return requests.request(method, url, headers=headers, timeout=TIMEOUT_S, data=data)
         except requests.RequestException:

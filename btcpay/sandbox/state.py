@@ -73,7 +73,6 @@ class Sandbox:
     chain: Chain
     wallet: Wallet
     clock: Callable[[], int]
-    journal: Journal
     state_dir: Path
     shop: Shop | None = None
     switches: Switches = field(default_factory=Switches)
@@ -111,7 +110,7 @@ class Sandbox:
 
     def close(self) -> None:
         self.stage.stop()
-        self.journal.close()
+        self.chain.journal.close()
 
 
 def open_sandbox(state_dir: Path, clock: Callable[[], int], shop: Shop | None = None) -> Sandbox:
@@ -123,7 +122,7 @@ def open_sandbox(state_dir: Path, clock: Callable[[], int], shop: Shop | None = 
     # Blocks of the past, ten minutes apart: the next one can then have the time of the clock.
     for height in range(chain.ledger.height + 1, FIRST_BLOCKS + 1):
         chain.mine(1, now - (FIRST_BLOCKS - height) * FIRST_BLOCKS_APART_S)
-    return Sandbox(chain, Wallet(key, chain), clock, journal, state_dir, shop)
+    return Sandbox(chain, Wallet(key, chain), clock, state_dir, shop)
 
 
 def current() -> Sandbox:

@@ -14,6 +14,7 @@ All of it is pure; docs/developers/settlement.md has the rules in full.
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import accumulate
 
 from btcpay.settlement.values import Invoice, Output, Receipt, Rules, Verdict
 
@@ -50,7 +51,7 @@ def decide(
     None: none may. `credited_only`: only outputs of payments that were made already are deep.
     """
     needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
-    alive = sorted((output for output in outputs if not output.vanished), key=_chain_order)
+    alive = sorted((output for output in outputs if not output.vanished_at), key=_chain_order)
     deep = [
         output
         for output in alive
@@ -106,14 +107,8 @@ def _settling(invoice: Invoice, deep: Sequence[Output], needed_sats: int) -> lis
     """The outputs that pay the invoice: in the chain's order, until the sum is reached."""
     if invoice.status != "open":
         return [output for output in deep if output.settles]
-    settling: list[Output] = []
-    sum_sats = 0
-    for output in deep:
-        if sum_sats >= needed_sats:
-            break
-        settling.append(output)
-        sum_sats += output.amount_sats
-    return settling
+    before_sats = accumulate((output.amount_sats for output in deep), initial=0)
+    return [output for output, sats in zip(deep, before_sats, strict=False) if sats < needed_sats]
 
 
 def _receipts(
@@ -181,7 +176,7 @@ def reason_why(
         return f"expired: {received_sats} of {needed_sats} satoshis came in time"
     if not outputs:
         return "open: nothing has been seen at the address"
-    if all(output.vanished for output in outputs):
+    if all(output.vanished_at for output in outputs):
         return "open: what was seen has vanished"
     if not counting:
         return "open: what was seen came before the invoice was made, or after its end"

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import requests
 from builders import Live, at_once, until
-from fake_esplora import open_till
 from werkzeug.test import TestResponse
 
 from btcpay.prices import price
@@ -196,16 +195,16 @@ def test_a_key_is_remembered_for_24_hours(till, age, replayed):
     assert count(till.shop) == (1 if replayed else 2)
 
 
-def test_the_memory_is_as_long_as_the_setting_says(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, BTCPAY_IDEMPOTENCY_TTL_H="1") as till:
-        order(till.shop)
-        till.clock.move(hours=1, milliseconds=1)
-        till.check()
-        second = order(till.shop, {"amount_usd": 6})  # forgotten, it takes another body
-        assert second.status_code == 201 and "Idempotent-Replayed" not in second.headers
-        till.clock.move(minutes=59)
-        till.check()
-        assert order(till.shop, {"amount_usd": 6}).data == second.data
+def test_the_memory_is_as_long_as_the_setting_says(open_tills, clock):
+    till = open_tills(BTCPAY_IDEMPOTENCY_TTL_H="1")
+    order(till.shop)
+    till.clock.move(hours=1, milliseconds=1)
+    till.check()
+    second = order(till.shop, {"amount_usd": 6})  # forgotten, it takes another body
+    assert second.status_code == 201 and "Idempotent-Replayed" not in second.headers
+    till.clock.move(minutes=59)
+    till.check()
+    assert order(till.shop, {"amount_usd": 6}).data == second.data
 
 
 @pytest.mark.parametrize("body", [ORDER, {"amount_usd": 6}])

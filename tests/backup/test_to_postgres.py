@@ -8,7 +8,7 @@ from pathlib import Path
 import postgres
 import pytest
 from databases import raw
-from fake_esplora import Terminal, open_till
+from fake_esplora import Terminal
 from other_database import KEY, ORDER, answers, backed_up, change, lived_in, on, rows_of
 
 from storage import versions
@@ -20,11 +20,10 @@ pytestmark = pytest.mark.both_databases
 
 
 @pytest.fixture
-def till(tmp_path, ticker, clock):
+def till(open_tills, tmp_path):
     """A shop on a SQLite file, whatever this run of the tests is about."""
     url = f"sqlite:///{tmp_path}/btcpay.db"
-    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
-        yield opened
+    return open_tills(BTCPAY_DATABASE_URL=url)
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """A bill is paid in parts, each at the price of its moment: late, too much, taken back, ended."""
 
 import pytest
-from bills import new_bill, page_of, paid, pay_now, stands
+from attention_cases import reason_of
+from bills import new_bill, page_of, pay_now, stands
 from other_database import on
 
 from btcpay.bills import acts
@@ -9,18 +10,8 @@ from btcpay.check import read
 from btcpay.check.apply import try_apply
 from btcpay.invoices import by_hand
 from btcpay.values.errors import Refused
-from storage.queries import attentions
 
 pytestmark = pytest.mark.both_databases
-
-
-def wanting(shop, invoice):
-    row = shop.service.db.row(attentions.OF_INVOICE, invoice_id=invoice["id"])
-    return row and row.reason
-
-
-def half_of(invoice):
-    return invoice["amount_sats"] // 2
 
 
 def hour(till):
@@ -36,7 +27,7 @@ def test_half_is_paid_today_and_half_after_the_price_has_doubled(till, ticker, b
     till.confirm(first, 83_334)
     assert stands(till.shop, bill) == ("open", "50.00")
     hour(till)
-    assert till.look(first)["status"] == "expired" and wanting(till.shop, first) is None
+    assert till.look(first)["status"] == "expired" and reason_of(till, first) is None
     till.clock.move(days=1)
     ticker.price("120000.00")
     with on(till.shop.environ["BTCPAY_DATABASE_URL"], till) as later:  # which knows no old price
@@ -57,20 +48,20 @@ def test_a_late_part_counts_once_the_merchant_accepts_it(till):
     invoice = pay_now(shop, bill)
     hour(till)
     till.confirm(invoice)
-    assert stands(shop, bill) == ("open", "0.00") and wanting(shop, invoice) == "paid_late"
+    assert stands(shop, bill) == ("open", "0.00") and reason_of(till, invoice) == "paid_late"
     by_hand.settle(shop.service.db, till.settings, invoice["id"], "fine", till.clock())
-    assert stands(shop, bill) == ("paid", "100.00") and wanting(shop, invoice) is None
+    assert stands(shop, bill) == ("paid", "100.00") and reason_of(till, invoice) is None
 
 
 def test_what_comes_beyond_the_bill_needs_attention(till):
     bill, shop = new_bill(till.shop), till.shop
     one, other = (pay_now(shop, bill, shop.app.test_client()) for _ in range(2))
     till.confirm(one)
-    assert stands(shop, bill) == ("paid", "100.00") and wanting(shop, one) is None
-    till.confirm(other, half_of(other))
+    assert stands(shop, bill) == ("paid", "100.00") and reason_of(till, one) is None
+    till.confirm(other, other["amount_sats"] // 2)
     assert stands(shop, bill) == ("paid", "149.99")
     hour(till)
-    assert (wanting(shop, one), wanting(shop, other)) == (None, "short")
+    assert (reason_of(till, one), reason_of(till, other)) == (None, "short")
 
 
 @pytest.mark.parametrize("how", ["together", "one by one, the last one first"])
@@ -88,7 +79,7 @@ def test_two_who_pay_it_at_once_are_told_apart(till, monkeypatch, how):
     till.pay(both[0]), till.pay(both[1])
     till.mine_and_check()
     assert stands(shop, bill) == ("paid", "200.00")
-    assert sorted(map(str, (wanting(shop, one) for one in both))) == ["None", "too_much"]
+    assert sorted(map(str, (reason_of(till, one) for one in both))) == ["None", "too_much"]
 
 
 def test_a_reorganisation_of_the_second_of_three_parts_opens_it_again(till):
@@ -111,7 +102,7 @@ def test_a_reorganisation_of_the_second_of_three_parts_opens_it_again(till):
 
 def test_what_is_missing_but_cannot_be_sent_is_forgiven(till):
     bill = new_bill(till.shop)
-    invoice = paid(till, bill, 166_667 - 280)
+    till.confirm(invoice := pay_now(till.shop, bill), 166_667 - 280)
     assert till.look(invoice)["status"] == "open"
     assert stands(till.shop, bill) == ("paid", "99.83")
 
@@ -123,7 +114,7 @@ def test_a_bill_that_ends_ends_its_invoices_and_what_comes_then_needs_attention(
     assert stands(shop, bill) == ("ended", "0")
     assert till.look(invoice)["status"] == "canceled"
     till.confirm(invoice)
-    assert stands(shop, bill) == ("ended", "0") and wanting(shop, invoice) == "after_cancellation"
+    assert stands(shop, bill) == ("ended", "0") and reason_of(till, invoice) == "after_cancellation"
     with pytest.raises(Refused, match="nothing to end"):
         acts.end(shop.service.db, till.settings, bill.id, till.clock())
     answer = shop.client.post(f"/bill/{bill.id}")

@@ -51,7 +51,7 @@ def test_private_and_public_derivation_agree(seed, hardened, below):
 
 def test_the_first_and_the_last_index_have_keys_and_none_beyond_them():
     for index in (0, HARDENED - 1):
-        assert SOME_KEY.public.child(index).child_number == index
+        assert SOME_KEY.public.child(index).depth == SOME_KEY.depth + 1
     for index in (-1, HARDENED, 2**32 - 1, 2**32):
         with pytest.raises(InvalidChild, match=str(index)):
             SOME_KEY.public.child(index)

@@ -68,11 +68,6 @@ def test_a_new_tip_takes_its_hash_its_header_and_its_block(till):
     assert is_whole(till)
 
 
-def test_nothing_new_takes_one_call(till):
-    till.liar.asked.clear()
-    assert till.check().complete and till.liar.asked == ["/blocks/tip/hash"]
-
-
 @pytest.mark.parametrize("gap", [2, 10, 11, 60])
 def test_a_gap_is_followed_page_by_page(till, gap):
     till.mine(gap)

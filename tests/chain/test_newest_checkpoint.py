@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import newest_checkpoint as checkpoint
 import pytest
-from fake_esplora import moved_up, say
+from fake_esplora import say
 from paths import PROJECT
 
 from btcpay.chain.explorers.pool import Explorers
@@ -39,8 +39,8 @@ def test_it_is_so_far_below_the_lowest_tip(till):
 
 
 LIES = {
-    "they differ at block": {"^/blocks/": moved_up},
-    "an explorer cannot say: answered HTTP 503": {"^/blocks/": lambda _: say("no", 503)},
+    "they differ at block": {"^/block-height/[1-9]": lambda _: "ab" * 32},
+    "an explorer cannot say: answered HTTP 503": {"^/block-height/[1-9]": lambda _: say("no", 503)},
     "shows another network than regtest": {"^/block-height/0$": lambda _: "00" * 32},
     "the chain has no 20 blocks": {"^/blocks$": lambda page: [page[-1] | {"height": 19}]},
 }

@@ -4,7 +4,6 @@ import json
 from datetime import datetime
 
 import pytest
-from fake_esplora import open_till
 
 from btcpay.invoices.events import End, finish
 from btcpay.sandbox.payer.wallet import replace
@@ -151,12 +150,12 @@ def test_money_that_waits_has_every_block_read_until_it_is_in_one(till):
     assert len(till.payments()) == 1
 
 
-def test_with_a_tolerance_a_little_less_pays(tmp_path, ticker, clock):
+def test_with_a_tolerance_a_little_less_pays(open_tills):
     tolerance = {"BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT": "1"}
-    with open_till(tmp_path, ticker, clock, **tolerance) as till:
-        enough, short = till.shop.invoice(60), till.shop.invoice(60)
-        till.pay(enough, 99_000), till.pay(short, 98_999)
-        assert till.mine_and_check().changed == {enough["id"]: "paid"}
+    till = open_tills(**tolerance)
+    enough, short = till.shop.invoice(60), till.shop.invoice(60)
+    till.pay(enough, 99_000), till.pay(short, 98_999)
+    assert till.mine_and_check().changed == {enough["id"]: "paid"}
 
 
 def asked(till):

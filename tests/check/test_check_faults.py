@@ -4,19 +4,13 @@ import pytest
 from builders import REGTEST, dump
 from databases import ON_POSTGRES
 from dying import run_until_death
-from fake_esplora import Terminal, open_till, tx_of
+from fake_esplora import Terminal, tx_of
 
 from btcpay.bitcoin.address import script_of
 from btcpay.check.report import Report
 from storage.queries import blocks
 
 pytestmark = pytest.mark.both_databases
-
-
-def waiting(till, invoice, number=1, **fields):
-    """A transaction to the invoice that an explorer says is waiting, and nobody made."""
-    script = script_of(invoice["deposit_address"], REGTEST)
-    return tx_of(number, script, invoice["amount_sats"], **fields)
 
 
 def test_the_same_check_again_and_again_changes_nothing(till):
@@ -65,7 +59,8 @@ def test_what_cannot_be_stored_for_one_invoice_does_not_keep_others_from_their_p
 def test_an_output_once_shown_at_a_wrong_address_is_found_at_the_right_one(till):
     wrong, right = till.shop.invoice(), till.shop.invoice()
     txid = till.pay(right)
-    lie = waiting(till, wrong, txid=txid)
+    script = script_of(wrong["deposit_address"], REGTEST)
+    lie = tx_of(1, script, wrong["amount_sats"], txid=txid)
     till.liar.lies = {f"/address/{wrong['deposit_address']}": lambda _: [lie]}
     till.look_for(wrong)
     till.liar.lies = {}
@@ -144,12 +139,12 @@ def test_a_block_that_leaves_with_a_payment_to_a_spoiled_invoice_stops_no_run(ti
 
 
 @pytest.mark.parametrize("moment", [2, 5])
-def test_a_check_that_is_killed_is_finished_by_the_next(tmp_path, ticker, clock, moment):
-    with open_till(tmp_path, ticker, clock, has_begun=False) as till:
-        invoice = till.shop.invoice()
-        till.pay(invoice)
-        till.mine()
-        run_until_death(moment, "check", **till.shop.environ)
-        assert "skipped" not in Terminal(till).json("check")
-        assert till.look(invoice)["status"] == "paid"
-        assert len(till.payments()) == 1 == till.kinds(invoice).count("paid")
+def test_a_check_that_is_killed_is_finished_by_the_next(open_tills, moment):
+    till = open_tills(has_begun=False)
+    invoice = till.shop.invoice()
+    till.pay(invoice)
+    till.mine()
+    run_until_death(moment, "check", **till.shop.environ)
+    assert "skipped" not in Terminal(till).json("check")
+    assert till.look(invoice)["status"] == "paid"
+    assert len(till.payments()) == 1 == till.kinds(invoice).count("paid")

@@ -6,7 +6,7 @@ from email.utils import format_datetime, formatdate
 
 import pytest
 from builders import Clock
-from fake_esplora import Terminal, open_till
+from fake_esplora import Terminal
 
 from btcpay.http.clock_skew import CLOCK_OFF, ClockSkew, time_sent
 from storage.queries import meta
@@ -17,9 +17,8 @@ SENT = format_datetime(NOON, usegmt=True)
 
 
 @pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, BTCPAY_EMAIL_RETENTION_DAYS="7") as opened:
-        yield opened
+def till(open_tills):
+    return open_tills(BTCPAY_EMAIL_RETENTION_DAYS="7")
 
 
 def ahead_of(clock, **delta):
@@ -67,14 +66,14 @@ def test_before_its_end_an_invoice_is_not_expired_and_can_be_paid(till, clock, c
     assert till.confirm(invoice).complete and status(till, invoice) == "paid"
 
 
-@pytest.mark.parametrize("early_h", [0, 2, 9_000])
-def test_an_early_date_makes_no_late_payment_one_in_time(lied_to, clock, early_h):
+@pytest.mark.parametrize("early_h", [0, 2, 9_000, -9_000])
+def test_a_false_date_makes_no_late_payment_one_in_time(lied_to, clock, early_h):
     till = lied_to()
     invoice = till.shop.invoice(expires_in_hours=1)
     clock.move(minutes=61)
     till.liar.headers = date_of(ahead_of(clock, hours=-early_h))
     till.pay(invoice)
-    assert till.check().changed == ({} if early_h else {invoice["id"]: "expired"})
+    assert till.check().changed == ({} if early_h > 0 else {invoice["id"]: "expired"})
     till.mine_and_check()
     assert [payment["invoice_id"] for payment in till.payments()] == [None]
     till.liar.headers = date_of(clock)
@@ -142,16 +141,6 @@ def test_an_end_after_the_tip_was_asked_waits_for_the_next_run(lied_to, clock):
     till.liar.lies = {"/blocks/tip/": mine_behind}
     assert till.check().changed == {}
     assert till.check().changed == {invoice["id"]: "paid"}
-
-
-def test_an_explorer_that_is_late_by_itself_postpones_the_end(lied_to, clock):
-    till = lied_to()
-    invoice = five_minutes_before_its_end(till)
-    clock.move(minutes=6)
-    till.liar.headers = date_of(ahead_of(clock, days=-400))
-    assert till.check().changed == {} and status(till, invoice) == "open"
-    till.liar.headers = date_of(ahead_of(clock, days=400))
-    assert till.check().changed == {invoice["id"]: "expired"}
 
 
 def test_a_step_in_the_middle_of_a_run_is_noticed(lied_to, clock):

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from click import Context, style, unstyle
-from fake_esplora import open_till, say
+from fake_esplora import say
 from findings import found
 from samples import figures
 
@@ -36,14 +36,14 @@ def test_a_run_has_found_all_payments_unless(case):
 
 
 @pytest.fixture
-def busy(tmp_path, ticker, clock):
+def busy(open_tills, clock):
     """A shop whose explorer allows fewer calls than its pages need; its blocks are read."""
     limits = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "100"}
-    with open_till(tmp_path, ticker, clock, **limits) as till:
-        till.shop.invoice()
-        assert till.check().complete
-        till.clock.move(hours=1)
-        yield till
+    till = open_tills(**limits)
+    till.shop.invoice()
+    assert till.check().complete
+    till.clock.move(hours=1)
+    return till
 
 
 def test_late_previews_are_yellow_with_a_number_and_no_alarm(busy):

@@ -85,26 +85,6 @@ def sighting(invoice, number, sats):
     return tx_of(number, script_of(invoice["deposit_address"]), sats)
 
 
-def received(till, invoice):
-    return till.shop.client.get(f"/pay/{invoice['id']}/status").json
-
-
-def test_an_invented_sighting_never_confirms(till):
-    invoice = till.shop.invoice()
-    show(till, invoice, sighting(invoice, 1, invoice["amount_sats"]))
-    assert till.look_for(invoice).changed == {}
-    assert received(till, invoice)["unconfirmed_sats"] == invoice["amount_sats"]
-    till.mine(12)
-    for _ in range(3):
-        till.clock.move(minutes=10)
-        assert till.look_for(invoice).changed == {}
-    assert till.look(invoice)["status"] == "open" and till.payments() == []
-    assert till.balance() == (0, invoice["amount_sats"])
-    till.liar.lies.clear()
-    till.look_for(invoice)
-    assert till.balance() == (0, 0) and received(till, invoice)["unconfirmed_sats"] == 0
-
-
 @pytest.mark.parametrize("block", ["of no height", "of the tip"])
 def test_a_sighting_that_is_said_to_be_in_a_block_is_not_even_one(till, block):
     invoice = till.shop.invoice()
@@ -117,17 +97,6 @@ def test_a_sighting_that_is_said_to_be_in_a_block_is_not_even_one(till, block):
     show(till, invoice, shown | {"status": {"confirmed": True} | of_block})
     assert till.look_for(invoice).complete
     assert rows(till.shop, invoice) == [] and till.balance() == (0, 0)
-
-
-def dust(invoice, count):
-    script = script_of(invoice["deposit_address"])
-    return [tx_of(number, script, 330) for number in range(1, count + 1)]
-
-
-def beside_dust(till, invoice, count=25):
-    """The explorer shows so many small payments beside the true ones."""
-    path = f"^/address/{invoice['deposit_address']}/txs/mempool"
-    till.liar.lies[path] = lambda true: [*dust(invoice, count), *true]
 
 
 def test_a_fee_that_is_raised_after_the_deadline_makes_nobody_late(till):
@@ -144,7 +113,9 @@ def test_a_fee_that_is_raised_after_the_deadline_makes_nobody_late(till):
 
 def test_25_small_payments_hold_an_end_for_a_day_and_late_money_then_wants_attention(till):
     invoice = till.shop.invoice(expires_in_hours=1)
-    beside_dust(till, invoice)
+    path = f"^/address/{invoice['deposit_address']}/txs/mempool"
+    dust = [sighting(invoice, number, 330) for number in range(1, 26)]
+    till.liar.lies[path] = lambda true: [*dust, *true]
     till.look_for(invoice)
     till.clock.move(hours=2)
     assert till.confirm(invoice).complete and till.look_for(invoice).changed == {}

@@ -7,7 +7,7 @@ from paths import PROJECT
 from payer import Page
 
 from btcpay.merchants import branding
-from btcpay.merchants.merchants import find_merchant, set_brand
+from btcpay.merchants.merchants import set_brand
 from btcpay.values.errors import CommandError
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + b"\x00" * 40
@@ -84,13 +84,12 @@ def test_every_page_of_a_test_network_is_marked(open_shops, network, mark):
 
 
 def test_what_is_not_given_stays_and_clear_forgets(shop, btcpay):
-    db = shop.service.db
-    merchant = find_merchant(db, "shop")
-    set_brand(db, merchant.id, branding.checked(name="One", accent=GREEN))
-    row = set_brand(db, merchant.id, branding.checked(name="Two", logo=PNG))
+    db, own = shop.service.db, shop.merchant_id
+    set_brand(db, own, branding.checked(name="One", accent=GREEN))
+    row = set_brand(db, own, branding.checked(name="Two", logo=PNG))
     assert (row.name, row.accent, row.logo_type) == ("Two", GREEN, "image/png")
-    assert set_brand(db, merchant.id, {}) == row
-    row = set_brand(db, merchant.id, branding.checked(accent=GREEN), clear=True)
+    assert set_brand(db, own, {}) == row
+    row = set_brand(db, own, branding.checked(accent=GREEN), clear=True)
     assert (row.name, row.accent, row.logo) == (None, GREEN, None)
     (row,) = btcpay.json("merchant", "brand", "shop", "--clear")
     assert set(row.values()) == {"shop", None}
@@ -196,8 +195,7 @@ def test_of_several_merchants_none_is_named(shop):
 
 
 def test_a_page_that_sends_to_the_seller_says_how_to_reach_whoever_that_is(shop):
-    db = shop.service.db
-    set_brand(db, find_merchant(db, "shop").id, {"contact": "+49 30 12345"})
+    set_brand(shop.service.db, shop.merchant_id, {"contact": "+49 30 12345"})
     link = shop.link(amount_usd=5)
     shop.sql("UPDATE payment_link SET status = 'inactive'")
     ended, unknown = f"/link/{link['id']}", f"/pay/inv_{'a' * 24}"

@@ -159,18 +159,12 @@ def test_a_choice_is_carried_from_the_link_to_the_invoice_without_a_cookie(shop)
     assert "?" not in shop.client.post(f"/link/{link['id']}").headers["Location"]
 
 
-def test_refusals_and_error_pages_are_in_the_visitors_language(shop):
-    link = shop.link(max_amount_usd=50)
-    response = shop.client.post(f"/link/{link['id']}?lang=de", data={"amount": "x"})
-    assert "wie 25 oder 19,90" in Page(response.text).texts["amount-problem"]
-    response = shop.client.get("/pay/inv_unknown", headers={"Accept-Language": "es"})
-    assert response.status_code == 404 and "nada" in response.text
-
-
-def test_a_number_within_a_sentence_is_in_the_languages_digits(shop):
+def test_refusals_and_error_pages_are_in_the_visitors_language_and_digits(shop):
     link, invoice = shop.link(max_amount_usd=50), shop.invoice()
     response = shop.client.post(f"/link/{link['id']}?lang=fa", data={"amount": "x"})
     assert "۲۵ یا ۱۹٫۹۰" in Page(response.text).texts["amount-problem"]
+    response = shop.client.get("/pay/inv_unknown", headers={"Accept-Language": "es"})
+    assert response.status_code == 404 and "nada" in response.text
     pay(shop, invoice, confirmed=False)
     page = Page(shop.client.get(f"/pay/{invoice['id']}?lang=fa").text)
     assert "در انتظار ۱ تأیید" in page.texts["words"]

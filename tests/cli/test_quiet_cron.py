@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from fake_esplora import FakeEsplora, Till, open_till, say
+from fake_esplora import FakeEsplora, Till, say
 from forge import forge
 from paths import PROJECT
 
@@ -47,11 +47,10 @@ class Cron:
 
 
 @pytest.fixture
-def cron(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock) as till:
-        cron = Cron(till, tmp_path)
-        cron.write()
-        yield cron
+def cron(till, tmp_path):
+    cron = Cron(till, tmp_path)
+    cron.write()
+    return cron
 
 
 def test_what_happens_in_a_week_is_no_mail(cron, ticker):

@@ -43,14 +43,7 @@ def test_what_a_plug_in_registers_it_reads_changes_and_removes(greenfield):
 
 
 def test_what_cannot_be_taken_is_refused_with_its_field(greenfield):
-    elsewhere = (
-        "https://elsewhere.example/", "https://shop.example.elsewhere.example/",
-        "https://shop.example:8443/", "http://shop.example/", "https://shop.example@127.0.0.1/",
-        "https://127.0.0.1/", "http://127.0.0.1:9464/metrics",
-        "https://shop.example\\@elsewhere.example/", "https://shop.example|.elsewhere.example/",
-        f"{URL}\r\nX: y", f"{URL}\0", f"{URL}&{'a' * 60_000}",
-        "file:///etc/passwd", "", 1,
-    )  # fmt: skip
+    elsewhere = ("https://elsewhere.example/", "http://127.0.0.1:9464/metrics", f"{URL}\0", "", 1)
     events = [{"url": URL, "authorizedEvents": one} for one in (1, {"specificEvents": "x"})]
     wrong = {
         "": [[]],

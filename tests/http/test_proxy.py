@@ -51,13 +51,6 @@ def test_the_proxy_gets_the_name_and_this_machine_looks_up_none(server, proxy):
     assert NAME not in looked_up
 
 
-@pytest.fixture
-def plain():
-    with FakeEsplora() as fake:
-        fake.instead = lambda _: say("there")
-        yield fake
-
-
 def test_the_proxy_gets_name_and_password(server, proxy):
     server.instead = lambda _: say("there")
     get(server, proxy.url.replace("://", "://shop:pa%20ss@"))
@@ -128,8 +121,9 @@ def test_a_tls_handshake_that_never_ends_behind_a_proxy_is_left_at_the_time_out(
             assert proxy.asked == [(NAME, 443)] and time.monotonic() - began_s < 20
 
 
-def test_an_explorer_of_ones_own_is_asked_directly_beside_the_proxy(plain):
-    with Http(0) as proxy:
+def test_an_explorer_of_ones_own_is_asked_directly_beside_the_proxy():
+    with FakeEsplora() as plain, Http(0) as proxy:
+        plain.instead = lambda _: say("there")
         session = http_client.Session(proxy=proxy.url)
         wanted = http_client.Response(bytes, 100)
         assert session.get(f"{plain.root}/x", 5, wanted) == b"there"

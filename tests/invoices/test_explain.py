@@ -1,7 +1,7 @@
 """`btcpay invoice show`: reads like an explanation, and says when the next look is."""
 
 import pytest
-from fake_esplora import Terminal, open_till
+from fake_esplora import Terminal
 
 from btcpay.check.mempool import next_look
 from btcpay.invoices.explain import explanation
@@ -9,9 +9,8 @@ from btcpay.invoices.status import find_story
 
 
 @pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, BTCPAY_CONFIRMATIONS="1 3@1000") as opened:
-        yield opened
+def till(open_tills):
+    return open_tills(BTCPAY_CONFIRMATIONS="1 3@1000")
 
 
 def explained(till, invoice):
@@ -111,16 +110,16 @@ def test_the_history_says_each_end_once_and_only_a_block_tells_more(till, word):
     assert f" {word}: " in last and f"{word}: {word}" not in last, last
 
 
-def test_a_look_that_is_not_due_yet_says_when_it_is(tmp_path, ticker, clock):
+def test_a_look_that_is_not_due_yet_says_when_it_is(open_tills, clock):
     """An explorer of others is asked less often, and a page that is open is not forgotten."""
     budget = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "600"}
-    with open_till(tmp_path, ticker, clock, **budget) as till:
-        invoice, paid = till.shop.invoice(), till.shop.invoice()
-        till.open_page(invoice)
-        till.pay(paid)
-        till.look_for(invoice, paid)
-        page = "somebody is looking at its page"
-        assert explained(till, invoice)["mempool"] == [f"in 1 min: {page}"]
-        assert explained(till, paid)["mempool"] == ["in 10 min: money is on its way"]
-        till.clock.move(minutes=1)
-        assert explained(till, invoice)["mempool"] == [f"the next check: {page}"]
+    till = open_tills(**budget)
+    invoice, paid = till.shop.invoice(), till.shop.invoice()
+    till.open_page(invoice)
+    till.pay(paid)
+    till.look_for(invoice, paid)
+    page = "somebody is looking at its page"
+    assert explained(till, invoice)["mempool"] == [f"in 1 min: {page}"]
+    assert explained(till, paid)["mempool"] == ["in 10 min: money is on its way"]
+    till.clock.move(minutes=1)
+    assert explained(till, invoice)["mempool"] == [f"the next check: {page}"]

@@ -5,7 +5,6 @@ import sqlite3
 import pytest
 from builders import pay
 from databases import about_sqlite
-from fake_esplora import open_till
 
 from btcpay.invoices import emails
 from btcpay.invoices.emails import erase_emails
@@ -74,18 +73,18 @@ def test_a_check_erases_a_bounded_number_oldest_first(shop, clock, monkeypatch):
 
 
 @about_sqlite
-def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, BTCPAY_EMAIL_RETENTION_DAYS="7") as till:
-        headers = {"Idempotency-Key": "order-1"}
-        order = {"amount_usd": 25, "customer_email": EMAIL}
-        invoice = till.shop.post("/invoices", order, headers=headers).json
-        till.confirm(invoice)
-        assert till.look(invoice)["status"] == "paid"
-        clock.move(days=7, seconds=1)
-        till.check()
-        assert till.look(invoice)["customer_email"] is None
-        path = tmp_path / "btcpay.db"
-        with sqlite3.connect(path) as other:
-            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        held = [file.name for file in tmp_path.glob("btcpay.db*") if file.is_file()]
-        assert {name for name in held if EMAIL.encode() in (tmp_path / name).read_bytes()} == set()
+def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(open_tills, tmp_path, clock):
+    till = open_tills(BTCPAY_EMAIL_RETENTION_DAYS="7")
+    headers = {"Idempotency-Key": "order-1"}
+    order = {"amount_usd": 25, "customer_email": EMAIL}
+    invoice = till.shop.post("/invoices", order, headers=headers).json
+    till.confirm(invoice)
+    assert till.look(invoice)["status"] == "paid"
+    clock.move(days=7, seconds=1)
+    till.check()
+    assert till.look(invoice)["customer_email"] is None
+    path = tmp_path / "btcpay.db"
+    with sqlite3.connect(path) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    held = [file.name for file in tmp_path.glob("btcpay.db*") if file.is_file()]
+    assert {name for name in held if EMAIL.encode() in (tmp_path / name).read_bytes()} == set()

@@ -12,3 +12,8 @@ def shop(open_shops):
 @pytest.fixture
 def browser(shop):
     return MerchantBrowser(shop).log_in()
+
+
+@pytest.fixture
+def till(open_tills):
+    return open_tills(**ON)

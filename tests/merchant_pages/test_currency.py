@@ -4,7 +4,6 @@ import random
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
-from types import SimpleNamespace
 
 import pytest
 from fake_esplora import Terminal
@@ -55,10 +54,6 @@ def page_of(shop, invoice_id, query=""):
     return Page(shop.client.get(f"/pay/{invoice_id}{query}").text)
 
 
-def terminal(shop):
-    return Terminal(SimpleNamespace(shop=shop))
-
-
 def sell(shop, amount="25"):
     """A press at the till; its answer."""
     browser = MerchantBrowser(shop).log_in()
@@ -67,9 +62,9 @@ def sell(shop, amount="25"):
 
 def test_what_is_priced_in_it_leads_with_it_and_the_interface_says_dollars(euros):
     till = sell(euros).headers["Location"].rpartition("/")[2]
-    link = terminal(euros).json("link", "create", "shop", "--amount", "25", "--title", "Tea")
+    link = Terminal(euros).json("link", "create", "shop", "--amount", "25", "--title", "Tea")
     pressed = made(press(euros.client, link))
-    command = terminal(euros).json("invoice", "create", "shop", "--amount", "25")["id"]
+    command = Terminal(euros).json("invoice", "create", "shop", "--amount", "25")["id"]
     for id in (till, pressed, command):
         invoice = euros.get(f"/invoices/{id}").json
         assert (invoice["amount_sats"], invoice["amount_usd_quote"]) == (45_290, 27.17)
@@ -77,22 +72,22 @@ def test_what_is_priced_in_it_leads_with_it_and_the_interface_says_dollars(euros
         assert page.texts["amount"] == "\u20ac25.00" and "amount-beside" not in page.texts
     assert (link["amount_usd"], link["amount_mode"]) == (27.17, "fixed")
     assert Page(euros.client.get(f"/link/{link['id']}").text).texts["price"] == "\u20ac25.00"
-    shown = terminal(euros).run("invoice", "show", till)[0]
+    shown = Terminal(euros).run("invoice", "show", till)[0]
     assert "25.00 EUR at 55,200.00 EUR a bitcoin" in shown
 
 
 def test_another_currency_is_asked_for_by_its_name_and_in_its_units(euros):
     words = "invoice", "create", "shop", "--currency", "jpy", "--amount"
-    made = terminal(euros).json(*words, "3750")
+    made = Terminal(euros).json(*words, "3750")
     assert page_of(euros, made["id"]).texts["amount"] == "\u00a53,750"
-    assert "at most" in terminal(euros).run(*words, "1e300", status=2)[1]
-    assert "amounts in JPY have 0 decimals" in terminal(euros).run(*words, "3750.5", status=2)[1]
-    assert "not an ISO 4217" in terminal(euros).run(*words[:4], "EUX", "--amount", "1", status=1)[1]
+    assert "at most" in Terminal(euros).run(*words, "1e300", status=2)[1]
+    assert "amounts in JPY have 0 decimals" in Terminal(euros).run(*words, "3750.5", status=2)[1]
+    assert "not an ISO 4217" in Terminal(euros).run(*words[:4], "EUX", "--amount", "1", status=1)[1]
 
 
 def test_no_way_falls_back_to_dollars(euros, ticker):
-    terminal(euros).run("link", "create", "shop", "--amount", "25")
-    flexible = terminal(euros).json("link", "create", "shop")
+    Terminal(euros).run("link", "create", "shop", "--amount", "25")
+    flexible = Terminal(euros).json("link", "create", "shop")
     (fixed,) = [row for row in euros.get("/payment-links").json["data"] if row["amount_usd"]]
     ticker.price("60000.00")
     euros.clock.move(hours=1)
@@ -105,7 +100,7 @@ def test_no_way_falls_back_to_dollars(euros, ticker):
     }
     assert {way: ask() for way, ask in ways.items()} == dict.fromkeys(ways, 503)
     for words in ("invoice create shop --amount 25", "link create shop --amount 25"):
-        assert "BTC/EUR" in terminal(euros).run(*words.split(), status=1)[1]
+        assert "BTC/EUR" in Terminal(euros).run(*words.split(), status=1)[1]
     assert euros.sql("SELECT count(*) FROM invoice").fetchone()[0] == 0
     assert euros.sql("SELECT count(*) FROM payment_link").fetchone()[0] == 2
     assert "amount-beside" not in page_of(euros, euros.invoice(25)["id"]).texts
@@ -118,7 +113,7 @@ def test_what_is_worth_more_than_a_million_dollars_is_refused_everywhere(euros):
         "link create shop --amount 1000000",
         "link create shop --max 1000000.01 --currency USD",
     ):
-        _, errors = terminal(euros).run(*words.split(), status=1)
+        _, errors = Terminal(euros).run(*words.split(), status=1)
         assert errors == "btcpay: the amount is worth more than 1,000,000 USD\n", words
     answers = sell(euros, "1000000"), new_link(euros, "1000000")
     assert [answer.status_code for answer in answers] == [400, 400]
@@ -170,7 +165,7 @@ def test_an_invoice_of_the_interface_leads_with_dollars_and_shows_the_currency_b
 def test_a_links_page_works_out_bitcoin_by_its_own_currency_and_no_page_asks_a_ticker(
     euros, ticker
 ):
-    link, invoice = terminal(euros).json("link", "create", "shop"), euros.invoice(25)
+    link, invoice = Terminal(euros).json("link", "create", "shop"), euros.invoice(25)
     asked = ticker.asked
     for path in (f"/pay/{invoice['id']}", f"/pay/{invoice['id']}/status", f"/link/{link['id']}"):
         assert euros.client.get(path).status_code == 200
@@ -180,7 +175,7 @@ def test_a_links_page_works_out_bitcoin_by_its_own_currency_and_no_page_asks_a_t
 
 
 def test_the_command_sets_it_and_shows_it(shop, ticker):
-    btcpay = terminal(shop)
+    btcpay = Terminal(shop)
     ticker.price("60000.00", eur="55200.00")
     dollars = {"merchant": "shop", "currency": "USD", "price": 60000}
     assert btcpay.json("merchant", "currency", "shop") == [dollars]

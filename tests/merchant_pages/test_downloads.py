@@ -4,7 +4,6 @@ import csv
 import io
 import re
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
 import pytest
 from builders import pay
@@ -27,7 +26,7 @@ def test_the_files_are_those_of_the_command_line(shop, browser):
         pay(shop, shop.invoice(description=text, customer_email="ann@example.com"))
     theirs = shop.issue("write", shop.add_merchant("rival"))
     pay(shop, shop.post("/invoices", {"amount_usd": 7, "description": "secret"}, theirs).json)
-    btcpay = Terminal(SimpleNamespace(shop=shop))
+    btcpay = Terminal(shop)
     sent = browser.get("/downloads/payments", buffered=True)
     printed, _ = btcpay.run("export", "payments", "--merchant", "shop")
     assert sent.text.replace("\r\n", "\n") == printed and [*lines(sent.text)[0]] == COLUMNS.split()

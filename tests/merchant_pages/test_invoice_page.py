@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from attention_cases import NAMES, WAYS, late
 from builders import pay
-from fake_esplora import open_till
-from merchant_browser import ON, MerchantBrowser
+from merchant_browser import MerchantBrowser
 from paths import PROJECT
 
 from btcpay.merchant_pages import invoice as invoice_page
@@ -15,12 +14,6 @@ from btcpay.settlement.attention import REASONS
 from storage.queries.events import Kind
 
 WORDS = "btcpay/merchant_pages/templates/merchant/{}.html"
-
-
-@pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, **ON) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -2,18 +2,9 @@
 
 from urllib.parse import urlsplit
 
-import pytest
-from builders import Clock
-from fake_esplora import open_till
-from merchant_browser import FROM_THIS_SITE, ON, MerchantBrowser
+from merchant_browser import FROM_THIS_SITE, MerchantBrowser
 
 from btcpay.values.times import utc_now
-
-
-@pytest.fixture
-def till(tmp_path, ticker):
-    with open_till(tmp_path, ticker, Clock(), **ON) as opened:
-        yield opened
 
 
 def press(till, url):

@@ -4,7 +4,6 @@ import csv
 import io
 from decimal import Decimal
 from html import unescape
-from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
@@ -66,7 +65,7 @@ def test_what_is_no_line_of_print_is_refused(shop):
     for text in REFUSED.values():
         with pytest.raises(CommandError, match="printable"):
             checked_line("reference", text)
-    terminal = Terminal(SimpleNamespace(shop=shop))
+    terminal = Terminal(shop)
     for words in (["--reference", REFUSED["a line end"]], ["--return", "javascript:alert(1)"]):
         said = terminal.run("invoice", "create", "shop", "--usd", "5", *words, status=1)[1]
         assert said.startswith("btcpay: ") and len(said.splitlines()) == 1

@@ -11,7 +11,6 @@ import re
 from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
-from types import SimpleNamespace
 
 import pytest
 from builders import pay
@@ -55,24 +54,18 @@ def minor_units(sats, price):
     return round(Fraction(sats) * Fraction(price) / 10**8 * 100)
 
 
-class Model:
-    """The payments, one by one: (day, currency, cents or None)."""
-
-    def __init__(self):
-        self.payments = []
-
-    def sums(self, first, last):
-        """Of the days from first to last, by day and currency: how many, and their cents."""
-        found = defaultdict(lambda: (0, 0))
-        for day, currency, cents in self.payments:
-            if first <= day <= last:
-                many, sum = found[currency, day]
-                found[currency, day] = (many + 1, sum + (cents or 0))
-        return dict(found)
+def totals(payments, first=date.min, last=date.max):
+    """By currency and day: how many of the (day, currency, cents) there are, and their cents."""
+    found = defaultdict(lambda: (0, 0))
+    for day, currency, cents in payments:
+        if first <= day <= last:
+            many, sum = found[currency, day]
+            found[currency, day] = (many + 1, sum + cents)
+    return dict(found)
 
 
 def chart(source):
-    """The tables under the charts, in the form of `Model.sums`."""
+    """The tables under the charts, in the form of `totals`."""
     found = {}
     parts = re.split(r"<h2>Day by day, in (\w+)</h2>", source)
     for currency, html in zip(parts[1::2], parts[2::2], strict=True):
@@ -85,16 +78,16 @@ def chart(source):
 
 def of_lines(text):
     """The same of a CSV."""
-    found = defaultdict(lambda: (0, 0))
-    for line in csv.DictReader(io.StringIO(text, newline="")):
-        key = line["currency"], date.fromisoformat(line["day"])
-        many, sum = found[key]
-        found[key] = (many + 1, sum + int((line["value_at_receipt"] or "0").replace(".", "")))
-    return dict(found)
+    names = ("day", "currency", "value_at_receipt")
+    lines = ([it[name] for name in names] for it in csv.DictReader(io.StringIO(text, newline="")))
+    return totals(
+        (date.fromisoformat(day), currency, int((value or "0").replace(".", "")))
+        for day, currency, value in lines
+    )
 
 
 def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, clock):
-    chance, model, btcpay = random.Random(24), Model(), Terminal(SimpleNamespace(shop=shop))
+    chance, payments, btcpay = random.Random(24), [], Terminal(shop)
     db, owner = shop.service.db, shop.merchant_id
     clock.at = datetime(2026, 1, 1, tzinfo=UTC)
     set_timezone(db, owner, "Europe/Berlin")
@@ -104,40 +97,40 @@ def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, 
         if at >= FRANCS_FROM:
             set_currency(db, owner, "CHF")
         while month < at.month:
-            month = assert_month(month, model, btcpay, browser, clock)
+            month = assert_month(month, payments, btcpay, browser, clock)
         clock.at = at
         currency = "CHF" if at >= FRANCS_FROM else "EUR"
         sats, price = chance.randint(1, 10**7), f"{chance.randint(10**6, 10**7) / 100:.2f}"
         known = {} if chance.random() < 0.1 else {currency: price}
         pay(shop, shop.invoice(), sats, USD="60000", **known)
-        cents = minor_units(sats, price) if known else None
-        model.payments.append((day_in_berlin(at), currency, cents))
+        cents = minor_units(sats, price) if known else 0
+        payments.append((day_in_berlin(at), currency, cents))
     clock.at = datetime(2027, 1, 1, 12, tzinfo=UTC)
-    assert_month(12, model, btcpay, browser, clock)
-    everything = model.sums(date.min, date.max)
+    assert_month(12, payments, btcpay, browser, clock)
+    everything = totals(payments)
     assert of_lines(btcpay.run("export", "payments")[0]) == everything
     assert {day.year for _, day in everything} == {2026, 2027}
     # Once more in a year of 24 hours a day, and back: no payment has moved.
     set_timezone(db, owner, "UTC")
     set_timezone(db, owner, "Europe/Berlin")
     browser.log_in()
-    assert_chart(model, browser, clock)
+    assert_chart(payments, browser, clock)
 
 
-def assert_month(month, model, btcpay, browser, clock):
+def assert_month(month, payments, btcpay, browser, clock):
     """The takings of the month by the CSV, and by the chart at its end; the next month."""
     first, next = date(2026, month, 1), date(2026 + month // 12, month % 12 + 1, 1)
     text = btcpay.run("export", "payments", "--from", f"{first}", "--to", f"{next}")[0]
-    assert of_lines(text) == model.sums(first, next - timedelta(days=1))
+    assert of_lines(text) == totals(payments, first, next - timedelta(days=1))
     clock.at = max(clock.at, datetime(next.year, next.month, 1, tzinfo=UTC) - timedelta(hours=6))
     browser.log_in()
-    assert_chart(model, browser, clock)
+    assert_chart(payments, browser, clock)
     return month + 1
 
 
-def assert_chart(model, browser, clock):
+def assert_chart(payments, browser, clock):
     today, page = day_in_berlin(clock.at), browser.page()
-    expected = model.sums(today - timedelta(days=29), today)
+    expected = totals(payments, today - timedelta(days=29), today)
     assert chart(page.source) == expected
     for currency in {currency for currency, _ in expected}:
         sums = [sum for (of, _), (_, sum) in expected.items() if of == currency]

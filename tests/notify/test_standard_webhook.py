@@ -101,17 +101,11 @@ SINCE_START = [
 ]
 
 
-def test_attempts_come_when_the_specification_says():
+def test_attempts_come_when_the_specification_says_and_then_it_is_given_up():
     at, found = NOW, []
     while at := next_try(NOW, at, permille=0):
         found.append(at - NOW)
     assert found == SINCE_START == OFFSETS
-
-
-def test_at_the_last_time_it_is_given_up():
-    last = NOW + OFFSETS[-1]
-    assert next_try(NOW, last - timedelta(milliseconds=1)) is not None
-    assert next_try(NOW, last) is next_try(NOW, last + timedelta(days=1)) is None
 
 
 def test_a_shop_that_was_away_leaves_out_the_times_that_passed():

@@ -3,16 +3,16 @@
 import json
 
 import pytest
-from fake_esplora import Terminal, open_till
+from attention_cases import after_cancellation, late, reorganised
+from fake_esplora import Terminal
 from shop_events import events, kinds
 
-from btcpay.sandbox.payer.wallet import double_spends, replace
+from btcpay.sandbox.payer.wallet import replace
 
 
 @pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, BTCPAY_CONFIRMATIONS="1 3@1000") as opened:
-        yield opened
+def till(open_tills):
+    return open_tills(BTCPAY_CONFIRMATIONS="1 3@1000")
 
 
 def in_two_parts(till):
@@ -37,19 +37,13 @@ def deep(till):
         till.check()
 
 
-def late(till):
-    invoice = till.shop.invoice(expires_in_hours=1)
-    till.clock.move(hours=2)
-    till.check()
-    till.confirm(invoice)
-    Terminal(till).run("invoice", "settle", invoice["id"], "--reason", "good enough")
+def accepted(till):
+    Terminal(till).run("invoice", "settle", late(till)["id"], "--reason", "good enough")
 
 
-def after_cancellation(till):
-    invoice = till.shop.invoice()
-    Terminal(till).run("invoice", "cancel", invoice["id"])
-    till.confirm(invoice)
-    Terminal(till).run("invoice", "dismiss", invoice["id"], "--reason", "sent back")
+def dismissed(till):
+    id = after_cancellation(till)["id"]
+    Terminal(till).run("invoice", "dismiss", id, "--reason", "sent back")
 
 
 def replaced(till):
@@ -79,12 +73,6 @@ def taken_back_and_paid_again(till):
     till.mine_and_check()
 
 
-def taken_back_for_good(till):
-    till.confirm(till.shop.invoice())
-    till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
-    till.check()
-
-
 def a_link(till):
     link = till.shop.link(title="Tip jar")
     for word in ("deactivate", "deactivate", "activate", "activate", "deactivate"):
@@ -99,15 +87,15 @@ STORIES = {
     "a part and the rest": (in_two_parts, [CREATED, RECEIVED, RECEIVED, PAID]),
     "two outputs of one transaction": (by_two_outputs, [CREATED, SEEN, RECEIVED, PAID]),
     "three confirmations": (deep, [CREATED, SEEN, RECEIVED, PAID]),
-    "too late, and accepted": (late, [CREATED, "invoice.expired", RECEIVED, ATTENTION, PAID]),
-    "after it was canceled": (after_cancellation, [CREATED, "invoice.canceled", RECEIVED,
+    "too late, and accepted": (accepted, [CREATED, "invoice.expired", RECEIVED, ATTENTION, PAID]),
+    "after it was canceled": (dismissed, [CREATED, "invoice.canceled", RECEIVED,
         ATTENTION]),
     "replaced": (replaced, [CREATED, SEEN, VANISHED]),
     "replaced, and its time is up": (replaced_for_good, [CREATED, CREATED, SEEN, SEEN, VANISHED,
         VANISHED, EXPIRED, ATTENTION, EXPIRED]),
     "in a block that was lost, then in another": (taken_back_and_paid_again, [CREATED, RECEIVED,
         PAID, *UNDONE, RECEIVED, PAID]),
-    "in a block that was lost for good": (taken_back_for_good, [CREATED, RECEIVED, PAID, *UNDONE,
+    "in a block that was lost for good": (reorganised, [CREATED, RECEIVED, PAID, *UNDONE,
         "invoice.payment_vanished"]),
     "a link that is turned off twice": (a_link, ["payment_link.created",
         "payment_link.deactivated", "payment_link.deactivated"]),
@@ -144,7 +132,7 @@ def test_an_event_shows_what_was_true_then(till):
 
 
 def test_a_payment_that_was_undone_is_told_as_it_was(till):
-    taken_back_for_good(till)
+    reorganised(till)
     by_kind = {event.kind: sent(event) for event in events(till)}
     undone, received = by_kind["payment.undone"], by_kind["payment.received"]
     assert undone["payment"] == received["payment"]

@@ -124,19 +124,6 @@ def test_after_an_answer_nobody_waits_however_short_the_age_limit(server, second
         seconds.at_s += age_s
 
 
-def test_an_answer_ends_the_pause_and_the_next_failure_begins_one(server, seconds):
-    prices = prices_of(server, seconds, max_age_s=1)
-    prices.current()
-    server.instead = fails
-    seconds.at_s += 1
-    assert [prices.current_or_none() for _ in range(2)] == [None, None] and len(server.asked) == 2
-    seconds.at_s += 2
-    server.instead = tells("200")
-    assert prices.current() == 200
-    seconds.at_s += 1
-    assert prices.current() == 200 and len(server.asked) == 4
-
-
 @pytest.mark.parametrize("answer", [pytest.param(100, id="a price"), pytest.param(None, id="none")])
 def test_twenty_threads_ask_once_and_share_the_outcome(server, answer):
     """Each reading of the clock is 3 s later: no thread that waited may think the outcome old."""

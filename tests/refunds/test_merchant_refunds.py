@@ -5,7 +5,6 @@ from urllib.parse import unquote
 
 import pytest
 from attention_cases import too_much
-from fake_esplora import open_till
 from merchant_browser import ON, MerchantBrowser
 from shop_refunds import address, found, give, made, paid, sent
 
@@ -13,9 +12,8 @@ from btcpay.refunds import queries
 
 
 @pytest.fixture
-def till(tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, **ON) as opened:
-        yield opened
+def till(open_tills):
+    return open_tills(**ON)
 
 
 @pytest.fixture
@@ -128,11 +126,7 @@ def test_a_mail_with_its_page_is_prepared(till, browser):
 
 def test_another_merchants_are_not_found(till, browser):
     refund = made(till, paid(till), to=address(1))
-    till.shop.sql(
-        "INSERT INTO merchant (name, descriptor, account_key, created_at)"
-        " VALUES ('other', 'wpkh(x)', 'k', 9)"
-    )
-    till.shop.sql("UPDATE refund SET merchant_id = (SELECT MAX(id) FROM merchant)")
+    browser.log_in(till.shop.add_merchant("other"))
     for act in ("clear", "cancel"):
         assert browser.post(f"/refunds/{refund.id}/{act}").status_code == 404
     assert address(1) not in browser.page("/refunds").source

@@ -62,8 +62,7 @@ def test_each_state_says_what_happens_next_in_every_language(till, refund):
 
 
 def test_the_receipt_says_what_was_sent_back(till, refund):
-    given = give(till, refund, address(1))
-    send(till, given)
+    send(till, give(till, refund, address(1)))
     till.mine()
     receipt = f"/pay/{refund.invoice_id}"
     assert 'class="refund"' not in till.shop.client.get(receipt).text
@@ -82,5 +81,3 @@ def test_a_canceled_one_asks_for_nothing_and_another_id_finds_nothing(till, refu
 def test_its_address_is_a_secret_that_no_other_site_is_told(till, refund):
     answer = till.shop.client.get(f"/refund/{refund.id}")
     assert answer.headers["Referrer-Policy"] == "strict-origin"
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]

@@ -1,7 +1,7 @@
 """A refund from its making to the block that sends it, and back: on a chain, by the commands."""
 
 import pytest
-from attention_cases import after_cancellation, late, short, too_much
+from attention_cases import after_cancellation, late, reason_of, short, too_much
 from databases import about_sqlite, empty_database
 from fake_esplora import Terminal
 from other_database import backed_up, on
@@ -23,11 +23,6 @@ def reorganise(till):
 def status(till, refund):
     row = found(till, refund)
     return row.status, row.tx_hash
-
-
-def needs(till, invoice):
-    """The reason why it needs attention, or None."""
-    return Terminal(till).json("invoice", "show", invoice["id"])["attention"]
 
 
 def test_from_the_payers_address_to_the_block_and_back_and_to_another(till):
@@ -61,29 +56,29 @@ def test_what_was_sent_twice_needs_attention_until_it_is_dismissed(till):
     invoice = paid(till)
     refund = made(till, invoice, to=address(1))
     sent(till, refund)
-    assert needs(till, invoice) is None
+    assert reason_of(till, invoice) is None
     sent(till, refund)
-    assert needs(till, invoice)["reason"] == "refunded_twice"
+    assert reason_of(till, invoice) == "refunded_twice"
     assert till.kinds(invoice)[-1] == "refund sent again"
     reorganise(till)
-    assert needs(till, invoice) is None
+    assert reason_of(till, invoice) is None
     till.mine_and_check()
-    assert needs(till, invoice)["reason"] == "refunded_twice"
+    assert reason_of(till, invoice) == "refunded_twice"
     Terminal(till).run("invoice", "dismiss", invoice["id"], "--reason", "they sent it back")
-    assert needs(till, invoice) is None
+    assert reason_of(till, invoice) is None
 
 
 @pytest.mark.parametrize("story", [late, too_much, after_cancellation, short])
 def test_the_attention_that_it_answers_is_set_aside(till, story):
     invoice = story(till)
-    assert needs(till, invoice)
+    assert reason_of(till, invoice)
     send(till, made(till, invoice, to=address(1)))
     till.check()
-    assert needs(till, invoice)
+    assert reason_of(till, invoice)
     till.mine_and_check()
-    assert needs(till, invoice) is None
+    assert reason_of(till, invoice) is None
     reorganise(till)
-    assert needs(till, invoice)
+    assert reason_of(till, invoice)
 
 
 def test_unsaid_it_is_what_is_left_of_too_much_and_then_of_all(till):

@@ -25,16 +25,11 @@ def sandbox(tmp_path):
     opened.close()
 
 
-def change_of(sandbox, txid):
-    """The change of a waiting payment."""
-    output = sandbox.chain.mempool.entries[txid].tx.outputs[1]
-    return Spendable(Outpoint(txid, 1), output.value_sats, True)
-
-
 def child_of(sandbox, txid):
     """A payment from the change of one that waits."""
-    outputs = [TxOut(7_000, SCRIPT)]
-    return sandbox.chain.accept(sandbox.wallet.build([change_of(sandbox, txid)], outputs, 500), NOW)
+    change = sandbox.chain.mempool.entries[txid].tx.outputs[1]
+    coins = [Spendable(Outpoint(txid, 1), change.value_sats, True)]
+    return sandbox.chain.accept(sandbox.wallet.build(coins, [TxOut(7_000, SCRIPT)], 500), NOW)
 
 
 class TestReplacing:
@@ -138,13 +133,21 @@ def spend(tx, unspent):
 
 class TestRemembering:
     def test_after_a_kill_amid_anything_it_goes_on_where_it_was(self, tmp_path):
-        """The files as they lie there while it runs."""
-        sandbox, copy = eventful(tmp_path / "one"), tmp_path / "copy"
+        """The files as they lie there while it runs, after both kinds of reorganisation."""
+        sandbox, copy = open_sandbox(tmp_path / "one", lambda: NOW), tmp_path / "copy"
+        wallet, chain = sandbox.wallet, sandbox.chain
+        for double_spend in (False, True):
+            wallet.pay(ADDRESS, 10_000, NOW)
+            replace(wallet, NOW)
+            wallet.pay(ADDRESS, 20_000, NOW)
+            chain.mine(2, NOW)
+            wallet.pay(ADDRESS, 30_000, NOW)
+            chain.reorganise(2, NOW, double_spends(wallet, 2) if double_spend else [])
         shutil.copytree(tmp_path / "one", copy)
         again = open_sandbox(copy, lambda: NOW)
-        assert again.chain.ledger == sandbox.chain.ledger
-        assert again.chain.mempool == sandbox.chain.mempool
-        assert again.wallet.address == sandbox.wallet.address
+        assert again.chain.ledger == chain.ledger
+        assert again.chain.mempool == chain.mempool
+        assert again.wallet.address == wallet.address
         again.wallet.pay(ADDRESS, 10_000, NOW)
         for each in (again, sandbox):
             each.close()
@@ -160,16 +163,3 @@ class TestRemembering:
     def test_a_second_sandbox_on_the_same_directory_is_refused(self, sandbox, tmp_path):
         with pytest.raises(JournalError, match="another sandbox"):
             open_sandbox(tmp_path, lambda: NOW)
-
-
-def eventful(state_dir):
-    """A sandbox that has seen payments, replacements, blocks and both kinds of reorganisation."""
-    sandbox = open_sandbox(state_dir, lambda: NOW)
-    for double_spend in (False, True):
-        sandbox.wallet.pay(ADDRESS, 10_000, NOW)
-        replace(sandbox.wallet, NOW)
-        sandbox.wallet.pay(ADDRESS, 20_000, NOW)
-        sandbox.chain.mine(2, NOW)
-        sandbox.wallet.pay(ADDRESS, 30_000, NOW)
-        sandbox.chain.reorganise(2, NOW, double_spends(sandbox.wallet, 2) if double_spend else [])
-    return sandbox

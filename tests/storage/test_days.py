@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 from threading import Thread
-from types import SimpleNamespace
 
 import pytest
 from builders import pay, until
@@ -41,7 +40,7 @@ def of_days(shop):
 
 
 def test_another_zone_counts_all_days_again_and_later_payments_by_it(shop, clock):
-    btcpay = Terminal(SimpleNamespace(shop=shop))
+    btcpay = Terminal(shop)
     other = shop.post("/invoices", {"amount_usd": 1}, shop.issue("write", shop.add_merchant("b")))
     pay(shop, other.json, mined_at=MOMENTS[0])
     assert btcpay.json("merchant", "timezone", "shop") == [{"merchant": "shop", "timezone": "UTC"}]
@@ -70,7 +69,7 @@ def test_who_is_killed_while_days_are_counted_again_has_changed_nothing(shop):
     assert [after[name] for name in ("merchant", "merchant_day")] == [
         before[name] for name in ("merchant", "merchant_day")
     ]
-    Terminal(SimpleNamespace(shop=shop)).run("merchant", "timezone", "shop", "Asia/Kathmandu")
+    Terminal(shop).run("merchant", "timezone", "shop", "Asia/Kathmandu")
     assert_days(rows(shop))
 
 

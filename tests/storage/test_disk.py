@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-from types import SimpleNamespace
 
 import pytest
 import requests
@@ -92,7 +91,7 @@ def test_doctor_and_check_on_a_full_disk_tell_all_that_they_can_find_out(tmp_pat
     with small_filesystem(tmp_path) as folder, open_shop(folder, ticker.url, clock) as shop:
         shop.invoice(25)
         fill(folder)
-        btcpay = Terminal(SimpleNamespace(shop=shop))
+        btcpay = Terminal(shop)
         found = {one["name"]: one for one in btcpay.json("doctor", "--integrity", status=1)}
         assert {"check", "gap of shop"} <= set(found)
         assert found["database"]["colour"] == found["disk"]["colour"] == "red"
@@ -147,5 +146,5 @@ def test_a_damaged_page_is_told_in_one_line_whenever_it_is_read(words, shop, tmp
     pages[start : start + PAGE] = b"\xff" * PAGE
     damaged.write_bytes(pages)
     url = {"BTCPAY_DATABASE_URL": f"sqlite:///{damaged}"}
-    _, errors = Terminal(SimpleNamespace(shop=shop)).run(*words.split(), status=1, **url)
+    _, errors = Terminal(shop).run(*words.split(), status=1, **url)
     assert errors == "btcpay: the database cannot be used: database disk image is malformed\n"

@@ -228,11 +228,6 @@ class Liar(FakeEsplora):
         return sum(1 for path in self.asked if re.search(pattern, path))
 
 
-def moved_up(page: list[Json]) -> list[Json]:
-    """A lie: the same blocks, each shown as the next one."""
-    return [block | {"height": block["height"] + 1} for block in page[1:]]
-
-
 class _Chain(Serving):
     """A sandbox over HTTP; its Date is the test's clock, or the present if later, as commands have.
 
@@ -273,6 +268,10 @@ class Till:
     shop: Shop
     sandbox: Sandbox
     clock: Clock
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return self.shop.environ
 
     @property
     def settings(self) -> Settings:
@@ -441,8 +440,8 @@ def open_lied_to(
 class Terminal:
     """Runs `btcpay ...` with the settings of a shop."""
 
-    def __init__(self, till: Till) -> None:
-        self.environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | till.shop.environ
+    def __init__(self, of: Till | Shop) -> None:
+        self.environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | of.environ
 
     def start(self, *words: str, **environ: str) -> Process:
         return forge().start(self.environ | environ, list(words))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from btcpay.bitcoin.address import b58check_encode
-from btcpay.bitcoin.keys import HARDENED, NO_PARENT, ExtendedKey
+from btcpay.bitcoin.keys import HARDENED, ExtendedKey
 from btcpay.bitcoin.secp256k1 import ORDER
 from btcpay.bitcoin.wire import hash160
 from btcpay.sandbox.payer.key import public_point
@@ -21,7 +21,7 @@ class HdWallet:
     secret: int
     chain_code: bytes
     depth: int = 0
-    parent_fingerprint: bytes = NO_PARENT
+    parent_fingerprint: bytes = bytes(4)
     child_number: int = 0
 
     @classmethod
@@ -38,9 +38,7 @@ class HdWallet:
     @property
     def public(self) -> ExtendedKey:
         """BIP32's N: the same place in the tree, without the private key."""
-        return ExtendedKey(
-            public_point(self.secret), self.chain_code, self.depth, self.child_number
-        )
+        return ExtendedKey(public_point(self.secret), self.chain_code, self.depth)
 
     def serialized(self, version: bytes) -> bytes:
         """The bytes that `ExtendedKey.parse` reads, behind a version of 4 bytes."""

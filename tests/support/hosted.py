@@ -70,8 +70,7 @@ class Counter(Hosted):
 
     def mine(self) -> None:
         """The check sees a new block."""
-        self.till.mine()
-        self.till.check()
+        self.till.mine_and_check()
 
 
 @contextmanager

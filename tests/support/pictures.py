@@ -119,9 +119,9 @@ def live_through(hosted: Hosted) -> None:
                 pay(hosted.shop, sell(hosted, amount, "Coffee"), USD="60000", EUR="52000")
 
 
-def logo() -> bytes:
+def logo(width: int = 96) -> bytes:
     """A cup, in the colour of the shop."""
-    picture, file = Image.new("RGB", (96, 96), ACCENT), io.BytesIO()
+    picture, file = Image.new("RGB", (width, 96), ACCENT), io.BytesIO()
     ImageDraw.Draw(picture).chord((24, 8, 72, 72), 0, 180, "#ffffff")
     picture.save(file, "PNG")
     return file.getvalue()

@@ -4,10 +4,10 @@ from typing import Any
 
 from fake_esplora import Till
 
-from btcpay.bitcoin.address import address_of, witness_script
+from btcpay.bitcoin.address import witness_script
 from btcpay.refunds import acts
 from btcpay.refunds.kinds import RESOURCE
-from btcpay.values.networks import NETWORKS
+from btcpay.sandbox.node.script import address_of
 from storage.models import Refund
 from storage.queries import invoices
 
@@ -15,7 +15,7 @@ from storage.queries import invoices
 def address(number: int, version: int = 0) -> str:
     """A payer's address of regtest: P2WPKH, or P2TR for version 1."""
     program = number.to_bytes(32 if version else 20, "big")
-    return address_of(witness_script(version, program), NETWORKS["regtest"])
+    return address_of(witness_script(version, program))
 
 
 def paid(till: Till, sats: int | None = None, **fields: Any) -> dict[str, Any]:
@@ -39,9 +39,9 @@ def send(till: Till, refund: Refund, sats: int | None = None) -> str:
     return till.sandbox.wallet.pay(refund.address, sats or refund.amount_sats, till.now)
 
 
-def sent(till: Till, refund: Refund, sats: int | None = None) -> str:
+def sent(till: Till, refund: Refund) -> str:
     """It is sent in a new block, which the shop has read."""
-    txid = send(till, refund, sats)
+    txid = send(till, refund)
     till.mine_and_check()
     return txid
 

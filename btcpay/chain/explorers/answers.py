@@ -149,9 +149,6 @@ def _paid(tx: Any, script: str) -> list[SeenOutput]:
     ]
 
 
-def _history(txs: list[Any]) -> list[bool]:
-    """True for each transaction that waits."""
-    return [_waits(tx) for tx in txs]
-
-
-HISTORY = Response(partial(_parse, _history), MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)
+# A page of an address's transactions: True for each that waits.
+_history = partial(_parse, lambda txs: [_waits(tx) for tx in txs])
+HISTORY = Response(_history, MAX_PAGE_BYTES, MAX_PAGE_KEPT_BYTES)

@@ -8,7 +8,7 @@ from datetime import datetime
 from btcpay.chain.explorers.esplora import Esplora
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.pool import Pool
-from btcpay.chain.sources import AddressIndex, Allowance, Explorer, Mempool
+from btcpay.chain.sources import Allowance, Explorer, Mempool
 from btcpay.http import http_client
 from btcpay.settings.settings import Settings
 from btcpay.values.networks import Network
@@ -16,7 +16,7 @@ from storage.database import Database
 from storage.queries.totals import tallies
 
 
-class Explorers(Pool[Explorer], AddressIndex):
+class Explorers(Pool[Explorer]):
     def __init__(
         self,
         network: Network,
@@ -47,16 +47,14 @@ class Explorers(Pool[Explorer], AddressIndex):
 
     def note(self, db: Database, settings: Settings, now: datetime) -> None:
         """Counts the questions and failures since the last time that this was called."""
+        totals = Counter[tuple[str, str]]()
+        for place in self._places():
+            totals["explorer_calls", place.one.host] += place.one.calls
+            totals["explorer_failures", place.one.host] += place.failed
         with db.write():
-            for place in self._places():
-                one = place.one
-                for name, total in (
-                    ("explorer_calls", one.calls),
-                    ("explorer_failures", place.failed),
-                ):
-                    since = total - self._told[name, one.name]
-                    db.run(tallies.ADD, name=name, label=one.host, total=since)
-                    self._told[name, one.name] = total
+            for (name, host), total in totals.items():
+                db.run(tallies.ADD, name=name, label=host, total=total - self._told[name, host])
+        self._told = totals
 
     def allowance(self) -> Allowance:
         if self._quota is None:

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from btcpay.chain.sources import Allowance, Spent
 from btcpay.values.times import from_ms, to_ms
-from storage.database import Database, Values
+from storage.database import Database
+from storage.models import ExplorerUse
 from storage.queries import meta, sources
 
 HOUR = timedelta(hours=1)
@@ -48,8 +49,7 @@ class Quota:
         minute_ms = now_ms - now_ms % MINUTE_MS
         with self.db.write():
             meta.lock(self.db)
-            rows = self.db.rows(sources.USED, **_last_hour(now_ms))
-            used = sum(row.calls for row in rows if row.root == name)
+            used = sum(row.calls for row in self._used(now_ms) if row.root == name)
             if used >= self.per_hour:
                 raise Spent(f"was asked {used} times in this hour, its budget is spent")
             self.db.run(sources.SPEND, root=name, minute_at=minute_ms, calls=1)
@@ -66,7 +66,7 @@ class Quota:
         """The calls that may be spent on these explorers; a resting one has none."""
         now_ms = to_ms(self.now())
         used: dict[str, Counter[int]] = defaultdict(Counter)
-        for row in self.db.rows(sources.USED, **_last_hour(now_ms)):
+        for row in self._used(now_ms):
             # A clock that was ahead may have counted minutes that are to come.
             minutes_ago = max(0, now_ms - row.minute_at) // MINUTE_MS
             used[row.root][minutes_ago] += row.calls
@@ -95,8 +95,7 @@ class Quota:
         until = self.now() + min(LONGEST_REST, rest)
         self.db.run(sources.REFUSED, root=name, refusals=1, rests_until_at=to_ms(until))
 
-
-def _last_hour(now_ms: int) -> Values:
-    # A clock that was ahead may have counted minutes of the next hour; they count as just spent.
-    hour_ms = HOUR // timedelta(milliseconds=1)
-    return {"after": now_ms - OUT_AFTER_MIN * MINUTE_MS, "now": now_ms + hour_ms}
+    def _used(self, now_ms: int) -> list[ExplorerUse]:
+        # The next hour's minutes, counted by a clock that was ahead, count as just spent.
+        after, now = now_ms - OUT_AFTER_MIN * MINUTE_MS, now_ms + HOUR // timedelta(milliseconds=1)
+        return self.db.rows(sources.USED, after=after, now=now)

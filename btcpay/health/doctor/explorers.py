@@ -9,14 +9,7 @@ from btcpay.bitcoin.header import parse_header
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.explorers.pool import Explorers, open_explorers
 from btcpay.chain.explorers.quota import Quota
-from btcpay.chain.sources import (
-    MAX_BLOCKS_BEHIND,
-    Explorer,
-    OtherNetwork,
-    Spent,
-    hash_at,
-    proven_block,
-)
+from btcpay.chain.sources import MAX_BLOCKS_BEHIND, Explorer, OtherNetwork, Spent, proven_block
 from btcpay.health.doctor.shop import Shop
 from btcpay.http.clock_skew import CLOCK_OFF
 from btcpay.merchants.account import derive
@@ -118,7 +111,7 @@ def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
         probe.trouble = f"cannot show its last block, so it settles nothing: {error}"
         probe.remedy = "name one that shows whole blocks in BTCPAY_EXPLORERS"
         raise
-    if first and hash_at(explorer, min(first.height, height)) != first.hash:
+    if first and explorer.block_hash(min(first.height, height)) != first.hash:
         probe.trouble = f"lacks our block {first.height}, the first that we keep"
         probe.remedy = (
             "name another one in BTCPAY_EXPLORERS; if all lack it, `btcpay chain begin-anew`"

@@ -1,7 +1,4 @@
-"""The merchant's invoices and payments, page by page, and what a search finds in them.
-
-A row's name is found at once; texts and amounts are searched a piece at a time.
-"""
+"""The merchant's invoices and payments, page by page, and what a search finds in them."""
 
 import re
 from collections.abc import Mapping
@@ -40,7 +37,6 @@ _AMOUNT = re.compile(rf"{_UNIT}\s*(\d{{1,16}})(?:[.,٫](\d{{1,8}}))?\s*{_UNIT}",
 _BITCOIN = {"", "BTC", "₿", "SAT", "SATS"}
 Listed = queries.ListedInvoice | queries.ListedPayment
 Names = Mapping[str, Typed[Listed]]  # the queries that find a row by its name
-LOOSE = "loose"
 
 
 def search(db: Database, listing: Listing, names: Names, typed: str, behind: str) -> ListPage:
@@ -135,7 +131,7 @@ def show_invoices(visit: Visit) -> Response:
 
 def show_payments(visit: Visit) -> Response:
     """A page of all payments, of those that settle no invoice, or of a search."""
-    kind = LOOSE if visit.query.get("kind") == LOOSE else ""
+    kind = "loose" if visit.query.get("kind") == "loose" else ""
     older = queries.LOOSE_PAYMENTS if kind else queries.PAYMENTS
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, queries.PAYMENT_PLACE, own)

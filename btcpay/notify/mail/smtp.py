@@ -6,6 +6,7 @@ import socket
 import ssl
 import time
 from email.message import EmailMessage
+from functools import partial
 
 from btcpay.notify.outcome import ATTEMPT_S, Answer
 from btcpay.settings.mail_settings import MailServer
@@ -82,13 +83,10 @@ def open_session(server: MailServer, hello: str) -> Session:
     Without TLS a password goes to this machine alone.
     """
     context = ssl.create_default_context()
+    opened = partial(_TlsSession, context=context) if server.is_tls else Session
     session: Session | None = None
     try:
-        session = (
-            _TlsSession(server.host, server.port, hello, timeout=TIMEOUT_S, context=context)
-            if server.is_tls
-            else Session(server.host, server.port, hello, timeout=TIMEOUT_S)
-        )
+        session = opened(server.host, server.port, hello, timeout=TIMEOUT_S)
         _let_in(session, server, context)
     except (*FAILURES, NoSession) as error:
         if session is not None:
@@ -113,8 +111,6 @@ def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> 
     """Hands over one mail; a refusal is an answer. Raises OSError if the session is lost."""
     try:
         session.send_message(message, sender, [to])
-    except smtplib.SMTPServerDisconnected:
-        raise
     except smtplib.SMTPRecipientsRefused as error:
         code, text = error.recipients[to]
         return _refused(code, text, code >= 500)

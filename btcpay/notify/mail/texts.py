@@ -105,8 +105,8 @@ class About:
 def paid(about: About, language: str) -> MailText:
     """To the merchant: an invoice is paid."""
     gettext = catalog(language).gettext
-    subject = gettext("Invoice paid: %(amount)s") % {"amount": _asked(about, language)}
-    return _mail(about, language, subject, [gettext("This invoice is paid.")])
+    sentences = [gettext("This invoice is paid.")]
+    return _mail(about, language, gettext("Invoice paid: %(amount)s"), sentences)
 
 
 def receipt(about: About, language: str, brand: merchants.Shown) -> MailText:
@@ -136,8 +136,7 @@ def attention(about: About, language: str) -> MailText:
         "refunded_twice": gettext("A refund was sent, and then the same amount once more."),
     }
     show = gettext("For details, run %(command)s on the server.")
-    needs = gettext("An invoice needs your attention: %(amount)s")
-    subject = needs % {"amount": _asked(about, language)}
+    subject = gettext("An invoice needs your attention: %(amount)s")
     command = {"command": f"btcpay invoice show {about.invoice.id}"}
     return _mail(about, language, subject, [reasons[about.state["attention"]], show % command])
 
@@ -182,8 +181,8 @@ def mail_link(to: str | None, subject: str, body: str) -> str:
 
 def _mail(about: About, language: str, subject: str, sentences: list[str]) -> MailText:
     link = (catalog(language).gettext("Invoice"), about.page_url)
-    facts = _facts(about, language)
-    return MailText(language, _subject(subject, about.invoice), sentences, facts, link)
+    whole = _subject(subject % {"amount": _asked(about, language)}, about.invoice)
+    return MailText(language, whole, sentences, _facts(about, language), link)
 
 
 def _subject(text: str, invoice: Invoice) -> str:

@@ -55,7 +55,7 @@ class Chain:
     def __init__(self, journal: Journal, reward_script: bytes):
         self.lock = threading.RLock()
         self.ledger, self.mempool = Ledger(), Mempool()
-        self._journal, self._reward_script = journal, reward_script
+        self.journal, self._reward_script = journal, reward_script
         self.ledger.connect(GENESIS)
         for event in journal.past:
             if raw := event.get("tx"):
@@ -69,7 +69,7 @@ class Chain:
         with self.lock:
             if tx.txid not in self.mempool.entries:
                 entry = self.mempool.judge(self.ledger, tx)
-                self._journal.append({"tx": tx.raw.hex(), "at": now})
+                self.journal.append({"tx": tx.raw.hex(), "at": now})
                 self.mempool.add(entry)
         return tx.txid
 
@@ -119,14 +119,14 @@ class Chain:
 
     def _next_block(self, ledger: Ledger, mempool: Mempool, now: int) -> Block:
         """The block that would follow the ledger's tip, later than the median time past."""
-        time = max(now, ledger.median_time_past(ledger.tip.hash) + 1)
+        time = max(now, ledger.median_time_past + 1)
         entries = mempool.entries.values()
         txs, fees_sats = [entry.tx for entry in entries], sum(entry.fee_sats for entry in entries)
         coinbase = build_coinbase(ledger.height + 1, fees_sats, self._reward_script, txs)
         return build_block(ledger.tip.hash, time, coinbase, txs)
 
     def _keep(self, blocks: Sequence[Block]) -> None:
-        self._journal.append({"blocks": [block.raw.hex() for block in blocks]})
+        self.journal.append({"blocks": [block.raw.hex() for block in blocks]})
         self._connect(blocks)
 
     def _connect(self, blocks: Sequence[Block]) -> None:

@@ -55,12 +55,10 @@ class Ledger:
     def tip(self) -> Block:
         return self.blocks[self.hashes[-1]]
 
-    def median_time_past(self, block_hash: str) -> int:
-        """The median time of a block and the ten before it, in unix seconds."""
-        times: list[int] = []
-        while block_hash in self.blocks and len(times) < MTP_BLOCKS:
-            times.append(self.blocks[block_hash].time)
-            block_hash = self.blocks[block_hash].previous
+    @property
+    def median_time_past(self) -> int:
+        """The median time of the tip and the ten blocks before it, in unix seconds."""
+        times = [self.blocks[block_hash].time for block_hash in self.hashes[-MTP_BLOCKS:]]
         return sorted(times)[len(times) // 2]
 
     def connect(self, block: Block) -> None:

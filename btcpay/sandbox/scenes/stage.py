@@ -38,7 +38,7 @@ class Stage:
             self._stop.clear()
             self.quick, self._read_at_s = quick, 0.0
             opening = {"name": name, "title": title, "state": "playing"}
-            self._change({**opening, "lines": [], "problem": None, "invoice": None})
+            self._view = {**opening, "lines": [], "problem": None, "invoice": None}
             self._thread = threading.Thread(target=self._play, args=(story,), daemon=True)
             self._thread.start()
 
@@ -51,7 +51,8 @@ class Stage:
     # Called by scenes.
 
     def show(self, invoice: Json) -> None:
-        self._change({"invoice": {name: invoice[name] for name in ("id", "pay_url")}})
+        shown = {name: invoice[name] for name in ("id", "pay_url")}
+        self._view = self._view | {"invoice": shown}
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
         """Waits until `holds`. Raises SandboxError after a minute, or Stopped."""
@@ -64,12 +65,9 @@ class Stage:
     def _say(self, text: str) -> None:
         """The next line, once the one before could be read."""
         self._wait(self._read_at_s - time.monotonic())
-        self._change({"lines": [*self._view["lines"], text]})
+        self._view = self._view | {"lines": [*self._view["lines"], text]}
         reading_s = 0 if self.quick else FIRST_S + len(text) / CHARACTERS_PER_S
         self._read_at_s = time.monotonic() + reading_s
-
-    def _change(self, parts: Json) -> None:
-        self._view = self._view | parts
 
     def _wait(self, seconds: float) -> None:
         if self._stop.wait(max(0, seconds)):
@@ -87,4 +85,4 @@ class Stage:
         except SandboxError as error:
             problem = str(error)
         finally:
-            self._change({"state": state, "problem": problem or None})
+            self._view = self._view | {"state": state, "problem": problem or None}

@@ -68,8 +68,7 @@ class Actors:
         }
 
     def make(self, soon: str = "") -> None:
-        expires_in_s = self.soon_s if soon else None
-        self.made = self.shop.create(PRICE_USD, "Two bags of coffee", expires_in_s)
+        self.made = self.shop.create(PRICE_USD, "Two bags of coffee", self.soon_s if soon else None)
         self.stage.show(self.made)
 
     def pay(self, part: str = "") -> None:
@@ -119,8 +118,7 @@ class Actors:
 
     def put_into_block(self) -> None:
         self.sandbox.mine(1)
-        read_twice = "the shop to read the block twice"
-        self.stage.until(lambda: self.invented.blocks_shown >= 2, read_twice)
+        self.stage.until(lambda: self.invented.blocks_shown >= 2, "the shop to read it twice")
 
     def tell_the_truth(self) -> None:
         self.sandbox.switches.mend()

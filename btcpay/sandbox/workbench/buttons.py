@@ -13,15 +13,7 @@ from btcpay.sandbox.errors import BadRequest, ShopAway
 from btcpay.sandbox.scenes.stories import scenes
 from btcpay.sandbox.shop import Json
 from btcpay.sandbox.state import Sandbox, current
-from btcpay.sandbox.workbench.forms import (
-    field,
-    read_count,
-    read_flag,
-    read_order,
-    read_state,
-    read_usd,
-    refused,
-)
+from btcpay.sandbox.workbench import forms
 from btcpay.sandbox.workbench.page import create_page, on_chain, show
 
 MAX_PRICE_USD, MAX_INVOICE_USD = 1_000_000_000, 1_000_000
@@ -29,25 +21,25 @@ MAX_PRICE_USD, MAX_INVOICE_USD = 1_000_000_000, 1_000_000
 
 def pay(sandbox: Sandbox, tenths: int = 10) -> Json:
     """Pays so many tenths, rounded down, of `amount`, or of what an invoice lacks, or all again."""
-    if id := field("invoice"):
+    if id := forms.field("invoice"):
         invoice = sandbox.require_shop().invoice(id)
         address = invoice["deposit_address"]
         sats = on_chain(sandbox, invoice).missing_sats or invoice["amount_sats"]
     else:
-        address, sats = read_order()
+        address, sats = forms.read_order()
     amount_sats = sats * tenths // 10
     txid = sandbox.pay(address, amount_sats)
     return {"txid": txid, "address": address, "amount_sats": amount_sats}
 
 
 def mine(sandbox: Sandbox) -> Json:
-    return _new_tip(sandbox, sandbox.mine(read_count("blocks", 1)))
+    return _new_tip(sandbox, sandbox.mine(forms.read_count("blocks")))
 
 
 def replace(sandbox: Sandbox) -> Json:
     """Field `invoice` or `txid`, by default the newest waiting payment; `away` takes it back."""
-    given, away = field("txid").lower(), read_flag("away")
-    if not given and (id := field("invoice")):
+    given, away = forms.field("txid").lower(), forms.read_flag("away")
+    if not given and (id := forms.field("invoice")):
         payments = on_chain(sandbox, sandbox.require_shop().invoice(id)).payments
         if not payments:
             raise BadRequest("nothing waits for this invoice; press pay first")
@@ -60,7 +52,7 @@ def replace(sandbox: Sandbox) -> Json:
 
 def reorganise(sandbox: Sandbox) -> Json:
     """Field `depth`, by default 1; `double_spend` makes the payments of these blocks impossible."""
-    depth, double_spend = read_count("depth", 1), read_flag("double_spend")
+    depth, double_spend = forms.read_count("depth"), forms.read_flag("double_spend")
     with sandbox.chain.lock:
         lost = sandbox.chain.ledger.hashes[-depth:]
         hashes = sandbox.reorganise(depth, double_spend)
@@ -70,12 +62,12 @@ def reorganise(sandbox: Sandbox) -> Json:
 def explorer(sandbox: Sandbox) -> Json:
     """Field `state`; it lies about `invoice`, by default the newest open one."""
     switches = sandbox.switches
-    state = read_state("up", "down", "lies")
+    state = forms.read_state("up", "down", "lies")
     if state != "lies":
         switches.explorer, switches.invented = state, None
         return {"explorer": state}
     shop = sandbox.require_shop()
-    if id := field("invoice"):
+    if id := forms.field("invoice"):
         about = shop.invoice(id)
     elif opened := [each for each in shop.invoices() if each["status"] == "open"]:
         about = opened[0]
@@ -88,26 +80,26 @@ def explorer(sandbox: Sandbox) -> Json:
 def price(sandbox: Sandbox) -> Json:
     """Field `usd` sets the price, or field `state` the ticker's."""
     switches = sandbox.switches
-    if field("usd"):
-        switches.price_usd = read_usd("usd", MAX_PRICE_USD)
+    if forms.field("usd"):
+        switches.price_usd = forms.read_usd("usd", MAX_PRICE_USD)
     else:
-        switches.price = read_state("up", "down")
+        switches.price = forms.read_state("up", "down")
     return {"price": switches.price, "usd": f"{switches.price_usd:.2f}"}
 
 
 def invoice(sandbox: Sandbox) -> Json:
     """Fields `amount_usd`, `description`, and `minutes` until it ends."""
-    expires_in_s = read_count("minutes", 1) * 60 if field("minutes") else None
-    usd = read_usd("amount_usd", MAX_INVOICE_USD)
-    return sandbox.require_shop().create(usd, field("description"), expires_in_s)
+    expires_in_s = forms.read_count("minutes") * 60 if forms.field("minutes") else None
+    usd = forms.read_usd("amount_usd", MAX_INVOICE_USD)
+    return sandbox.require_shop().create(usd, forms.field("description"), expires_in_s)
 
 
 def scene(sandbox: Sandbox) -> Json:
     """Field `scene`; `quick` waits for no reader. First it mends explorer and price."""
-    shop, name = sandbox.require_shop(), field("scene")
+    shop, name = sandbox.require_shop(), forms.field("scene")
     if not (chosen := scenes().get(name)):
-        raise refused("scene", f"give one of {', '.join(scenes())}")
-    quick = read_flag("quick")
+        raise forms.refused("scene", f"give one of {', '.join(scenes())}")
+    quick = forms.read_flag("quick")
     sandbox.switches.mend()
     sandbox.stage.start(name, chosen.title, chosen.play(sandbox, shop), quick)
     return {"scene": name, "title": chosen.title}
@@ -140,8 +132,7 @@ def create_workbench() -> Blueprint:
     """The page, with a view for each of its buttons."""
     blueprint = create_page()
     for name in BUTTONS:
-        view = partial(_press, name)
-        blueprint.add_url_rule(f"/sandbox/{name}", name, view, methods=["POST"])
+        blueprint.add_url_rule(f"/sandbox/{name}", name, partial(_press, name), methods=["POST"])
     for kind, status in ((BadRequest, 400), (ShopAway, 502)):
         blueprint.register_error_handler(kind, partial(_problem, status))
     return blueprint
@@ -161,9 +152,8 @@ def _press(name: str) -> ResponseReturnValue:
 
 def _problem(status: int, error: Exception) -> ResponseReturnValue:
     """The reason why a button could not do its work, on the page or as JSON."""
-    if _wants_json():
-        return jsonify({"error": str(error)}), status
-    return show(str(error)), status
+    answer = jsonify({"error": str(error)}) if _wants_json() else show(str(error))
+    return answer, status
 
 
 def _new_tip(sandbox: Sandbox, hashes: list[str]) -> Json:

@@ -50,9 +50,9 @@ def read_amount(given: str) -> int:
     return sats
 
 
-def read_count(name: str, default: int) -> int:
-    """A whole number of at least 1."""
-    given = field(name) or str(default)
+def read_count(name: str) -> int:
+    """A whole number of at least 1, which an empty field means."""
+    given = field(name) or "1"
     if not WHOLE.fullmatch(given):
         raise refused(name, "give a whole number of at least 1")
     return int(given)

@@ -146,7 +146,6 @@ def _invoices(sandbox: Sandbox) -> tuple[list[Json], bool]:
 
 def _customer_page(scene: Json | None, invoices: list[Json]) -> str:
     """The page of the scene's invoice, else of the newest open one, else of the newest."""
-    if scene and scene["invoice"]:
-        return str(scene["invoice"]["pay_url"])
-    first = min(invoices, key=lambda each: each["status"] in OVER, default={"pay_url": ""})
-    return str(first["pay_url"])
+    newest = min(invoices, key=lambda each: each["status"] in OVER, default={"pay_url": ""})
+    shown = (scene and scene["invoice"]) or newest
+    return str(shown["pay_url"])

@@ -73,7 +73,7 @@ def test_what_a_clock_that_was_ahead_has_spent_binds_nobody(make, clock):
     assert make().allowance([NAME]) == Allowance(100, 100, 100 / 60)
 
 
-def test_only_host_port_and_path_of_a_root_are_kept(shop, clock):
+def test_only_host_port_and_path_of_a_root_are_kept():
     assert name_of("https://user:hunter2@explorer:3000/api?token=x#y") == NAME
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from builders import Clock, TickerServer
-from fake_esplora import FakeEsplora, Terminal, Till, moved_up, say
+from fake_esplora import FakeEsplora, Terminal, Till, say
 from findings import PLENTY, found
 
 from btcpay.health.doctor import prices
@@ -299,7 +299,7 @@ def test_one_explorer_alone_that_has_the_first_block_is_yellow(lied_to):
     }
     assert "second explorer" not in found(till, **named)
     (first,) = till.shop.sql("SELECT MIN(height) FROM block").fetchone()
-    till.liar.lies = {f"/blocks/{first}$": moved_up}
+    till.liar.lies = {f"/block-height/{first}$": lambda _: "ab" * 32}
     everything = found(till, **named)
     assert everything["second explorer"].colour == "yellow"
     assert "only localhost shows our chain" in everything["second explorer"].sentence

@@ -77,14 +77,11 @@ def test_amount_address_and_link_are_copied_by_key(open_tab, counter, key, host)
 
 
 def test_a_link_is_paid_by_keyboard(open_tab, counter):
-    tab = show(open_tab, counter, counter.shop.link(min_amount_usd=5))
-    assert list(walk(tab)) == ["amount", "submit", *PICKER]
-    tab = show(open_tab, counter, counter.shop.link(min_amount_usd=5))
+    """What becomes of a wrong amount is in test_browser_trips.py."""
+    link = counter.shop.link()
+    assert list(walk(show(open_tab, counter, link))) == ["amount", "submit", *PICKER]
+    tab = show(open_tab, counter, link)
     tab.press("Tab")
-    tab.type("4,99")
-    tab.press("Enter")
-    tab.until("document.getElementById('amount-problem')")
-    tab.until("document.activeElement.id === 'amount'")
     tab.type("5,01")
     tab.press("Tab", "Space")
     tab.until("document.getElementById('qr')")

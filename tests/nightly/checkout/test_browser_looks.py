@@ -1,7 +1,5 @@
 """Every page in every state, in both themes: it fits its screen, and axe-core finds nothing."""
 
-import hashlib
-import io
 import os
 from functools import partial
 from pathlib import Path
@@ -11,12 +9,14 @@ from axe import axe_script, faults, misfits
 from browser import DESK, PHONE, SMALL, TABLET
 from builders import Live, finish, pay, vanish
 from hosted import open_hosted, show
-from PIL import Image, ImageDraw
+from pictures import ACCENT, logo
 
 from btcpay.chain.follow import add_header
 from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchants.branding import checked
+from btcpay.merchants.merchants import set_brand
 from btcpay.values.ids import random_base62
-from storage.queries import attentions, links, merchants
+from storage.queries import attentions, links
 
 LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
 
@@ -130,22 +130,10 @@ def worst_texts(hosted):
 def roasters(hosted, name, width, fields):
     """An invoice of a merchant with a name, a colour and a logo so wide."""
     merchant_id = hosted.shop.add_merchant(f"{name} {random_base62(8)}")
-    file = io.BytesIO()
-    logo = Image.new("RGB", (width, 96), "#0b7a4b")
-    ImageDraw.Draw(logo).chord((24, 8, 72, 72), 0, 180, "#ffffff")  # a cup
-    logo.save(file, "PNG")
-    hosted.shop.service.db.run(
-        merchants.PUT_BRAND,
-        merchant_id=merchant_id,
-        name=name,
-        contact="@coffee",
-        accent="#0b7a4b",
-        logo=file.getvalue(),
-        logo_type="image/png",
-        logo_sha256=hashlib.sha256(file.getvalue()).hexdigest(),
-        return_paid=f"https://shop.example/thanks?{'w' * width}={{invoice}}",
-        return_unpaid="https://shop.example/cart",
-    )
+    brand = checked(logo(width), name=name, contact="@coffee", accent=ACCENT)
+    brand["return_paid"] = f"https://shop.example/thanks?{'w' * width}={{invoice}}"
+    brand["return_unpaid"] = "https://shop.example/cart"
+    set_brand(hosted.shop.service.db, merchant_id, brand)
     key = hosted.shop.issue("write", merchant_id)
     return hosted.shop.post("/invoices", {"amount_usd": 25} | fields, key).json
 

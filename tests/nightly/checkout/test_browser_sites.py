@@ -5,7 +5,7 @@ from builders import pay, until
 from fake_esplora import FakeEsplora, say
 from hosted import open_hosted
 
-from btcpay.merchants.merchants import find_merchant, set_brand
+from btcpay.merchants.merchants import set_brand
 
 
 @pytest.fixture
@@ -75,9 +75,8 @@ def test_a_link_in_a_frame_that_is_allowed_pays(tab, hosted, site):
 def leads_back(hosted, site):
     """The site is the shop that the pages lead back to."""
     shop, (paid, unpaid) = hosted.shop, (f"{site.root}/{kind}/" for kind in ("paid", "unpaid"))
-    owner = find_merchant(shop.service.db, "shop")
     returns = {"return_paid": f"{paid}{{invoice}}", "return_unpaid": f"{unpaid}{{invoice}}"}
-    set_brand(shop.service.db, owner.id, returns)
+    set_brand(shop.service.db, shop.merchant_id, returns)
     shows(site, '<p id="shop">The shop</p>')
 
 

@@ -1,10 +1,24 @@
-"""A day of a shop without a script, and where a card has its code: in a real browser."""
+"""One link and a phone: a person sets up a shop and runs it for a day; and a card's code."""
+
+import csv
 
 from browser import DESK, PHONE
+from builders import until
 from merchant_browser import log_in
-from shop_walk import PHONE as TOUCHED
-from shop_walk import Walk, play, set_up
+from PIL import Image
 
+from btcpay.sandbox.payer.wallet import replace
+
+VISIBLE = (390, 664)  # the height that a phone's browser leaves
+ACCENT = "#c0397f"
+PREVIEW = """(() => {
+    const it = document.getElementById('preview'), canvas = it.querySelector('canvas');
+    const logo = canvas.hidden ? it.querySelector('img')?.naturalWidth : canvas.width;
+    return it.checkVisibility() && logo === 40
+        && it.querySelector('.seller').textContent === 'Café Ünder'
+        && it.querySelector('.contact').textContent === '+49 30 1234567'
+        && getComputedStyle(it.querySelector('.button')).backgroundColor === 'rgb(192, 57, 127)';
+})()"""
 MIDDLE = """(() => {
     const code = document.querySelector('#qr svg').getBoundingClientRect();
     const card = document.querySelector('#card').getBoundingClientRect();
@@ -13,14 +27,128 @@ MIDDLE = """(() => {
 TEN_CM = 10 / 2.54 * 96  # in pixels of a style sheet
 
 
+class Walk:
+    """Taps, types and looks, logged in; in `counter` nothing was done, its price is in euros."""
+
+    def __init__(self, tab, counter):
+        self.tab, self.counter = log_in(tab, counter), counter
+        tab.call("Emulation.setTouchEmulationEnabled", enabled=True)
+
+    def tap(self, selector, then):
+        """Taps what leads to another page, and waits for what that one has."""
+        self.tab.ask("window.isOld = true")
+        self.tab.click(selector)
+        self.tab.until(f"!window.isOld && document.querySelector({then!r})")
+
+    def section(self, name, then):
+        self.tap(f"#shop a[href$='/{name}']", then)
+
+    def write(self, selector, text):
+        self.tab.click(selector)
+        self.tab.until(f"document.activeElement === document.querySelector({selector!r})")
+        self.tab.type(text)
+
+    def choose(self, id, value):
+        """In what the system opens for a list or a colour, which belongs to no page."""
+        self.tab.ask(f"document.getElementById({id!r}).value = {value!r}")
+        self.tab.ask(f"document.getElementById({id!r}).dispatchEvent(new Event('input'))")
+
+    def show_code(self, amount):
+        """The invoice of a sale, whose page is shown."""
+        self.write("#amount", amount)
+        self.tap("#show", "#qr")
+        id = self.tab.ask("location.pathname.split('/').pop()")
+        return self.counter.shop.get(f"/invoices/{id}").json
+
+
 def test_a_day_of_a_shop_by_one_link_and_a_phone(new_counter, open_tab, tmp_path):
     """With a script its parts are in tests/trips/test_browser.py and test_browser_till.py."""
-    play(open_tab, new_counter, tmp_path)
+    walk = Walk(open_tab(new_counter.root, size=VISIBLE, script=False), new_counter)
+    set_up(walk, tmp_path / "logo.png", script=False)
+    sold = sell_three(walk)
+    walk.tap("#details", "#sections")
+    print_a_card(walk)
+    assert sorted(download(walk, tmp_path / "downloads")) == sorted((id, "25.00") for id in sold)
 
 
 def test_a_shop_is_set_up_while_a_script_shows_what_is_typed(new_counter, open_tab, tmp_path):
-    tab = log_in(open_tab(new_counter.root, size=TOUCHED), new_counter)
-    set_up(Walk(tab, new_counter), tmp_path / "logo.png", script=True)
+    walk = Walk(open_tab(new_counter.root, size=VISIBLE), new_counter)
+    set_up(walk, tmp_path / "logo.png", script=True)
+
+
+def set_up(walk, logo, script):
+    tab = walk.tab
+    Image.new("RGB", (40, 20), ACCENT).save(logo)
+    walk.section("settings", "#look")
+    walk.write("#name", "Café Ünder")
+    walk.choose("accent", ACCENT)
+    walk.write("#contact", "+49 30 1234567")
+    tab.choose_file("#logo-file", logo)
+    if script:  # the small checkout follows what is typed
+        tab.until(PREVIEW)
+    walk.tap("#look .actions .button", ".notice[role=status]")
+    tab.until(PREVIEW)  # what is saved is what was shown
+    walk.choose("currency", "EUR")
+    walk.choose("timezone", "Europe/Berlin")
+    walk.tap("#counting .button", ".notice[role=status]:not(.wrong)")
+    walk.write("#address", "me@example.com")
+    walk.tap("#mail .button", ".notice[role=status]")
+    ids = ("name", "accent", "contact", "currency", "timezone", "address")
+    stored = [tab.ask(f"document.getElementById({id!r}).value") for id in ids]
+    told = ["Café Ünder", ACCENT, "+49 30 1234567", "EUR", "Europe/Berlin", "me@example.com"]
+    assert stored == told and "Café Ünder" in tab.text("shop")
+
+
+def sell_three(walk):
+    """Two that are paid; the second one is taken back while the third is shown."""
+    tab, counter = walk.tab, walk.counter
+    walk.section("till", "#till")
+    first = walk.show_code("25")
+    assert "Café Ünder" in tab.text("brand") and tab.text("amount") == "€25.00"
+    assert tab.qr().text.startswith(f"bitcoin:{first['deposit_address']}?amount=0.0005")
+    counter.pay(first)
+    tab.until_state("seen")  # by a refresh
+    counter.mine()
+    tab.until_state("paid")
+    walk.tap("#next", "#till")
+    lost = walk.show_code("7.50")
+    txid = counter.pay(lost)
+    tab.until_state("seen")
+    replace(counter.till.sandbox.wallet, counter.till.now, txid, away=True)
+    counter.till.look_for(lost)
+    tab.until("document.getElementById('main').dataset.takenBack === 'true'")
+    assert tab.text("state") == "The payment was taken back"
+    walk.tap("#next", "#till")
+    assert "€7.50" in tab.text("alarms")
+    third = walk.show_code("25")
+    assert "For the cashier" in tab.text("alarms") and "€7.50" not in tab.text("alarms")
+    counter.pay(third)
+    counter.mine()
+    tab.until_state("paid")
+    return [first["id"], third["id"]]
+
+
+def print_a_card(walk):
+    tab = walk.tab
+    walk.section("links", "#new")
+    walk.tap("#new", "#new-link")
+    walk.write("#title", "Tip jar")
+    walk.tap("#make", "#url")
+    url = tab.text("url")
+    walk.tap(".head a[href*='/card']", "#card")
+    assert tab.qr().text == url and tab.text("seller") == "Café Ünder"
+    walk.tap(".actions a", "#sections")
+
+
+def download(walk, folder):
+    """The invoices and amounts of the spreadsheet that the browser has stored."""
+    walk.section("month", "#this-EUR")
+    assert "€50.00" in walk.tab.text("this-EUR") and "2 payments" in walk.tab.text("this-EUR")
+    walk.tab.download_to(folder)
+    walk.tab.click("#csv")
+    until(lambda: walk.tab.ask("1") and list(folder.glob("*.csv")), "a download")
+    with next(folder.glob("*.csv")).open(newline="", encoding="utf-8-sig") as file:
+        return [(row["Invoice"], row["Amount"]) for row in csv.DictReader(file)]
 
 
 def test_the_code_of_a_card_is_in_the_middle_and_ten_centimetres_on_paper(open_tab, counter):

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-import shop_walk
 from builders import Clock, Live, new_xpub, open_shop
 from fake_esplora import OWN_EXPLORER, Till, serving_sandbox
 
@@ -20,7 +19,7 @@ def till(tmp_path, ticker):
 def test_the_link_makes_a_shop_that_is_paid_at_its_till(till, tmp_path, open_tab):
     with Live(till.shop, tmp_path, words=("run", "--every", "1")) as live:
         path = re.search(r"^To begin, open http://[^/]+(/\S+)$", live.log(), re.M)[1]
-        tab = open_tab(live.url, size=shop_walk.PHONE)
+        tab = open_tab(live.url, size=(390, 664))
         tab.call("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
         tab.go(f"{live.url}{path}")
         assert tab.ask("document.getElementById('timezone').value") == "Asia/Tokyo"

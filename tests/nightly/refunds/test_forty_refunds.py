@@ -16,13 +16,12 @@ from node_till import open_chain, open_node_till
 from shop_refunds import found, made
 from spending import spend_p2wpkh
 
-from btcpay.bitcoin.address import address_of, p2pkh, p2sh, witness_script
+from btcpay.bitcoin.address import p2pkh, p2sh, witness_script
 from btcpay.bitcoin.tx import TxOut, parse_tx
 from btcpay.proofs.verify import check_document
 from btcpay.refunds import queries
-from btcpay.sandbox.node.script import address_of as key_address
+from btcpay.sandbox.node.script import address_of
 from btcpay.sandbox.payer.key import Key
-from btcpay.values.networks import NETWORKS
 
 pytestmark = pytest.mark.both_databases
 KINDS = (
@@ -47,7 +46,7 @@ class Sending:
         self.invoice, self.refunds, self.above = invoice, [], {}
         for number in range(RIGHT + WRONG):
             script = KINDS[number % len(KINDS)](number.to_bytes(20, "big"))
-            to = address_of(script, NETWORKS["regtest"])
+            to = address_of(script)
             if number >= RIGHT:  # paid before the address was given: never what sends it
                 self.pay([(script, 3_000 + number)])
                 self.mine(1)
@@ -62,11 +61,10 @@ class Sending:
     def pay(self, parts):
         """To any script; a transaction that pays to taproot goes into a block by hand."""
         if not any(script[:2] == TAPROOT for script, _ in parts):
-            regtest = NETWORKS["regtest"]
-            self.node.pay_many([(address_of(script, regtest), sats) for script, sats in parts])
+            self.node.pay_many([(address_of(script), sats) for script, sats in parts])
             return
         key = Key.new()
-        self.node.pay(key_address(key.script), sum(sats for _, sats in parts) + 1_000)
+        self.node.pay(address_of(key.script), sum(sats for _, sats in parts) + 1_000)
         self.mine(1)
         coins = self.node.coins(key.script)
         outputs = [TxOut(sats, script) for script, sats in parts]
@@ -116,10 +114,8 @@ class Sending:
             tx, coins = self.node.transaction(txid), self.node.spent_by(txid)
             if any(coin.output.script not in self.node.wallet.scripts for coin in coins):
                 continue
-            own = self.node.wallet.scripts
-            outputs = [out for out in tx.outputs if out.script not in own]
-            regtest = NETWORKS["regtest"]
-            parts = [(address_of(out.script, regtest), out.value_sats) for out in outputs]
+            outputs = [out for out in tx.outputs if out.script not in self.node.wallet.scripts]
+            parts = [(address_of(out.script), out.value_sats) for out in outputs]
             bumped = self.node.wallet.build(parts, coins, fee=20)
             self.node.drop(txid)
             self.node.send(bumped)
@@ -173,7 +169,7 @@ class Sending:
 
     def prove(self, refund):
         row = found(self.till, refund)
-        kept = self.till.shop.service.db.only(queries.PROOF, tx_hash=row.tx_hash, vout=row.vout)
+        kept = self.till.shop.service.db.only(queries.PROOF, txid=row.tx_hash, vout=row.vout)
         proven = check_document(json.loads(kept.document))
         assert proven.txid == row.tx_hash
         assert proven.block_hash == self.node.rpc("getblockhash", row.sent_height)

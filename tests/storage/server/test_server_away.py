@@ -9,7 +9,7 @@ import psycopg
 import pytest
 import requests
 from builders import NO_PORTS, Live, until
-from fake_esplora import Terminal, Till
+from fake_esplora import Terminal
 from no_writes import counts, refuses_orders, still_reads
 from ports import free_port
 from prometheus_client.parser import text_string_to_metric_families
@@ -109,7 +109,7 @@ def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
 @pytest.mark.parametrize("words", ["check", "invoice list", "merchant list", "migrate", "serve"])
 def test_every_command_says_in_one_line_that_it_is_away(words, shop):
     with away():
-        output, errors = Terminal(Till(shop, None, None)).run(*words.split(), status=1)
+        output, errors = Terminal(shop).run(*words.split(), status=1)
     assert output == "" and "Traceback" not in errors and postgres.SECRET not in errors
     *before, line = errors.splitlines()
     assert all("Starting gunicorn" in log for log in before)
