@@ -97,19 +97,18 @@ def _is_in_blocks(
     db: Database, settings: Settings, most: int, clock: Clock, is_copy: bool
 ) -> Callable[[str], bool]:
     """A test for addresses that blocks since the backup pay, among each merchant's next `most`."""
-    watched: dict[bytes, str] = {}
+    watched: dict[str, bytes] = {}
     for row in db.rows(merchants.ALL):
         account = stored_account(row.descriptor)
         for script in map(account.script, range(row.next_index, row.next_index + most)):
-            watched[script] = address_of(script, settings.network)
-    found = paid_since(db, settings, clock, watched.keys(), is_copy) if watched else ()
-    paid = {watched[one] for one in found}
-    known = set(watched.values())
+            watched[address_of(script, settings.network)] = script
+    scripts = set(watched.values())
+    paid = paid_since(db, settings, clock, scripts, is_copy) if scripts else ()
 
     def is_used(address: str) -> bool:
-        if address not in known:
+        if address not in watched:
             raise ExplorerError(f"{most} addresses are too few to search for: raise --skip")
-        return address in paid
+        return watched[address] in paid
 
     return is_used
 

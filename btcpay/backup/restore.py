@@ -100,7 +100,7 @@ def _prepare(
     url = f"sqlite:///{new}"
     sqlite_file.copy(file, new)
     version, network = sqlite_file.inspect(new, file)
-    _refuse_network(file, network, settings)
+    _refuse_network(file, network, settings.network.name)
     if version > versions.VERSION:
         raise CommandError(
             f"{file} is at version {version}, newer than this program's"
@@ -144,9 +144,8 @@ def _require_own(merchant: Merchant, invoice: Invoice, network: Network) -> None
         raise CommandError(f"{where} has {invoice.script}, not the script of its address")
 
 
-def _refuse_network(file: Path, found: str | None, settings: Settings) -> None:
-    if found not in (None, settings.network.name):
-        said = settings.network.name
+def _refuse_network(file: Path, found: str | None, said: str) -> None:
+    if found not in (None, said):
         raise CommandError(f"{file} belongs to {found}, but BTCPAY_NETWORK says {said}")
 
 
@@ -171,7 +170,7 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[Place]:
                 raise CommandError(
                     f"{path} is at version {has.version}: run `btcpay migrate` first"
                 )
-        _refuse_network(path, has.network, settings)
+        _refuse_network(path, has.network, settings.network.name)
         yield has
 
 

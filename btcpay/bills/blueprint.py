@@ -94,14 +94,12 @@ class Views(Pages):
         It takes no token, since a mail program may send it (RFC 8058).
         """
         bill = RESOURCE.of_page(self.service.db, id)
-        at_ms = to_ms(self.service.now())
-        self.service.db.run(queries.STOP, id=bill.series_id or "", at=at_ms)
+        self.service.db.run(queries.STOP, id=bill.series_id or "", at=to_ms(self.service.now()))
         return self.show_stop(id)
 
     def _shown(self, template: str, bill: Bill, status: int = 200, **values: Any) -> Response:
         values |= {"bill": bill, "zone": zone_at(self.service.db, bill.merchant_id)}
-        brand = self.brand(bill.merchant_id)
-        return self.page(template, status, brand, press=new_form(), **values)
+        return self.page(template, status, self.brand(bill.merchant_id), press=new_form(), **values)
 
 
 def blueprint(service: Service) -> Blueprint:

@@ -55,8 +55,7 @@ def create(
     order = order_of(owner.id, wanted, code, most(code))
     acts.refuse_unpayable(shell.db, Prices(shell.settings), now, order)
     with shell.db.write():
-        terms = acts.Terms(due_days, every, until and until.date())
-        row = acts.make(shell.db, order, terms, now)
+        row = acts.make(shell.db, order, acts.Terms(due_days, every, until and until.date()), now)
     made = RESOURCE.shown(shell.settings.base_url, row)
     shell.answer(made, f"{made['id']}\n{made['bill_url']}")
 

@@ -31,12 +31,8 @@ from storage.queries.lists.today import MOST_BILLS
 from storage.values import Values
 
 OF_SERIES = 120  # the newest of a series: ten years of months
-LISTS = {
-    "due": queries.DUE,
-    "overdue": queries.OVERDUE,
-    "paid": queries.LIST_BY_STATUS,
-    "ended": queries.LIST_BY_STATUS,
-}
+LISTS = dict.fromkeys(("paid", "ended"), queries.LIST_BY_STATUS)
+LISTS |= {"due": queries.DUE, "overdue": queries.OVERDUE}
 
 
 def views(_settings: Settings) -> list[tuple[str, str, View]]:

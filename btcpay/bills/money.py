@@ -81,9 +81,8 @@ def heard(db: Database, row: Invoice, now: datetime) -> int:
     bill, rows = db.only(queries.LOCKED, id=row.bill_id), db.rows(queries.INVOICES, id=row.bill_id)
     if bill.status == "ended":
         return 0
-    parts = [_part(one, confirmed_sats(one)) for one in rows]
-    least_sats = least_sats_of(row.script)
-    found = standing(stored_amount(bill.amount), bill.currency, parts, least_sats)
+    parts = [_part(one) for one in rows]
+    found = standing(stored_amount(bill.amount), bill.currency, parts, least_sats_of(row.script))
     status = "paid" if found.is_paid else "open"
     db.run(
         queries.STAND,
@@ -97,27 +96,25 @@ def heard(db: Database, row: Invoice, now: datetime) -> int:
         told = BillKind.PAID if found.is_paid else BillKind.REOPENED
         publish_own(db, RESOURCE, bill.id, told, now)
         send_later(db, bill, {"paid": to_ms(now)} if found.is_paid else {})
-    brought = [one.id for one in rows if confirmed_sats(one)]
+    brought = [one.id for one, part in zip(rows, parts, strict=True) if part.received_sats]
     return found.beyond_sats if brought[-1:] == [row.id] else 0
-
-
-def confirmed_sats(row: Invoice) -> int:
-    """Confirmed satoshis; those of a canceled invoice count only once they are accepted."""
-    return 0 if row.status == "canceled" else row.received_sats - row.unconfirmed_sats
 
 
 def due_of(db: Database, bill: Bill, now: datetime) -> Due:
     amount, paid = stored_amount(bill.amount), stored_amount(bill.paid)
     rows = db.rows(queries.INVOICES, id=bill.id)
-    parts = [(row, counts(_part(row, confirmed_sats(row)), bill.currency)) for row in rows]
+    parts = [(row, counts(_part(row), bill.currency)) for row in rows]
     coming, coming_to = of_minor(0, bill.currency), None
     for row, worth in parts:
         if row.status == "open" and row.unconfirmed_sats:
-            coming += counts(_part(row, row.received_sats), bill.currency) - worth
+            whole = _part(row)._replace(received_sats=row.received_sats)
+            coming += counts(whole, bill.currency) - worth
             coming_to = row.id
     missing, is_overdue = max(amount - paid - coming, Decimal(0)), bill.due_at < to_ms(now)
     return Due(amount, paid, missing, coming, coming_to, is_overdue, parts)
 
 
-def _part(row: Invoice, sats: int) -> Part:
+def _part(row: Invoice) -> Part:
+    """Its confirmed satoshis count; those of a canceled invoice only once they are accepted."""
+    sats = 0 if row.status == "canceled" else row.received_sats - row.unconfirmed_sats
     return Part(asked_of(row).amount, row.amount_sats, sats, price_of(row))

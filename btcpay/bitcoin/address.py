@@ -99,7 +99,7 @@ def segwit_encode(hrp: str, version: int, program: bytes) -> str:
     chars = -(-8 * len(program) // 5)
     number = int.from_bytes(program, "big") << 5 * chars - 8 * len(program)
     values = [version, *(number >> 5 * place & 31 for place in reversed(range(chars)))]
-    check = _polymod(hrp, values + [0] * CHECKSUM_CHARS) ^ _const(version)
+    check = _checksum(hrp, values + [0] * CHECKSUM_CHARS)
     values += [check >> 5 * place & 31 for place in reversed(range(CHECKSUM_CHARS))]
     return f"{hrp}1{''.join(BECH32[value] for value in values)}"
 
@@ -115,7 +115,7 @@ def segwit_decode(address: str) -> tuple[str, int, bytes]:
     if len(values) <= CHECKSUM_CHARS or -1 in values:
         raise Malformed("no data, or a character that Bech32 lacks")
     version, *program = values[:-CHECKSUM_CHARS]
-    if _polymod(hrp, values) != _const(version):
+    if _checksum(hrp, values):
         raise Malformed("a wrong checksum")
     return hrp, version, _program(version, program)
 
@@ -133,13 +133,9 @@ def _program(version: int, values: list[int]) -> bytes:
     return (number >> filled).to_bytes(size, "big")
 
 
-def _const(version: int) -> int:
-    return BECH32M_CONST if version else BECH32_CONST
-
-
-def _polymod(hrp: str, values: list[int]) -> int:
-    """BIP173's checksum over the human-readable part and the values behind it."""
+def _checksum(hrp: str, values: list[int]) -> int:
+    """The checksum of these values, of which the first is the version; 0 if they end in theirs."""
     check = 1
     for value in [*(ord(c) >> 5 for c in hrp), 0, *(ord(c) & 31 for c in hrp), *values]:
         check = (check & 0x1FFFFFF) << 5 ^ value ^ _REMAINDERS[check >> 25]
-    return check
+    return check ^ (BECH32M_CONST if values[0] else BECH32_CONST)

@@ -3,7 +3,7 @@
 In a Merkle tree of Bitcoin the last node of an odd row is paired with itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import eq
 from struct import Struct
@@ -88,21 +88,18 @@ def parse_header(raw: bytes) -> Header:
 
 
 def required_bits(
-    height: int, last: Header, period_first: Header | None, max_target_bits_of_consensus: int
+    height: int, last: Header, header_at: Callable[[int], Header], max_target_bits_of_consensus: int
 ) -> int:
     """The compact target that the block at `height` on top of `last` must have, on mainnet.
 
-    `period_first`: the header at `height` - 2016, needed where `height` is a multiple of 2016.
+    `header_at` is asked for the one at `height` - 2016, where `height` is a multiple of 2016.
     `max_target_bits_of_consensus`: mainnet's powLimit, 0x1d00ffff; not the easiest target that we
-    accept in a proof. Source: Bitcoin Core's CalculateNextWorkRequired. Raises ValueError when a
-    header is missing.
+    accept in a proof. Source: Bitcoin Core's CalculateNextWorkRequired.
     """
     if height % RETARGET_INTERVAL:
         return last.bits
-    if period_first is None:
-        raise ValueError(f"block {height} needs the header at {height - RETARGET_INTERVAL}")
     # Consensus measures one interval too few: from the first block's time, not its predecessor's.
-    took_s = last.time - period_first.time
+    took_s = last.time - header_at(height - RETARGET_INTERVAL).time
     took_s = min(max(took_s, _PERIOD_S // 4), _PERIOD_S * 4)
     target = last.target * took_s // _PERIOD_S
     return bits_of(min(target, target_of(max_target_bits_of_consensus)))

@@ -88,14 +88,9 @@ class Tx:
         return len(self.inputs) == 1 and self.inputs[0].outpoint == (NO_TXID, NO_VOUT)
 
     @property
-    def weight(self) -> int:
-        """Weight units (BIP141)."""
-        return 3 * len(self.stripped) + len(self.raw)
-
-    @property
     def vsize(self) -> int:
-        """Virtual bytes, rounded up (BIP141)."""
-        return -(-self.weight // 4)
+        """Virtual bytes: a quarter of the weight units, rounded up (BIP141)."""
+        return -(-(3 * len(self.stripped) + len(self.raw)) // 4)
 
 
 def coinbase_height(script_sig: bytes) -> int | None:
@@ -131,16 +126,13 @@ def read_tx(reader: Reader) -> Tx:
     inputs = [_read_input(reader) for _ in range(reader.compact())]
     outputs = [TxOut(reader.number(8), reader.prefixed()) for _ in range(reader.compact())]
     if segwit:
-        inputs = [i._replace(witness=_read_witness(reader)) for i in inputs]
-        if not any(i.witness for i in inputs):
+        witnesses = [tuple(reader.prefixed() for _ in range(reader.compact())) for _ in inputs]
+        if not any(witnesses):
             raise Malformed("a witness is announced, but there is none")
+        inputs = [i._replace(witness=own) for i, own in zip(inputs, witnesses, strict=True)]
     return Tx(version, tuple(inputs), tuple(outputs), reader.number(4))
 
 
 def _read_input(reader: Reader) -> TxIn:
     outpoint = Outpoint(txid_hex(reader.take(32)), reader.number(4))
     return TxIn(outpoint, reader.prefixed(), reader.number(4))
-
-
-def _read_witness(reader: Reader) -> tuple[bytes, ...]:
-    return tuple(reader.prefixed() for _ in range(reader.compact()))

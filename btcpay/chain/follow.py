@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from btcpay.bitcoin.header import RETARGET_INTERVAL, Header, parse_header, required_bits
+from btcpay.bitcoin.header import Header, parse_header, required_bits
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, LeftAlone
 from btcpay.proofs.verify import check_header
@@ -29,9 +29,7 @@ def check_headers(
         if header.previous != last.hash:
             raise ProofFailed(f"header {height} does not follow the one before it")
         if network.pow_limit_bits is not None:  # on a test network work is cheap, of any target
-            begins = height - RETARGET_INTERVAL
-            first = period_first(begins) if height % RETARGET_INTERVAL == 0 else None
-            needed = required_bits(height, last, first, network.pow_limit_bits)
+            needed = required_bits(height, last, period_first, network.pow_limit_bits)
             if header.bits != needed:
                 raise ProofFailed(f"header {height} has another target than consensus asks for")
         headers.append(header)

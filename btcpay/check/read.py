@@ -69,7 +69,7 @@ class Reader:
         failed_in_a_row, order, ahead = 0, blocks.NEWEST, 1
         fetched = dict[str, Future[Fetched]]()
         try:
-            while rows := self._due(order, passed, ahead):
+            while failed_in_a_row < MOST_PASSED and (rows := self._due(order, passed, ahead)):
                 row = rows[0]
                 if time.monotonic() > until_s or not self._may_read(row):
                     break
@@ -89,8 +89,6 @@ class Reader:
                     passed.add(row.hash)
                     self._pass_over(row)
                     failed_in_a_row += 1
-                    if failed_in_a_row == MOST_PASSED:
-                        break
                 order = blocks.NEWEST if errors else blocks.OLDEST
                 ahead = self.sources.at_once
         finally:
@@ -107,10 +105,9 @@ class Reader:
 
     def _fetch(self, row: Block, by_turns: bool = False) -> Future[Fetched]:
         """The block, proven, and the host that showed it."""
-        hash = row.hash
 
         def shown(one: BlockSource) -> Fetched:
-            return proven_block(one, hash), one.host
+            return proven_block(one, row.hash), one.host
 
         return in_thread(lambda: self.sources.ask(shown, by_turns))
 

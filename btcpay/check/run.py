@@ -116,14 +116,14 @@ class Checker(CatchUp):
         """The looks that were answered; `in_flight` are asked at once, without a database."""
         rows, looks = [self.db.only(invoices.WHOLE, id=one) for one in ids], []
         with ThreadPoolExecutor(self.in_flight) as pool:
-            answers = list(pool.map(self._answer, rows))
-        for row, look in zip(rows, answers, strict=True):
-            if isinstance(look, Look):
-                looks.append(look)
-            elif isinstance(look, OutOfQuota):
+            answers = [pool.submit(self._answer, row) for row in rows]
+        for row, answer in zip(rows, answers, strict=True):
+            try:
+                looks.append(answer.result())
+            except OutOfQuota:
                 report.put_off += 1
-            else:
-                log.warning("invoice %s could not be looked for: %s", row.id, look)
+            except ExplorerError as error:
+                log.warning("invoice %s could not be looked for: %s", row.id, error)
                 now = self.now()
                 (watched,) = watched_of(self.db, self.settings, now, [row])
                 if is_waiting(watched, now):
@@ -133,12 +133,9 @@ class Checker(CatchUp):
                 self.db.run(mempool_watch.FAILED, id=row.id, at=to_ms(now))
         return looks
 
-    def _answer(self, row: Invoice) -> Look | ExplorerError:
+    def _answer(self, row: Invoice) -> Look:
         at, read_s = self.now(), time.monotonic()
-        try:
-            mempool = self.explorers.waiting(row.deposit_address, bytes.fromhex(row.script))
-        except ExplorerError as error:
-            return error
+        mempool = self.explorers.waiting(row.deposit_address, bytes.fromhex(row.script))
         return Look(row.id, mempool, at, self.explorers.clock_skew.ahead(at, read_s))
 
     def _apply(self, look: Look, report: Report) -> None:

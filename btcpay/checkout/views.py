@@ -24,7 +24,7 @@ from btcpay.merchants import branding
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
-from btcpay.values.parts import brought
+from btcpay.values.parts import offered
 from btcpay.web.admission import Counted, refuse_other_sites, visitor, visits
 from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
@@ -76,7 +76,6 @@ class Checkout:
         self.service = service
         self.pages = Pages(service)
         self._cookie = LinkCookie(service.db, service.settings)
-        self._framing = brought("frame")
 
     def show_root(self) -> Response:
         """A browser gets the name of the one merchant, if there is one; a program gets 404."""
@@ -90,7 +89,7 @@ class Checkout:
         brand = self.pages.brand(snapshot.row.merchant_id)
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
         press = new_form() if page["link_id"] else None
-        frames = [part.frame_of(self.service.db, snapshot.row) for part in self._framing]
+        frames = (frame(self.service.db, snapshot.row) for frame in offered("frame", "frame_of"))
         frame = next(filter(None, frames), None)
         asks = emails.may_be_asked(self.service.settings, snapshot.row, snapshot.now)
         done, status = request.args.get("done"), 200 if wrong is None else 400

@@ -66,26 +66,18 @@ class Children(contextlib.AbstractContextManager["Children"]):
             self._keeper.stdin.write(b"%d\n" % self._running[name].pid)
 
     def watch(self, stop: Stop) -> None:
-        """Returns once `stop` is set. Raises ChildEnded when a child has ended before."""
+        """Returns once `stop` is set. Raises as `require_all` when a child has ended before."""
         while not stop.wait(LOOKS_EVERY_S):
             self.require_all()
 
     def require_all(self) -> None:
-        """Raises ChildEnded when a child has ended though nobody asked for it."""
+        """Raises CommandError, with the child's exit status, when one has ended by itself."""
         for name, child in self._running.items():
             if (status := child.poll()) is not None:
                 how = f"was killed (signal {-status})" if status < 0 else f"ended ({status})"
                 lines = self._log.read_text(errors="replace").splitlines() if self._log else []
                 said = [f"the {name} {how}" + (f"; {self._log} ends:" if lines else "")]
-                raise ChildEnded("\n".join(said + lines[-10:]), exit_status(status))
-
-
-class ChildEnded(CommandError):
-    """Its `exit_status` is the child's, as a shell counts it."""
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.exit_status = status
+                raise CommandError("\n".join(said + lines[-10:]), exit_status(status))
 
 
 def exit_status(code: int) -> int:

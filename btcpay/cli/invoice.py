@@ -186,9 +186,7 @@ def verify_proof(file: BinaryIO, as_json: bool) -> None:
             proven = check_document(document)
         except ProofFailed as error:
             raise CommandError(f"the proof fails: {error}") from error
-        found = {"txid": proven.txid, "block_hash": proven.block_hash}
-        found |= {"mined_at": iso(proven.mined_at)}
-        found |= {"script": document["script"], "network": document["network"]}
+        found = document | vars(proven) | {"mined_at": iso(proven.mined_at)}
         for vout, amount_sats in proven.amounts_sats.items():
             rows.append(found | {"vout": vout, "amount_sats": amount_sats})
     show(rows, PROOF_COLUMNS, as_json)

@@ -1,5 +1,6 @@
 """`link`: payment links, made, listed, on and off."""
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +12,6 @@ from btcpay.invoices import links
 from btcpay.invoices.create import live_price
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import Prices
-from btcpay.values.errors import CommandError
 from btcpay.values.money import checked_currency
 from schemas.requests import NEW_PRICED_LINK
 from schemas.resources import Resources
@@ -23,11 +23,13 @@ link = click.Group("link", help="Payment links.")
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
-    """`5,10,20` as amounts; none for nothing."""
-    try:
-        return [] if text is None else links.read_suggested(text)
-    except CommandError as error:
-        raise click.UsageError(str(error)) from None
+    """`5,10,20` as amounts, with a point before decimals; none for nothing. Raises UsageError."""
+    if text is None:
+        return []
+    words = text.replace(",", " ").split()
+    if not words or not all(re.fullmatch(r"[0-9]{1,11}(\.[0-9]{1,3})?", word) for word in words):
+        raise click.UsageError("separate suggested amounts by commas, such as 5,10,19.90")
+    return [Decimal(word) for word in words]
 
 
 @link.command("create")

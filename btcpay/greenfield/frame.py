@@ -33,8 +33,7 @@ def lead_to_invoice(invoice_id: str = "") -> Response:
     id = invoice_id or request.args.get("id", "")
     if not is_id("inv", id):
         raise NotFound("there is no such invoice")
-    to_pay = f"{to_root()}pay/{id}{languages.carried()}"
-    return Response(status=302, headers={"Location": to_pay})
+    return Response(status=302, headers={"Location": f"{to_root()}pay/{id}{languages.carried()}"})
 
 
 def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:

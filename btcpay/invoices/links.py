@@ -1,6 +1,5 @@
 """Payment links: making them, switching them on and off, and the amounts that they suggest."""
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -103,14 +102,6 @@ def bounds(link: PaymentLink) -> tuple[Decimal, Decimal]:
 def most(currency: str) -> Decimal:
     """The greatest amount that can be typed; its worth in dollars is checked with the price."""
     return Decimal(MAX_USD if currency == "USD" else MAX_AMOUNT)
-
-
-def read_suggested(text: str) -> list[Decimal]:
-    """Amounts from `5,10,20`, with a point before decimals. Raises CommandError."""
-    words = text.replace(",", " ").split()
-    if not words or not all(re.fullmatch(r"[0-9]{1,11}(\.[0-9]{1,3})?", word) for word in words):
-        raise CommandError("separate suggested amounts by commas, such as 5,10,19.90")
-    return [Decimal(word) for word in words]
 
 
 def _checked(amounts: Sequence[Decimal], link: PaymentLink) -> str | None:

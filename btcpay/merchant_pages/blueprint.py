@@ -1,6 +1,5 @@
 """The merchant's pages as one blueprint: who may see them, every path and its view."""
 
-from collections.abc import Callable
 from functools import partial
 
 from flask import Blueprint, Response, g, request
@@ -14,14 +13,13 @@ from btcpay.merchants import sessions
 from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.values.parts import brought
 from btcpay.web.admission import count, door, of_caller, refuse_other_sites, visits, wrong
-from btcpay.web.pages.render import Pages
+from btcpay.web.pages.render import Pages, View
 from btcpay.web.paths import add_path, refuse_others
 from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
 from storage.queries import sessions as stored
 
 TILL = f"{ROOT}/till"  # what is served at this path, and below it, a till-only session may use
-View = Callable[..., Response]
 
 
 def _kept_apart(response: Response) -> Response:

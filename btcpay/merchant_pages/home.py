@@ -60,7 +60,6 @@ def show(visit: Visit) -> Response:
         shop=shop,
         state=state_in_row(shop, settings, now),
         gap=gap,
-        is_gap_well=gap.is_well_within(shop.wallet_gap_limit),
         advised_gap_limit=gap.limit + MARGIN,
         has_own_backup=not db.is_server,
         date_of=date_of,

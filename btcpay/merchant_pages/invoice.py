@@ -15,7 +15,7 @@ from btcpay.merchant_pages.lists.search import loose_kind
 from btcpay.merchant_pages.visit import Visit
 from btcpay.notify.mail.texts import mailto
 from btcpay.values.errors import Refused
-from btcpay.values.money import asked_of, of_minor, price_of, to_minor, value_of
+from btcpay.values.money import of_minor, price_of, to_minor, value_of
 from btcpay.values.parts import offered
 from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
@@ -35,7 +35,6 @@ ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice")
 def show(visit: Visit, id: str) -> Response:
     row, db = visit.own(attentions.INVOICE, "inv", id), visit.service.db
     story = story_of(db, visit.service.settings, row, visit.now)
-    asked_for, asked_in = asked_of(story.row)
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came = (one.amount_sats for one in story.outputs if one.vanished_at is None)
     paid_sats = sum(one.amount_sats for one in story.verdict.receipts)
@@ -44,8 +43,6 @@ def show(visit: Visit, id: str) -> Response:
     return visit.page(
         "invoice.html",
         row=story.row,
-        asked_for=asked_for,
-        asked_in=asked_in,
         price=price_of(story.row),
         came_sats=sum(came),
         cards=[card for card in cards if card],
@@ -53,7 +50,6 @@ def show(visit: Visit, id: str) -> Response:
         can_accept=story.row.status != "paid" and bool(story.verdict.receipts),
         payer_url=payer_url,
         qr=qr_svg(payer_url),
-        outputs=story.outputs[:MOST_SHOWN],
         happenings=[as_dict(event) | {"detail": json.loads(event.detail)} for event in newest],
         most_shown=MOST_SHOWN,
         loose_kind=loose_kind,

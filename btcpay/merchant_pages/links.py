@@ -34,7 +34,6 @@ from storage.queries import links
 from storage.values import Values
 
 SUGGESTED = [f"suggested-{number}" for number in range(1, MOST_SUGGESTED + 1)]
-Sentences = dict[str, str]
 
 
 def show_links(visit: Visit) -> Response:
@@ -109,9 +108,9 @@ def make(visit: Visit, id: str = "") -> Response:
     return visit.to(f"/links/{id}", done="made" if link is None else "changed")
 
 
-def _amounts(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Decimal], Sentences]:
+def _amounts(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Decimal], dict[str, str]]:
     """The typed amounts, and a sentence for each wrong field."""
-    form, amounts, wrong = visit.form, dict[str, Decimal](), Sentences()
+    form, amounts, wrong = visit.form, dict[str, Decimal](), dict[str, str]()
     is_fixed = link is not None and link.amount is not None
     for name in () if is_fixed else [*AMOUNTS[0 if link is None else 1 :], *SUGGESTED, "goal"]:
         try:

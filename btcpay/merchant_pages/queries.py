@@ -10,7 +10,6 @@ from storage.queries.lists import keyset
 from storage.queries.payments import PaymentWith
 from storage.statement import Shaped, counted, same, shaped, slot
 
-Listed = type[Invoice] | type[Payment]
 Q = TypeVar("Q", bound=Select)
 
 
@@ -104,7 +103,7 @@ _OF_REFERENCE = (
 )
 
 
-def _found(query: Q, model: Listed) -> dict[str, Q]:
+def _found(query: Q, model: type[Invoice] | type[Payment]) -> dict[str, Q]:
     """Rows by the beginning of an id, an address or a txid, or by a reference.
 
     A txid finds its invoice also while the transaction waits, and when it has vanished.

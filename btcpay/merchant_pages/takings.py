@@ -65,15 +65,12 @@ def takings(rows: Sequence[MerchantDay], first: int, last: int, currency: str) -
     for row in sorted(rows, key=lambda row: row.currency):
         sums = Sum(*(getattr(row, name) for name in Sum._fields))
         found.setdefault(row.currency, {})[row.day] = sums
-    days = range(first, last + 1)
-    own, *others = (_takings(code, sums, days) for code, sums in found.items())
-    return [own, *(one for one in others if one.whole.payments)]
-
-
-def _takings(currency: str, sums: Mapping[int, Sum], days: range) -> Takings:
-    by_day = {day: sums.get(day, Sum()) for day in days}
-    before = _total(took for day, took in sums.items() if day < days.start)
-    return Takings(currency, by_day, _total(by_day.values()), before)
+    took = []
+    for code, known in found.items():
+        by_day = {day: known.get(day, Sum()) for day in range(first, last + 1)}
+        before = _total(one for day, one in known.items() if day < first)
+        took.append(Takings(code, by_day, _total(by_day.values()), before))
+    return [one for one in took if one.currency == currency or one.whole.payments]
 
 
 def amounts(took: Sequence[Takings], sum_of: Callable[[Takings], Sum]) -> list[tuple[Takings, Sum]]:

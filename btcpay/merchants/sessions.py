@@ -53,9 +53,8 @@ def log_in(db: Database, secret: str, former: str, browser: str, now: datetime) 
 
     `former`: the secret of the browser's present session ("" for none), which ends.
     """
-    presented = sha256_of(secret)
     with db.write():
-        login = db.row(sessions.USE_LOGIN, secret_sha256=presented, now=to_ms(now))
+        login = db.row(sessions.USE_LOGIN, secret_sha256=sha256_of(secret), now=to_ms(now))
         if login is None:
             return None
         db.run(sessions.END_BY_SECRET, secret_sha256=sha256_of(former))

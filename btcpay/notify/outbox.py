@@ -102,8 +102,8 @@ class Outbox:
         rows = self._db.rows(receivers.WAITED_FOR)
         waited_for = [one for one in rows if part_of(one, self._db.is_server) == part]
         by_mail = [one for one in waited_for if one.transport in receivers.MAILS]
-        ours = {*TRANSPORTS}.difference(receivers.MAILS)
-        lanes = [Lane([one], MOST_OF_ONE) for one in waited_for if one.transport in ours]
+        alone = {*TRANSPORTS}.difference(receivers.MAILS)
+        lanes = [Lane([one], MOST_OF_ONE) for one in waited_for if one.transport in alone]
         return lanes + ([Lane(by_mail, 1)] if by_mail and self._mail else [])
 
     def _begin(self, lanes: Sequence[Lane], until_s: float) -> None:
@@ -137,7 +137,9 @@ class Outbox:
         if lane.may_have_more and not lane.rows:
             lane.may_have_more, now = False, self._now()
             for receiver in lane.receivers:
-                until_ms = FOR_EVER_MS if is_back else _until_ms(receiver, now)
+                failed_at = receiver.failed_at
+                is_probed = failed_at is not None and now - from_ms(failed_at) >= PROBE_AFTER
+                until_ms = FOR_EVER_MS if is_back or is_probed else to_ms(now)
                 found = self._db.rows(query, receiver_id=receiver.id, until=until_ms, limit=PAGE)
                 begun = [row for row in found if row.seq or row.created_at <= to_ms(now)]
                 untried = [row for row in begun if (receiver.id, row.about) not in lane.tried]
@@ -194,9 +196,3 @@ class Outbox:
         if label:
             self._labels[name, label] += 1
         return is_disabled
-
-
-def _until_ms(receiver: Receiver, now: datetime) -> int:
-    failed_at = receiver.failed_at
-    is_probed = failed_at is not None and now - from_ms(failed_at) >= PROBE_AFTER
-    return FOR_EVER_MS if is_probed else to_ms(now)

@@ -86,8 +86,7 @@ def event_of(db: Database, resources: Resources, row: PublicEvent) -> Event:
     else:
         state = None if row.state is None else state_of(row)
         data = of_invoice(resources, db.only(invoices.ANY_BY_ID, id=row.invoice_id or ""), state)
-    at = iso_ms(row.happened_at)
-    return Event(row.number or 0, row.id, row.merchant_id, kind, at, data)
+    return Event(row.number or 0, row.id, row.merchant_id, kind, iso_ms(row.happened_at), data)
 
 
 def of_invoice(

@@ -67,8 +67,11 @@ class Rate:
     def current_or_none(self) -> Decimal | None:
         if started := self.ask():
             started.result()
-        elif not self.good_for_s():
-            self._wait()
+        elif not self.good_for_s() and self._refreshing and _PLACES.acquire(blocking=False):
+            try:
+                wait([self._refreshing])
+            finally:
+                _PLACES.release()
         return self.known()
 
     def ask(self) -> Future[None] | None:
@@ -108,17 +111,6 @@ class Rate:
         began = now - timedelta(seconds=self.monotonic())
         aheads = [began - theirs for theirs in self._began.values()]
         return agreed_ahead(aheads, len(self.sources))
-
-    def _wait(self) -> None:
-        """Waits for the refresh of another thread.
-
-        The number of threads that wait is bounded: dead sources must not hold all of a service's.
-        """
-        if self._refreshing and _PLACES.acquire(blocking=False):
-            try:
-                wait([self._refreshing])
-            finally:
-                _PLACES.release()
 
     def _ask(self, source: PriceSource) -> Decimal | None:
         """One source's price; None, with a line in the log, when it has none."""

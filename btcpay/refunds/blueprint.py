@@ -34,8 +34,7 @@ class RefundPage(Pages):
                 return Response(status=303, headers={"Location": f"{id}{carried()}"})
             to = destination.read(db, settings.network, text, row.amount_sats)
         except Refused as refused:
-            now = RESOURCE.of_page(db, id)
-            return self._shown(now, 400, wrong=refused.code, typed=text[:100])
+            return self._shown(RESOURCE.of_page(db, id), 400, wrong=refused.code, typed=text[:100])
         return self._shown(row, to=to)
 
     def _shown(self, row: Refund, status: int = 200, **values: object) -> Response:

@@ -24,9 +24,8 @@ MAX_MEMPOOL_TXS = 50
 
 def create_esplora() -> Blueprint:
     blueprint = Blueprint("esplora", __name__)
-    blueprint.before_request(_refuse_while_down)
     for path, view in VIEWS.items():
-        blueprint.add_url_rule(path, path, partial(_consistent, view))
+        blueprint.add_url_rule(path, path, partial(_answer, view))
     return blueprint
 
 
@@ -68,13 +67,10 @@ VIEWS: dict[str, Callable[..., Response]] = {
 }
 
 
-def _refuse_while_down() -> None:
-    if current().switches.explorer == "down":
-        abort(text("Service Unavailable", 503))
-
-
-def _consistent(view: Callable[..., Response], **parts: str) -> Response:
+def _answer(view: Callable[..., Response], **parts: str) -> Response:
     """Under the chain's lock: one answer never shows two states."""
+    if current().switches.explorer == "down":
+        return text("Service Unavailable", 503)
     with current().chain.lock:
         return view(**parts)
 

@@ -72,10 +72,8 @@ def fill(environ: MutableMapping[str, str]) -> None:
     before = dict(environ)
     for name, value in values_of(environ).items():
         stem = name.removesuffix(OF_A_FILE)
-        is_set = name in environ and name == EMPTY_SAYS_SOMETHING
-        if not is_set and not any(
-            before.get(set_, "").strip() for set_ in (stem, stem + OF_A_FILE)
-        ):
+        is_said = any(before.get(one, "").strip() for one in (stem, stem + OF_A_FILE))
+        if not is_said and not (name == EMPTY_SAYS_SOMETHING and name in before):
             environ[name] = value
 
 

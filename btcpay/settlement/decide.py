@@ -51,7 +51,7 @@ def decide(
     None: none may. `credited_only`: only outputs of payments that were made already are deep.
     """
     needed_sats = required_sats(invoice.amount_sats, rules.tolerance_percent)
-    alive = sorted((output for output in outputs if not output.vanished), key=_chain_order)
+    alive = sorted((output for output in outputs if not output.vanished_at), key=_chain_order)
     deep = [
         output
         for output in alive
@@ -176,7 +176,7 @@ def reason_why(
         return f"expired: {received_sats} of {needed_sats} satoshis came in time"
     if not outputs:
         return "open: nothing has been seen at the address"
-    if all(output.vanished for output in outputs):
+    if all(output.vanished_at for output in outputs):
         return "open: what was seen has vanished"
     if not counting:
         return "open: what was seen came before the invoice was made, or after its end"

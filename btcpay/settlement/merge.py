@@ -121,7 +121,7 @@ def bounded(outputs: Sequence[Output], amount_sats: int) -> list[Output]:
         return not matters, output.first_seen_at, abs(output.amount_sats - amount_sats)
 
     seen = sorted((output for output in outputs if not output.block), key=order)
-    waiting = [output for output in seen if not output.vanished][:MOST_KEPT]
-    vanished = [output for output in seen if output.vanished][:MOST_KEPT]
+    waiting = [output for output in seen if not output.vanished_at][:MOST_KEPT]
+    vanished = [output for output in seen if output.vanished_at][:MOST_KEPT]
     kept = {output.outpoint for output in (*waiting, *vanished)}
     return [output for output in outputs if output.block or output.outpoint in kept]

@@ -31,8 +31,8 @@ class Change:
         before, after = self.before, self.after
         if before is None:
             return "seen"
-        if before.vanished != after.vanished:
-            return "vanished" if after.vanished else "seen again"
+        if bool(before.vanished_at) != bool(after.vanished_at):
+            return "vanished" if after.vanished_at else "seen again"
         if before.block != after.block:
             return "moved"
         if before.spent_height != after.spent_height:
@@ -93,20 +93,17 @@ def settle(
 
 def _is_held(invoice: Invoice, outputs: Sequence[Output], scan: Scan, rules: Rules) -> bool:
     """True if enough came in time, counting vanished outputs that may come back."""
-    sum_sats = sum(
-        output.amount_sats
-        for output in outputs
-        if came_in_time(output, invoice)
-        and (not output.vanished_at or _may_come_again(output, output.vanished_at, scan, rules))
-    )
+    in_time = [one for one in outputs if came_in_time(one, invoice) and _may_pay(one, scan, rules)]
+    sum_sats = sum(output.amount_sats for output in in_time)
     return sum_sats >= required_sats(invoice.amount_sats, rules.tolerance_percent)
 
 
-def _may_come_again(output: Output, vanished_at: datetime, scan: Scan, rules: Rules) -> bool:
-    """True while only one look at the mempool, or looks too close together, missed it.
+def _may_pay(output: Output, scan: Scan, rules: Rules) -> bool:
+    """True while at most one look at the mempool, or looks too close together, missed it.
 
     An explorer may have dropped a transaction that other nodes keep and miners will mine.
     """
-    if output.replaced_height is not None:
-        return False
-    return scan.asked_at <= vanished_at or scan.asked_at - vanished_at < rules.gone_after
+    if (gone_at := output.vanished_at) is None:
+        return True
+    is_recent = scan.asked_at <= gone_at or scan.asked_at - gone_at < rules.gone_after
+    return is_recent and output.replaced_height is None

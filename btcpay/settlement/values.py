@@ -117,10 +117,6 @@ class Output(SeenOutput):
     settles: bool = False
 
     @property
-    def vanished(self) -> bool:
-        return self.vanished_at is not None
-
-    @property
     def coinbase(self) -> bool:
         """True for an output of its block's first transaction."""
         return self.position == 0

@@ -78,7 +78,9 @@ class PriceUnavailable(ApiError):
 class CommandError(BtcpayError):
     """A command refuses or fails; its message goes to standard error."""
 
-    exit_status = 1  # of the command
+    def __init__(self, message: str, exit_status: int = 1) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
 
 
 class Refused(CommandError):

@@ -152,8 +152,7 @@ def test_the_limits_of_a_link_hold(open_shops):
 
 def test_another_merchants_bill_is_not_found(browser):
     bill = new_bill(browser.shop)
-    other = browser.shop.add_merchant("other")
-    browser.log_in(other)
+    browser.log_in(browser.shop.add_merchant("other"))
     for answer in (browser.get(f"/bills/{bill.id}"), browser.post(f"/bills/{bill.id}/end")):
         assert answer.status_code == 404
     assert bill_now(browser.shop, bill).status == "open"

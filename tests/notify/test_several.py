@@ -24,8 +24,7 @@ def waiting(shop):
     """Events that wait for many receivers, each of a merchant of its own."""
     owners = [shop.add_merchant(f"shop {number}") for number in range(RECEIVERS)]
     for owner in owners:
-        url = f"http://127.0.0.1:9/{owner}"
-        receivers.add(shop.service.db, owner, url, None, [], shop.clock())
+        receivers.add(shop.service.db, owner, f"http://127.0.0.1:9/{owner}", None, [], shop.clock())
         for _ in range(EVENTS):
             shop.post("/invoices", {"amount_usd": 25}, shop.issue("write", owner))
     return shop

@@ -126,11 +126,7 @@ def test_a_mail_with_its_page_is_prepared(till, browser):
 
 def test_another_merchants_are_not_found(till, browser):
     refund = made(till, paid(till), to=address(1))
-    till.shop.sql(
-        "INSERT INTO merchant (name, descriptor, account_key, created_at)"
-        " VALUES ('other', 'wpkh(x)', 'k', 9)"
-    )
-    till.shop.sql("UPDATE refund SET merchant_id = (SELECT MAX(id) FROM merchant)")
+    browser.log_in(till.shop.add_merchant("other"))
     for act in ("clear", "cancel"):
         assert browser.post(f"/refunds/{refund.id}/{act}").status_code == 404
     assert address(1) not in browser.page("/refunds").source

@@ -62,8 +62,7 @@ def test_each_state_says_what_happens_next_in_every_language(till, refund):
 
 
 def test_the_receipt_says_what_was_sent_back(till, refund):
-    given = give(till, refund, address(1))
-    send(till, given)
+    send(till, give(till, refund, address(1)))
     till.mine()
     receipt = f"/pay/{refund.invoice_id}"
     assert 'class="refund"' not in till.shop.client.get(receipt).text

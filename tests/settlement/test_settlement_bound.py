@@ -31,7 +31,7 @@ def looked(*looks):
 
 
 def waiting(life):
-    return {output.txid: output for output in life.known if not output.vanished}
+    return {output.txid: output for output in life.known if not output.vanished_at}
 
 
 LIES = {
@@ -77,7 +77,7 @@ def test_of_what_vanished_lately_a_hundred_are_kept_and_the_payers_holds_the_end
     for minute, shown in enumerate([[OURS], *whole]):
         life.settle(Scan(at(minute), TIP, waiting=shown, misses=True))
     assert len(life.known) == 2 * MOST_KEPT
-    assert "ours" in {output.txid for output in life.known if output.vanished}
+    assert "ours" in {output.txid for output in life.known if output.vanished_at}
 
 
 outputs = st.lists(
@@ -99,8 +99,8 @@ outputs = st.lists(
 def test_few_are_all_kept_and_of_many_enough_to_pay_where_there_is_enough(found, amount_sats):
     kept = bounded(found, amount_sats)
     for is_vanished in (False, True):
-        seen = [one for one in found if not one.block and one.vanished == is_vanished]
-        left = [one for one in kept if not one.block and one.vanished == is_vanished]
+        seen = [one for one in found if not one.block and bool(one.vanished_at) == is_vanished]
+        left = [one for one in kept if not one.block and bool(one.vanished_at) == is_vanished]
         assert len(left) == min(len(seen), MOST_KEPT)
         if len(seen) > MOST_KEPT and all(100 * one.amount_sats >= amount_sats for one in left):
             assert sum(one.amount_sats for one in left) >= amount_sats

@@ -73,7 +73,7 @@ def test_the_order_in_which_parts_are_told_does_not_matter(invoice, outputs, ask
 @given(invoices, facts(), rules, ends)
 def test_sums_add_up_and_no_satoshi_counts_twice(invoice, outputs, asked, end):
     verdict = decide(invoice, outputs, TIP, end, asked, NOW)
-    alive_sats = sum(output.amount_sats for output in outputs if not output.vanished)
+    alive_sats = sum(output.amount_sats for output in outputs if not output.vanished_at)
     assert 0 <= verdict.unconfirmed_sats <= verdict.received_sats <= alive_sats
     needed = required_sats(invoice.amount_sats, asked.tolerance_percent)
     enough = verdict.status == "paid" or verdict.received_sats >= needed

@@ -25,8 +25,7 @@ def new_bill(
 ) -> Bill:
     order = order_of(shop.merchant_id, {"amount": Decimal(amount), **details}, "USD")
     with shop.service.db.write():
-        terms = acts.Terms(due_days, every, until)
-        return acts.make(shop.service.db, order, terms, shop.clock())
+        return acts.make(shop.service.db, order, acts.Terms(due_days, every, until), shop.clock())
 
 
 def bill_now(shop: Shop, bill: Bill) -> Bill:

@@ -69,7 +69,7 @@ def payment(number: int, *outputs: TxOut, witness: tuple[bytes, ...] = ()) -> Tx
 
 
 # The worst that consensus lets pass: one kind of part as often as it fits beside the coinbase.
-ROOM = WEIGHT - 4 * 81 - coinbase().weight - 400  # 400: the other parts of the transaction
+ROOM = WEIGHT - 4 * (81 + coinbase().vsize) - 400  # 400: the other parts of the transaction
 
 
 def _fits(size: int) -> range:

@@ -11,8 +11,7 @@ from schemas.resources import Resources
 
 
 def events(till: Till, since: int = 0) -> list[Event]:
-    resources = Resources(till.settings.base_url)
-    return after(till.shop.service.db, resources, since, limit=1000)
+    return after(till.shop.service.db, Resources(till.settings.base_url), since, limit=1000)
 
 
 def kinds(till: Till, since: int = 0) -> list[str]:
@@ -33,8 +32,7 @@ def live_through_all(till: Till) -> dict[Kind, Event]:
     if "bills" not in GONE:
         _live_through_bills(till)
     order = {"description": "Two bags of coffee", "customer_email": "ada@example.com"}
-    paid = till.shop.invoice(40, expires_in_hours=24)
-    till.confirm(paid)
+    till.confirm(till.shop.invoice(40, expires_in_hours=24))
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     waits = till.shop.invoice(25, **order)
     txid = till.pay(waits)

@@ -74,13 +74,6 @@ class Esplora(Endpoint, Explorer):
             raise OtherNetwork(f"shows another network than {name}: it begins {genesis_hash}")
         self._is_of_network = True
 
-    def require_checkpoint(self) -> None:
-        """Raises FetchError unless its chain has our network's checkpoint, too."""
-        self.require_network()
-        point = self.network.checkpoint
-        if point and self.block_hash(point.height) != point.hash:
-            raise OtherNetwork(f"shows another block {point.height} than {self.network.name} has")
-
     def header_at(self, height: int) -> bytes:
         return self.headers(height)[-1].raw
 
@@ -116,7 +109,10 @@ class Esplora(Endpoint, Explorer):
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
         """Finds it by halves, with some twenty calls on mainnet; once in the life of a shop."""
-        self.require_checkpoint()
+        self.require_network()
+        point = self.network.checkpoint
+        if point and self.block_hash(point.height) != point.hash:
+            raise OtherNetwork(f"shows another block {point.height} than {self.network.name} has")
         tip_height = self.tip_height()
 
         @cache

@@ -98,11 +98,8 @@ def mail(
     row = merchants.set_mail(shell.db, owner.id, change, shell.now)
     if change and not shell.settings.has_mail:
         say("nothing is sent until BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
-    shown = (
-        as_dict(row)
-        | {"merchant": merchant}
-        | {name: bool(getattr(row, name)) for name in switches}
-    )
+    switched = {name: bool(getattr(row, name)) for name in switches}
+    shown = as_dict(row) | {"merchant": merchant} | switched
     shell.show([shown], "merchant address receipts evening language")
 
 

@@ -11,9 +11,6 @@ from btcpay.health.doctor.settings import masked
 from btcpay.settings.settings import Settings, read
 from btcpay.values.errors import CommandError
 
-# The explorer is on this machine, so each run of the check may look up every open page.
-CALLS_PER_HOUR = "100000"
-
 
 @dataclass(frozen=True)
 class Place:
@@ -53,9 +50,10 @@ class Place:
     def programs_environ(self) -> dict[str, str]:
         """Variables for service and check: they look often, log little, and fit the workbench."""
         benches = (self.chain_url, f"http://localhost:{self.port}")
-        pace = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": CALLS_PER_HOUR}
         return {
-            **pace | self.environ,
+            # The explorer is on this machine: each run of the check may look up every open page.
+            "BTCPAY_EXPLORER_CALLS_PER_HOUR": "100000",
+            **self.environ,
             "BTCPAY_MERCHANT_PAGES": "on",
             "BTCPAY_GREENFIELD": "on",
             "BTCPAY_FRAME_ANCESTORS": " ".join([*self.settings.frame_ancestors, *benches]),

@@ -12,8 +12,6 @@ from btcpay.values.errors import CommandError
 
 PROGRAM = Path(sys.executable).with_name("btcpay")
 STATE = Path("/var/lib/btcpay")  # systemd makes it too (StateDirectory=)
-MODE_OF_OWN_FOLDER = 0o700
-OPEN_TO_OTHERS = 0o037
 
 
 def this_user() -> pwd.struct_passwd:
@@ -75,14 +73,14 @@ def make_folder(folder: Path, user: pwd.struct_passwd) -> None:
     if folder.is_dir():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(MODE_OF_OWN_FOLDER)
+    folder.mkdir(0o700)
     if user.pw_uid != os.geteuid():
         os.chown(folder, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
 def is_closed(file: Path) -> bool:
     """True for a file that only its owner and the service's group may read."""
-    return file.exists() and not file.stat().st_mode & OPEN_TO_OTHERS
+    return file.exists() and not file.stat().st_mode & 0o037
 
 
 def text_of(file: Path, if_missing: str) -> str:

@@ -50,15 +50,10 @@ def units(
         "\nUMask=": f"\nReadWritePaths={elsewhere}\nUMask=" if elsewhere else "\nUMask=",
         " run\n": " run\n" if kind == "run" else " serve\n",
     }
-    found = {}
-    for file in _FILES.iterdir():
-        if file.name.endswith((".service", ".timer")) and (
-            kind == "cron" or file.name not in OF_CRON
-        ):
-            text = file.read_text(encoding="utf-8")
-            for old, new in changes.items():
-                text = text.replace(old, new)
-            found[file.name] = text
+    names = {file.name for file in _FILES.iterdir() if file.name.endswith((".service", ".timer"))}
+    found = {name: template(name) for name in names.difference(() if kind == "cron" else OF_CRON)}
+    for old, new in changes.items():
+        found = {name: text.replace(old, new) for name, text in found.items()}
     return found
 
 

@@ -33,11 +33,7 @@ class Part(NamedTuple):
 
 
 def show(
-    visit: Visit,
-    status: int = 200,
-    part: str = "",
-    wrong: Fields | None = None,
-    preview: Fields | None = None,
+    visit: Visit, part: str = "", wrong: Fields | None = None, preview: Fields | None = None
 ) -> Response:
     """Every field as it is stored, those of `part` as they were typed.
 
@@ -54,7 +50,7 @@ def show(
         values |= {name: visit.form.get(name, "") for name in PARTS[part].checks}
     return visit.page(
         "settings.html",
-        status,
+        400 if wrong else 200,
         brand=brand,
         values=values,
         wrong=wrong or {},
@@ -82,9 +78,9 @@ def save(visit: Visit, part: str) -> Response:
     if part == "look" and not is_shown:
         _check_logo(visit, checked, wrong)
     if wrong:
-        return show(visit, 400, part, wrong)
+        return show(visit, part, wrong)
     if is_shown:
-        return show(visit, part=part, preview=checked)
+        return show(visit, part, preview=checked)
     PARTS[part].store(visit, checked)
     currency = checked.get("currency")
     is_unpriced = currency and visit.service.prices.of(currency).current_or_none() is None

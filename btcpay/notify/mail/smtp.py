@@ -111,8 +111,6 @@ def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> 
     """Hands over one mail; a refusal is an answer. Raises OSError if the session is lost."""
     try:
         session.send_message(message, sender, [to])
-    except smtplib.SMTPServerDisconnected:
-        raise
     except smtplib.SMTPRecipientsRefused as error:
         code, text = error.recipients[to]
         return _refused(code, text, code >= 500)

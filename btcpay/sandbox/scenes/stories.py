@@ -68,8 +68,7 @@ class Actors:
         }
 
     def make(self, soon: str = "") -> None:
-        expires_in_s = self.soon_s if soon else None
-        self.made = self.shop.create(PRICE_USD, "Two bags of coffee", expires_in_s)
+        self.made = self.shop.create(PRICE_USD, "Two bags of coffee", self.soon_s if soon else None)
         self.stage.show(self.made)
 
     def pay(self, part: str = "") -> None:

@@ -132,8 +132,7 @@ def create_workbench() -> Blueprint:
     """The page, with a view for each of its buttons."""
     blueprint = create_page()
     for name in BUTTONS:
-        view = partial(_press, name)
-        blueprint.add_url_rule(f"/sandbox/{name}", name, view, methods=["POST"])
+        blueprint.add_url_rule(f"/sandbox/{name}", name, partial(_press, name), methods=["POST"])
     for kind, status in ((BadRequest, 400), (ShopAway, 502)):
         blueprint.register_error_handler(kind, partial(_problem, status))
     return blueprint

@@ -147,4 +147,5 @@ def _invoices(sandbox: Sandbox) -> tuple[list[Json], bool]:
 def _customer_page(scene: Json | None, invoices: list[Json]) -> str:
     """The page of the scene's invoice, else of the newest open one, else of the newest."""
     newest = min(invoices, key=lambda each: each["status"] in OVER, default={"pay_url": ""})
-    return str(((scene and scene["invoice"]) or newest)["pay_url"])
+    shown = (scene and scene["invoice"]) or newest
+    return str(shown["pay_url"])
