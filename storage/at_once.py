@@ -21,7 +21,7 @@ class _OfMany(Statement):
 
     def __init__(self, connection: Any, query: Query) -> None:
         super().__init__(connection, query)
-        self.names = list(dict.fromkeys(p.name for p in self.parameters if isinstance(p, Slot)))
+        self.names = list(dict.fromkeys(p for p in self.parameters if isinstance(p, Slot)))
         context = connection.get_sql_context(each=True)
         sql, self.parameters = context.sql(_from_given(query)).query()
         if isinstance(query, Delete):  # peewee has no USING

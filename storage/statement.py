@@ -65,17 +65,14 @@ def changed(row: T, **values: Unpack[Values]) -> T:
     return cast(T, cast(Any, row)._replace(**values))
 
 
-class Slot:
-    """A place in a compiled statement that a value of this name fills at each run."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+class Slot(str):
+    """The name of a place in a compiled statement, which a value fills at each run."""
 
 
 class _InQuery(Value):
     def __sql__(self, ctx: Any) -> Any:
         if ctx.state.each:  # storage/at_once.py
-            return ctx.literal(f'given."{self.value.name}"')
+            return ctx.literal(f'given."{self.value}"')
         return ctx.value(self.value, self.converter)
 
 
@@ -126,7 +123,7 @@ class Statement:
 
     def arguments(self, values: Mapping[str, Any]) -> list[Any]:
         """The parameters in order; a missing value is a KeyError, before anything runs."""
-        return [values[p.name] if isinstance(p, Slot) else p for p in self.parameters]
+        return [values[p] if isinstance(p, Slot) else p for p in self.parameters]
 
     def made(self, cursor: Any) -> list[Any]:
         """All rows of the cursor, as named tuples."""

@@ -38,9 +38,17 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On PostgreSQL runs what a second database can break: the tests marked `both_databases`.
 
-    A shop without a part takes a minute: those come first, or one worker ends alone with them.
+    A shop without a part takes a minute: each worker's share begins with some of those.
     """
-    items.sort(key=lambda item: item.path.name != "test_parts.py")
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    long = [item for item in items if item.path.name == "test_parts.py"]
+    others = [item for item in items if item not in long]
+    share = len(others) // workers + 1
+    items[:] = [
+        item
+        for at in range(workers)
+        for item in long[at::workers] + others[at * share : (at + 1) * share]
+    ]
     if not ON_POSTGRES:
         return
     chosen = {item for item in items if item.get_closest_marker("both_databases")}

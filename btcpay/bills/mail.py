@@ -27,7 +27,7 @@ def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
 
 
 def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
-    """False for a mail that is out of date, and for a series that its customer has ended."""
+    """False for what is out of date, and once the customer has ended the series of `first`."""
     if first.stopped_at or bill.status == "ended":
         return False
     if name == "paid":

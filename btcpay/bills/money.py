@@ -115,6 +115,6 @@ def due_of(db: Database, bill: Bill, now: datetime) -> Due:
 
 
 def _part(row: Invoice) -> Part:
-    """Of confirmed satoshis; those of a canceled invoice count only once they are accepted."""
+    """Its confirmed satoshis count; those of a canceled invoice only once they are accepted."""
     sats = 0 if row.status == "canceled" else row.received_sats - row.unconfirmed_sats
     return Part(asked_of(row).amount, row.amount_sats, sats, price_of(row))

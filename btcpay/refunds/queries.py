@@ -46,7 +46,7 @@ IS_OURS = Invoice.select(Invoice.id).where(Invoice.script == slot("script"))
 
 
 def _step(before: str, after: str, changes: Mapping[Field, Any]) -> Query:
-    """From one of the states before to that after: it repeats the state that it expects."""
+    """The UPDATE from one of the states `before` to `after`; any other state stays as it is."""
     expected = _THIS & Refund.status.in_(before.split())
     return Refund.update({**changes, Refund.status: after}).where(expected)
 

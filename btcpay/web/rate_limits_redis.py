@@ -82,10 +82,15 @@ class SharedWindows:
         try:
             answer = question()
         except RedisError as error:
-            self._lost(error)
+            if self._is_news(away=True):
+                # Only the kind of error: its text, like the URL, may hold a password.
+                log.error(
+                    "BTCPAY_RATE_LIMIT_STORE cannot be asked (%s): each process counts by itself",
+                    type(error).__name__,
+                )
             return None
-        if self._away:
-            self._found()
+        if self._away and self._is_news(away=False):
+            log.warning("BTCPAY_RATE_LIMIT_STORE answers again: processes share their windows")
         return answer
 
     def _may_try(self) -> bool:
@@ -97,19 +102,10 @@ class SharedWindows:
             self._not_before_s = now_s + PAUSE_S
             return True
 
-    def _lost(self, error: Exception) -> None:
+    def _is_news(self, away: bool) -> bool:
+        """Notes whether the store is away, which begins a pause; False where it was known."""
         with self._lock:
-            was_away, self._away = self._away, True
-            self._not_before_s = self._monotonic_s() + PAUSE_S
-        if not was_away:
-            # Only the kind of error: its text, like the URL, may hold a password.
-            log.error(
-                "BTCPAY_RATE_LIMIT_STORE cannot be asked (%s): each process counts by itself",
-                type(error).__name__,
-            )
-
-    def _found(self) -> None:
-        with self._lock:
-            was_away, self._away = self._away, False
-        if was_away:
-            log.warning("BTCPAY_RATE_LIMIT_STORE answers again: processes share their windows")
+            was_away, self._away = self._away, away
+            if away:
+                self._not_before_s = self._monotonic_s() + PAUSE_S
+        return away != was_away

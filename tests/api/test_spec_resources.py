@@ -153,17 +153,13 @@ def test_a_payment_link_has_exactly_the_documented_fields(shop, fields):
     assert_has_exactly(shop.link(**fields), PAYMENT_LINK)
 
 
-def test_a_new_payment_link_is_active_and_of_asset_btc(shop):
-    link = shop.link()
+def test_a_new_payment_link_is_active_and_has_what_the_merchant_said_or_null(shop):
+    link, full = shop.link(), shop.link(title="Tea", description="Green")
     assert (link["object"], link["status"], link["asset"]) == ("payment_link", "active", "BTC")
     assert re.fullmatch("lnk_[0-9A-Za-z]+", link["id"])
     assert link["created_at"] == iso(shop.clock())
-
-
-def test_a_payment_links_title_and_description_are_the_merchants_or_null(shop):
-    assert shop.link()["title"] is None and shop.link()["description"] is None
-    link = shop.link(title="Tea", description="Green")
-    assert (link["title"], link["description"]) == ("Tea", "Green")
+    assert (link["title"], link["description"]) == (None, None)
+    assert (full["title"], full["description"]) == ("Tea", "Green")
 
 
 @pytest.mark.parametrize("amounts", [(9.5, None, None), (None, 1.25, 200)])

@@ -21,40 +21,35 @@ def ago(**delta):
     return NOW - timedelta(**delta)
 
 
+LOST = {"found": "red", "checked": "red"}
+# The facts, and the parts that are not green.
 PARTS = {
-    "payments were found lately": ("found", "green", {"found_at": ago(minutes=15)}),
-    "payments have not been found for longer": ("found", "red", {"found_at": ago(minutes=15.001)}),
-    "a clock behind the last check": ("found", "green", {"found_at": ago(minutes=-15)}),
-    "a clock further behind it": ("found", "red", {"found_at": ago(minutes=-15.001)}),
-    "a shop that was never checked": ("found", "yellow", {"found_at": None}),
-    "a page waits for calls": ("previews", "yellow", {"previews_late": 1}),
-    "every block is read": ("chain", "green", {}),
-    "there is no chain before the first invoice": ("chain", "green", {"progress": None}),
-    "a block is still to be read": ("chain", "yellow", {"progress": Progress(9, NOW, 1)}),
-    "the newest block is old": ("chain", "green", {"progress": Progress(9, ago(hours=2), 0)}),
-    "it is older": ("chain", "red", {"progress": Progress(9, ago(hours=2.001), 0)}),
-    "a backup of three nights ago": ("backup", "green", {"backed_up_at": ago(days=3)}),
-    "an older backup": ("backup", "yellow", {"backed_up_at": ago(days=3.001)}),
-    "no backup at all": ("backup", "yellow", {"backed_up_at": None}),
+    "all is well, and every block is read": ({}, {}),
+    "a check in time": ({"found_at": ago(minutes=3)}, {}),
+    "a late check": ({"found_at": ago(minutes=3.001)}, {"checked": "yellow"}),
+    "payments were found lately": ({"found_at": ago(minutes=15)}, {"checked": "yellow"}),
+    "payments have not been found for longer": ({"found_at": ago(minutes=15.001)}, LOST),
+    "a clock behind the last check": ({"found_at": ago(minutes=-15)}, {"checked": "yellow"}),
+    "a clock further behind it": ({"found_at": ago(minutes=-15.001)}, LOST),
+    "a shop that was never checked": ({"found_at": None}, dict.fromkeys(LOST, "yellow")),
+    "a page waits for calls": ({"previews_late": 1}, {"previews": "yellow"}),
+    "there is no chain before the first invoice": ({"progress": None}, {}),
+    "a block is still to be read": ({"progress": Progress(9, NOW, 1)}, {"chain": "yellow"}),
+    "the newest block is old": ({"progress": Progress(9, ago(hours=2), 0)}, {}),
+    "it is older": ({"progress": Progress(9, ago(hours=2.001), 0)}, {"chain": "red"}),
+    "a backup of three nights ago": ({"backed_up_at": ago(days=3)}, {}),
+    "an older backup": ({"backed_up_at": ago(days=3.001)}, {"backup": "yellow"}),
+    "no backup at all": ({"backed_up_at": None}, {"backup": "yellow"}),
 }
 
 
 @pytest.mark.parametrize("case", PARTS)
 def test_how_well_a_part_of_the_shop_is(case):
-    part, colour, facts = PARTS[case]
+    facts, colours = PARTS[case]
     read = settings.read({"BTCPAY_NETWORK": "mainnet", "BTCPAY_EXPLORERS": "https://a.example"})
     state = state_of(**(WELL | facts), settings=read, now=NOW)
-    colours = dict.fromkeys(("found", "previews", "chain", "backup"), "green")
-    assert {name: getattr(state, name) for name in colours} == colours | {part: colour}
-
-
-LATE = {"in time": (3, "green"), "late": (3.001, "yellow"), "not found any more": (15.001, "red")}
-
-
-def test_a_check_that_is_late_is_seen_before_payments_are_said_not_to_be_found():
-    for case, (minutes, colour) in LATE.items():
-        facts = WELL | {"found_at": ago(minutes=minutes)}
-        assert state_of(**facts, settings=settings.read({}), now=NOW).checked == colour, case
+    well = dict.fromkeys(("found", "checked", "previews", "chain", "backup"), "green")
+    assert {name: getattr(state, name) for name in well} == well | colours
 
 
 def test_a_test_network_may_be_quiet_for_hours():

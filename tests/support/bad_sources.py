@@ -27,10 +27,9 @@ Bad = Callable[[LiedTo, threading.Event, float], Instead]
 _HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
 
 
-def foreign(till: LiedTo, more: int = 9) -> Rival:
+def foreign(till: LiedTo) -> Rival:
     """A chain that has none of the blocks that the shop keeps, and more of them."""
-    height = till.sandbox.chain.ledger.height
-    return Rival(till, height - 40).add(40 + more)
+    return Rival(till, till.sandbox.chain.ledger.height - 40).add(49)
 
 
 def dribbling(till: LiedTo, after_s: float) -> Instead:

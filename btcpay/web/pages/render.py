@@ -27,7 +27,7 @@ from btcpay.web.service import Service
 from storage.queries import merchants
 
 View = Callable[..., Response]
-STYLE, SCRIPT, ICON = "pages.css", "pages.js", "icon.svg"
+STYLE = "pages.css"
 FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -84,8 +84,6 @@ class Pages:
             up=up,
             asset=lambda file: up + asset_address(file),
             styles=styles,
-            script=up + asset_address(SCRIPT),
-            icon=self.icon(),
             testing=self._testing,
             has_mail=self.service.settings.has_mail,
             language=language,
@@ -103,10 +101,6 @@ class Pages:
         # The browser fetches them while it reads the page.
         response.headers["Link"] = ", ".join(f"<{url}>; rel=preload; as=style" for url in styles)
         return response
-
-    def icon(self, file: str = ICON) -> str:
-        """The service's own, relative to the page that is asked for."""
-        return to_root() + asset_address(file)
 
     def failed(self, error: Exception, brand: merchants.Shown | None = None) -> Response:
         """The error as JSON when the script asks, otherwise as a page."""
