@@ -189,11 +189,8 @@ def counter(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
 ) -> Iterator[Counter]:
     """`btcpay serve`, a chain to pay on, and the check: one for the browsers of a file."""
-    folder, with_merchant_pages = (
-        tmp_path_factory.mktemp("counter"),
-        {"BTCPAY_MERCHANT_PAGES": "on", "BTCPAY_GREENFIELD": "on"},
-    )
-    with open_counter(folder, ticker, **with_merchant_pages) as opened:
+    pages = {"BTCPAY_MERCHANT_PAGES": "on", "BTCPAY_GREENFIELD": "on"}
+    with open_counter(tmp_path_factory.mktemp("counter"), ticker, **pages) as opened:
         yield opened
 
 

@@ -8,9 +8,8 @@ import click
 from btcpay.bills import acts, queries
 from btcpay.bills.calendar import EVERY
 from btcpay.bills.kinds import RESOURCE
-from btcpay.cli.context import Shell, answering, say, with_shell
+from btcpay.cli.context import Shell, add_list_and_show, answering, say, with_shell
 from btcpay.cli.operation_options import number, priced
-from btcpay.cli.own import add_list_and_show
 from btcpay.invoices.create import order_of
 from btcpay.invoices.links import most
 from btcpay.merchants.merchants import find_merchant

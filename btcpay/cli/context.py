@@ -15,10 +15,12 @@ from typing import Any
 import click
 import orjson
 
+from btcpay.notify.kinds import Resource
 from btcpay.settings.logs import is_json
 from btcpay.settings.settings import Settings, is_said, read_or_exit
 from btcpay.values.times import iso_ms, utc_now
 from storage.database import Database, place_of
+from storage.statement import Typed
 from storage.versions import open_ready
 
 HAVE_DEFAULTS = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # their defaults are rarely wanted
@@ -165,3 +167,34 @@ def number(name: str, value: Any) -> Any:
     if isinstance(value, str) and is_amount:
         return orjson.Fragment(value)
     return value
+
+
+def add_list_and_show(
+    group: click.Group,
+    of: Resource[Any],
+    newest: Typed[Any],
+    columns: str,
+    more: Callable[[Database, str], dict[str, Any]] = lambda _db, _id: {},
+) -> None:
+    """Gives a resource of a part `list`, the rows of `newest`, and `show`, with `more` than events
+    have of it.
+    """
+
+    @group.command("list", help=f"The newest {of.name}s of all merchants.")
+    @limited
+    @answering
+    def list_(shell: Shell, limit: int) -> None:
+        shell.show(shell.db.rows(newest, limit=limit), columns)
+
+    @group.command("show", help=f"Show a {of.name}, with all that events have of it.")
+    @click.argument("id", metavar="ID")
+    @answering
+    def show_(shell: Shell, id: str) -> None:
+        facts = of.shown(shell.settings.base_url, of.find(shell.db, id)) | more(shell.db, id)
+        shell.answer(facts, "\n".join(f"{name}: {_text(value)}" for name, value in facts.items()))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(value)
+    return printable(orjson.dumps(value).decode() if isinstance(value, orjson.Fragment) else value)

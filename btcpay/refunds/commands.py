@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from btcpay.cli.context import Shell, answering, say
+from btcpay.cli.context import Shell, add_list_and_show, answering, say
 from btcpay.cli.operation_options import number, priced
-from btcpay.cli.own import add_list_and_show
 from btcpay.invoices.create import live_price
 from btcpay.invoices.status import find_invoice
 from btcpay.prices.price import Prices

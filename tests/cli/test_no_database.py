@@ -85,12 +85,6 @@ def test_migrate_says_where_it_made_a_new_database_and_where_it_did_not(tmp_path
     assert "nothing to do" in second and "new" not in second
 
 
-def test_migrate_does_not_bring_another_networks_database_up_to_date(till):
-    till.shop.sql("UPDATE meta SET value = 'mainnet' WHERE name = 'network'")
-    said = Terminal(till).run("migrate", status=1)[1]
-    assert "belongs to mainnet" in said
-
-
 def test_check_and_doctor_of_a_shop_without_a_merchant_say_so_and_end_well(till, tmp_path):
     empty = {"BTCPAY_DATABASE_URL": new_database(tmp_path, "empty")}
     output, said = Terminal(till).run("check", **empty)

@@ -85,9 +85,8 @@ def test_a_file_of_an_older_version_is_copied_before_it_is_brought_to_this_one(
     path = sqlite_path(shop.service.settings.database_url)
     prepare(shop.service.settings, steps)
     beside = path.with_name(f"{path.name}.version-{versions.VERSION}")
-    assert (
-        f"copied the database of version {versions.VERSION} to {beside}" in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert f"copied the database of version {versions.VERSION} to {beside}" in said
     for file, columns in ((path, 1), (beside, 0)):
         with closing(sqlite3.connect(file)) as db:
             table = db.execute("SELECT name FROM pragma_table_info('merchant')").fetchall()

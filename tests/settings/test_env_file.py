@@ -143,24 +143,15 @@ def test_of_random_lines_those_that_are_taken_are_read_alike(tmp_path_factory, t
 
 
 def test_the_environment_stands_before_the_file(tmp_path):
+    """The file of a secret and the secret are one setting: nothing is set twice."""
     file = tmp_path / "env"
-    file.write_text("A=file\nB=file\nC=file\nBTCPAY_METRICS_BIND=file\n")
+    file.write_text("A=file\nB=file\nC=file\nBTCPAY_METRICS_BIND=file\nURL=file\nSTORE_FILE=file\n")
     environ = {"BTCPAY_ENV_FILE": str(file), "A": "environment", "B": " "}
     environ["BTCPAY_METRICS_BIND"] = ""  # the one that says something when it is empty
-    fill(environ)
-    assert [environ[name] for name in "ABC"] == ["environment", "file", "file"]
-    assert environ["BTCPAY_METRICS_BIND"] == ""
-
-
-def test_the_file_of_a_secret_and_the_secret_are_one_setting(tmp_path):
-    """The environment wins with either over the file with the other; nothing is set twice."""
-    file = tmp_path / "env"
-    file.write_text("BTCPAY_DATABASE_URL=file\nBTCPAY_RATE_LIMIT_STORE_FILE=file\n")
-    environ = {"BTCPAY_ENV_FILE": str(file), "BTCPAY_DATABASE_URL_FILE": "environment"}
-    environ["BTCPAY_RATE_LIMIT_STORE"] = "environment"
+    environ |= {"URL_FILE": "environment", "STORE": "environment"}
     before = dict(environ)
     fill(environ)
-    assert environ == before
+    assert environ == before | {"B": "file", "C": "file"}
 
 
 def test_commands_and_doctor_read_the_file_of_a_secret_and_show_its_path_alone(tmp_path):

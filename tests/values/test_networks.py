@@ -58,13 +58,8 @@ ODD = {
     "a word or the end of a policy": ["'self'", "a;script-src", "a,b.example", "a$.example"],
     "this machine, as browsers and resolvers read it": [
         *("127.1", "2130706433", "0", "0x7f.1", "0177.0.0.1", "127.0.0.01", "127.0.0x1", "1.1.1"),
-        *(
-            "localhost.",
-            "%6cocalhost",
-            "\uff11\uff12\uff17.0.0.1",
-            "127.0.0.1.",
-            "127\u30020\u30020\u30021",
-        ),
+        *("localhost.", "%6cocalhost", "127.0.0.1.", "127\u30020\u30020\u30021"),
+        "\uff11\uff12\uff17.0.0.1",
     ],
     "an address of IPv6 in another spelling": ["[0:0:0:0:0:0:0:1]", "[::01]", "[::1%25lo]", "::1"],
     "an address of no version that exists": ["[v1.a]", "[v1.shop.example]"],
