@@ -3,11 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from builders import pay
+from builders import finish, pay
 from test_spec_operations import assert_refused
-
-from btcpay.invoices.events import End, finish
-from storage.queries import invoices
 
 LISTS = ["/invoices", "/payment-links", "/payments"]
 
@@ -72,8 +69,7 @@ def test_invoices_are_filtered_by_status(shop):
     lapsed, called_off = shop.invoice(expires_in_hours=1), shop.invoice()
     shop.clock.move(hours=2)
     pay(shop, lapsed, 1)
-    row = shop.service.db.only(invoices.WHOLE, id=called_off["id"])
-    finish(shop.service.db, [End(row, "canceled", {})], shop.clock())
+    finish(shop, called_off, "canceled")
     expected = {
         "open": waiting,
         "paid": sold,

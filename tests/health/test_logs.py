@@ -3,12 +3,12 @@
 import json
 import logging
 import re
-import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
 from builders import Live, until
+from wire import answered
 
 from btcpay.merchants import keys
 from btcpay.settings.logs import Discreet, JsonLines
@@ -124,14 +124,6 @@ def test_requests_at_once_keep_their_ids_apart(shop, tmp_path):
     assert answers.items() <= statuses.items()
 
 
-def raw(live, text):
-    with socket.create_connection(("127.0.0.1", live.port), 60) as connection:
-        connection.sendall(text.encode("utf-8", "surrogateescape"))
-        connection.shutdown(socket.SHUT_WR)
-        with connection.makefile("rb") as answer:
-            return answer.read()
-
-
 def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(shop, tmp_path):
     key = shop.write_key
     order = {"amount_usd": 5, "customer_email": EMAIL, "description": "for Charles"}
@@ -166,7 +158,7 @@ def test_no_secret_and_no_email_is_in_the_log_wherever_they_are_sent(shop, tmp_p
         live.ask("GET", "/balance", headers={"Authorization": f"Basic {INVALID}"})
         requests.post(f"{live.url}/link/{key}", data={"amount": EMAIL}, timeout=60)
         for text in malformed:
-            raw(live, text)
+            answered(live, text.encode(), hang_up=True)
         shop.sql("ALTER TABLE invoice RENAME TO gone")
         fault = live.ask("POST", "/invoices", key, json=order, headers={"Idempotency-Key": key})
         assert fault.status_code == 500

@@ -31,12 +31,7 @@ def found(tmp_path_factory, ticker):
     """The metrics after an invoice was made, paid and checked."""
     with open_till(tmp_path_factory.mktemp("shop"), ticker, Clock()) as till:
         till.confirm(till.shop.invoice())
-        yield figures(till.shop) | disk_of_a_file(till)
-
-
-def disk_of_a_file(till):
-    """A server's disk is not seen: there the metric is of a shop with a file."""
-    return {"btcpay_disk_free_bytes": 0} if till.shop.service.db.is_server else {}
+        yield figures(till.shop)
 
 
 @pytest.mark.parametrize("query", [query for _, query in QUERIES])
