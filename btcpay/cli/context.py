@@ -87,8 +87,7 @@ def with_shell(function: Callable[..., Any]) -> Callable[..., Any]:
     def command(*args: Any, as_json: bool = False, **kwargs: Any) -> Any:
         require_text(kwargs.values())
         settings = read_or_exit(os.environ)
-        unsaid = [name for name in HAVE_DEFAULTS if not is_said(os.environ, name)]
-        if unsaid:
+        if unsaid := [name for name in HAVE_DEFAULTS if not is_said(os.environ, name)]:
             place = f"{settings.network.name}, {place_of(settings.database_url)}"
             say(f"{' and '.join(unsaid)} not set: this is {place}")
         return function(Shell(settings, as_json), *args, **kwargs)

@@ -79,17 +79,13 @@ def test_a_descriptor_is_taken_and_who_signs_is_shown(shop):
     keys = f"[73C5DA0A/48h/1h/0h/2h]{first}/<0;1>/*,[deadbeef/48'/1'/0'/2']{second}/0/*,{third}/0/*"
     script = f"wsh(sortedmulti(2,{keys}))"
     said = add(shop, "second", "--descriptor", "-", "--yes", typed=f"{script}#{checksum(script)}\n")
-    origins = (" 73c5da0a/48'/1'/0'/2'", " deadbeef/48'/1'/0'/2'", "")
-    ends = (key[-8:] for key in (first, second, third))
-    signers = "\n".join(
-        f"  tpub...{end}{origin}" for end, origin in zip(ends, origins, strict=True)
-    )
-    assert f"To spend, 2 of these 3 sign:\n{signers}\n" in said
+    signers = {first: " 73c5da0a/48'/1'/0'/2'", second: " deadbeef/48'/1'/0'/2'", third: ""}
+    listed = "".join(f"  tpub...{key[-8:]}{origin}\n" for key, origin in signers.items())
+    assert f"To spend, 2 of these 3 sign:\n{listed}" in said
     assert said.count("  bcrt1q") == 3 and third not in said
     ((stored,),) = shop.sql("SELECT descriptor FROM merchant WHERE name = 'second'").fetchall()
-    assert (
-        stored == f"wsh(sortedmulti(2,[73c5da0a/48'/1'/0'/2']{first}/0/*,{keys.partition(',')[2]}))"
-    )
+    kept = f"[73c5da0a/48'/1'/0'/2']{first}/0/*,{keys.partition(',')[2]}"
+    assert stored == f"wsh(sortedmulti(2,{kept}))"
     add(shop, "taproot", "--descriptor", f"tr({third}/0/*)", "--yes")
     said = add(shop, "again", "--xpub", third, status=1)
     assert "merchant taproot has this key already" in said

@@ -85,19 +85,12 @@ def test_in_one_folder_it_is_one_shop(tmp_path):
     second.press("explorer", state="down")
     log = tmp_path / "sandbox/sandbox.log"
     until(lambda: "HTTP 503" in log.read_text(), "a check to fail")
-    os.kill(check_of(second), signal.SIGKILL)
+    command = {pid: Path(f"/proc/{pid}/cmdline") for pid in children_of(second.process.pid)}
+    (check,) = (pid for pid in command if b"\0--watch\0" in command[pid].read_bytes())
+    os.kill(check, signal.SIGKILL)
     assert second.process.wait(30) == 128 + signal.SIGKILL
     talk = second.talk.read_text()
     assert "btcpay: the check was killed (signal 9);" in talk and "HTTP 503" in talk
-
-
-def check_of(playground):
-    """The process of its check."""
-    family = children_of(playground.process.pid)
-    (check,) = (
-        pid for pid in family if b"\0--watch\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    )
-    return check
 
 
 def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused(tmp_path):

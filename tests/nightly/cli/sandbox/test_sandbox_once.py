@@ -39,10 +39,6 @@ def started(*words, **how):
     return subprocess.Popen([*ONCE, *words], env=environ, text=True, **how)
 
 
-def ready(process):
-    return json.loads(process.stdout.readline())
-
-
 def test_a_command_finds_a_shop_of_its_own_and_its_status_is_ours(tmp_path):
     words = ("--", sys.executable, "-c", A_SHOPS_TESTS, "--once")
     process = started(*words, folder=tmp_path, cwd=tmp_path, stdout=subprocess.PIPE)
@@ -55,7 +51,7 @@ def test_a_command_finds_a_shop_of_its_own_and_its_status_is_ours(tmp_path):
 def test_without_a_command_it_says_where_it_is_and_lasts_until_the_end(tmp_path, ending):
     asked = subprocess.PIPE if ending == "its input is closed" else subprocess.DEVNULL
     process = started(folder=tmp_path, stdin=asked, stdout=subprocess.PIPE)
-    shop = ready(process)
+    shop = json.loads(process.stdout.readline())
     family = children_of(process.pid)
     assert requests.get(f"{shop['url']}/healthz", timeout=60).ok
     assert requests.get(f"{shop['sandbox_url']}/sandbox/state", timeout=60).json()["height"] == 200
