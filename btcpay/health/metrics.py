@@ -15,7 +15,7 @@ from typing import Any
 
 from peewee import PeeweeException
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
@@ -53,7 +53,9 @@ class Figures(Collector):
         together = self.counts_together()
         yield _gauge("rate_limit_store_up", "Whether all requests are counted together.", together)
         labels = {"version": __version__, "python": platform.python_version()}
-        yield InfoMetricFamily("btcpay_build", "Versions that serve.", labels)
+        build = GaugeMetricFamily("btcpay_build_info", "Versions that serve.", labels=list(labels))
+        build.add_metric(list(labels.values()), 1)
+        yield build
         if self.folder:
             with suppress(OSError):  # without the folder there is no database either
                 free = shutil.disk_usage(self.folder).free
