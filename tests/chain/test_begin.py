@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from builders import finish
 from fake_esplora import LiedTo, of_blocks, say
 from rival import Rival
 from serving import Reply
@@ -14,11 +15,10 @@ from btcpay.chain.begin import BELOW, MOST_WALKED, begin
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.progress import progress_of
 from btcpay.http import http_client
-from btcpay.invoices.events import End, finish
 from btcpay.values.errors import ExplorerError
 from btcpay.values.networks import Known
 from btcpay.values.times import from_unix_s, to_ms
-from storage.queries import blocks, invoices, meta
+from storage.queries import blocks, meta
 from storage.queries.meta import Key
 
 
@@ -260,8 +260,7 @@ def idle(till):
     """Its only invoice was canceled long ago, and nothing was ever paid."""
     invoice = till.shop.invoice()
     assert till.check().complete
-    row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    finish(till.shop.service.db, [End(row, "canceled", {})], till.clock())
+    finish(till.shop, invoice, "canceled")
 
 
 def test_an_idle_shop_is_not_said_to_be_behind(till):

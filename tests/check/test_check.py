@@ -4,18 +4,11 @@ import json
 from datetime import datetime
 
 import pytest
+from builders import finish
 
-from btcpay.invoices.events import End, finish
 from btcpay.sandbox.payer.wallet import replace
-from storage.queries import invoices
 
 pytestmark = pytest.mark.both_databases
-
-
-def cancel(till, invoice):
-    """Does the work of `btcpay invoice cancel`."""
-    row = till.shop.service.db.only(invoices.WHOLE, id=invoice["id"])
-    finish(till.shop.service.db, [End(row, "canceled", {})], till.clock())
 
 
 def instant(text):
@@ -131,7 +124,7 @@ def test_no_price_is_asked_for_while_nothing_has_confirmed(till, ticker):
 def test_every_address_ever_issued_is_watched_for_ever(till, days):
     """For as long as blocks are read: while an invoice is open, or a coin lies there."""
     canceled, _open = till.shop.invoice(), till.shop.invoice()
-    cancel(till, canceled)
+    finish(till.shop, canceled, "canceled")
     till.check()
     till.clock.move(days=days)
     till.confirm(canceled)
@@ -144,7 +137,7 @@ def test_money_that_waits_has_every_block_read_until_it_is_in_one(till):
     invoice = till.shop.invoice()
     till.pay(invoice)
     till.look_for(invoice)
-    cancel(till, invoice)
+    finish(till.shop, invoice, "canceled")
     till.clock.move(days=30)
     till.mine_and_check()
     assert len(till.payments()) == 1
