@@ -226,9 +226,8 @@ def test_no_paid_address_is_given_out_twice(till, tmp_path):
 
 def test_the_margin_is_what_was_asked_for_and_counts_from_the_last_used_one(till, tmp_path, file):
     row = till.shop.service.db.only(merchants.BY_ID, id=till.shop.merchant_id)
-    far = derive(row.descriptor, 99, till.settings.network)
-    too_far = derive(row.descriptor, 200, till.settings.network)
-    for address in (far, too_far):
+    for index in (99, 200):
+        address = derive(row.descriptor, index, till.settings.network)
         till.sandbox.wallet.pay(address, 10_000, till.now)
     (moved,) = restored(till, file, tmp_path / "a.db", skip=0).moves
     assert (moved.used, moved.next_index) == ((99,), 100)  # a hundred unused end the look
@@ -268,7 +267,8 @@ def test_a_damaged_database_in_place_is_not_touched_but_named(till, tmp_path, fi
 
 
 def test_an_idempotency_key_that_was_held_is_free(till, tmp_path, place):
-    first = till.shop.post("/invoices", {"amount_usd": 25}, headers={"Idempotency-Key": "order 1"})
+    order, key = {"amount_usd": 25}, "Idempotency-Key"
+    first = till.shop.post("/invoices", order, headers={key: "order 1"})
     file = backed_up(till, tmp_path / "kept.db")
     change(
         file,
@@ -279,7 +279,5 @@ def test_an_idempotency_key_that_was_held_is_free(till, tmp_path, place):
     )
     Terminal(till).run("restore", str(file), "--yes", **url_of(place))
     with on(f"sqlite:///{place}", till) as again:
-        freed = again.shop.post(
-            "/invoices", {"amount_usd": 25}, headers={"Idempotency-Key": "order 2"}
-        )
+        freed = again.shop.post("/invoices", order, headers={key: "order 2"})
         assert freed.status_code == 201 and freed.json["id"] != first.json["id"]

@@ -18,11 +18,8 @@ IN_PLACE = ["restore", "--in-place", "--yes"]
 # `listen` answers until it is stopped: tests/notify/test_listen.py reads its lines.
 # A part's own commands are tried in its room.
 OF_PARTS = {name for part in brought("commands") for name in part.COMMANDS}
-ANSWERING = {
-    name
-    for name, found in commands(cli)
-    if any(p.name == "as_json" for p in found.params) and name.split()[0] not in OF_PARTS
-} - {"listen"}
+NAMES = {name for name, one in commands(cli) if any(p.name == "as_json" for p in one.params)}
+ANSWERING = {name for name in NAMES if name.split()[0] not in OF_PARTS} - {"listen"}
 
 
 @pytest.fixture(scope="module")

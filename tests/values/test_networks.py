@@ -87,9 +87,7 @@ UNREAD = {
     "a letter that is not ASCII": "https://shop.example/caf\u00e9",
     "a backslash, which browsers read as a slash": "https://shop.example\\@evil.example/",
     "too long": "https://shop.example/" + "a" * 1988,
-    "a host behind the last sign that is looked at": "http://"
-    + "u" * 1990
-    + "@localhost.evil.example",
+    "a host behind the last sign that is looked at": f"http://{'u' * 1990}@localhost.evil.example",
     "no port": "https://shop.example:0/",
     "a port that cannot be": "https://shop.example:70000/",
 }
