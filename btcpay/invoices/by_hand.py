@@ -1,4 +1,7 @@
-"""The owner's decisions about an invoice: to cancel it, accept what came, dismiss its attention."""
+"""The owner's decisions about an invoice: to cancel it, accept what came, or dismiss its attention.
+
+Each is one transaction behind the lock of the merchant's balance.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

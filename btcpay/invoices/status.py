@@ -87,7 +87,10 @@ def inputs_of(row: models.Output) -> tuple[str, ...]:
 
 
 def known_outputs(db: Database, scans: Mapping[str, Scan]) -> dict[str, list[Output]]:
-    """Outputs that the scans may concern; vanished if recent, or shown again. Raises BadRow."""
+    """The outputs that each scan may concern; vanished ones only if recent, or shown again.
+
+    Raises BadRow.
+    """
     since_ms = {id: to_ms(scan.asked_at - HISTORY_AFTER) - 1 for id, scan in scans.items()}
     asked: list[Values] = [{"invoice_id": id, "vanished_after": ms} for id, ms in since_ms.items()]
     rows = at_once.rows(db, payments.KNOWN, asked)

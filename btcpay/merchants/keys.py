@@ -62,7 +62,10 @@ def revoke(db: Database, key_id: str, now: datetime) -> None:
 
 
 def rotate(db: Database, network: Network, key_id: str, grace: timedelta, now: datetime) -> Issued:
-    """A new key for an old one, which works until its grace is over. Raises CommandError."""
+    """A new key in place of an old one, which works until its grace is over.
+
+    Raises CommandError when there is none, or it was revoked or rotated before.
+    """
     old = db.named(keys.BY_ID, f"key {key_id!r}", id=key_id)
     with db.write():
         if db.run(keys.EXPIRE, id=key_id, at=to_ms(now + grace)) != 1:
