@@ -36,7 +36,7 @@ def paths(browser):
     sold = browser.post("/till", amount="25").headers["Location"][-28:]
     ids = [paid["id"], late["id"], waiting["id"], shop.link(title="Tip jar")["id"], sold]
     found = [path for rule in rules(shop, "GET") for path in filled(rule, ids)]
-    there = [path for path in found if browser.get(path, buffered=True).status_code == 200]
+    there = [path for path in found if browser.get(path).status_code == 200]
     assert len(there) >= 12
     return there
 
@@ -64,7 +64,7 @@ def test_a_page_runs_at_most_five_statements_and_writes_nothing(browser):
     for path in (*shown, *SEARCHES, older):
         browser.shop.clock.move(seconds=61)
         with statements(browser.shop) as run:
-            assert browser.get(path, buffered=True).status_code == 200
+            assert browser.get(path).status_code == 200
         most = 99 if path.startswith("/downloads/") else MOST_STATEMENTS
         assert 1 <= len(run) <= most, f"{path}: {run}"
         assert all(statement.startswith(("SELECT", "WITH")) for statement in run), f"{path}: {run}"
@@ -74,7 +74,7 @@ def test_a_page_is_there_in_every_language_and_has_one_heading(browser):
     for path in paths(browser):
         for language in LANGUAGES:
             browser.shop.clock.move(seconds=61)
-            answer = browser.get(path, query_string={"lang": language}, buffered=True)
+            answer = browser.get(path, query_string={"lang": language})
             assert answer.status_code == 200, f"{path} {language}"
             if answer.mimetype == "text/html":
                 page = Page(answer.text)
@@ -98,7 +98,7 @@ def test_odd_texts_break_no_page_and_no_form(browser):
         for path in shown:
             shop.clock.move(seconds=61)
             query = "&".join(f"{name}={sent}" for name in names)
-            answer = browser.get(path, query_string=query, buffered=True)
+            answer = browser.get(path, query_string=query)
             assert answer.status_code < 500, f"{path} {text!r}"
         for rule in set(rules(shop, "POST")) - {"/sessions/end-others", "/till/log-out"}:
             shop.clock.move(seconds=61)

@@ -35,8 +35,8 @@ class MerchantBrowser:
         return self
 
     def get(self, path: str = "", **kwargs: Any) -> TestResponse:
-        """A page below /merchant."""
-        return self.client.get(f"/merchant{path}", **kwargs)
+        """A page or a file below /merchant, read to its end unless `buffered` says no."""
+        return self.client.get(f"/merchant{path}", **{"buffered": True} | kwargs)
 
     def page(self, path: str = "", **kwargs: Any) -> Page:
         """A page that must be there."""
