@@ -26,12 +26,14 @@ OF_THE_TREE = ["test_documents.py", "test_layers.py", "cli/test_program.py", "la
 
 
 def copied(folder):
-    """The files of the project, as they are now, and the node that tests run against."""
+    """The files of the project, as they are now, the node that tests run against, mypy's cache."""
     listed = done(["git", "ls-files", "-co", "--exclude-standard"], cwd=PROJECT)
     for name in filter(lambda name: (PROJECT / name).is_file(), listed.splitlines()):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PROJECT / name, folder / name)
     link(PROJECT / "tests/node/node_modules", folder / "tests/node/node_modules")
+    if (PROJECT / ".mypy_cache").is_dir():
+        shutil.copytree(PROJECT / ".mypy_cache", folder / ".mypy_cache")
 
 
 def link(there, here):
