@@ -26,7 +26,7 @@ LOOKED_AT_MS = 10 * 60_000
 
 
 class Page(Protocol):
-    """A payment link's page, or a bill's; `order` and `lock` raise LinkRefused once it is over.
+    """A payment link's page, or a part's own; `order` and `lock` raise LinkRefused once it is over.
 
     `is_for_one`: one payer's page, whose button leads back to the last invoice made there.
     """

@@ -175,8 +175,9 @@ def add_list_and_show(
     columns: str,
     more: Callable[[Database, str], dict[str, Any]] = lambda _db, _id: {},
 ) -> None:
-    """Gives a resource of a part `list`, the rows of `newest`, and `show`, with `more` than events
-    have of it.
+    """Gives a part's resource the commands `list`, the rows of `newest`, and `show`.
+
+    `more`: what `show` adds to all that events have of it.
     """
 
     @group.command("list", help=f"The newest {of.name}s of all merchants.")

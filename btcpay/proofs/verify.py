@@ -1,4 +1,4 @@
-"""Proof of payment, and a header's of its work: checked against Bitcoin's own commitments. Pure.
+"""Proofs of payment, and of a header's work, checked against Bitcoin's own commitments. Pure.
 
 It proves that a transaction of this id pays our script these amounts, that it is in the block of
 this header, and that so much work was done on that block. It cannot prove that no other chain has

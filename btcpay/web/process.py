@@ -63,9 +63,9 @@ def keep_to_one_processor(bind: str) -> None:
     of their work. The listening address chooses the processor, so that shops with neighbouring
     ports get different ones.
 
-    There the kernel may not let a thread that wakes up interrupt the one at work, as it does by
-    default: the interrupted one holds the lock, so both wait, one in a hundred reads for 10 ms and
-    not 3 (sched(7), SCHED_BATCH).
+    With SCHED_BATCH (sched(7)) a thread that wakes up does not interrupt the one at work. By
+    default it does, finds that the other still holds the lock, and both wait: one in a hundred
+    reads took 10 ms, and takes 3.
     """
     with contextlib.suppress(AttributeError, OSError):  # not of every system; or forbidden
         allowed = sorted(os.sched_getaffinity(0))
