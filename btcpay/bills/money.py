@@ -1,6 +1,6 @@
 """Money moves a bill: what its invoices received is counted again whenever that has changed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -26,11 +26,11 @@ class Part(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """The state of a bill's sums. `beyond_sats` is the last part's excess, at that part's price."""
+    """The state of a bill's sums. `beyond_sats`: what each part brought beyond the bill."""
 
     paid: Decimal
     is_paid: bool
-    beyond_sats: int
+    beyond_sats: list[int]
 
 
 class Due(NamedTuple):
@@ -60,14 +60,33 @@ def standing(amount: Decimal, currency: str, parts: Sequence[Part], least_sats: 
     It is paid when nothing is missing, or less than a wallet can send (`least_sats`) at the price
     of the invoice that brought the last part.
     """
+    worths = [counts(part, currency) for part in parts]
+    paid = sum(worths, of_minor(0, currency))
+    missing = amount - paid
+    beyond_sats = _beyond_sats(-missing, parts, worths)
     brought = [part for part in parts if part.received_sats]
-    paid = sum((counts(part, currency) for part in brought), of_minor(0, currency))
     if not brought:
-        return Standing(paid, False, 0)
-    last, missing = brought[-1], amount - paid
-    is_paid = missing <= 0 or (sats_for(missing, last.price) or least_sats) < least_sats
-    beyond = min(-missing, counts(last, currency))
-    return Standing(paid, is_paid, (sats_for(beyond, last.price) or 0) if beyond > 0 else 0)
+        return Standing(paid, False, beyond_sats)
+    is_paid = missing <= 0 or (sats_for(missing, brought[-1].price) or least_sats) < least_sats
+    return Standing(paid, is_paid, beyond_sats)
+
+
+def _beyond_sats(excess: Decimal, parts: Sequence[Part], worths: Sequence[Decimal]) -> list[int]:
+    """Each part's satoshis of the excess, at its own price: it is the last parts', from the last
+    back, of each at most its worth.
+    """
+    found = []
+    for part, worth in zip(reversed(parts), reversed(worths), strict=True):
+        beyond = max(Decimal(0), min(excess, worth))
+        excess -= beyond
+        found.append((sats_for(beyond, part.price) or 0) if beyond else 0)
+    return found[::-1]
+
+
+def related(db: Database, rows: Iterable[Invoice]) -> set[str]:
+    """The paid invoices of the bills of these: what is too much of one depends on the others."""
+    bills = {row.bill_id for row in rows if row.bill_id}
+    return {paid.id for id in bills for paid in db.rows(queries.PAID_INVOICES, id=id)}
 
 
 def heard(db: Database, row: Invoice, now: datetime) -> int:
@@ -96,8 +115,8 @@ def heard(db: Database, row: Invoice, now: datetime) -> int:
         told = BillKind.PAID if found.is_paid else BillKind.REOPENED
         publish_own(db, RESOURCE, bill.id, told, now)
         send_later(db, bill, {"paid": to_ms(now)} if found.is_paid else {})
-    brought = [one.id for one, part in zip(rows, parts, strict=True) if part.received_sats]
-    return found.beyond_sats if brought[-1:] == [row.id] else 0
+    beyond_sats = {one.id: sats for one, sats in zip(rows, found.beyond_sats, strict=True)}
+    return beyond_sats.get(row.id, 0)
 
 
 def due_of(db: Database, bill: Bill, now: datetime) -> Due:

@@ -38,6 +38,7 @@ INVOICES = (
     .where(_OF_BILL & ((Invoice.status == "open") | _CAME))
     .order_by(Case(None, [(Invoice.status == "open", keyset.FIRST.at)], _ENDED), Invoice.seq)
 )
+PAID_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL, Invoice.status == "paid")
 ALL_INVOICES = Invoice.select(Invoice.id).where(_OF_BILL).order_by(Invoice.seq)
 STAND = Bill.update(slots(Bill.paid, Bill.status, Bill.paid_at)).where(
     _THIS & (Bill.status == slot("from_status"))

@@ -96,11 +96,12 @@ def update_attentions(
 ) -> dict[str, str | None]:
     """Decides again whether invoices need attention; the reasons by their ids, None for no reason.
 
+    Those whose excess depends on these are decided again too.
     Stores the amounts received for pages, and publishes each one's `news` and a new reason with the
     final state. Call it in the transaction of the change, behind the balance's lock. Raises BadRow.
     """
-    ids: list[Values] = [{"invoice_id": id} for id in news]
-    rows = at_once.rows(db, invoices.WHOLE, [{"id": id} for id in news])
+    rows = _with_related(db, at_once.rows(db, invoices.WHOLE, [{"id": id} for id in news]))
+    ids: list[Values] = [{"invoice_id": row.id} for row in rows]
     outputs = grouped(at_once.rows(db, payments.ALIVE, ids), lambda one: one.invoice_id)
     histories = grouped(at_once.rows(db, events.OF_MONEY, ids), lambda one: one.invoice_id)
     before = {row.invoice_id: row.reason for row in at_once.rows(db, attentions.OF_INVOICE, ids)}
@@ -117,12 +118,20 @@ def update_attentions(
             wanted.append(_wanted(row, reason, at_stake_sats, now))
         is_new = reason is not None and before.get(row.id) != reason
         state = _state(row, verdict, reason)
-        told += [Told(row, each, state) for each in (*news[row.id], *[_ATTENTION] * is_new)]
+        told += [Told(row, each, state) for each in (*news.get(row.id, ()), *[_ATTENTION] * is_new)]
     cleared: list[Values] = [{"invoice_id": id} for id in before if reasons[id] is None]
     at_once.run(db, attentions.CLEAR, cleared)
     at_once.run(db, attentions.WANT, wanted)
     publish(db, told, now)
     return reasons
+
+
+def _with_related(db: Database, rows: Sequence[Invoice]) -> list[Invoice]:
+    """These invoices, and those whose attention depends on what came to them."""
+    known = {row.id for row in rows}
+    related = {id for part in brought("money") for id in part.related(db, rows)}
+    others: list[Values] = [{"id": id} for id in sorted(related - known)]
+    return [*rows, *at_once.rows(db, invoices.WHOLE, others)]
 
 
 def _decided(

@@ -10,6 +10,7 @@ from btcpay.check import read
 from btcpay.check.apply import try_apply
 from btcpay.invoices import by_hand
 from btcpay.values.errors import Refused
+from storage.queries import attentions
 
 pytestmark = pytest.mark.both_databases
 
@@ -62,6 +63,38 @@ def test_what_comes_beyond_the_bill_needs_attention(till):
     assert stands(shop, bill) == ("paid", "149.99")
     hour(till)
     assert (reason_of(till, one), reason_of(till, other)) == (None, "short")
+
+
+def stakes(till, invoices):
+    """What is at stake for each, in cents of today; None for what needs no attention."""
+    db = till.shop.service.db
+    rows = [db.row(attentions.OF_INVOICE, invoice_id=invoice["id"]) for invoice in invoices]
+    return [row and row.stake_minor for row in rows]
+
+
+def test_a_bill_that_was_paid_three_times_keeps_its_excess_whatever_comes_later(till):
+    bill, shop = new_bill(till.shop), till.shop
+    three = [pay_now(shop, bill, shop.app.test_client()) for _ in range(3)]
+    for invoice in three:
+        till.confirm(invoice)
+    assert stakes(till, three) == [None, 100_00, 100_00]
+    till.confirm(three[1], 294)
+    assert stakes(till, three) == [None, 100_18, 100_00]
+    till.confirm(three[0], 294)
+    assert stakes(till, three) == [18, 100_18, 100_00]
+
+
+def test_what_was_too_much_is_so_no_more_once_an_earlier_part_is_taken_back(till):
+    bill, shop, chain = new_bill(till.shop), till.shop, till.sandbox.chain
+    one, other = (pay_now(shop, bill, shop.app.test_client()) for _ in range(2))
+    till.confirm(one)
+    raw = chain.mempool.entries[till.pay(other)].tx.raw
+    till.mine_and_check()
+    assert stakes(till, [other]) == [100_00]
+    chain.reorganise(2, till.now, [raw])
+    till.check()
+    assert stands(shop, bill) == ("paid", "100.00")
+    assert reason_of(till, one) == "reorganised" and stakes(till, [other]) == [None]
 
 
 @pytest.mark.parametrize("how", ["together", "one by one, the last one first"])
