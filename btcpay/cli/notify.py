@@ -13,7 +13,7 @@ from btcpay.merchants.merchants import find_merchant
 from btcpay.notify import read, receivers
 from btcpay.notify.outbox import new_send
 from btcpay.notify.read import KINDS, Event, sample
-from btcpay.notify.receivers import refuse_url
+from btcpay.notify.receivers import webhook_url
 from btcpay.notify.transports import new_secret
 from btcpay.values.errors import CommandError
 from schemas.resources import Resources
@@ -45,7 +45,7 @@ def webhook_add(
         raise click.UsageError("give a URL, or --exec COMMAND")
     owner = find_merchant(shell.db, merchant)
     if url is not None:
-        receivers.refuse_url(url, shell.settings.network)
+        url = receivers.webhook_url(url, shell.settings.network)
     wanted = [KINDS[kind] for kind in kinds]
     added = receivers.add(shell.db, owner.id, url, command, wanted, shell.now)
     shell.answer({"id": added.id, "secret": added.secret}, added.secret)
@@ -165,7 +165,7 @@ def readable(event: Event) -> str:
 
 def _forwarding(shell: Shell, url: str) -> Callable[[Event], None]:
     """A function that sends an event, once, and says why when it is not accepted."""
-    refuse_url(url, shell.settings.network)
+    url = webhook_url(url, shell.settings.network)
     receiver = blank(Receiver, transport=WEBHOOK, url=url, secret=new_secret())
     say(f"forwarded events are signed with {receiver.secret}")
     send = new_send(shell.settings)

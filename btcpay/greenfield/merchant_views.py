@@ -7,7 +7,7 @@ from flask import Response, request
 
 from btcpay.greenfield.keys import GIVEN, OF_STORE, origin_of, store_of
 from btcpay.merchants import keys
-from btcpay.notify.receivers import refuse_url
+from btcpay.notify.receivers import webhook_url
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, InvalidRequest
 from btcpay.values.hosts import is_near
@@ -68,7 +68,7 @@ def _asked(visit: Visit) -> Asked:
         raise InvalidRequest("the shop asks for no permission that there is")
     try:
         origin = origin_of(redirect)
-        refuse_url(origin, network)
+        webhook_url(origin, network)
     except CommandError as error:
         raise InvalidRequest(str(error)) from None
     if network.name != "regtest" and is_near(urlsplit(origin).hostname):

@@ -14,7 +14,7 @@ from btcpay.greenfield.orders import MONITORED_S, Json
 from btcpay.greenfield.transport import NAME, WEBHOOKS
 from btcpay.health.state import state_in
 from btcpay.invoices.create import live_price
-from btcpay.notify.receivers import refuse_url, require_room
+from btcpay.notify.receivers import require_room, webhook_url
 from btcpay.values.errors import CommandError, PriceUnavailable
 from btcpay.values.finding import GREEN
 from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
@@ -131,7 +131,7 @@ def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> 
     """Stores the webhook in place of `hook`, or of one with the same URL, or as a new one."""
     sent, _ = asked.body_of(asked.NewWebhook())
     url, events = sent["url"], sent["authorizedEvents"]
-    asked.checked("url", refuse_url, url, service.settings.network)
+    url = asked.checked("url", webhook_url, url, service.settings.network)
     asked.checked("url", own_url, url, store.shop_url)
     types = [name for name in WEBHOOKS.split() if name in events.get("specificEvents", ())]
     now, secret = to_ms(service.now()), hook and hook.secret

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from btcpay.values.errors import CommandError
-from btcpay.values.hosts import MAX_URL_CHARACTERS, web_parts
+from btcpay.values.hosts import MAX_URL_CHARACTERS, web_parts, web_url
 from btcpay.values.texts import checked_line
 
 # WCAG 1.4.11: the button on the page, whichever theme the visitor has. White or black is readable
@@ -79,7 +79,7 @@ def checked_url(text: str) -> str:
 
     A bar, as in OpenCart's, is encoded: URLs may not contain one, and browsers leave it.
     """
-    url = text.strip().replace("|", "%7C")
+    url = _in_ascii(text.strip().replace("|", "%7C"))
     if not re.fullmatch(rf"https?://[!-~]{{1,{MAX_URL_CHARACTERS}}}", url):
         raise CommandError(
             f"{text!a} must be an address of at most {MAX_URL_CHARACTERS} characters that begins"
@@ -95,6 +95,14 @@ def checked_url(text: str) -> str:
             f"{url} must name a host such as shop.example, without user, password or {INVOICE}"
         ) from None
     return url
+
+
+def _in_ascii(url: str) -> str:
+    """The address with a host of other letters in ASCII; any other address as it is."""
+    try:
+        return web_url(url)
+    except ValueError:
+        return url
 
 
 def checked(logo: bytes | None = None, **texts: str | None) -> dict[str, Any]:

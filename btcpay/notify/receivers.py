@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
 from btcpay.notify.kinds import Kind
 from btcpay.notify.publish import delivery, wants
@@ -10,7 +11,7 @@ from btcpay.notify.read import PAGE
 from btcpay.notify.transport import Named
 from btcpay.notify.transports import new_secret
 from btcpay.values.errors import CommandError
-from btcpay.values.hosts import MAX_URL_CHARACTERS, is_here, web_parts
+from btcpay.values.hosts import MAX_URL_CHARACTERS, is_here, web_url
 from btcpay.values.ids import new_id
 from btcpay.values.networks import Network
 from btcpay.values.times import to_ms
@@ -77,13 +78,14 @@ def add(
     return find(db, id)
 
 
-def refuse_url(url: str, network: Network) -> None:
-    """Raises CommandError for a URL that is not https; http is for this machine and test networks.
+def webhook_url(text: str, network: Network) -> str:
+    """The URL that is called, its host in ASCII; http is for this machine and test networks.
 
-    The operator answers for the host.
+    The operator answers for the host. Raises CommandError.
     """
     try:
-        parts = web_parts(url)
+        url = web_url(text)
+        parts = urlsplit(url)
     except ValueError:
         message = f"a webhook is an https:// URL of at most {MAX_URL_CHARACTERS} characters"
         raise CommandError(f"{message}, to a host with a dot in its name") from None
@@ -93,6 +95,7 @@ def refuse_url(url: str, network: Network) -> None:
             "http:// would show payments to anyone on the way: use https:// (http:// is"
             " for 127.0.0.1 and for test networks)"
         )
+    return url
 
 
 def remove(db: Database, receiver_id: str) -> None:

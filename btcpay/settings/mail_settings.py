@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from btcpay.settings.parsers import accepting, require
+from btcpay.values.hosts import ascii_host
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 # RFC 5321, 4.1.2: no quoted names, no addresses of machines.
 _ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
 MAX_LOCAL, MAX_ADDRESS = 64, 254  # RFC 5321, 4.5.3.1
+AN_ADDRESS = "an address such as shop@example.com"
 _SERVER = re.compile(
     r"(?P<scheme>smtps?)://(?:(?P<user>[^/:\s]+):(?P<password>[^/\s]*)@)?"
-    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?/?"
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:@\[\]\s]+)(?::(?P<port>[0-9]{1,5}))?/?"
 )
 # RFC 8314: submission with TLS from the first byte, and by STARTTLS.
 _PORTS = {"smtps": 465, "smtp": 587}
@@ -45,7 +47,7 @@ class Sender:
 
 @accepting(
     "smtps://user:password@host:port, or smtp:// for STARTTLS; in user and password, signs such"
-    " as @ : / % become %40 %3A %2F %25; ASCII only"
+    " as @ : / % become %40 %3A %2F %25, both in ASCII"
 )
 def smtp_url(text: str) -> MailServer | None:
     if not text:
@@ -56,7 +58,8 @@ def smtp_url(text: str) -> MailServer | None:
     user, password = unquote(found["user"] or ""), unquote(found["password"] or "")
     port = int(found["port"] or _PORTS[found["scheme"]])
     require((user + password).isascii() and (user + password).isprintable() and 0 < port <= 65535)
-    return MailServer(found["host"].strip("[]"), port, found["scheme"] == "smtps", user, password)
+    host = ascii_host(found["host"].strip("[]"))
+    return MailServer(host, port, found["scheme"] == "smtps", user, password)
 
 
 @accepting("an address such as shop@example.com, or Name <address>")
@@ -74,10 +77,13 @@ def checked_address(text: str) -> str:
 
     Raises ValueError for several addresses, and for one with blanks, line ends or quotes.
     """
+    if len(text) > MAX_ADDRESS:  # before anything reads it: whoever typed it may mean harm
+        raise ValueError(AN_ADDRESS)
     local, at, domain = text.rpartition("@")
-    if not domain.isascii():
-        domain = domain.encode("idna").decode()
-    address = f"{local}{at}{domain}"
+    try:
+        address = f"{local}{at}{ascii_host(domain)}"
+    except ValueError:
+        raise ValueError(AN_ADDRESS) from None
     if len(local) > MAX_LOCAL or len(address) > MAX_ADDRESS or not _ADDRESS.fullmatch(address):
-        raise ValueError("an address such as shop@example.com")
+        raise ValueError(AN_ADDRESS)
     return address

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
+from btcpay.values.hosts import ascii_place, with_ascii_host
 from btcpay.values.networks import AUTO, NETWORKS, Network
 
 
@@ -77,33 +78,38 @@ def percent(text: str) -> Decimal:
 
 
 def url(text: str, *schemes: str) -> str:
-    """The text of an absolute URL with a host and a valid port. Raises ValueError.
+    """An absolute URL with its host in ASCII and a valid port. Raises ValueError.
 
     It has no blanks, and no lone surrogates, which Python makes of bytes that are no UTF-8.
     """
-    parts = urlsplit(text)
-    require(parts.scheme in schemes and parts.hostname and parts.port != 0)
     require(not re.search(r"[\s\x00-\x1f\ud800-\udfff]", text))
-    return text
+    parts = urlsplit(text)
+    require(parts.scheme in schemes and parts.port != 0)
+    return with_ascii_host(text)
 
 
 def http_url(text: str) -> str:
-    """The text of such a URL of http or https. Raises ValueError."""
+    """Such a URL of http or https. Raises ValueError."""
     return url(text, "http", "https")
+
+
+_AS_IT_IS = "!#$%&'()*+,/:;=?@[]~"  # what `quote` leaves; % begins what is quoted already
 
 
 @accepting("an http:// or https:// root such as https://pay.example.com")
 def base_url(text: str) -> str:
     parts = urlsplit(text)
     require(not (parts.query or parts.fragment or parts.username))
-    return http_url(text).rstrip("/")
+    # In ASCII as a whole, since it stands in headers of answers and of mails.
+    return quote(http_url(text), safe=_AS_IT_IS).rstrip("/")
 
 
 @accepting("origins such as https://shop.example.com, separated by spaces")
 def origins(text: str) -> tuple[str, ...]:
-    for origin in map(http_url, text.split()):
-        require(re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+", origin))
-    return tuple(text.split())
+    found = tuple(map(http_url, text.split()))
+    for origin in found:
+        require(re.fullmatch(r"https?://[a-z0-9.:\[\]-]+", origin))
+    return found
 
 
 @accepting(
@@ -171,6 +177,8 @@ def database_url(text: str) -> str:
         return text
     has_name = re.fullmatch(r"[^/]+//[^/?#]+/[^/?#]+(\?.*)?", text)
     require(has_name and not _NOT_IN_A_SERVER_URL.search(text))
+    if re.match("postgresql://([^/@]*@)?%2F", text, re.I):  # the folder of a socket
+        return text
     return url(text, "postgresql")
 
 
@@ -199,9 +207,11 @@ def bind(text: str) -> str:
 @accepting("host:port of nodes of the Bitcoin network, separated by commas, or auto")
 def peers(text: str) -> tuple[str, ...]:
     places = tuple(dict.fromkeys(text.replace(",", " ").split()))
-    for place in () if places == (AUTO,) else places:
-        require(not _place(place).endswith(":0"))
-    return places
+    if places == (AUTO,):
+        return places
+    found = tuple(map(_place, places))
+    require(not any(place.endswith(":0") for place in found))
+    return found
 
 
 @accepting("host:port, or nothing at all for no metrics")
@@ -212,4 +222,4 @@ def metrics_bind(text: str) -> str:
 def _place(text: str) -> str:
     found = re.fullmatch(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:]+):([0-9]{1,5})", text)
     require(found and int(found[1]) <= 65535)
-    return text
+    return ascii_place(text)

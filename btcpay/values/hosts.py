@@ -4,9 +4,71 @@ import ipaddress
 import re
 from urllib.parse import SplitResult, urlsplit
 
+import idna
+
 MAX_URL_CHARACTERS = 2000  # characters behind the scheme; every browser takes as many
+MAX_HOST_CHARACTERS = 253  # RFC 1035, 2.3.4, as text
 # A name whose last part begins with a digit is a number to browsers and resolvers: 127.1.
 _NAME = re.compile(r"([a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{0,62}|localhost")
+# Names of machines in a network of one's own may have the sign _, which no registry gives.
+_ASCII_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # as the last part of a name: an IPv4 address
+_ACE_PREFIX = "xn--"
+_CAPITAL_SHARP_S = "\u1e9e"
+
+
+def ascii_host(text: str) -> str:
+    """The one spelling of a host: a name in small ASCII letters, or an IP address without brackets.
+
+    Names are read by UTS #46 and IDNA 2008, as browsers read them: `straße.de` is
+    `xn--strae-oqa.de`. A dot at the end is dropped. Raises ValueError for what is no host, and for
+    a name that nobody can tell, such as an emoji or another spelling of a number (127.1).
+    """
+    if len(text) > MAX_HOST_CHARACTERS + 1:
+        raise ValueError("a host's name has at most 253 characters")
+    if ":" in text:
+        return str(ipaddress.IPv6Address(text))
+    if _CAPITAL_SHARP_S in text:
+        raise ValueError("a letter that is ss before Unicode 15.1 and sharp s since")
+    name = idna.uts46_remap(text, std3_rules=False).removesuffix(".")
+    labels = [_ascii_label(label) for label in name.split(".")]
+    host = ".".join(labels)
+    if len(host) > MAX_HOST_CHARACTERS:
+        raise ValueError("a host's name has at most 253 characters")
+    if _NUMBER.fullmatch(labels[-1]) and str(ipaddress.IPv4Address(host)) != host:
+        raise ValueError("another spelling of an IPv4 address")
+    return host
+
+
+def _ascii_label(label: str) -> str:
+    """A part of a name as name servers know it. Raises ValueError."""
+    if label.startswith(_ACE_PREFIX) or not label.isascii():
+        return idna.alabel(label).decode()
+    if not _ASCII_LABEL.fullmatch(label):
+        raise ValueError("not a part of a host's name")
+    return label
+
+
+def with_ascii_host(url: str) -> str:
+    """The URL with its host as `ascii_host` spells it; all else stays. Raises ValueError."""
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    scheme, separator, rest = url.partition("://")
+    if not parts.hostname or not rest.startswith(parts.netloc):
+        raise ValueError("a URL without a host")
+    start = parts.netloc.removesuffix(place)
+    return f"{scheme}{separator}{start}{ascii_place(place)}{rest.removeprefix(parts.netloc)}"
+
+
+def ascii_place(place: str) -> str:
+    """host or host:port with its host as `ascii_host` spells it. Raises ValueError."""
+    if place.startswith("["):
+        host, bracket, port = place[1:].partition("]")
+        if not bracket or ":" not in host:  # urlsplit lets versions of IP pass that nobody has
+            raise ValueError("brackets are for IPv6 addresses")
+        return f"[{ascii_host(host)}]{port}"
+    host, colon, port = place.partition(":")
+    return f"{ascii_host(host)}{colon}{port}"
 
 
 def web_parts(url: str) -> SplitResult:
@@ -15,15 +77,32 @@ def web_parts(url: str) -> SplitResult:
     Its host is a name with a dot, localhost, or an IP address in its canonical spelling: browsers,
     resolvers and content policies each read other spellings in their own way.
     """
+    if len(url) > MAX_URL_CHARACTERS + len("https://"):
+        raise ValueError
     parts = urlsplit(url)
     host = parts.hostname or ""
     if "[" in parts.netloc and ":" not in host:  # urlsplit lets versions of IP pass that nobody has
         raise ValueError
     is_plain = re.fullmatch(rf"https?://[!-[\]-~]{{1,{MAX_URL_CHARACTERS}}}", url)
-    is_one = _NAME.fullmatch(host) or str(ipaddress.ip_address(host)) == host.partition("%")[0]
+    if _NAME.fullmatch(host):
+        is_one = ascii_host(host) == host
+    else:
+        is_one = str(ipaddress.ip_address(host)) == host.partition("%")[0]
     if not is_plain or not is_one or parts.port == 0:
         raise ValueError
     return parts
+
+
+def web_url(text: str) -> str:
+    """An http or https address with its host in ASCII, as `web_parts` wants it. Raises ValueError.
+
+    What is typed in ASCII stays as it is: shops compare addresses as texts.
+    """
+    if len(text) > MAX_URL_CHARACTERS + len("https://"):
+        raise ValueError
+    url = text if text.isascii() else with_ascii_host(text)
+    web_parts(url)
+    return url
 
 
 def is_here(host: str | None) -> bool:

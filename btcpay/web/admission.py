@@ -10,6 +10,7 @@ from flask import Response, g, request
 from werkzeug.datastructures import Headers
 
 from btcpay.values.errors import Forbidden, RateLimited
+from btcpay.values.hosts import MAX_URL_CHARACTERS, ascii_host
 from btcpay.web.rate_limits import FAILED_AUTH, VISITS, Bucket, Window
 from btcpay.web.service import Service
 
@@ -131,9 +132,12 @@ def refuse_other_sites(service: Service) -> None:
 
 def _origin(text: str) -> tuple[str, str, int | None] | None:
     """Scheme, host and port; None when the text is no origin, `null` included."""
+    if len(text) > MAX_URL_CHARACTERS:
+        return None
     try:
         url = urlsplit(text)
-        host, port = (url.hostname or "").encode("idna").decode(), url.port
+        host = ascii_host(url.hostname or "")
+        port = url.port or _DEFAULT_PORTS.get(url.scheme)
     except ValueError:
         return None
-    return (url.scheme, host, port or _DEFAULT_PORTS.get(url.scheme)) if host else None
+    return url.scheme, host, port

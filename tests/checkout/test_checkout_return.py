@@ -118,6 +118,10 @@ TAKEN = {
 }
 
 
+def test_a_host_of_other_letters_is_taken_as_browsers_read_it():
+    assert branding.checked_url("https://straße.de/a") == "https://xn--strae-oqa.de/a"
+
+
 def test_an_address_is_taken_and_shown(shop, btcpay):
     for case, address in TAKEN.items():
         assert branding.checked_url(address) == address, case

@@ -190,6 +190,7 @@ OF_OTHERS = {
     "an old browser, another port": {"Origin": f"{HERE}:8443"},
     "an origin that is none": {"Origin": ""},
     "an origin that cannot be read": {"Origin": "https://["},
+    "an origin of 64 kB": {"Origin": "https://" + "\xe9" * 65_536},
 }
 
 
@@ -220,3 +221,10 @@ def test_what_a_browser_says_of_who_sent_a_form(base_url):
     for headers, is_another in ((OF_OTHERS, True), (OF_OURS, False)):
         for case, sent in headers.items():
             assert is_from_another_site(Headers(sent), base_url) is is_another, case
+
+
+@pytest.mark.parametrize("base_url", ["https://straße.de/till", "https://xn--strae-oqa.de:443"])
+def test_an_old_browsers_origin_is_its_host_by_idna_2008(base_url):
+    own, other = "https://xn--strae-oqa.de", "https://strasse.de"
+    assert not is_from_another_site(Headers({"Origin": own}), base_url)
+    assert is_from_another_site(Headers({"Origin": other}), base_url)

@@ -155,3 +155,19 @@ def test_a_receipt_says_what_the_page_says():
         about, "en", SimpleNamespace(seller="My shop", contact="me@example.com")
     )
     assert "Invoice: inv_1\nContact: me@example.com\n" in reachable.text
+
+
+LINKS = {
+    "an address of ASCII": ("ann@example.com", "ann@example.com"),
+    "letters that programs read differently": ("ann@straße.de", "ann@xn--strae-oqa.de"),
+    "an address that nobody can send to": (
+        "ann at home?cc=eve@example.com",
+        "ann%20at%20home%3Fcc%3Deve@example.com",
+    ),
+    "none": (None, ""),
+}
+
+
+@pytest.mark.parametrize(("to", "path"), LINKS.values(), ids=LINKS)
+def test_a_link_that_opens_a_mail_names_the_address_that_we_would_send_to(to, path):
+    assert texts.mail_link(to, "a & b", "c") == f"mailto:{path}?subject=a%20%26%20b&body=c"

@@ -349,4 +349,11 @@ URLS = {
 def test_urls_that_are_told(case):
     url, name, is_taken = URLS[case]
     with nullcontext() if is_taken else pytest.raises(CommandError):
-        receivers.refuse_url(url, NETWORKS[name])
+        receivers.webhook_url(url, NETWORKS[name])
+
+
+def test_a_url_is_called_at_the_name_that_browsers_read_in_it():
+    url = receivers.webhook_url("https://straße.de/hooks", NETWORKS["mainnet"])
+    assert url == "https://xn--strae-oqa.de/hooks"
+    with pytest.raises(CommandError, match="host"):
+        receivers.webhook_url("https://🍕.example/hooks", NETWORKS["mainnet"])

@@ -61,7 +61,7 @@ GOOD = {
         "postgresql://u:p@host:5432/name | postgresql://host/name | "
         "postgresql://u@localhost/name?host=/run/postgresql | "
         "postgresql://u:p@host/name?sslmode=verify-full&sslrootcert=/etc/ssl/ca.pem | "
-        "postgresql://u:100%25%2F@host/name"
+        "postgresql://u:100%25%2F@host/name | postgresql://u@%2Frun%2Fpostgresql/name"
     ),
     "BASE_URL": each("https://pay.example.com | http://[::1]:8000 | https://example.com/shop"),
     "EXPLORERS": ["http://a", "http://a/api https://b:3000/api/"],

@@ -60,9 +60,9 @@ def show_webhooks(visit: Visit, status: int = 200, **shown: Any) -> Response:
 
 def add_webhook(visit: Visit) -> Response:
     """The webhook of this press. A command is added on its machine's command line."""
-    service, url = visit.service, visit.form.get("url", "").strip()
+    service, typed = visit.service, visit.form.get("url", "").strip()
     try:
-        receivers.refuse_url(url, service.settings.network)
+        url = receivers.webhook_url(typed, service.settings.network)
         with visit.once("whk", queries.BY_ID) as (id, is_made):
             if is_made:
                 return visit.to("/webhooks", done="added")

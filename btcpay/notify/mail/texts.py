@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
-from btcpay.settings.mail_settings import Sender
+from btcpay.settings.mail_settings import Sender, checked_address
 from btcpay.values.money import asked_of, price_of
 from storage.models import Invoice
 from storage.queries import invoices, merchants
@@ -174,9 +174,17 @@ def mailto(row: invoices.InvoiceWith, page_url: str, seller: str, language: str)
 
 
 def mail_link(to: str | None, subject: str, body: str) -> str:
-    """A link (RFC 6068) that opens a mail; lines of the body end with CR and LF."""
-    address, texts = quote(to or "", safe="@"), [quote(text, safe="") for text in (subject, body)]
-    return f"mailto:{address}?subject={texts[0]}&body={texts[1]}"
+    """A link (RFC 6068) that opens a mail; lines of the body end with CR and LF.
+
+    The address is as we would send to it, since mail programs read other letters differently; one
+    that nobody can send to stays as it was typed.
+    """
+    try:
+        address = checked_address(to or "")
+    except ValueError:
+        address = to or ""
+    subject, body = quote(subject, safe=""), quote(body, safe="")
+    return f"mailto:{quote(address, safe='@')}?subject={subject}&body={body}"
 
 
 def _mail(about: About, language: str, subject: str, sentences: list[str]) -> MailText:
