@@ -119,6 +119,9 @@ NAMES = {
     "the beginning of an address": "{deposit_address:.16}",
     "an address in capitals, as QR codes have it": "{capitals}",
     "a request to pay": "bitcoin:{deposit_address}?amount=0.1",
+    "one in capitals with slashes": "BITCOIN://{capitals}?AMOUNT=0.1",
+    "an address in groups of four, as pages show it": "{groups}",
+    "a space of no width in an address": "{hidden}",
     "a transaction": "{txid}",
     "the beginning of a transaction's id": "{txid:.10}",
     "a block explorer's page": "https://explorer.example/tx/{txid}",
@@ -129,7 +132,10 @@ NAMES = {
 def test_what_names_a_row_finds_it(browser):
     shop = browser.shop
     wanted, other = shop.invoice(), shop.invoice()
-    values = wanted | {"txid": pay(shop, wanted), "capitals": wanted["deposit_address"].upper()}
+    address = wanted["deposit_address"]
+    values = wanted | {"txid": pay(shop, wanted), "capitals": address.upper()}
+    values["groups"] = "\u00a0".join(address[at : at + 4] for at in range(0, len(address), 4))
+    values["hidden"] = f"{address[:9]}\u200b{address[9:]}"
     pay(shop, other)
     for name, typed in NAMES.items():
         for path in ("/invoices", "/payments"):

@@ -45,6 +45,19 @@ def test_what_is_no_address_is_refused_beside_its_field(till, refund, text):
     assert 'aria-invalid="true"' in answer.text and 'role="alert"' in answer.text
 
 
+def test_what_wallets_copy_beside_addresses_has_its_own_sentence(till, refund):
+    texts = {
+        f"bitcoin:{address(1)}?req-nonsense=1": "copy the address alone",
+        "lnbc1pvjluez": "for Lightning",
+        "sp1qqgste7k9hx0": "Silent payment",
+        "PM8T" + "J" * 112: "many addresses",
+    }
+    for text, said in texts.items():
+        answer = post(till, refund, address=text)
+        assert answer.status_code == 400 and said in Page(answer.text).texts["problem"]
+    assert found(till, refund).status == "requested"
+
+
 def test_each_state_says_what_happens_next_in_every_language(till, refund):
     def seen():
         found = {language: Page(page(till, refund, lang=language)) for language in LANGUAGES}

@@ -8,6 +8,7 @@ from typing import cast
 
 from flask import Response
 
+from btcpay.bitcoin.pasted import without_blanks, without_scheme
 from btcpay.languages.formats import symbol
 from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.visit import Visit
@@ -28,9 +29,9 @@ END = "\x7f"  # sorts after every character of an id or an address
 # Those that may come in capitals are stored in small letters.
 _BEGINNINGS = (
     ("id", re.compile(r"(inv_[0-9A-Za-z]{4,24})")),
-    ("address", re.compile(r"\A(?:bitcoin:)?((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)),
+    ("address", re.compile(r"\A((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)),
     ("txid", re.compile(r"(\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z]))", re.I)),
-    ("address", re.compile(r"\A(?:bitcoin:)?([123mn][1-9A-HJ-NP-Za-km-z]{7,})")),
+    ("address", re.compile(r"\A([123mn][1-9A-HJ-NP-Za-km-z]{7,})")),
 )
 _UNIT = r"(sats?|[a-z]{3}|[^\w\s.,])?"
 _AMOUNT = re.compile(rf"{_UNIT}\s*(\d{{1,16}})(?:[.,٫](\d{{1,8}}))?\s*{_UNIT}", re.I)
@@ -56,8 +57,9 @@ def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[L
     It is found within copied texts, too, such as a page's link or a payment request.
     """
     asked: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
+    pasted = without_scheme(without_blanks(typed))
     for name, pattern in _BEGINNINGS:
-        if match := pattern.search(typed):
+        if match := pattern.search(pasted if name == "address" else typed):
             begin = match[1].lower() if pattern.flags & re.I else match[1]
             if named := db.rows(names[name], **asked | {"begin": begin, "end": begin + END}):
                 return named
