@@ -17,7 +17,10 @@ SOURCE_TIMEOUT_S = 3
 PROXIED_TIMEOUT_S = 10  # Tor takes seconds for a new circuit
 _TICKER = http_client.Response(http_client.parse_json, max_bytes=1_000_000)
 MAX_DEVIATION = Decimal("0.05")  # from the median: a source further off is broken or a liar
-_EXACT = Context(prec=28)
+_EXACT = Context(prec=50)  # digits, as many as the amounts that are computed with it
+# As JSON writes a number, but leading zeros are read too. No ticker needs more characters.
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+_MOST_CHARACTERS = 100
 
 
 def resolve_pointer(document: Any, pointer: str) -> Any:
@@ -35,14 +38,19 @@ def resolve_pointer(document: Any, pointer: str) -> Any:
 
 
 def to_price(value: Any) -> Decimal:
-    """A JSON number or numeric string above 0, as Decimal. Raises ValueError for anything else."""
-    is_text = isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", value)
-    if not is_text and type(value) not in (int, Decimal):
+    """A JSON number or numeric string above 0, as Decimal. Raises ValueError for anything else.
+
+    It is written without a positive exponent. What has more than 50 digits is rounded to them.
+    """
+    if isinstance(value, str):
+        if len(value) > _MOST_CHARACTERS or not _NUMBER.fullmatch(value):
+            raise ValueError("no number there")
+    elif type(value) not in (int, Decimal):
         raise ValueError("no number there")
     price_usd = Decimal(value)
     if not (price_usd.is_finite() and Decimal("1e-8") < price_usd < Decimal("1e12")):
         raise ValueError("no plausible price there")
-    return _EXACT.create_decimal(price_usd)
+    return Decimal(f"{_EXACT.create_decimal(price_usd):f}")
 
 
 def read_price(
