@@ -75,7 +75,7 @@ class Children(contextlib.AbstractContextManager["Children"]):
         for name, child in self._running.items():
             if (status := child.poll()) is not None:
                 how = f"was killed (signal {-status})" if status < 0 else f"ended ({status})"
-                lines = self._log.read_text(errors="replace").splitlines() if self._log else []
+                lines = self._log.read_text("utf-8", "replace").splitlines() if self._log else []
                 said = [f"the {name} {how}" + (f"; {self._log} ends:" if lines else "")]
                 raise CommandError("\n".join(said + lines[-10:]), exit_status(status))
 

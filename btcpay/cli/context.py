@@ -1,10 +1,12 @@
 """The parts that commands share: settings first, then the database; answers as text or JSON."""
 
+import io
 import logging
 import os
 import re
 import select
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -144,7 +146,18 @@ def json_lines(values: Iterable[Any]) -> Iterator[str]:
 
 
 def answer_json(value: Any) -> None:
-    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    write_data(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def write_data(data: bytes) -> None:
+    """Writes what programs read on standard output: in UTF-8, whatever the terminal has."""
+    click.echo(data, nl=False)
+
+
+def escape_output() -> None:
+    """Has standard output escape what its encoding cannot write, as standard error does."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # it may be closed
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _cells(row: Any, columns: str) -> dict[str, Any]:

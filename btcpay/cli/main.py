@@ -17,7 +17,7 @@ import click
 from peewee import PeeweeException
 
 from btcpay import __version__
-from btcpay.cli.context import Shell, say, with_shell
+from btcpay.cli.context import Shell, escape_output, say, with_shell
 from btcpay.merchants.sessions import start_url
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
@@ -117,6 +117,7 @@ def serve(shell: Shell) -> None:
 
 def main() -> None:
     """Runs the command line; a refusal is one line on standard error and status 1."""
+    escape_output()
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s"
     )

@@ -8,7 +8,16 @@ from typing import Any
 
 import click
 
-from btcpay.cli.context import Shell, Stop, answering, limited, printable, say, with_shell
+from btcpay.cli.context import (
+    Shell,
+    Stop,
+    answering,
+    limited,
+    printable,
+    say,
+    with_shell,
+    write_data,
+)
 from btcpay.merchants.merchants import find_merchant
 from btcpay.notify import read, receivers
 from btcpay.notify.outbox import new_send
@@ -147,7 +156,10 @@ def listen(shell: Shell, merchant: str | None, since: int | None, url: str | Non
         for event in (events := read.after(shell.db, resources, number)):
             number = event.number
             if owner_id in (None, event.merchant_id) and not stop.wait():
-                click.echo(event.line if as_json else readable(event))
+                if as_json:
+                    write_data(event.line + b"\n")
+                else:
+                    click.echo(readable(event))
                 forward(event)
         if not events:
             stop.wait(EVERY_S)

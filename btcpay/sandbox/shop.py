@@ -77,7 +77,13 @@ class Shop:
     def _command(self, *words: str) -> str:
         """The output of the shop's command line."""
         whole = [sys.executable, "-P", "-m", "btcpay", *words]
-        ended = subprocess.run(whole, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)
+        ended = subprocess.run(
+            whole,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",  # of standard error alone: JSON is UTF-8
+            timeout=COMMAND_TIMEOUT_S,
+        )
         if ended.returncode:
             raise ShopAway(f"`btcpay {words[0]} {words[1]}` failed: {ended.stderr.strip()}")
         return ended.stdout

@@ -31,9 +31,11 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         try:
-            return orjson.dumps(line).decode()  # a tenth of the time: each request has its line
+            encoded = orjson.dumps(line)  # a tenth of the time: each request has its line
         except TypeError:  # half a surrogate pair, as a malformed header may have, is no UTF-8
             return json.dumps(line)
+        # Escaped, since standard error may have an encoding that is not UTF-8.
+        return encoded.decode() if encoded.isascii() else json.dumps(line)
 
 
 class Discreet(logging.Filter):

@@ -1,5 +1,6 @@
-"""`--json`: what every command answers to programs."""
+"""`--json`: what every command answers to programs; and to a terminal that is not of UTF-8."""
 
+import json
 import re
 
 import pytest
@@ -29,6 +30,20 @@ def till(tmp_path_factory, ticker):
         till.shop.post("/payment-links", {"amount_usd": 12.5})
         till.shop.post("/payment-links", {"min_amount_usd": 1, "max_amount_usd": 9.99})
         till.confirm(till.shop.invoice(amount_usd=25, description="1000"))
+        yield till
+
+
+# None of Latin-1: Japanese, the sign of the euro, an emoji beyond 16 bits.
+BEYOND_LATIN_1 = "\u73c8\u7432 \u20ac5 \U0001f600"
+
+
+@pytest.fixture
+def foreign_till(tmp_path_factory, ticker):
+    """As `till`, with texts that are not of Latin-1 wherever somebody may write one."""
+    with open_till(tmp_path_factory.mktemp("foreign"), ticker, Clock(), **ON) as till:
+        till.shop.add_merchant(BEYOND_LATIN_1)
+        till.shop.post("/payment-links", {"amount_usd": 12.5, "description": BEYOND_LATIN_1})
+        till.confirm(till.shop.invoice(amount_usd=25, description=BEYOND_LATIN_1))
         yield till
 
 
@@ -92,3 +107,30 @@ def test_dollars_come_back_as_they_went_in(till):
     assert '"amount": 12.5' in links
     (row,) = Terminal(till).json("export", "payments")
     assert (row["invoice_usd_quote"], row["amount_btc"]) == (25, row["amount_sats"] / 10**8)
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        pytest.param("latin-1", id="Latin-1, as of LC_ALL=de_DE"),
+        pytest.param("ascii", id="ASCII, as of a bare system"),
+    ],
+)
+def test_every_command_answers_where_output_cannot_hold_its_texts(foreign_till, tmp_path, encoding):
+    """JSON is UTF-8 whatever the terminal is (RFC 8259); what else cannot be shown is escaped."""
+    terminal = Terminal(foreign_till)
+    trips_of = trips(foreign_till, tmp_path)
+    trips_of["merchant list"] = ["merchant", "list"]
+    answers = {}
+    for name, words in sorted(trips_of.items()):
+        as_json, _ = terminal.run(*words, "--json", PYTHONIOENCODING=encoding)
+        answers[name] = json.loads(as_json)
+    assert answers["merchant list"][1]["name"] == BEYOND_LATIN_1
+    assert BEYOND_LATIN_1 in [row["description"] for row in answers["link list"]]
+    for name in SHOWS_TEXTS:
+        output, errors = terminal.run(*trips_of[name], PYTHONIOENCODING=encoding)
+        assert r"\u73c8\u7432" in output, name
+        assert "Traceback" not in errors, name
+
+
+SHOWS_TEXTS = ("merchant list", "invoice list", "invoice show", "link list", "key list")

@@ -19,8 +19,8 @@ from schemas.resources import Resources
 class Listening:
     """The command while it runs: what it printed so far, and said."""
 
-    def __init__(self, till, *words):
-        self._process = Terminal(till).start("listen", *words)
+    def __init__(self, till, *words, **environ):
+        self._process = Terminal(till).start("listen", *words, **environ)
         self.said = ""
         while "listening" not in self.said:
             self.said += self._process.stderr.readline()
@@ -58,6 +58,16 @@ def test_a_life_from_created_to_paid_is_shown_as_it_is_lived(till):
     assert {line["data"]["invoice"]["id"] for line in lines} == {invoice["id"]}
     assert lines == [json.loads(event.line) for event in events(till, since=1)]
     assert listening.end()[0] == ""
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_lines_are_utf_8_whatever_the_terminal_has(till, encoding):
+    description = "\u73c8\u7432 \u20ac5 \U0001f600"
+    listening = Listening(till, PYTHONIOENCODING=encoding)
+    till.shop.invoice(description=description)
+    (line,) = listening.lines(1)
+    assert line["data"]["invoice"]["description"] == description
+    listening.end()
 
 
 def test_it_can_begin_earlier_and_leave_out_other_merchants(till):

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from io import FileIO, TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -222,6 +223,10 @@ def _take_over(order: dict[str, Any], channel: socket.socket, files: list[int]) 
     os.environ.clear()
     os.environ.update(order["environ"])
     time.tzset()
+    if encoding := os.environ.get("PYTHONIOENCODING"):  # an interpreter reads it at its start
+        sys.stdout.reconfigure(encoding=encoding)
+        errors = FileIO(2, "w", closefd=False)
+        sys.stderr = TextIOWrapper(errors, encoding, "backslashreplace", write_through=True)
 
 
 def _status(act: Callable[[dict[str, Any]], None], order: dict[str, Any]) -> int:

@@ -8,7 +8,7 @@ import click
 import orjson
 
 from btcpay.bitcoin.descriptor import MAX_CHARS, Descriptor
-from btcpay.cli.context import Shell, answering, json_lines, plain, say
+from btcpay.cli.context import Shell, answering, json_lines, plain, say, write_data
 from btcpay.cli.merchant.access import login, logout, sessions
 from btcpay.cli.merchant.preferences import brand, currency, mail, timezone, way_back
 from btcpay.merchants.account import (
@@ -137,7 +137,7 @@ def wallet_export(shell: Shell, merchant: str, count: int | None, addresses: boo
     if addresses:
         found = (derive(row.descriptor, index, network) for index in indexes)
         for line in json_lines(found) if shell.as_json else (f"{address}\n" for address in found):
-            click.echo(line, nl=False)
+            write_data(line.encode())
         return
     request = import_request(row, indexes[-MOST_IN_RANGE:])
     # One line, so that the shell passes it on as one word.

@@ -19,7 +19,7 @@ import orjson
 import requests
 
 from btcpay.cli.children import LOOKS_EVERY_S, Children, exit_status
-from btcpay.cli.context import Shell, Stop
+from btcpay.cli.context import Shell, Stop, write_data
 from btcpay.cli.merchant.access import kept_key
 from btcpay.cli.sandbox.demo import MERCHANT, add_webhook, merchant_id, pages
 from btcpay.cli.sandbox.place import Place, command_line
@@ -161,7 +161,7 @@ def _run_once(place: Place, key: str, children: Children, words: Sequence[str], 
     if words:
         return _run(words, environ, children, stop)
     settings = {name: text for name, text in environ.items() if name.startswith("BTCPAY_")}
-    click.echo(orjson.dumps({**shop, "merchant": MERCHANT, "environ": settings}).decode())
+    write_data(orjson.dumps({**shop, "merchant": MERCHANT, "environ": settings}) + b"\n")
     # A shell gives /dev/null to what it starts in the background: only a pipe's end means anything.
     mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin else 0
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):

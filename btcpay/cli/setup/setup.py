@@ -205,5 +205,14 @@ def _make_merchant(settings: Settings, name: str, account: Descriptor) -> None:
         if settings.merchant_pages:
             say("Link to the merchant's pages, once the service runs; within ten minutes:")
             say(url := login_url(db, settings.base_url, owner.id, now))
-            if sys.stderr.isatty():
+            if sys.stderr.isatty() and _has_blocks(sys.stderr.encoding):
                 segno.make_qr(url).terminal(sys.stderr, compact=True)
+
+
+def _has_blocks(encoding: str) -> bool:
+    """True for an encoding of the characters that a QR code in a terminal is made of."""
+    try:
+        "\u2580\u2584\u2588".encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
