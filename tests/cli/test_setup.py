@@ -115,12 +115,30 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     assert "has another account key" in run(other, status=1).stderr
 
 
+def test_yes_asks_nothing_and_keeps_what_was_answered(folder):
+    """A shop of play money is this machine's own; the second run keeps another address."""
+    words = ["setup", *options(folder, base_url=None), "--yes"]
+    in_terminal = partial(InTerminal, folder=folder, environ=clean_environ(HOME="/nowhere"))
+    terminal = in_terminal([PROGRAM, *words])
+    assert terminal.wait() == 0, terminal.text
+    file = folder / "shop.env"
+    assert "BTCPAY_BASE_URL=http://127.0.0.1:8000\n" in file.read_text()
+    file.write_text(file.read_text().replace(":8000", ":8123"))
+    run(words)
+    assert "BTCPAY_BASE_URL=http://127.0.0.1:8123\n" in file.read_text()
+
+
 SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 WRONG = {
     "seed words without quotes": ({"xpub": None}, ["--xpub", *SEED.split()], 1,
         "look like the seed words"),
     "network and address missing": ({"network": None, "base_url": None}, [], 2,
         "--network and --base-url must be given"),
+    "no address for real money": ({"network": "mainnet", "base_url": None}, ["--yes"], 2,
+        "--base-url must be given, since --yes asks nothing"),
+    "no network": ({"network": None, "base_url": None}, ["--yes"], 2,
+        "--network and --base-url must be given, since --yes asks nothing"),
+    "a start of nothing": ({}, ["--start"], 2, "--start needs units"),
     "a key without a merchant": ({"merchant": None}, [], 2, "--merchant must be given"),
     "a value that a script has not set": ({}, ["--proxy", ""], 2, "--proxy is followed by an"),
     "a key of another network": ({"network": "mainnet"}, [], 1, "this tpub is for a test network"),
@@ -225,6 +243,18 @@ def test_units_are_written_and_started_when_they_are_asked_for(folder):
     run(["setup", *words, *more, "--units"], environ=environ)
     assert {path.name for path in units.iterdir()} == of_one
     assert told(folder)[:2] == [f"disable --now {name}" for name in sorted(of_cron)]
+
+
+def test_without_systemd_nothing_is_made_and_what_to_do_is_said(folder):
+    """A container, or a system with another init."""
+    environ = {"PATH": f"{folder}/tools"}
+    for more in (["--start"], ["--units"], ["--units", "cron", "--start"]):
+        words = ["setup", *options(folder)[:-2], *more, "--units-folder", str(folder)]
+        ended = run(words, 1, environ=environ)
+        start = f"{PROGRAM} --env-file {folder}/shop.env run"
+        said = "btcpay: this machine has no systemd (no systemctl): say --units none --no-start, "
+        assert ended.stderr.endswith(f"{said}and start the shop by {start}\n")
+        assert not (folder / "data").exists()
 
 
 def told(folder):

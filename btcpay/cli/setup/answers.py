@@ -1,6 +1,6 @@
 """The questions of `setup`, asked or answered by options: settings, merchant, account key."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,9 @@ from btcpay.merchants.account import SCRIPT_TYPES, parse_account
 from btcpay.merchants.merchants import checked_name
 from btcpay.settings.settings import OF_FILES, PREFIX, read
 from btcpay.values.errors import CommandError, SettingsError
-from btcpay.values.networks import Network
+from btcpay.values.networks import NETWORKS, Network
 
+OWN_ADDRESS = "http://127.0.0.1:8000"
 NONE = "none"  # typed for a setting that is to stay unset
 SQLITE = "sqlite:///"
 Answers = dict[str, str]
@@ -100,20 +101,31 @@ class Talk:
 
     def settings(self, present: Mapping[str, str], state: Path) -> Answers:
         """The variables of the file. Refuses options that are missing or wrong."""
+        questions = self._questions(present)
         missing = [
             question.option
-            for question in QUESTIONS
+            for question in questions
             if question.usual is None and self.given[question.name] is None
             if not present.get(question.variable, "").strip()
         ]
-        self._require(missing, "there is no terminal to ask")
+        says_yes = self.given["yes"]
+        self._require(missing, "--yes asks nothing" if says_yes else "there is no terminal to ask")
         answers = dict(present)
-        for question in QUESTIONS:
+        for question in questions:
             by_file = present.get(OF_FILES.get(question.variable, ""), "")
             if self.given[question.name] is not None or not by_file:
                 default = default_of(question, answers, present, state)
                 answers[question.variable] = self._answer(question, default, answers)
         return {name: text for name, text in answers.items() if text}
+
+    def _questions(self, present: Mapping[str, str]) -> Sequence[Question]:
+        """With --yes a shop of play money, if nothing else is said, is for this machine alone."""
+        network = self.given["network"] or present.get("BTCPAY_NETWORK", "").strip()
+        is_play_money = network in NETWORKS and not NETWORKS[network].main_keys
+        if not (self.given["yes"] and is_play_money):
+            return QUESTIONS
+        usual = {"base_url": OWN_ADDRESS}
+        return [one._replace(usual=usual.get(one.name, one.usual)) for one in QUESTIONS]
 
     def _answer(self, question: Question, default: str | None, answers: Answers) -> str:
         given, accepted = self.given[question.name], partial(answered, question, answers=answers)

@@ -7,11 +7,21 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from btcpay.values.errors import CommandError
 
 PROGRAM = Path(sys.executable).with_name("btcpay")
 STATE = Path("/var/lib/btcpay")  # systemd makes it too (StateDirectory=)
+
+
+def has_blocks(stream: TextIO) -> bool:
+    """True for a terminal that can show the characters of which a QR code is made."""
+    try:
+        "\u2580\u2584\u2588".encode(stream.encoding)
+    except UnicodeEncodeError:
+        return False
+    return stream.isatty()
 
 
 def this_user() -> pwd.struct_passwd:
@@ -28,7 +38,7 @@ def make_user(name: str) -> pwd.struct_passwd:
         return pwd.getpwnam(name)
     words = ["useradd", "--system", "--home-dir", str(STATE), "--shell", "/usr/sbin/nologin", name]
     try:
-        subprocess.run(words, capture_output=True, text=True, check=True)
+        subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         why = getattr(error, "stderr", "").strip() or error
         raise CommandError(f"cannot create user {name}: {why}; create it or use --user") from None

@@ -37,7 +37,6 @@ from storage.versions import open_ready
 A_PATH = click.Path(readable=False, path_type=Path)
 PROXIES = {"nginx": "nginx.conf", "caddy": "Caddyfile"}
 PROXY = click.Choice(list(PROXIES))
-NO_UNITS = "none"
 OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in QUESTIONS]
 
 
@@ -50,7 +49,7 @@ OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in Q
 @click.option("--user", help="The owner of service and database. [default as root: btcpay]")
 @click.option(
     "--units",
-    type=click.Choice([*units.KINDS, NO_UNITS]),
+    type=click.Choice([*units.KINDS, units.NONE]),
     is_flag=False,
     flag_value="run",
     help="The systemd units: of one process (run), of a service and a timer (cron), or none.",
@@ -85,10 +84,9 @@ def _in_this_folder(given: Mapping[str, Any]) -> dict[str, Any]:
     usual = {
         "network": network,
         "env_file": f"{network}.env",
-        "base_url": "http://127.0.0.1:8000",
         "database_url": f"sqlite:///{Path.cwd()}/var/{network}.db",
         "user": machine.this_user().pw_name,
-        "units": NO_UNITS,
+        "units": units.NONE,
         "yes": True,
     }
     return {name: given[name] or text for name, text in usual.items()}
@@ -111,6 +109,7 @@ class _Run(Talk):
         """Asks, then makes what is missing: a run that was cut off can be repeated."""
         self._show_where()
         given = self.given
+        kind = units.chosen_kind(given["units"], given["start"], self._command)
         answers = self.settings(self.present, self.usual_state)
         database = sqlite_path(answers.get("BTCPAY_DATABASE_URL", ""))
         merchant = None
@@ -133,10 +132,16 @@ class _Run(Talk):
             keep(state / KEY_FILE)  # `run` issues the key, and shows it
         if merchant:
             as_user(lambda settings: _make_merchant(settings, *merchant))
-        has_units = self._units(state, user)
+        has_units = kind != units.NONE
+        if has_units:
+            self._write_units(kind, state, user)
         if not given["here"]:
             as_user(lambda settings: _examine(settings, said))
         self._say_next(has_units, user)
+
+    @property
+    def _command(self) -> str:
+        return f"{machine.PROGRAM} --env-file {self.file}"
 
     def _show_where(self) -> None:
         names = sorted(name for name in os.environ if name.startswith(PREFIX) and name != VARIABLE)
@@ -153,12 +158,9 @@ class _Run(Talk):
             machine.make_folder(state, user)
         return user
 
-    def _units(self, state: Path | None, user: pwd.struct_passwd) -> bool:
-        """Writes and starts the units, by default where root has a systemd; False for none."""
-        usual = units.KINDS[0] if self.is_root and units.SYSTEMD.is_dir() else NO_UNITS
-        kind, backups, is_wanted = (self.given[n] for n in ("units", "backups", "start"))
-        if (kind := kind or usual) == NO_UNITS:
-            return False
+    def _write_units(self, kind: str, state: Path | None, user: pwd.struct_passwd) -> None:
+        """Writes the units, and starts them if that is wanted."""
+        backups, is_wanted = self.given["backups"], self.given["start"]
         texts = units.units(machine.PROGRAM, self.file, user.pw_name, state, backups, kind)
         machine.make_folder(backups, user)
         written = units.install(self.given["units_folder"], texts)
@@ -168,10 +170,9 @@ class _Run(Talk):
             is_wanted = click.confirm(question, default=True, err=True)
         if is_wanted:
             units.start(texts)
-        return True
 
     def _say_next(self, has_units: bool, user: pwd.struct_passwd) -> None:
-        command = f"{machine.PROGRAM} --env-file {self.file}"
+        command = self._command
         if user != self.me:
             # Not in this folder: a user who may not enter root's home can serve nothing in it.
             command = f"cd / && runuser -u {user.pw_name} -- {command}"
@@ -205,14 +206,5 @@ def _make_merchant(settings: Settings, name: str, account: Descriptor) -> None:
         if settings.merchant_pages:
             say("Link to the merchant's pages, once the service runs; within ten minutes:")
             say(url := login_url(db, settings.base_url, owner.id, now))
-            if sys.stderr.isatty() and _has_blocks(sys.stderr.encoding):
+            if machine.has_blocks(sys.stderr):
                 segno.make_qr(url).terminal(sys.stderr, compact=True)
-
-
-def _has_blocks(encoding: str) -> bool:
-    """True for an encoding of the characters that a QR code in a terminal is made of."""
-    try:
-        "\u2580\u2584\u2588".encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -1,22 +1,46 @@
 """The systemd units of `btcpay setup`, from the files that a package has too."""
 
+import os
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+
+import click
 
 from btcpay.cli.setup.machine import STATE
 from btcpay.values.errors import CommandError
 
 BACKUPS = Path("/var/backups/btcpay")
 KINDS = ("run", "cron")  # the whole shop in one process, or a service and a check every minute
+NONE = "none"
 OF_CRON = ("btcpay-check.service", "btcpay-check.timer")
 STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
 SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
+SYSTEMCTL = "systemctl"
 OWN, PACKAGED = Path("/etc/systemd/system"), Path("/usr/lib/systemd/system")
 _FILES = resources.files("btcpay.cli.setup") / "files"
 _ONE_WORD = re.compile(r"[^\s%$\"'\\;]+")
+
+
+def chosen_kind(kind: str | None, is_started: bool | None, command: str) -> str:
+    """One of KINDS, by default where root has a systemd, or NONE.
+
+    Raises CommandError for units that nothing here would start, and UsageError for a start of none.
+    """
+    usual = KINDS[0] if os.geteuid() == 0 and SYSTEMD.is_dir() else NONE
+    chosen = kind or usual
+    is_systemd_needed = chosen != NONE or is_started
+    if is_systemd_needed and shutil.which(SYSTEMCTL) is None:
+        raise CommandError(
+            "this machine has no systemd (no systemctl): say --units none --no-start, and start the"
+            f" shop by {command} run"
+        )
+    if chosen == NONE and is_started:
+        raise click.UsageError("--start needs units: say --units run, or start the shop yourself")
+    return chosen
 
 
 def template(name: str) -> str:
@@ -93,6 +117,8 @@ def start(texts: Mapping[str, str]) -> None:
 
 def systemctl(*words: str) -> None:
     """Raises CommandError with its error output."""
-    ended = subprocess.run(["systemctl", *words], capture_output=True, text=True)
+    ended = subprocess.run(
+        [SYSTEMCTL, *words], capture_output=True, encoding="utf-8", errors="replace"
+    )
     if ended.returncode:
         raise CommandError(f"systemctl {' '.join(words)}: {ended.stderr.strip()}")
