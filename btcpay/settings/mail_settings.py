@@ -13,6 +13,7 @@ _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _ADDRESS = re.compile(rf"{_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})*")
 MAX_LOCAL, MAX_ADDRESS = 64, 254  # RFC 5321, 4.5.3.1
 AN_ADDRESS = "an address such as shop@example.com"
+MAX_NAME = 200  # characters of a sender's name
 _SERVER = re.compile(
     r"(?P<scheme>smtps?)://(?:(?P<user>[^/:\s]+):(?P<password>[^/\s]*)@)?"
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/:@\[\]\s]+)(?::(?P<port>[0-9]{1,5}))?/?"
@@ -68,7 +69,7 @@ def sender(text: str) -> Sender | None:
         return None
     found = re.fullmatch(r"([^<>\"]*?)\s*<([^<>]*)>", text)
     name, address = found.groups() if found else ("", text)
-    require(name.isprintable())
+    require(name.isprintable() and len(name) <= MAX_NAME)
     return Sender(name, checked_address(address))
 
 

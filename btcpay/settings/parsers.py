@@ -93,6 +93,7 @@ def http_url(text: str) -> str:
     return url(text, "http", "https")
 
 
+_MAX_ROOT = 500  # characters; a mail's header with a link has room for 998
 _AS_IT_IS = "!#$%&'()*+,/:;=?@[]~"  # what `quote` leaves; % begins what is quoted already
 
 
@@ -101,7 +102,9 @@ def base_url(text: str) -> str:
     parts = urlsplit(text)
     require(not (parts.query or parts.fragment or parts.username))
     # In ASCII as a whole, since it stands in headers of answers and of mails.
-    return quote(http_url(text), safe=_AS_IT_IS).rstrip("/")
+    root = quote(http_url(text), safe=_AS_IT_IS).rstrip("/")
+    require(len(root) <= _MAX_ROOT)
+    return root
 
 
 @accepting("origins such as https://shop.example.com, separated by spaces")

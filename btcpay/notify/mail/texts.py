@@ -6,9 +6,7 @@ A message has a plain text part and an HTML part.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
 from email.utils import format_datetime
 from html import escape
 from typing import Any
@@ -16,6 +14,7 @@ from urllib.parse import quote
 
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
+from btcpay.notify.mail import headers
 from btcpay.settings.mail_settings import Sender, checked_address
 from btcpay.values.money import asked_of, price_of
 from storage.models import Invoice
@@ -70,17 +69,12 @@ def one_line(text: str) -> str:
     return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())
 
 
-def _header(text: str) -> str:
-    """Breaks encoded words (RFC 2047): Python's email would decode them, line ends too."""
-    return one_line(text).replace("=?", "= ?")
-
-
 def message_of(mail: MailText, sender: Sender, to: str, id: str, at: datetime) -> EmailMessage:
     """The mail to an address that `checked_address` made; the same `id` is the same mail."""
-    message = EmailMessage(policy=SMTP)
-    message["From"] = Address(_header(sender.name), addr_spec=sender.address)
-    message["To"] = Address(addr_spec=to)
-    message["Subject"] = _header(mail.subject)
+    message = EmailMessage(policy=headers.POLICY)
+    message["From"] = headers.mailbox("From", sender)
+    message["To"] = to
+    message["Subject"] = headers.text("Subject", one_line(mail.subject))
     message["Date"] = format_datetime(at)
     message["Message-ID"] = f"<{id}@{sender.domain}>"
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no answer by a machine

@@ -1,0 +1,66 @@
+"""The headers of mail, in the form in which they go out: ASCII, folded here and nowhere else.
+
+Python's email folds by itself, and wrongly: a long URL becomes an encoded word, which ends no
+subscription, and the commas of a long name become mailboxes.
+"""
+
+from email.header import Header
+from email.policy import EmailPolicy
+
+from btcpay.settings.mail_settings import Sender
+
+LINE_CHARACTERS = 76  # RFC 2047, 2: of a line with an encoded word
+MOST_CHARACTERS = 998  # RFC 5322, 2.1.1: of any line
+_QUOTED = str.maketrans({"\\": "\\\\", '"': '\\"'})
+
+
+class AsWritten(EmailPolicy):
+    """Stores each header as the text that it is sent as. Raises ValueError for any other text."""
+
+    def header_store_parse(self, name: str, value: str) -> tuple[str, str]:
+        lines = f"{name}: {value}".split("\r\n ")
+        if not all(_may_be_sent(line) for line in lines):
+            raise ValueError(f"{name}: a line that is no header")
+        return name, value
+
+    def fold(self, name: str, value: str) -> str:
+        return f"{name}: {value}{self.linesep}"
+
+    def fold_binary(self, name: str, value: str) -> bytes:
+        return self.fold(name, value).encode("ascii")
+
+
+def _may_be_sent(line: str) -> bool:
+    return line.isascii() and line.isprintable() and 0 < len(line) <= MOST_CHARACTERS
+
+
+POLICY = AsWritten(linesep="\r\n")
+
+
+def text(name: str, words: str) -> str:
+    """The words as the value of the header of that name: plain, or in encoded words (RFC 2047)."""
+    if _is_plain(words) and len(f"{name}: {words}") <= LINE_CHARACTERS:
+        return words
+    return _encoded(name, words)
+
+
+def mailbox(name: str, sender: Sender) -> str:
+    """One mailbox as the value of the header of that name, whatever signs its name has."""
+    address = f"<{sender.address}>"
+    if not sender.name:
+        return sender.address
+    quoted = f'"{sender.name.translate(_QUOTED)}"'
+    if not _is_plain(sender.name) or len(f"{name}: {quoted}") > LINE_CHARACTERS:
+        quoted = _encoded(name, sender.name)
+    last_line = f"{name}: {quoted}".rpartition("\r\n")[2]
+    is_short = len(f"{last_line} {address}") <= LINE_CHARACTERS
+    return f"{quoted} {address}" if is_short else f"{quoted}\r\n {address}"
+
+
+def _is_plain(words: str) -> bool:
+    return words.isascii() and "=?" not in words
+
+
+def _encoded(name: str, words: str) -> str:
+    encoded = Header(words, "utf-8", LINE_CHARACTERS - 1, name)
+    return encoded.encode(linesep="\r\n")
