@@ -21,17 +21,18 @@ from btcpay.values.errors import CommandError, TooMuch
 from btcpay.values.money import MAX_MONEY_BTC, MAX_MONEY_SATS, checked_currency, rounded, unit_of
 from btcpay.values.texts import MAX_CHARACTERS, one_line
 from btcpay.web.body import parse, read_body
+from schemas.any_case import AnyCase, Unknown, Word, Words, value_of
 from schemas.fields import Text
-from schemas.requests import MAX_AMOUNT, Body
+from schemas.requests import MAX_AMOUNT
 
 SATS = "SATS"
 SMALLEST = Decimal("0.00000001")  # a satoshi in bitcoin; Decimal's own smallest becomes nothing
 # The most that can exist, and the smallest part of it.
 _IN_BITCOIN = {BTC: (MAX_MONEY_BTC, SMALLEST), SATS: (MAX_MONEY_SATS, Decimal(1))}
-BITCOIN = {"BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain"}
+BITCOIN = {"btc", "btc-chain", "btc-onchain", "btc_onchain"}  # in small letters
 SPEEDS = {"HighSpeed": 1, "MediumSpeed": 1, "LowMediumSpeed": 2, "LowSpeed": 6}  # confirmations
 SPEED_NAMES = {1: "MediumSpeed", 2: "LowMediumSpeed"}  # of more: LowSpeed
-MARKS = ("Invalid", "Settled", "invalid", "settled")  # the latter by btcpay-python-sdk
+MARKS = ("Invalid", "Settled")
 # Characters; of a number, since an entry of an index of PostgreSQL has at most 2,704 bytes.
 MAX_NUMBER, _MAX_DESCRIPTION, _MAX_EMAIL = 500, 500, 320
 MAX_METADATA = 16_384  # bytes of JSON; the most that a plug-in is known to send is 301
@@ -39,11 +40,11 @@ _KEPT = ("redirectURL", "redirectAutomatically", "defaultLanguage")
 T = TypeVar("T")
 
 
-class Checkout(Body):
+class Checkout(AnyCase):
     error_messages = {"type": "must be a JSON object"}
 
-    speedPolicy = fields.String(validate=validate.OneOf(list(SPEEDS)))
-    paymentMethods = fields.List(fields.String())
+    speedPolicy = Word(SPEEDS)
+    paymentMethods = Words()
     expirationMinutes = fields.Integer(validate=validate.Range(1, 525_600))
     paymentTolerance = fields.Decimal(2, ROUND_DOWN, validate=validate.Range(0, 100))
     redirectURL = fields.String()
@@ -51,7 +52,7 @@ class Checkout(Body):
     defaultLanguage = fields.String(validate=validate.Length(max=20))
 
 
-class NewOrder(Body):
+class NewOrder(AnyCase):
     """Body of POST invoices; the amount may be a text."""
 
     amount = fields.Decimal(
@@ -66,34 +67,40 @@ class NewOrder(Body):
 
 
 # Bodies of PUT invoices, and of POST status.
-NewMetadata = Body.from_dict({"metadata": fields.Dict(required=True)})
-Mark = Body.from_dict({"status": fields.String(required=True, validate=validate.OneOf(MARKS))})
+NewMetadata = AnyCase.from_dict({"metadata": fields.Dict(required=True)})
+Mark = AnyCase.from_dict({"status": Word(MARKS, required=True)})
 
 
-class Wanted(Body):
+class Wanted(AnyCase):
     """The query of GET invoices; several values of a filter mean any of them."""
 
     orderId = fields.List(Text())
-    status = fields.List(
-        fields.String(validate=validate.OneOf(queries.STATUSES)), load_default=queries.STATUSES
-    )
+    status = fields.List(Word(queries.STATUSES), load_default=queries.STATUSES)
     take = fields.Integer(load_default=50, validate=validate.Range(1, 1000))
     skip = fields.Integer(load_default=0, validate=validate.Range(0, 10**9))
+    textSearch, startDate, endDate = (Unknown() for _ in range(3))
+    includePaymentMethods = fields.Raw()  # each has them at a path of its own
 
 
-class AuthorizedEvents(Body):
+class Pairs(AnyCase):
+    """The query of GET rates."""
+
+    currencyPair = Words(validate=validate.Length(max=5, error="at most five at once"))
+
+
+class AuthorizedEvents(AnyCase):
     error_messages = {"type": "must be a JSON object"}
 
     everything = fields.Boolean(load_default=False)
-    specificEvents = fields.List(fields.String(), load_default=list)
+    specificEvents = Words(load_default=list)
 
 
-class NewWebhook(Body):
+class NewWebhook(AnyCase):
     """Body of POST and PUT webhooks."""
 
     url = fields.String(required=True)
     enabled = fields.Boolean(load_default=True)
-    secret = Text(200, validate=validate.Length(1))
+    secret = Text(200)
     authorizedEvents = fields.Nested(AuthorizedEvents, load_default={"everything": True})
 
 
@@ -106,9 +113,10 @@ def body_of(schema: Schema) -> tuple[dict[str, Any], str | None]:
     except orjson.JSONDecodeError as error:
         raise ValidationError(f"the body cannot be kept: {error}") from None
     asked = schema.load(value)
-    if not sent.get("metadata"):
+    said = value_of(sent, "metadata")
+    if not said:
         return asked, None
-    metadata = orjson.dumps(sent["metadata"])
+    metadata = orjson.dumps(said)
     if len(metadata) > MAX_METADATA:
         raise ValidationError(f"is longer than {MAX_METADATA} bytes", "metadata")
     if _is_beyond_64_bits(asked.get("metadata")):
@@ -133,7 +141,7 @@ def checked(path: str, check: Callable[..., T], *values: Any) -> T:
 
 
 def order_id_of(metadata: dict[str, Any]) -> str | None:
-    number = metadata.get("orderId")
+    number = value_of(metadata, "orderId")
     if "\0" in str(number):
         raise ValidationError("holds U+0000, which PostgreSQL does not take", "metadata.orderId")
     return str(number)[:MAX_NUMBER] if isinstance(number, str | Decimal) else None
@@ -146,17 +154,18 @@ def order_of(
     named = str(asked.get("currency", store.currency)).upper()
     currency, amount = _money(named, asked["amount"])
     checkout, said = asked["checkout"], asked["metadata"]
-    order_id, email = order_id_of(said), said.get("buyerEmail")
+    order_id, email = order_id_of(said), value_of(said, "buyerEmail")
     way_back = checkout.get("redirectURL", "").replace("{InvoiceId}", INVOICE)
     way_back = way_back.replace("{OrderId}", quote(order_id or "", safe=""))
     if way_back:
         way_back = checked("checkout.redirectURL", own_url, way_back, store.shop_url)
-    if BITCOIN.isdisjoint(checkout.get("paymentMethods") or BITCOIN):
+    methods = {method.lower() for method in checkout.get("paymentMethods", ())}
+    if methods and methods.isdisjoint(BITCOIN):
         raise ValidationError("only BTC on the chain is possible here", "checkout.paymentMethods")
     tolerance_percent = checkout.get("paymentTolerance")
     kept = {name: checkout[name] for name in _KEPT if name in checkout}
     details = {
-        "description": one_line(said.get("itemDesc"), _MAX_DESCRIPTION),
+        "description": one_line(value_of(said, "itemDesc"), _MAX_DESCRIPTION),
         "customer_email": email if one_line(email, _MAX_EMAIL) == email else None,
         "reference": one_line(order_id, MAX_CHARACTERS["reference"]),
         "return_url": way_back or None,

@@ -14,6 +14,7 @@ from btcpay.values.hosts import is_near
 from btcpay.values.texts import one_line
 from btcpay.web.pages.render import View
 from btcpay.web.pages.visit import Visit
+from schemas.any_case import parameters
 
 PATH = "/api-keys/authorize"
 MAX_NAME_CHARACTERS = 100
@@ -60,9 +61,12 @@ def _asked(visit: Visit) -> Asked:
 
     A link sent to a merchant leads to no machine of this network, and nowhere in clear.
     """
-    redirect, network = request.args.get("redirect", ""), visit.service.settings.network
-    application = one_line(request.args.get("applicationName"), MAX_NAME_CHARACTERS)
-    wanted = set(request.args.getlist("permissions"))
+    network = visit.service.settings.network
+    names = ("redirect", "applicationName", "permissions")
+    given = parameters(names, request.args.items(multi=True))
+    redirect = given.get("redirect", [""])[0]
+    application = one_line(given.get("applicationName", [""])[0], MAX_NAME_CHARACTERS)
+    wanted = set(given.get("permissions", ()))
     permissions = [one for one in GIVEN.split() if OF_STORE + one in wanted]
     if not permissions:
         raise InvalidRequest("the shop asks for no permission that there is")

@@ -15,6 +15,7 @@ from btcpay.settlement.values import Rules
 from btcpay.values.money import btc_shown, price_of
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
+from schemas.any_case import load_filters
 from storage.models import Invoice
 from storage.queries import blocks, invoices, payments
 from storage.statement import changed
@@ -38,9 +39,7 @@ def create_order(service: Service, store: queries.OfMerchant) -> Json:
 
 def list_orders(service: Service, store: queries.OfMerchant) -> list[Json]:
     """The newest orders with these numbers and statuses that are not archived."""
-    given = request.args
-    several = {name: given.getlist(name) for name in ("orderId", "status") if name in given}
-    wanted = asked.Wanted().load(given.to_dict() | several)
+    wanted = load_filters(asked.Wanted(), request.args.items(multi=True))
     db, tolerance = service.db, service.settings.underpayment_tolerance_percent
     query, more = queries.ORDERS, Values(store_id=store.id, tolerance_percent=str(tolerance))
     more["texts"] = blocks.given(wanted["status"])
@@ -126,7 +125,7 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
     """Invalid cancels, by the rules of a cancellation. Settled needs a human, so it is refused."""
     db = service.db
     said, _ = asked.body_of(asked.Mark())
-    if said["status"].lower() == "settled":
+    if said["status"] == "Settled":
         only = "only the merchant accepts what came: `btcpay invoice settle`"
         raise ValidationError(only, "status")
     at, by = service.now(), "by the shop"

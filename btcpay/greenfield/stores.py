@@ -4,7 +4,6 @@ import json
 from decimal import Decimal
 
 from flask import g, request
-from marshmallow import ValidationError
 from orjson import Fragment
 
 from btcpay import __version__
@@ -21,6 +20,7 @@ from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
 from btcpay.values.money import checked_currency
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
+from schemas.any_case import load_filters
 from storage.models import Receiver
 from storage.queries import merchants, receivers
 
@@ -76,9 +76,8 @@ def one_store(service: Service, store: queries.OfMerchant) -> Json:
 
 def rates(service: Service, store: queries.OfMerchant) -> list[Json]:
     """The price of a bitcoin in each pair; where none is known, the reason in its place."""
-    pairs = request.args.getlist("currencyPair") or [f"BTC_{store.currency}"]
-    if len(pairs) > 5:
-        raise ValidationError("at most five at once", "currencyPair")
+    wanted = load_filters(asked.Pairs(), request.args.items(multi=True))
+    pairs = wanted.get("currencyPair") or [f"BTC_{store.currency}"]
     return [_rate(service, store, pair) for pair in pairs]
 
 
@@ -133,7 +132,8 @@ def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> 
     url, events = sent["url"], sent["authorizedEvents"]
     url = asked.checked("url", webhook_url, url, service.settings.network)
     asked.checked("url", own_url, url, store.shop_url)
-    types = [name for name in WEBHOOKS.split() if name in events.get("specificEvents", ())]
+    wanted = {name.lower() for name in events.get("specificEvents", ())}
+    types = [name for name in WEBHOOKS.split() if name.lower() in wanted]
     now, secret = to_ms(service.now()), hook and hook.secret
     with service.db.write():
         service.db.only(merchants.LOCKED, id=store.merchant_id)

@@ -35,8 +35,9 @@ class Order(NamedTuple):
     """A refund to be made; without `amount_sats` it is of all that is left to send back.
 
     `invoice_id` is None where only a shop's plug-in knows what was paid: then the sum is said.
-    `store_id`: that shop's. `id` is given where a form determines it, `left_sats` where a form
-    said what is left: that may have changed since.
+    `store_id`: that shop's; `shop_texts`: what its plug-in called the refund, as JSON. `id` is
+    given where a form determines it, `left_sats` where a form said what is left: that may have
+    changed since.
     """
 
     merchant_id: int
@@ -47,6 +48,7 @@ class Order(NamedTuple):
     id: str | None = None
     store_id: str | None = None
     left_sats: str | None = None
+    shop_texts: str | None = None
 
 
 class Step(NamedTuple):
@@ -108,6 +110,7 @@ def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refun
             amount_sats=_amount(db, order),
             reason=checked_line("reason", order.reason) if order.reason else None,
             store_id=order.store_id,
+            shop_texts=order.shop_texts,
             created_at=to_ms(now),
         )
         note(db, row, Kind.REFUND_MADE, now)

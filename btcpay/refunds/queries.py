@@ -32,7 +32,7 @@ OTHERS_OF_MERCHANT = (
     .limit(slot("limit"))
 )
 NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(slot("limit"))
-_GIVEN = (Refund.invoice_id, Refund.reason, Refund.store_id)
+_GIVEN = (Refund.invoice_id, Refund.reason, Refund.store_id, Refund.shop_texts)
 ADD = shaped(Refund, Refund.insert(needed(Refund) | slots(*_GIVEN)).returning(Refund))
 CAME = shaped(
     tuple[int],

@@ -3,6 +3,7 @@
 Source: docs.btcpayserver.org/API/Greenfield/v1, invoice refund and pull payments.
 """
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -16,27 +17,29 @@ from btcpay.values.money import SATS_PER_BTC, asked_of, btc_shown, checked_curre
 from btcpay.values.texts import MAX_CHARACTERS, one_line
 from btcpay.web.body import parse, read_body
 from btcpay.web.service import Service
-from schemas.requests import MAX_AMOUNT, Body
+from schemas.any_case import AnyCase, Word, Words
+from schemas.requests import MAX_AMOUNT
 from storage.models import Invoice, Refund, Store
 
 Json = dict[str, Any]
 PERMISSION = "cancreatenonapprovedpullpayments"
-BITCOIN = ("BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain")
+METHODS = ("BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain")
+TEXTS = ("name", "description")
 VARIANTS = ("RateThen", "CurrentRate", "OverpaidAmount", "Fiat", "Custom")
 _MONEY: Any = {"allow_nan": False, "validate": validate.Range(0, MAX_AMOUNT, min_inclusive=False)}
 
 
-class _Asked(Body):
+class _Asked(AnyCase):
     name = fields.String(load_default="")
     description = fields.String(load_default="")
-    paymentMethod = fields.String(load_default=BTC, validate=validate.OneOf(BITCOIN))
-    payoutMethodId = fields.String(load_default=BTC, validate=validate.OneOf(BITCOIN))
+    paymentMethod = Word(METHODS, load_default=BTC)
+    payoutMethodId = Word(METHODS, load_default=BTC)
 
 
 class NewRefund(_Asked):
     """Body of POST refund; amounts may be texts."""
 
-    refundVariant = fields.String(required=True, validate=validate.OneOf(VARIANTS))
+    refundVariant = Word(VARIANTS, required=True)
     customAmount = fields.Decimal(**_MONEY)
     customCurrency = fields.String(load_default=BTC)
     subtractPercentage = fields.Decimal(
@@ -49,7 +52,7 @@ class NewPullPayment(_Asked):
 
     amount = fields.Decimal(required=True, **_MONEY)
     currency = fields.String(load_default=BTC)
-    paymentMethods = fields.List(fields.String(validate=validate.OneOf(BITCOIN)))
+    paymentMethods = Words(METHODS)
     autoApproveClaims = fields.Boolean(
         validate=validate.Equal(False, error="nobody here signs: the merchant's wallet sends it")
     )
@@ -103,8 +106,12 @@ def _sats(service: Service, amount: Decimal, currency: str) -> int:
 def _made(
     service: Service, store: Store, asked: Json, order_id: str | None, sats: int, field: str
 ) -> Json:
-    reason = one_line(asked["description"] or asked["name"], MAX_CHARACTERS["reason"])
-    wanted = acts.Order(store.merchant_id, order_id, sats, reason, store_id=store.id)
+    texts = {name: one_line(asked[name], MAX_CHARACTERS["reason"]) or "" for name in TEXTS}
+    reason = texts["description"] or texts["name"] or None
+    said = json.dumps(texts)
+    wanted = acts.Order(
+        store.merchant_id, order_id, sats, reason, store_id=store.id, shop_texts=said
+    )
     try:
         row = acts.make(service.db, service.settings, wanted, service.now())
     except Refused as refused:
@@ -113,11 +120,12 @@ def _made(
 
 
 def show(service: Service, _store: Store, row: Refund) -> Json:
+    texts = json.loads(row.shop_texts or "{}")
     return {
         "id": row.id,
         "viewLink": RESOURCE.url_of(service.settings.base_url, row.id),
-        "name": row.reason or "",
-        "description": row.reason or "",
+        "name": texts.get("name", ""),
+        "description": texts.get("description", ""),
         "currency": BTC,
         "amount": btc_shown(row.amount_sats),
         "period": None,

@@ -82,6 +82,7 @@ class Refund(Table):
     status = TextField()
     amount_sats = BigIntegerField()
     reason = TextField(null=True)
+    shop_texts = TextField(null=True)
     address = TextField(null=True)
     script = TextField(null=True)
     above_height = BigIntegerField(null=True)

@@ -536,8 +536,9 @@ CREATE TABLE peer (
 -- Money that goes back
 
 -- The merchant's own wallet sends a refund, and a block proves it. `store_id`: the shop whose
--- plug-in has asked for it; without `invoice_id` nobody else knows what was paid. `address` is the payer's word; `script` (hex) is what blocks are
--- searched for, null where nothing is expected. `above_height`: our tip when the address was given,
+-- plug-in has asked for it; without `invoice_id` nobody else knows what was paid. `shop_texts`: the
+-- JSON of the name and the description that it gave. `address` is the payer's word; `script` (hex)
+-- is what blocks are searched for, null where nothing is expected. `above_height`: our tip when the address was given,
 -- so that no earlier payment sends it; a reorganisation lowers it, since all above is new then.
 -- `tx_hash` and `vout` name the output that sent it: one output sends one refund. `currency` is
 -- what the merchant counted in then, `value_at_sending` its worth in it, `usd_at_sending` in
@@ -551,6 +552,7 @@ CREATE TABLE refund (
     status TEXT NOT NULL CHECK (status IN ('requested', 'ready', 'sent', 'canceled')),
     amount_sats BIGINT NOT NULL CHECK (amount_sats BETWEEN 1 AND 2100000000000000),
     reason TEXT,
+    shop_texts TEXT,
     address TEXT,
     script TEXT,
     above_height BIGINT,
@@ -564,6 +566,7 @@ CREATE TABLE refund (
     created_at BIGINT NOT NULL,
     UNIQUE (tx_hash, vout),
     CHECK (invoice_id IS NOT NULL OR store_id IS NOT NULL),
+    CHECK (shop_texts IS NULL OR store_id IS NOT NULL),
     CHECK (status <> 'requested' OR address IS NULL),
     CHECK (script IS NULL OR address IS NOT NULL),
     CHECK ((status IN ('ready', 'sent')) = (script IS NOT NULL)),

@@ -465,3 +465,101 @@ def test_the_status_that_is_listed_is_the_one_that_is_shown(open_shops, usual):
                     found = greenfield.ask("GET", INVOICES, query_string={"status": status}).json
                     shown = [one["status"] for one in found]
                     assert shown == ([status] if status == expected else []), (own, amount)
+
+
+@pytest.fixture
+def two_orders(greenfield):
+    """An order that was paid, with the number 7, and one with the number 8."""
+    seven, eight = (greenfield.order(metadata={"orderId": number}) for number in ("7", "8"))
+    pay(greenfield.shop, as_dict(row_of(greenfield, seven)))
+    return seven, eight
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["orderId[]=7", "orderId[0]=7", "OrderId=7", "orderid%5B%5D=7", "ORDERID[1]=7", "orderId=7",
+     "status[0]=Settled", "status[]=settled", "Status=SETTLED", "status=settled&orderId[]=7",
+     "orderId=7&take=&skip=&textSearch="],
+)  # fmt: skip
+def test_a_filter_is_understood_however_php_writes_it(greenfield, two_orders, query):
+    found = greenfield.ask("GET", f"{INVOICES}?{query}").json
+    assert [order["metadata"]["orderId"] for order in found] == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ("order_id=7", "order_id"),
+        ("orderId[a]=7", "orderId[a]"),
+        ("orderId[0][id]=7", "orderId[0][id]"),
+        ("orderId.0=7", "orderId.0"),
+        ("[]=7", "[]"),
+        ("textSearch=7", "textSearch"),
+        ("startDate=1", "startDate"),
+        ("EndDate[]=1", "endDate"),
+        ("status=Paid", "status.0"),
+        ("status=", "status.0"),
+        ("take=1&Take[]=2", "take"),
+        ("filter=x&orderId=7", "filter"),
+    ],
+)
+def test_a_filter_that_is_not_understood_lists_nothing(greenfield, two_orders, query, path):
+    answer = greenfield.ask("GET", f"{INVOICES}?{query}")
+    assert answer.status_code == 422, answer.text
+    assert [one["path"] for one in answer.json] == [path]
+
+
+def test_an_empty_number_is_no_number_of_an_order(greenfield, two_orders):
+    assert greenfield.ask("GET", f"{INVOICES}?orderId=").json == []
+
+
+def test_names_and_words_of_a_body_are_understood_in_any_case(greenfield):
+    sent = {
+        "Amount": "5",
+        "CURRENCY": "usd",
+        "Metadata": {"orderid": "9", "BuyerEmail": "a@example.com", "ItemDesc": "two mugs"},
+        "checkout": {"redirectUrl": f"{SHOP}/back", "speedPolicy": "lowMediumSpeed"},
+    }
+    sent["checkout"]["PaymentMethods"] = ["", "btc-onchain"]
+    made = greenfield.ask("POST", INVOICES, sent)
+    assert made.status_code == 200, made.text
+    assert made.json["metadata"] == sent["Metadata"]
+    assert made.json["checkout"]["speedPolicy"] == "LowMediumSpeed"
+    assert made.json["checkout"]["redirectURL"] == f"{SHOP}/back"
+    row = row_of(greenfield, made.json)
+    assert (row.order_id, row.customer_email) == ("9", "a@example.com")
+    assert (row.description, row.return_url) == ("two mugs", f"{SHOP}/back")
+    path = f"{INVOICES}/{made.json['id']}"
+    anew = greenfield.ask("PUT", path, {"MetaData": {"OrderID": "10"}}).json
+    assert anew["metadata"] == {"OrderID": "10"}
+    assert row_of(greenfield, made.json).order_id == "10"
+    marked = greenfield.ask("POST", f"{path}/status", {"Status": "inVALID"}).json
+    assert marked["status"] == "Invalid"
+
+
+def test_of_two_spellings_of_a_name_the_exact_one_counts(greenfield):
+    for sent in ({"AMOUNT": "7", "amount": "5"}, {"amount": "5", "AMOUNT": "7"}):
+        assert greenfield.ask("POST", INVOICES, sent | {"currency": "USD"}).json["amount"] == "5"
+
+
+def test_an_empty_text_is_absent_where_something_may_be_absent(greenfield):
+    words = ("speedPolicy", "redirectURL", "defaultLanguage", "paymentTolerance")
+    others = ("expirationMinutes", "redirectAutomatically")
+    sent = {"amount": "5", "currency": " ", "checkout": dict.fromkeys((*words, *others), "")}
+    empty = greenfield.ask("POST", INVOICES, sent)
+    assert empty.status_code == 200, empty.text
+    without = greenfield.ask("POST", INVOICES, {"amount": "5"}).json
+    assert empty.json["checkout"] == without["checkout"]
+    assert empty.json["currency"] == without["currency"]
+    for wrong, path in (({"amount": ""}, "amount"), ({"amount": "5", "checkout": ""}, "checkout")):
+        answer = greenfield.ask("POST", INVOICES, wrong)
+        assert (answer.status_code, answer.json[0]["path"]) == (422, path)
+
+
+def test_rates_are_asked_for_as_php_asks(greenfield, ticker):
+    ticker.price("60000.00", eur="50000.00")
+    for query in ("currencyPair[]=BTC_EUR", "CurrencyPair[0]=btc_eur", "currencypair=BTC_EUR"):
+        (rate,) = greenfield.ask("GET", f"/stores/STORE/rates?{query}").json
+        assert (rate["currencyPair"], rate["rate"]) == ("BTC_EUR", "50000.00")
+    refused = greenfield.ask("GET", "/stores/STORE/rates?currency_pair=BTC_EUR")
+    assert (refused.status_code, refused.json[0]["path"]) == (422, "currency_pair")

@@ -69,6 +69,39 @@ def test_an_excess_goes_back_once_however_often_it_is_asked_for(greenfield, paid
     assert [one.status_code for one in answers] == [200, 422]
 
 
+@pytest.mark.parametrize(
+    ("texts", "shown", "reason"),
+    [
+        ({"name": "Order 27"}, ("Order 27", ""), "Order 27"),
+        ({"name": "Order 27", "description": "a mug broke"}, ("Order 27", "a mug broke"),
+            "a mug broke"),
+        ({"name": "", "description": "a mug"}, ("", "a mug"), "a mug"),
+        ({}, ("", ""), None),
+    ],
+)  # fmt: skip
+def test_name_and_description_are_answered_as_they_were_given(
+    greenfield, paid, texts, shown, reason
+):
+    made = ask(greenfield, paid, refundVariant="OverpaidAmount", **texts).json
+    assert (made["name"], made["description"]) == shown
+    assert greenfield.ask("GET", f"/pull-payments/{made['id']}").json == made
+    assert greenfield.shop.sql("SELECT reason FROM refund").fetchall() == [(reason,)]
+
+
+def test_empty_texts_are_absent_and_words_are_in_any_case(greenfield, paid):
+    """Invoice Ninja sends an empty paymentMethod."""
+    absent = dict.fromkeys(("paymentMethod", "payoutMethodId", "customAmount", "description"), "")
+    absent |= {"customCurrency": "", "subtractPercentage": ""}
+    made = ask(greenfield, paid, RefundVariant="overpaidamount", **absent)
+    assert (made.status_code, made.json["amount"]) == (200, "0.00001000"), made.text
+    again = {"Amount": "700", "currency": "sats", "paymentMethods": ["btc-chain"]}
+    again |= {"autoApproveClaims": ""}
+    pulled = ask(greenfield, "/stores/STORE/pull-payments", **again)
+    assert (pulled.status_code, pulled.json["amount"]) == (200, "0.00000700"), pulled.text
+    wrong = ask(greenfield, paid, refundVariant="")
+    assert (wrong.status_code, wrong.json[0]["path"]) == (422, "refundVariant")
+
+
 def test_an_order_that_nobody_paid_has_no_refund(greenfield):
     path = f"/stores/STORE/invoices/{greenfield.order()['id']}/refund"
     assert ask(greenfield, path, refundVariant="RateThen").status_code == 422

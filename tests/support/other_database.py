@@ -20,10 +20,10 @@ ODD = "tab\t, line\n, back\\slash, \\N, \\., 'quotes\", \u20bf \U0001f600"
 LOGO = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(40) + bytes(range(256))
 ORDER = {"amount_usd": 25, "description": ODD, "customer_email": "a@example.com"}
 KEY = {"Idempotency-Key": "order 1"}
-SENT = """INSERT INTO refund (id, merchant_id, store_id, status, amount_sats, reason, address,
-    script, above_height, tx_hash, vout, sent_height, sent_at, currency, value_at_sending,
-    created_at)
-    VALUES ('rfd_1', 1, 'store_1', 'sent', 7, 'returned', 'bcrt1q', '0014', 0, 'ee', 1, 1, 1,
+SENT = """INSERT INTO refund (id, merchant_id, store_id, status, amount_sats, reason,
+    shop_texts, address, script, above_height, tx_hash, vout, sent_height, sent_at, currency,
+    value_at_sending, created_at)
+    VALUES ('rfd_1', 1, 'store_1', 'sent', 7, 'returned', '{}', 'bcrt1q', '0014', 0, 'ee', 1, 1, 1,
     'EUR', '5.00', 1)
 """
 
