@@ -1,12 +1,13 @@
 """The acts on a bill: it is made, made again for the next period, and ended."""
 
+import logging
 from contextlib import suppress
 from datetime import date, datetime
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from btcpay.bills import queries
-from btcpay.bills.calendar import due_ms, recalls, renewal_ms
+from btcpay.bills.calendar import MOST_AT_ONCE, due_ms, recalls, renewal_ms
 from btcpay.bills.kinds import RESOURCE, BillKind
 from btcpay.bills.mail import send_later
 from btcpay.invoices import by_hand, create
@@ -23,6 +24,8 @@ from storage.queries.totals import balances
 from storage.statement import as_dict, blank, changed
 
 DUE_DAYS, MOST_DAYS = 14, 3650
+
+log = logging.getLogger(__name__)
 
 
 class Terms(NamedTuple):
@@ -77,6 +80,22 @@ def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
     return publish_own(db, RESOURCE, bill.id, BillKind.CREATED, now)
 
 
+def make_up_for(db: Database, series: Bill, now: datetime) -> None:
+    """Makes the bills of the periods that have begun, at most a year's: then the owner is asked.
+
+    So a clock that was wrong for a moment makes no thousands of bills. Raises BadRow.
+    """
+    for _ in range(MOST_AT_ONCE[series.every or ""]):
+        if not renew(db, series.id, now):
+            return
+    if db.run(queries.HOLD, id=series.id, now=to_ms(now)):
+        log.error(
+            "a year of bills of the series %s was made, and more have come due: make them by"
+            " `btcpay bill resume %s`, pass over them with --skip, or end it by `btcpay bill end`",
+            *(series.id, series.id),
+        )
+
+
 def renew(db: Database, id: str, now: datetime) -> bool:
     """Makes the series' bill of the next period that has begun; False for none, or another run's.
 
@@ -85,20 +104,27 @@ def renew(db: Database, id: str, now: datetime) -> bool:
     """
     with db.write():
         first = db.only(queries.BY_ID, id=id)
-        if first.renews_at is None or first.renews_at > to_ms(now):
+        if first.renews_at is None or first.renews_at > to_ms(now) or first.held_at is not None:
             return False
         # The merchant's row stays unlocked: who pays holds the bill's, and takes that one next.
         zone, number = zone_at(db, first.merchant_id), first.renews or 0
-        began, every = datetime.fromisoformat(first.first_local or ""), first.every or ""
-        until = None if first.until_day is None else date_of(first.until_day)
-        next_at = renewal_ms(began, every, number + 1, until, zone)
+        next_at = period_ms(first, number + 1, zone)
         of: Values = {"id": id, "number": number, "at": first.renews_at, "next_at": next_at}
         if db.run(queries.RENEW, **of) != 1:
             return False
-        of_first = ("first_local", "until_day", "renews", "renews_at", "stopped_at")
+        if db.row(queries.OF_PERIOD, series_id=id, number=number):  # it was paid, and so not undone
+            return True
+        of_first = ("first_local", "until_day", "renews", "renews_at", "stopped_at", "held_at")
         alone: Any = dict.fromkeys(of_first)
         _add(db, changed(first, **alone, id=new_id("bil"), number=number), zone, now)
     return True
+
+
+def period_ms(first: Bill, number: int, zone: ZoneInfo) -> int | None:
+    """The time of the bill of that number in the series of `first`; None beyond its last day."""
+    began, every = datetime.fromisoformat(first.first_local or ""), first.every or ""
+    until = None if first.until_day is None else date_of(first.until_day)
+    return renewal_ms(began, every, number, until, zone)
 
 
 def zone_at(db: Database, merchant_id: int) -> ZoneInfo:

@@ -8,6 +8,8 @@ from btcpay.values.times import date_of, day_of, in_zone, start_of, to_ms
 
 MONTHS = {"month": 1, "year": 12}
 EVERY = ("week", *MONTHS)
+# More than a year's bills at once are no outage that anybody would want made up without a word.
+MOST_AT_ONCE = {"week": 52, "month": 12, "year": 1}
 NINE = time(9)
 SOON_DAYS = 3  # before a bill is due
 

@@ -48,10 +48,35 @@ END_SERIES = Bill.update({Bill.renews_at: None}).where(_THIS & Bill.renews_at.is
 STOP = Bill.update({Bill.renews_at: None, Bill.stopped_at: slot("at")}).where(
     _THIS, Bill.every.is_null(False), Bill.stopped_at.is_null()
 )
-TO_RENEW = Bill.select(Bill.id).where(Bill.renews_at <= slot("now")).order_by(Bill.renews_at)
+_IS_HELD = Bill.held_at.is_null(False)
+TO_RENEW = (
+    Bill.select(Bill.id, Bill.every)
+    .where(Bill.renews_at <= slot("now"), ~_IS_HELD)
+    .order_by(Bill.renews_at)
+)
+# A year of its bills was made at once: the owner is asked about the others.
+HOLD = Bill.update({Bill.held_at: slot("now")}).where(
+    _THIS & (Bill.renews_at <= slot("now")) & ~_IS_HELD
+)
+HELD = Bill.select().where(_IS_HELD, Bill.renews_at.is_null(False)).order_by(Bill.seq)
+RESUME = Bill.update({Bill.held_at: None}).where(_THIS & _IS_HELD)
 # Each period once: whoever comes second finds another number, or another time.
 RENEW = Bill.update({Bill.renews: Bill.renews + 1, Bill.renews_at: slot("next_at")}).where(
     _THIS, Bill.renews == slot("number"), Bill.renews_at == slot("at")
+)
+# A series goes back, or on, to another period, unless somebody else was at it meanwhile.
+MOVE = Bill.update(
+    {Bill.renews: slot("number"), Bill.renews_at: slot("next_at"), Bill.held_at: slot("held_at")}
+).where(_THIS, same(Bill.renews), Bill.stopped_at.is_null())
+OF_PERIOD = Bill.select(Bill.id).where(same(Bill.series_id, Bill.number), Bill.undone_at.is_null())
+# What series have made since a moment, and nobody has paid.
+_MADE = (Bill.number > 0) & (Bill.created_at >= slot("since")) & _IS_OPEN
+MADE_SINCE = Bill.select(Bill.id, Bill.merchant_id, Bill.series_id).where(_MADE).order_by(Bill.seq)
+MADE_OF_SERIES = (
+    Bill.select(Bill.id).where(_MADE, same(Bill.series_id)).order_by(Bill.number, Bill.seq)
+)
+UNDO = Bill.update({Bill.status: "ended", Bill.undone_at: slot("at")}).where(
+    _THIS & _IS_OPEN & (Bill.number > 0)
 )
 # The address of a bill that is over goes as an invoice's does; a series keeps it while it runs.
 ERASE = Bill.update({Bill.customer_email: None}).where(

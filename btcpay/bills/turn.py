@@ -4,7 +4,7 @@ import logging
 from datetime import datetime, timedelta
 
 from btcpay.bills import queries
-from btcpay.bills.acts import renew
+from btcpay.bills.acts import make_up_for
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
 from btcpay.values.times import to_ms
@@ -14,11 +14,10 @@ log = logging.getLogger(__name__)
 
 
 def take_turn(db: Database, settings: Settings, now: datetime) -> None:
-    """Makes a bill for each period that has begun, however many were missed."""
+    """Makes a bill for each period that has begun, at most a year's of a series at once."""
     for series in db.rows(queries.TO_RENEW, now=to_ms(now)):
         try:
-            while renew(db, series.id, now):
-                pass
+            make_up_for(db, series, now)
         except BadRow as error:
             log.error("bill %s cannot be renewed: %s", series.id, error)
     if days := settings.email_retention_days:

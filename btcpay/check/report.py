@@ -22,6 +22,7 @@ class Report:
     tip_asked_at: datetime | None = None  # by our clock
     is_agreed: bool = False  # two sources showed the tip, where two are set
     clock_ahead_s: int = 0  # of the sources' clocks; 0 up to CLOCK_OFF
+    doubt: str = ""  # the reason not to believe the clock: nothing is renewed or erased
     began_at: datetime | None = None  # by our clock
     calls: int = 0
     read_bytes: int = 0

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from btcpay.chain.belief import doubt_now
 from btcpay.chain.explorers.pool import Explorers
 from btcpay.chain.pool import Pool
 from btcpay.chain.sources import BlockSource
@@ -192,13 +193,23 @@ class Checker(CatchUp):
                 ("blocks", "", report.blocks_read),
             ):
                 self.db.run(tallies.ADD, name=name, label=label, total=total)
-        # Neither erasing nor a bill can be taken back, so an explorer must confirm the time first:
+        # Neither erasing nor a bill can be taken back, so the sources must confirm the time first:
         # after a start without a network the clock may be years off.
-        if report.answered and not report.clock_ahead_s:
-            ttl = timedelta(hours=self.settings.idempotency_ttl_h)
-            self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
-            erase_emails(self.db, self.settings.email_retention_days, now)
-            self.db.run(payments.FORGET_INPUTS, before=to_ms(now - HISTORY_AFTER))
-            forget_old(self.db, now)
-            for part in brought("turn"):
-                part.take_turn(self.db, self.settings, now)
+        if not report.answered or report.clock_ahead_s or report.stuck:
+            return
+        network, mark = self.settings.network, self.mark()
+        report.doubt = doubt_now(self.db, network, now, mark, report.is_agreed)
+        if report.doubt:
+            log.error("nothing is renewed or erased until the time is confirmed: %s", report.doubt)
+        else:
+            self._take_turns(now)
+
+    def _take_turns(self, now: datetime) -> None:
+        """Does by the clock what cannot be taken back: call it only while that is believed."""
+        ttl = timedelta(hours=self.settings.idempotency_ttl_h)
+        self.db.run(idempotency.FORGET, before=to_ms(now - ttl))
+        erase_emails(self.db, self.settings.email_retention_days, now)
+        self.db.run(payments.FORGET_INPUTS, before=to_ms(now - HISTORY_AFTER))
+        forget_old(self.db, now)
+        for part in brought("turn"):
+            part.take_turn(self.db, self.settings, now)

@@ -23,6 +23,16 @@ class Block(Table):
     not_before = BigIntegerField(null=True)
 
 
+class PartWork(Table):
+    part = TextField()
+    kind = TextField()
+    height = BigIntegerField()
+    invoice_id = TextField()
+    failures = BigIntegerField()
+    next_at = BigIntegerField()
+    reason = TextField()
+
+
 class Explorer(Table):
     root = TextField()
     refusals = BigIntegerField()

@@ -103,6 +103,8 @@ class Bill(Table):
     renews = BigIntegerField(null=True)
     renews_at = BigIntegerField(null=True)
     stopped_at = BigIntegerField(null=True)
+    held_at = BigIntegerField(null=True)
+    undone_at = BigIntegerField(null=True)
 
 
 class Invoice(Table):

@@ -24,6 +24,9 @@ class Key(StrEnum):
     # Two marks of a clock that does not step (`boot_mark`).
     TIP_SINCE = "tip_since"  # our newest block's hash, and since when it is the newest
     RUN_SINCE = "run_since"  # when the check that holds the lock began
+    # What cannot be taken back is done by a clock that is believed (btcpay/chain/leap.py).
+    TIME_BELIEVED = "time_believed"  # the last clock, the newest block's time and height, in JSON
+    TIME_LEAP = "time_leap"  # the clock that is doubted, since which mark and why; or empty
     START_SHA256 = "start_sha256"  # of the token that lets a browser make the first merchant
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
     RESTORED_AT = "restored_at"  # when a backup was put in the database's place

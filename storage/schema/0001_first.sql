@@ -204,6 +204,8 @@ CREATE INDEX payment_link_newest ON payment_link (merchant_id, created_at, seq);
 -- `number` counts from its 0. Only the first has `first_local`, the local time that all follow,
 -- `until_day` (from 1970-01-01, as days of the merchant are counted), and when its next one is made,
 -- which is number `renews`. `stopped_at`: its customer has ended the series, and gets no mail of it.
+-- `held_at`: a year of its bills was made at once, and the owner is asked about the others.
+-- `undone_at`: the owner took back what the check had made; its period may have another bill.
 CREATE TABLE bill (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -227,11 +229,15 @@ CREATE TABLE bill (
     renews BIGINT CHECK (renews > 0),
     renews_at BIGINT,
     stopped_at BIGINT,
-    UNIQUE (series_id, number),
+    held_at BIGINT,
+    undone_at BIGINT,
     CHECK ((every IS NULL) = (series_id IS NULL)),
     CHECK (series_id = id OR (first_local IS NULL AND renews_at IS NULL AND stopped_at IS NULL)),
+    CHECK (held_at IS NULL OR series_id = id),
+    CHECK (undone_at IS NULL OR (status = 'ended' AND series_id <> id)),
     CHECK ((status = 'paid') = (paid_at IS NOT NULL))
 );
+CREATE UNIQUE INDEX bill_of_period ON bill (series_id, number) WHERE undone_at IS NULL;
 CREATE INDEX bill_newest ON bill (merchant_id, created_at, seq);
 CREATE INDEX bill_open ON bill (merchant_id, due_at) WHERE status = 'open';
 CREATE INDEX bill_renewed ON bill (renews_at) WHERE renews_at IS NOT NULL;
@@ -389,6 +395,21 @@ CREATE TABLE block (
 );
 CREATE INDEX block_unread ON block (height) WHERE read_at IS NULL;
 CREATE INDEX block_spends ON block (height) WHERE spends IS NOT NULL;
+
+-- What an optional part still has to do, while the core goes on: its work on a block that is read
+-- (`height`), all that blocks above `height` did to it and that left the best chain, its sums of one
+-- invoice, or its turn, which failed. `failures` in a row are counted before each attempt, so that
+-- one that ends its process is counted too; the next is at `next_at`. `reason`: of the last failure.
+CREATE TABLE part_work (
+    part TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('block', 'undo', 'money', 'turn')),
+    height BIGINT NOT NULL,
+    invoice_id TEXT NOT NULL,
+    failures BIGINT NOT NULL,
+    next_at BIGINT NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (part, kind, height, invoice_id)
+);
 
 -- What one transaction confirmed to the address of one invoice. `address_invoice_id` is the invoice
 -- that the address belongs to; `invoice_id` the one it settled, null while the sum is not reached

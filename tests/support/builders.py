@@ -252,7 +252,7 @@ def finish(shop: Shop, invoice: dict[str, Any], status: str) -> None:
 def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, without what each look and each request may note."""
     noted = {"checked_at", "asked_at", "asked_since", "history_at", "last_used_at"}
-    facts = {"checked_at", "read_at", "ran_at", "tip_since", "run_since"}
+    facts = {"checked_at", "read_at", "ran_at", "tip_since", "run_since", "time_believed"}
     with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
         found = tables(connection)
     return {

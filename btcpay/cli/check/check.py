@@ -11,6 +11,7 @@ from contextlib import ExitStack
 import click
 from peewee import PeeweeException
 
+from btcpay.chain.belief import believe, seen_at
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.pool import open_sources
@@ -42,10 +43,19 @@ log = logging.getLogger(__name__)
 @click.option("--once", is_flag=True, help="Do not stay for payers who wait: one look.")
 @click.option("--invoice", "only", metavar="ID", help="Look only for this invoice.")
 @click.option("--quiet", is_flag=True, help="Print nothing while all is well, for cron.")
+@click.option(
+    "--clock-is-right", is_flag=True, help="Believe the clock, though it has leapt since."
+)
 @click.option("--new-peers", is_flag=True, help="Forget all peers that earlier runs have met.")
 @answering
 def check(
-    shell: Shell, watch: int | None, once: bool, only: str | None, quiet: bool, new_peers: bool
+    shell: Shell,
+    watch: int | None,
+    once: bool,
+    only: str | None,
+    quiet: bool,
+    clock_is_right: bool,
+    new_peers: bool,
 ) -> None:
     """Read new blocks, look at the mempool, settle what is paid, deliver webhooks and mail.
 
@@ -55,6 +65,8 @@ def check(
         raise click.UsageError("--watch goes neither with --once nor with --invoice")
     if new_peers:
         shell.db.run(sources.FORGET_ALL_PEERS)
+    if clock_is_right:
+        believe(shell.db, seen_at(shell.db, shell.now))
     reporter, listening = Reporter(shell, quiet), listening_of(shell.settings, shell.db, utc_now)
     if only is not None:
         find_invoice(shell.db, only)

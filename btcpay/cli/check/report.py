@@ -23,7 +23,7 @@ MORE_CALLS = "see BTCPAY_EXPLORER_CALLS_PER_HOUR"
 # Fields of a report that its summary has.
 SHOWN = (
     "blocks_read blocks_behind hours_behind looked_at failed unreached put_off chain_failed stuck"
-    " clock_ahead_s changed calls"
+    " clock_ahead_s doubt changed calls"
 )
 PEER = "place height good_at"
 MOST_HELD = 1000  # log lines; a run with more of them is printed as it comes
@@ -80,6 +80,7 @@ class Reporter:
             return {"skipped": True}
         return {name: getattr(report, name) for name in SHOWN.split()} | {
             "stuck": report.stuck or None,
+            "doubt": report.doubt or None,
             "bytes": report.read_bytes,
             "merchants": self._merchants,
             "listens": bool(meta.get(self._db, meta.Key.LISTENS)),
@@ -104,6 +105,7 @@ def lines_of(report: Report) -> list[str]:
         (report.stuck, f"the chain may not be whole, and nothing expires: {report.stuck}"),
         (ahead_s, f"this machine's clock is {ahead_s} s ahead: {SET_CLOCK}"),
     ]
+    doubt = "nothing is renewed or erased until the time is confirmed: " + report.doubt
     late = [  # and no failure
         (
             report.unreached,
@@ -121,6 +123,7 @@ def lines_of(report: Report) -> list[str]:
         f"blocks read: {report.blocks_read}, invoices looked for in the mempool: {looked_at},"
         f" calls: {report.calls}, MB: {report.read_bytes / 1e6:.1f}",
         *(line for is_so, line in said if is_so),
+        *([click.style(doubt, fg="red")] if report.doubt else []),
         *(click.style(line, fg="yellow") for is_so, line in late if is_so),
         *(f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()),
     ]

@@ -4,12 +4,13 @@ import shlex
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from btcpay.chain.belief import doubted
 from btcpay.health.doctor.shop import Shop
 from btcpay.health.state import State, state_in
 from btcpay.merchants.merchants import MARGIN, gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
-from btcpay.values.times import iso
+from btcpay.values.times import SET_CLOCK, iso
 from storage.database import Database, Values
 from storage.queries import attentions, merchants, meta
 from storage.queries.totals import balances
@@ -94,6 +95,19 @@ def _chain(found: State, now: datetime, not_begun: str) -> Finding:
         remedy = "run `btcpay check`; BTCPAY_EXPLORER_CALLS_PER_HOUR says how fast it may read"
         return Finding("chain", YELLOW, f"{sentence}, {blocks} still to be read", remedy)
     return Finding("chain", GREEN, f"{sentence}, every block is read")
+
+
+def time(_shop: Shop, db: Database) -> Iterator[Finding]:
+    """What a check cannot take back waits until its clock is believed."""
+    if why := doubted(db):
+        sentence = f"no bill is renewed and nothing is erased: {why}"
+        remedy = (
+            f"if the clock is wrong, {SET_CLOCK}; after an outage it is believed within an hour, or"
+            " at once by `btcpay check --clock-is-right`"
+        )
+        yield Finding("time", RED, sentence, remedy)
+    else:
+        yield Finding("time", GREEN, "the clock is near what the last checks saw")
 
 
 def attention(shop: Shop, db: Database) -> Iterator[Finding]:

@@ -30,6 +30,7 @@ TABLE = (
     records.merchant_count,
     records.totals,
     records.state,
+    records.time,
     records.attention,
     records.gaps,
     parts,
