@@ -21,6 +21,7 @@ from btcpay.cli.context import Shell, escape_output, say, with_shell
 from btcpay.merchants.sessions import start_url
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
+from btcpay.settings.secrets import HIDDEN
 from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, SettingsError
 from btcpay.values.parts import brought
 from storage.database import in_one_line
@@ -105,7 +106,10 @@ def serve(shell: Shell) -> None:
     While there is no merchant, and the merchant's pages are on, it says which page makes one.
     """
     wanted = shell.settings
-    begin = wanted.merchant_pages and start_url(shell.db, wanted.base_url, wanted.setup_token)
+    token = wanted.setup_token
+    begin = wanted.merchant_pages and start_url(shell.db, wanted.base_url, token)
+    if begin and token:  # whoever set it knows it; whoever reads the log should not
+        begin = f"{begin.removesuffix(token)}{HIDDEN} ({HIDDEN}: BTCPAY_SETUP_TOKEN)"
     if begin:
         say(f"To begin, open {begin}")
     # Unless it is on the path gunicorn puts this folder first, whose `app.py` may be another's.

@@ -30,10 +30,10 @@ def derived(
     """A field whose `row` (default text and parser) follows from the settings above it.
 
     An empty variable counts as absent, unless it `may_be_empty`. A secret may also be in a file,
-    whose path is in the variable NAME_FILE.
+    whose path is in the variable NAME_FILE; no output shows it (secrets.py).
     """
     metadata = {"row": row, "may_be_empty": may_be_empty, "is_secret": is_secret}
-    return cast(T, field(metadata=metadata))
+    return cast(T, field(repr=not is_secret, metadata=metadata))
 
 
 def setting(default: str, parser: Callable[[str], T], **more: bool) -> T:

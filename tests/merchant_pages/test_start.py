@@ -141,3 +141,11 @@ def test_the_pages_are_on_under_run_unless_the_setting_says_off(shop, tmp_path):
         with Live(shop, tmp_path, words=("run",), **said) as live:
             assert requests.get(f"{live.url}/merchant", timeout=60).status_code == status
             assert ("To begin, open " in live.log()) == (status == 401)
+
+
+def test_a_token_that_was_set_is_in_no_log_and_opens_the_page(shop, tmp_path):
+    token = "hunter2-0123456789-hunter2"
+    with Live(shop, tmp_path, words=("run",), BTCPAY_SETUP_TOKEN=token) as live:
+        assert requests.get(f"{live.url}/merchant/start/{token}", timeout=60).status_code == 200
+        assert "/merchant/start/*** (***: BTCPAY_SETUP_TOKEN)" in live.log()
+        assert token not in live.log()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from btcpay.health.doctor.settings import masked
+from btcpay.settings.secrets import shown
 from btcpay.settings.settings import Settings, read
 from btcpay.values.errors import CommandError
 
@@ -97,7 +97,7 @@ def command_line(program: str, environ: Mapping[str, str]) -> str:
     """`btcpay` for another terminal: with the variables that it needs, but no secrets."""
     settings = read(environ)
     needed = {
-        name: masked(value)
+        name: shown(name, value)
         for name, value in sorted(environ.items())
         if name.startswith("BTCPAY_")
         if read({n: v for n, v in environ.items() if n != name}) != settings

@@ -12,9 +12,9 @@ import click
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.cli.context import say
 from btcpay.cli.merchant.merchant import show_first_addresses
-from btcpay.health.doctor.settings import masked
 from btcpay.merchants.account import SCRIPT_TYPES, parse_account
 from btcpay.merchants.merchants import checked_name
+from btcpay.settings.secrets import shown
 from btcpay.settings.settings import OF_FILES, PREFIX, read
 from btcpay.values.errors import CommandError, SettingsError
 from btcpay.values.networks import NETWORKS, Network
@@ -130,8 +130,10 @@ class Talk:
     def _answer(self, question: Question, default: str | None, answers: Answers) -> str:
         given, accepted = self.given[question.name], partial(answered, question, answers=answers)
         if given is None and self.asks and question.asked:
-            shown = f" [{masked(default) or 'none'}]" if default is not None else ""
-            return _asked(question.text + shown, accepted, default)
+            text = question.text
+            if default is not None:
+                text += f" [{shown(question.variable, default) or 'none'}]"
+            return _asked(text, accepted, default)
         try:
             return accepted((default or "") if given is None else given)
         except ValueError as error:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from btcpay.health.doctor.shop import Shop
 from btcpay.settings import env_file
+from btcpay.settings.secrets import shown
 from btcpay.settings.settings import OF_FILES, VARIABLES, Settings, strange_names
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
 from btcpay.values.hosts import is_here
@@ -20,7 +21,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
         if text := shop.environ.get(name, "").strip():
             is_files = in_file.get(name, "").strip() == text
             where = shop.environ[env_file.VARIABLE] if is_files else "environment"
-            yield Finding(f"setting {name}", GREEN, f"{masked(text)} ({where})")
+            yield Finding(f"setting {name}", GREEN, f"{shown(name, text)} ({where})")
     for name in strange_names(shop.environ):
         remedy = "docs/operators/settings.md has the list"
         yield Finding(f"setting {name}", YELLOW, "nothing reads this variable", remedy)
@@ -55,18 +56,3 @@ def _merchant_pages(settings: Settings) -> Finding:
     sentence += ": anyone on the same network can read login links and cookies"
     remedy = "set BTCPAY_BASE_URL to an https:// root, or BTCPAY_MERCHANT_PAGES=off"
     return Finding("merchant's pages", RED, sentence, remedy)
-
-
-_KEY_IN_PATH = re.compile(
-    r"(?<=[^:/]/)(?=[^/?#\s]*[0-9])(?=[^/?#\s]*[A-Za-z])[A-Za-z0-9_-]{16,}(?=[/?#\s]|$)"
-)
-
-
-def masked(text: str) -> str:
-    """The value without what may be secret: credentials, query values, keys in paths of URLs.
-
-    A key is a part of a path with at least sixteen letters and digits, and some of both.
-    """
-    text = re.sub(r"(?<=://)[^/\s]*@", "***@", text)
-    text = re.sub(r"https?://\S+", lambda url: _KEY_IN_PATH.sub("***", url[0]), text)
-    return re.sub(r"([?&][^=&#\s]*=)[^&#\s]+", r"\1***", text)

@@ -19,11 +19,12 @@ from btcpay.health.doctor.database import OWN_FOLDER, free_space, modes
 from btcpay.health.doctor.explorers import Probe, judge_tip
 from btcpay.health.doctor.explorers import clock as clock_findings
 from btcpay.health.doctor.records import gaps, totals
-from btcpay.health.doctor.settings import findings, masked
+from btcpay.health.doctor.settings import findings
 from btcpay.health.doctor.shop import Shop
 from btcpay.merchants.account import derive
 from btcpay.settings import settings
 from btcpay.settings.parsers import price_sources
+from btcpay.settings.secrets import masked
 from btcpay.values.networks import NETWORKS
 from storage import versions
 from storage.database import Database, open_database

@@ -1,0 +1,89 @@
+"""No output of any command shows a secret setting."""
+
+import click
+import pytest
+from commands import commands
+from forge import forge
+
+from btcpay.cli.main import cli
+from btcpay.settings.secrets import shown
+from btcpay.settings.settings import OF_FILES, read
+
+SECRET = "hunter2-0123456789-hunter2"
+# A value of each secret setting that is accepted. Nothing answers at these places.
+SECRETS = {
+    "BTCPAY_DATABASE_URL": f"postgresql://me:{SECRET}@127.0.0.1:1/name",
+    "BTCPAY_PROXY": f"http://me:{SECRET}@127.0.0.1:1",
+    "BTCPAY_RATE_LIMIT_STORE": f"redis://me:{SECRET}@127.0.0.1:1/0",
+    "BTCPAY_SMTP_URL": f"smtp://me:{SECRET}@127.0.0.1:1",
+    "BTCPAY_SETUP_TOKEN": SECRET,
+}
+MAIL = {"BTCPAY_MAIL_FROM": "shop@example.com"}
+UNENDING = {"run", "serve", "listen", "sandbox"}  # `serve` has a test of its own
+
+
+def test_there_is_a_value_of_each_secret_setting():
+    assert SECRETS.keys() == OF_FILES.keys()
+    assert SECRET not in repr(read(SECRETS | MAIL))
+
+
+SHOWN = {
+    "a token": ("BTCPAY_SETUP_TOKEN", "a-token_of-20-letter", "***"),
+    "no token": ("BTCPAY_SETUP_TOKEN", "", ""),
+    "a URL": ("BTCPAY_DATABASE_URL", "postgresql://u:p@w:1/x", "postgresql://***@w:1/x"),
+    "a password with a slash, a blank and a sign that ends users": ("BTCPAY_PROXY",
+        "http://u:p/ @q@w:1", "http://***@w:1"),
+    "a password in the query": ("BTCPAY_RATE_LIMIT_STORE", "redis://w/0?password=p",
+        "redis://w/0?password=***"),
+    "a URL without its scheme": ("BTCPAY_SMTP_URL", "me:p@w", "***"),
+    "a file": ("BTCPAY_DATABASE_URL", "sqlite:////var/lib/a.db", "sqlite:////var/lib/a.db"),
+    "the path of a secret's file": ("BTCPAY_SETUP_TOKEN_FILE", "/run/token", "/run/token"),
+    "no secret": ("BTCPAY_CONFIRMATIONS", "1 3@1000", "1 3@1000"),
+    "a key in a URL": ("BTCPAY_EXPLORERS", "https://a/v1/0a1b2c3d4e5f6071/x", "https://a/v1/***/x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), SHOWN.values(), ids=SHOWN)
+def test_what_of_a_setting_is_shown(name, text, expected):
+    assert shown(name, text) == expected
+
+
+def words_of_all(folder):
+    """The words of each command that ends, with something for each argument that it needs."""
+    for name, command in commands(cli):
+        if name.split()[0] not in UNENDING:
+            needed = [one for one in command.params if isinstance(one, click.Argument)]
+            given = [str(folder / "x") for one in needed if one.required]
+            yield [*name.split(), *given]
+    yield ["doctor", "--json"]
+
+
+@pytest.mark.parametrize("database", ["of the shop", "of a server that is away"])
+def test_no_command_shows_a_secret(till, tmp_path, database):
+    secrets = {name: text for name, text in SECRETS.items() if name != "BTCPAY_DATABASE_URL"}
+    if database != "of the shop":
+        secrets = SECRETS
+    environ = {"PATH": "/usr/bin:/bin"} | till.shop.environ | MAIL | secrets
+    said = {}
+    for words in words_of_all(tmp_path):
+        ended = forge().run(environ, words)
+        said[" ".join(words)] = ended.output + ended.errors
+    assert [name for name, text in said.items() if SECRET in text] == []
+    for name in secrets:
+        assert f"setting {name}: " in said["doctor"] and "***" in said["doctor"]
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_wrong_secret_is_refused_without_a_word_of_it(till, tmp_path, name):
+    file = tmp_path / "secret"
+    file.write_text(f"{SECRET} {SECRET}://{SECRET}\udcff".encode("utf-8", "replace").decode())
+    for environ in (
+        {name: f"{SECRET} {SECRET}"},
+        {name: f"https://{SECRET}:{SECRET}@{SECRET}:x/{SECRET}"},
+        {f"{name}_FILE": str(file)},
+        {name: SECRET, f"{name}_FILE": str(file)},
+    ):
+        base = {one: text for one, text in till.shop.environ.items() if one != name}
+        ended = forge().run({"PATH": "/usr/bin:/bin"} | base | environ, ["merchant", "list"])
+        assert ended.status == 2 and name in ended.errors
+        assert SECRET not in ended.output + ended.errors
