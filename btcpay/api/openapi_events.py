@@ -32,6 +32,12 @@ def _said(description: str, example: str) -> Schema:
 
 
 _TIME = text("When it happened.", format="date-time", examples=["2026-11-21T06:12:37.806Z"])
+_TEST = {
+    "type": "boolean",
+    "const": True,
+    "description": "Only in a made-up event, which somebody sends to try the receiver:"
+    " accept it and do nothing.",
+}
 _TX_HASH = text(
     "The transaction's hash, in hex.",
     examples=["70f36abe1ff876bcbb835c7078f979ede3f00e67ab61f41b8de2513eaca052d3"],
@@ -116,7 +122,9 @@ def _operation(kind: Kind) -> dict[str, Any]:
 def _schema(kind: Kind) -> Schema:
     named = text("The kind of the event.", const=kind.value)
     data = part(_data_name(kind), "What it happened to, as it was then.")
-    return whole({"type": named, "timestamp": _TIME, "data": data})
+    described = whole({"type": named, "timestamp": _TIME, "data": data})
+    described["properties"]["test"] = _TEST
+    return described
 
 
 def _data(kind: Kind) -> Schema:

@@ -34,7 +34,10 @@ _BESIDE = ("received_sats", "unconfirmed_sats", "missing_sats", "attention", "tr
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened: `number` for readers here, `id` for receivers elsewhere."""
+    """Something that happened: `number` for readers here, `id` for receivers elsewhere.
+
+    `is_test`: it was made up to try a receiver, and says so.
+    """
 
     number: int
     id: str
@@ -42,6 +45,7 @@ class Event:
     kind: Kind
     happened_at: str
     data: dict[str, Any]
+    is_test: bool = False
 
     @property
     def body(self) -> bytes:
@@ -55,7 +59,8 @@ class Event:
 
     @property
     def _content(self) -> dict[str, Any]:
-        return {"type": self.kind, "timestamp": self.happened_at, "data": self.data}
+        content = {"type": self.kind, "timestamp": self.happened_at, "data": self.data}
+        return content | {"test": True} if self.is_test else content
 
 
 def after(db: Database, resources: Resources, number: int, limit: int = PAGE) -> list[Event]:
@@ -140,7 +145,8 @@ def forget_old(db: Database, now: datetime) -> int:
 def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:
     """A made-up `invoice.paid` as it would be sent now, for trying a receiver.
 
-    It has ids that nothing has, and no address to which anybody could pay.
+    It says that it is a test, and has ids that nothing has, and no address to which anybody could
+    pay.
     """
     at_ms, sats = to_ms(now), 41_667
     invoice = blank(
@@ -154,4 +160,5 @@ def sample(resources: Resources, merchant_id: int, now: datetime) -> Event:
     state = {"status": "paid", "tx_hash": "00" * 32, "paid_at": at_ms, "received_sats": sats}
     state |= {"unconfirmed_sats": 0, "missing_sats": 0, "attention": None}
     data = of_invoice(resources, invoice, state)
-    return Event(0, new_id("evt"), merchant_id, EventKind.INVOICE_PAID, iso_ms(at_ms), data)
+    kind, at = EventKind.INVOICE_PAID, iso_ms(at_ms)
+    return Event(0, new_id("evt"), merchant_id, kind, at, data, is_test=True)

@@ -88,7 +88,7 @@ def hear():
     is_signed = any(hmac.compare_digest(signed, one) for one in signatures)
     if not is_signed or abs(time.time() - int(at)) > 300:
         return "", 401
-    if invoice := request.json["data"].get("invoice"):
+    if (invoice := request.json["data"].get("invoice")) and not request.json.get("test"):
         set_paid(invoice["id"], ask(f"/invoices/{invoice['id']}")["status"] == "paid")
     return "", 204
 

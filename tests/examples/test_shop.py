@@ -115,6 +115,16 @@ def test_a_check_tells_it_by_a_webhook(till, example):
     until(lambda: example.said == [f"deliver {invoice}"], "the webhook")
 
 
+def test_a_test_event_is_accepted_and_delivers_nothing(till, example):
+    """Were it believed, or asked about, it would fail: nothing has its invoice."""
+    (hook,) = Terminal(till).json("webhook", "list")
+    Terminal(till).run("webhook", "test", hook["id"])
+    invoice = example.order("1001")
+    pay(till, invoice)
+    assert example.hear(invoice) == 204
+    assert example.said == [f"deliver {invoice}"]
+
+
 FORGED = {
     "another secret": {"key": b"another"},
     "an old message": {"age_s": 301},
