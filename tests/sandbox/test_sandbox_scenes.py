@@ -1,5 +1,6 @@
 """The workbench beside a shop: its scenes, and its buttons by invoice."""
 
+import json
 from pathlib import Path
 
 import requests
@@ -35,6 +36,25 @@ def test_a_scene_plays_to_its_end_in_a_world_that_is_well(playground):
     assert invoice["status"] == "paid"
     event = f"<b>invoice.paid</b> {invoice['amount_sats']:,}"
     until(lambda: event in page(playground), "its event")
+
+
+def test_too_much_that_is_sent_back_leaves_nothing_that_needs_attention(playground):
+    playground.press("scene", scene="too-much", quick=1)
+    until(lambda: scene_of(playground)["state"] != "playing", "its end")
+    played = scene_of(playground)
+    assert (played["state"], played["problem"], len(played["lines"])) == ("over", None, 5)
+    invoice = playground.get(f"/invoices/{played['invoice']['id']}")
+    assert invoice["status"] == "paid"
+    for _ in range(2):  # nor when more blocks give the miner's reward
+        assert wanting(playground) == []
+        playground.press("mine")
+
+
+def wanting(playground):
+    """The invoices that need attention, by the shop's own command."""
+    answer = playground.btcpay("invoice", "list", "--attention", "--json")
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
 
 
 def test_buttons_pay_what_an_invoice_lacks_and_play_with_what_waits(playground):

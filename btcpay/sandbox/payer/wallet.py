@@ -38,6 +38,13 @@ class Wallet:
         self.script = key.script
         self.address = address_of(key.script)
 
+    def fresh_address(self) -> str:
+        """An address to which nothing was paid before, as wallets give one; no coin there is spent.
+
+        The wallet's own address gets each block's reward.
+        """
+        return address_of(Key.new().script)
+
     def coins(self) -> list[Spendable]:
         """The mature unspent coins: confirmed ones first, and large ones before small."""
         with self.chain.lock:

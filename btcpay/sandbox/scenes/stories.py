@@ -52,6 +52,7 @@ class Actors:
         self.sandbox, self.shop, self.stage = sandbox, shop, sandbox.stage
         self.soon_s = SOON_QUICK_S if sandbox.stage.quick else SOON_S
         self.txid, self.blocks = "", 0
+        self.address = sandbox.wallet.fresh_address()
         self.made: Json
         self.owed: Json
         self.invented: InventedPayment
@@ -64,7 +65,7 @@ class Actors:
             "soon": self.soon_s,
             "height": f"{height:,}",
             "next_height": f"{height + 1:,}",
-            "wallet": self.sandbox.wallet.address,
+            "address": self.address,
         }
 
     def make(self, soon: str = "") -> None:
@@ -104,10 +105,10 @@ class Actors:
         self.stage.show({"id": self.made["id"], "pay_url": self.owed["refund_url"]})
 
     def give_address(self) -> None:
-        self.shop.give_address(self.owed, self.sandbox.wallet.address)
+        self.shop.give_address(self.owed, self.address)
 
     def send_back(self) -> None:
-        self.sandbox.pay(self.sandbox.wallet.address, self.owed["amount_sats"])
+        self.sandbox.pay(self.address, self.owed["amount_sats"])
         self.sandbox.mine(1)
         id = self.owed["id"]
         self.stage.until(lambda: self.shop.refund("show", id)["status"] == "sent", "the refund")
