@@ -30,6 +30,8 @@ NEEDING = 50  # invoices on the page, those with the most at stake: the rest fol
 AT_ONCE = 100  # set aside by one press: a second of work
 # Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
 ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice")
+# Then no money goes back: its payment is not in the chain, or it went back twice already.
+OWES_NOTHING = ("reorganised", "vanished", "refunded_twice")
 
 
 def show(visit: Visit, id: str) -> Response:
@@ -109,6 +111,7 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
         difference_of=_difference,
         mailtos=mailtos,
         only_set_aside=ONLY_SET_ASIDE,
+        owes_nothing=OWES_NOTHING,
         has_cards=bool(offered("merchant_views", "card")),
         wrong=wrong,
         typed=visit.form if wrong else {},
