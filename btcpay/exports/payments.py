@@ -15,7 +15,7 @@ from btcpay.bitcoin.tx import parse_tx
 from btcpay.values.money import SATS_PER_BTC, value_of
 from btcpay.values.times import date_of, day_of, iso_ms, zone_of
 from storage.database import Database, Row, Values, grouped
-from storage.models import Invoice, Merchant, Output
+from storage.models import Invoice, Merchant, Output, Refund
 from storage.queries import refunds
 from storage.queries.lists import exports, keyset
 from storage.queries.payments import PaymentWith
@@ -65,8 +65,9 @@ def received(
 
 def _refund(merchant: Merchant, row: SentRefund) -> Row:
     """The line of a refund that was sent, at its worth then; `payment_id` is the refund's."""
-    quote = row.price_usd and value_of(row.amount_sats, Decimal(row.price_usd), "USD")
-    return _moved(merchant, row, -row.amount_sats) | {
+    sats = row.sent_sats or row.amount_sats
+    quote = row.price_usd and value_of(sats, Decimal(row.price_usd), "USD")
+    return _moved(merchant, row, -sats) | {
         "settled": False,
         "description": row.reason,
         "value_at_receipt": row.value_at_sending and f"-{row.value_at_sending}",
@@ -167,14 +168,15 @@ def labels(db: Database, merchant: Merchant, page: int = PAGE) -> Iterator[Row]:
             yield from _of_invoice(row, paid[row.id])
     sent = grouped(db.rows(refunds.LABELED, **of), lambda row: row.tx_hash or "")
     for txid, together in sent.items():
-        yield from _of_refunds(txid, together)
+        yield from _of_refunds(db, txid, together)
 
 
-def _of_refunds(txid: str, sent: Sequence[SentRefund]) -> Iterator[Row]:
+def _of_refunds(db: Database, txid: str, sent: Sequence[Refund]) -> Iterator[Row]:
     """The transaction that sent refunds, and each coin that it spent for them."""
     text = "; ".join(f"Refund {row.reason or row.id}" for row in sent)
     yield _label("tx", txid, text)
-    raw = bytes.fromhex(json.loads(sent[0].document)["payment"]["raw_tx"])
+    proof = json.loads(db.only(refunds.DOCUMENT, txid=txid).document)
+    raw = bytes.fromhex(proof["payment"]["raw_tx"])
     for place, _ in enumerate(parse_tx(raw).inputs):
         yield _label("input", f"{txid}:{place}", text)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import ROUND_DOWN, Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from peewee import Query
 
@@ -32,12 +32,12 @@ Outpoint = tuple[str | None, int | None]
 
 
 class Order(NamedTuple):
-    """A refund to be made; without `amount_sats` it is of all that is left to send back.
+    """A refund to be made; without `amount_sats` it is of what `left_sats` says.
 
     `invoice_id` is None where only a shop's plug-in knows what was paid: then the sum is said.
     `store_id`: that shop's; `shop_texts`: what its plug-in called the refund, as JSON. `id` is
-    given where a form determines it, `left_sats` where a form said what is left: that may have
-    changed since.
+    given where a form determines it, `left_sats` where a form said what is left, `made_sats` where
+    the sum is less the refunds that were made: either may have changed since.
     """
 
     merchant_id: int
@@ -49,6 +49,7 @@ class Order(NamedTuple):
     store_id: str | None = None
     left_sats: str | None = None
     shop_texts: str | None = None
+    made_sats: int | None = None
 
 
 class Step(NamedTuple):
@@ -75,9 +76,14 @@ def sats_at(amount: Decimal, price: Decimal) -> int:
 
 
 def left_sats(invoice: Invoice, came_sats: int, made_sats: int) -> int:
-    """Satoshis still to be sent back: the excess, else all that came, less other refunds."""
-    beyond_sats = came_sats - invoice.amount_sats if invoice.status == "paid" else 0
-    return max(0, beyond_sats - made_sats) or max(0, came_sats - made_sats)
+    """Satoshis that a refund is of if nobody says how many: what is still owed.
+
+    That is the excess of a paid invoice, or where there is none all that came, less the refunds
+    that were made. Once they are as much as that, 0: a second press promises nothing more.
+    """
+    excess_sats = came_sats - invoice.amount_sats if invoice.status == "paid" else 0
+    owed_sats = excess_sats if excess_sats > 0 else came_sats
+    return max(0, owed_sats - made_sats)
 
 
 def sums(db: Database, invoice_id: str) -> tuple[int, int]:
@@ -126,6 +132,8 @@ def _amount(db: Database, order: Order) -> int:
         came_sats, made_sats = sums(db, invoice.id)
         if not came_sats:
             raise Refused("nothing_came", "no confirmed payment has come to this invoice")
+        if order.made_sats not in (None, made_sats):
+            raise Refused("changed", f"refunds of {made_sats} satoshis were made meanwhile")
         if amount_sats is None:
             amount_sats = left_sats(invoice, came_sats, made_sats)
             if order.left_sats not in (None, str(amount_sats)):
@@ -143,7 +151,7 @@ def give(db: Database, settings: Settings, refund_id: str, text: str, now: datet
 
     Raises Refused: `changed`, `taken`, and what `destination.read` raises.
     """
-    with _locked(db, refund_id) as row:
+    with locked(db, refund_id) as row:
         return _give(db, settings, row, text, now)
 
 
@@ -164,12 +172,13 @@ def _give(db: Database, settings: Settings, row: Refund, text: str, now: datetim
 
 def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
     """CLEARED of its address, so that another can be given, or CANCELED. Raises Refused."""
-    with _locked(db, refund_id) as row:
+    with locked(db, refund_id) as row:
         return step(db, row, to, now)
 
 
 @contextmanager
-def _locked(db: Database, refund_id: str) -> Iterator[Refund]:
+def locked(db: Database, refund_id: str) -> Iterator[Refund]:
+    """The refund in a transaction behind the locks of facts and of its merchant's balance."""
     with db.write():
         meta.lock(db)
         balances.lock(db, RESOURCE.find(db, refund_id).merchant_id)
@@ -191,13 +200,28 @@ def step(
     of: Values = {"id": row.id}
     if db.run(to.query, **of | (values or {})) != 1:
         raise Refused("changed", f"the refund is {row.status} already")
-    note(db, row, to.kind, now, by)
+    sent_sats = values["sent_sats"] if values and "sent_sats" in values else row.sent_sats
+    note(db, row, to.kind, now, by, sent_sats)
     return publish_own(db, RESOURCE, row.id, to.told, now)
 
 
-def note(db: Database, row: Refund, kind: Kind, now: datetime, by: Outpoint | None = None) -> None:
-    """Adds to the history of its invoice, if it has one."""
-    if row.invoice_id:
-        output = dict(zip(("txid", "vout"), by or (), strict=False))
-        detail = {"id": row.id, "amount_sats": row.amount_sats} | output
-        record(db, row.invoice_id, kind, detail, now)
+def note(
+    db: Database,
+    row: Refund,
+    kind: Kind,
+    now: datetime,
+    by: Outpoint | None = None,
+    sent_sats: int | None = None,
+) -> None:
+    """Adds to the history of its invoice, if it has one.
+
+    `sent_sats`: what the output pays; it is said where it is not the refund's sum.
+    """
+    if row.invoice_id is None:
+        return
+    detail: dict[str, Any] = {"id": row.id, "amount_sats": row.amount_sats}
+    if by:
+        detail |= {"txid": by[0], "vout": by[1]}
+    if sent_sats not in (None, row.amount_sats):
+        detail["sent_sats"] = sent_sats
+    record(db, row.invoice_id, kind, detail, now)

@@ -1,13 +1,20 @@
-"""Which output of the chain sends which refund to the same address. Pure."""
+"""Which outputs of the chain send which refunds to the same address. Pure."""
 
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from storage.models import Refund, RefundOutput
 
 WATCHED_BLOCKS = 1008  # a week: for so long after a refund was sent, a second one is noticed
-_IN_CHAIN = attrgetter("block_height", "position", "amount_sats", "vout", "txid")
+# Of one block, beside what its refunds can use: an address is public, and anybody may pay dust to
+# it. A merchant who sent something like the sum sent it once, or a few times by mistake.
+MOST_BESIDE = 5
+_IN_CHAIN = attrgetter("block_height", "position", "vout", "txid")
+_SATS = itemgetter(2)
+Paid = tuple[int, int, int]
 
 
 class Decision(NamedTuple):
@@ -20,29 +27,87 @@ class Decision(NamedTuple):
     again: dict[RefundOutput, str]
 
 
-def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decision:
-    """The refunds, oldest first, and all that blocks have paid to their common address.
+def worth_keeping(sums_sats: Iterable[int], outputs: Sequence[Paid]) -> list[Paid]:
+    """The outputs of a block to one script that refunds of these sums may need, in their order.
 
-    1. Transactions count in the chain's order, their outputs from the smallest.
-    2. Each output sends the oldest refund that waits and asks for exactly what it pays, else the
-       oldest that asks for less; its block must be one that we did not have when the address was
-       given, so above `above_height`.
-    3. One that sends none, but pays exactly what was sent within a week, was sent again: an address
-       may get other money, which is no business of ours.
+    An output is its position, its vout and its satoshis; `outputs` are in the block's order.
+
+    1. Of each sum: one for each refund that asks for it, and MOST_BESIDE that were sent again.
+    2. Around each sum: MOST_BESIDE of the nearest that are less, and as many that are more, since
+       the merchant may say that such a one was the refund.
     """
-    sent: dict[str, RefundOutput] = {}
-    again: dict[RefundOutput, str] = {}
-    for paid in sorted(outputs, key=_IN_CHAIN):
-        asked = [one for one in refunds if (one.above_height or 0) < paid.block_height]
-        waiting = (one for one in asked if one.id not in sent)
-        fitting = [one for one in waiting if one.amount_sats <= paid.amount_sats]
-        if found := min(fitting, key=lambda one: one.amount_sats != paid.amount_sats, default=None):
-            sent[found.id] = paid
-        elif doubled := [one.id for one in asked if _is_again(one, paid, sent.get(one.id))]:
-            again[paid] = doubled[0]
-    return Decision(sent, again)
+    by_sats = sorted(outputs, key=_SATS)
+    sats = [_SATS(one) for one in by_sats]
+    kept: set[Paid] = set()
+    for sum_sats, refunds in Counter(sums_sats).items():
+        first = bisect_left(sats, sum_sats)
+        end = bisect_right(sats, sum_sats)
+        exact = by_sats[first:end]
+        kept.update(exact[: refunds + MOST_BESIDE])
+        kept.update(by_sats[max(0, first - MOST_BESIDE) : first])
+        kept.update(by_sats[end : end + MOST_BESIDE])
+    return sorted(kept)
 
 
-def _is_again(refund: Refund, paid: RefundOutput, before: RefundOutput | None) -> bool:
-    is_near = before is not None and paid.block_height <= before.block_height + WATCHED_BLOCKS
-    return is_near and paid.amount_sats == refund.amount_sats
+def decide(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> Decision:
+    """The refunds, oldest first, and what blocks have paid to their common address.
+
+    1. A refund is sent by the output that the merchant has named, once a block has it.
+    2. The other outputs count in the chain's order. Each sends the oldest refund that waits and
+       asks for exactly what it pays; its block must be one that we did not have when the address
+       was given, so above `above_height`.
+    3. One that sends none, but pays exactly what was sent within a week, was sent again. All other
+       money is shown to the merchant, and counts only when he names it.
+    """
+    in_order = sorted(outputs, key=_IN_CHAIN)
+    sent = _named(refunds, in_order)
+    taken = set(sent.values())
+    beside: list[RefundOutput] = []
+    for paid in in_order:
+        if paid in taken:
+            continue
+        asked = _asked_for(refunds, paid)
+        waiting = next((one for one in asked if one.id not in sent), None)
+        if waiting:
+            sent[waiting.id] = paid
+        else:
+            beside.append(paid)
+    again = {paid: _sent_before(refunds, paid, sent) for paid in beside}
+    return Decision(sent, {paid: id for paid, id in again.items() if id})
+
+
+def _named(refunds: Sequence[Refund], outputs: Iterable[RefundOutput]) -> dict[str, RefundOutput]:
+    """What the merchant has named, by the refund's id.
+
+    A chain that was given up has told what its outputs send; until blocks show them again, that
+    holds, as if the merchant had named them.
+    """
+    by_place = {(one.txid, one.vout): one for one in outputs}
+    named: dict[str, RefundOutput] = {}
+    for refund in refunds:
+        output = by_place.get((refund.named_txid or "", refund.named_vout or 0))
+        before = by_place.get((refund.tx_hash or "", refund.vout or 0))
+        if output:
+            named[refund.id] = output
+        elif before and before.block_height == 0:
+            named[refund.id] = before
+    return named
+
+
+def _asked_for(refunds: Sequence[Refund], paid: RefundOutput) -> list[Refund]:
+    """The refunds of exactly this sum whose address was given before we had its block."""
+    return [
+        one
+        for one in refunds
+        if one.amount_sats == paid.amount_sats and (one.above_height or 0) < paid.block_height
+    ]
+
+
+def _sent_before(
+    refunds: Sequence[Refund], paid: RefundOutput, sent: dict[str, RefundOutput]
+) -> str | None:
+    for refund in _asked_for(refunds, paid):
+        before = sent.get(refund.id)
+        if before and paid.block_height <= before.block_height + WATCHED_BLOCKS:
+            return refund.id
+    return None

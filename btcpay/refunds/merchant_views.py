@@ -9,7 +9,7 @@ from flask import Response
 
 from btcpay.invoices.create import live_price
 from btcpay.languages import formats
-from btcpay.refunds import acts, queries
+from btcpay.refunds import acts, by_hand, queries
 from btcpay.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, PriceUnavailable, Refused
@@ -21,9 +21,10 @@ from btcpay.web.pages.qr import payment_uri, qr_svg
 from btcpay.web.pages.render import View
 from btcpay.web.pages.visit import Line, Visit
 from storage.database import Database, Values
-from storage.models import Invoice
-from storage.queries import invoices
+from storage.queries import attentions
+from storage.queries.invoices import InvoiceWith
 
+SENT_TWICE = "refunded_twice"  # an invoice's need of attention: nothing more goes back meanwhile
 MOST = 50  # refunds on the page, of those to be sent and of the others
 
 
@@ -32,6 +33,7 @@ def views(_settings: Settings) -> list[tuple[str, str, View]]:
     return [
         ("GET", "/merchant/refunds", show),
         ("POST", "/merchant/invoices/<id>/refund", make),
+        ("POST", "/merchant/refunds/<id>/sent/<output>", confirm_sent),
         ("POST", "/merchant/refunds/<id>/clear", partial(_drop, acts.CLEARED, "cleared")),
         ("POST", "/merchant/refunds/<id>/cancel", partial(_drop, acts.CANCELED, "canceled")),
     ]
@@ -49,6 +51,7 @@ def show(visit: Visit) -> Response:
     return visit.page(
         "refunds.html",
         ready=ready,
+        candidates={row.id: by_hand.candidates(db, row) for row in ready},
         uris=uris,
         urls=urls,
         codes={id: qr_svg(text) for id, text in (uris | urls).items()},
@@ -59,7 +62,9 @@ def show(visit: Visit) -> Response:
 
 def make(visit: Visit, id: str) -> Response:
     """One refund for a press; its page says what is wrong, if anything is."""
-    visit.own(invoices.WHOLE, "inv", id)
+    invoice = visit.own(attentions.INVOICE, "inv", id)
+    if invoice.attention == SENT_TWICE:
+        return visit.to(f"/invoices/{id}", done="refund_changed")
     service, form = visit.service, visit.form
     order = acts.Order(
         visit.merchant_id,
@@ -79,6 +84,19 @@ def make(visit: Visit, id: str) -> Response:
     except CommandError:
         return visit.to(f"/invoices/{id}", done="refund_reason")
     return visit.to("/refunds", done="made")
+
+
+def confirm_sent(visit: Visit, id: str, output: str) -> Response:
+    """The merchant says that an output of another sum was the refund."""
+    visit.own(queries.BY_ID, "rfd", id)
+    service = visit.service
+    done = "sent"
+    try:
+        outpoint = by_hand.read_outpoint(output)
+        by_hand.confirm_sent(service.db, service.settings, id, outpoint, visit.now)
+    except Refused:
+        done = "changed"
+    return visit.to("/refunds", done=done)
 
 
 def _drop(to: acts.Step, done: str, visit: Visit, id: str) -> Response:
@@ -109,7 +127,7 @@ def month(visit: Visit, since: int, before: int) -> list[Line]:
     span: Values = {"merchant_id": visit.merchant_id, "since": since, "before": before}
     for row in visit.service.db.rows(queries.SENT_BETWEEN, **span):
         code = row.currency if row.currency and row.value_at_sending else "BTC"
-        found[code] += Decimal(row.value_at_sending or btc_shown(row.amount_sats))
+        found[code] += Decimal(row.value_at_sending or btc_shown(row.sent_sats or 0))
     sums = ", ".join(
         f"{value} BTC" if code == "BTC" else formats.money(value, code, current())
         for code, value in found.items()
@@ -117,10 +135,11 @@ def month(visit: Visit, since: int, before: int) -> list[Line]:
     return [(gettext("Sent back: %(sums)s", sums=sums), "/refunds", {})] if sums else []
 
 
-def card(db: Database, row: Invoice, came_sats: int) -> tuple[str, dict[str, Any]] | None:
+def card(db: Database, row: InvoiceWith, came_sats: int) -> tuple[str, dict[str, Any]] | None:
     """Template and values on an invoice's page; None where nothing has come that could go back."""
     if not came_sats:
         return None
     made = db.rows(queries.OF_INVOICE, invoice_id=row.id)
     left_sats = acts.left_sats(row, came_sats, acts.made_of(made))
-    return "merchant/refund_card.html", {"made": made, "left_sats": left_sats}
+    is_twice = row.attention == SENT_TWICE
+    return "merchant/refund_card.html", {"made": made, "left_sats": left_sats, "twice": is_twice}

@@ -5,7 +5,7 @@ from typing import Any
 
 from peewee import JOIN, Field, Query, fn
 
-from storage.models import Invoice, Payment, Refund, RefundOutput
+from storage.models import Invoice, Payment, Refund, RefundOutput, RefundTransaction
 from storage.statement import every, needed, same, shaped, slot, slots
 
 _OLDEST = Refund.seq
@@ -52,48 +52,94 @@ def _step(before: str, after: str, changes: Mapping[Field, Any]) -> Query:
 
 
 _SEARCHED = (Refund.script, Refund.above_height)
-_SENT = (Refund.tx_hash, Refund.vout, Refund.sent_height, Refund.sent_at)
+_SENT = (Refund.tx_hash, Refund.vout, Refund.sent_height, Refund.sent_at, Refund.sent_sats)
 _WORTH = (Refund.currency, Refund.value_at_sending, Refund.usd_at_sending)
+_NAMED = (Refund.named_txid, Refund.named_vout)
 GIVE = _step("requested", "ready", slots(Refund.address, *_SEARCHED))
-CLEAR = _step("ready", "requested", dict.fromkeys((Refund.address, *_SEARCHED)))
-CANCEL = _step("requested ready", "canceled", dict.fromkeys(_SEARCHED))
+CLEAR = _step("ready", "requested", dict.fromkeys((Refund.address, *_SEARCHED, *_NAMED)))
+CANCEL = _step("requested ready", "canceled", dict.fromkeys((*_SEARCHED, *_NAMED)))
 SEND = _step("ready", "sent", slots(*_SENT, *_WORTH))
 UNDO = _step("sent", "ready", dict.fromkeys((*_SENT, *_WORTH)))
+# The merchant says which output was the refund; it is sent by the decision that follows.
+NAME_OUTPUT = Refund.update(slots(*_NAMED)).where(_THIS & (Refund.status == "ready"))
 # The same output in another block, as after a new beginning of the chain.
 MOVE = Refund.update(
     {Refund.sent_height: slot("block_height"), Refund.sent_at: slot("block_time_at")}
 ).where((Refund.tx_hash == slot("txid")) & (Refund.vout == slot("vout")))
 
-# The scripts for which a block is searched: of refunds to be sent, and of those sent since.
-_SOUGHT = Refund.select(Refund.script, Refund.amount_sats)
+# The scripts for which a block is searched: of refunds to be sent, and of those sent since. A block
+# that we had when the address was given concerns no refund.
+_SOUGHT = Refund.select(Refund.script, Refund.amount_sats).where(
+    Refund.above_height < slot("height")
+)
 SOUGHT = shaped(
-    Refund, _SOUGHT.where(_READY).union_all(_SOUGHT.where(Refund.sent_height >= slot("height")))
+    Refund, _SOUGHT.where(_READY).union_all(_SOUGHT.where(Refund.sent_height >= slot("since")))
 )
 OF_SCRIPT = Refund.select().where(same(Refund.script)).order_by(_OLDEST)
-OUTPUTS = RefundOutput.select().where(same(RefundOutput.script))
-# A block that is read again has the same; a reorganisation may bring it in another one.
+_OF_SCRIPT = RefundOutput.script == slot("script")
+# What a decision needs: what pays exactly the sum of a refund, and what the merchant has named.
+_SUMS = Refund.select(Refund.amount_sats).where(Refund.script == slot("script"))
+_NAMED_THERE = (
+    (Refund.script == slot("script"))
+    & (Refund.named_txid == RefundOutput.txid)
+    & (Refund.named_vout == RefundOutput.vout)
+)
+EXACT = RefundOutput.select().where(_OF_SCRIPT & RefundOutput.amount_sats.in_(_SUMS))
+NAMED = shaped(RefundOutput, RefundOutput.select().join(Refund, on=_NAMED_THERE))
+
+# What came to a refund's address, and is no refund so far: the nearest to its sum first.
+_SENDS = fn.EXISTS(
+    Refund.select(Refund.id).where(
+        (Refund.tx_hash == RefundOutput.txid) & (Refund.vout == RefundOutput.vout)
+    )
+)
+_IS_FREE = (
+    _OF_SCRIPT
+    & (RefundOutput.block_height > slot("above_height"))
+    & RefundOutput.again_of.is_null()
+    & ~_SENDS
+)
+_FREE = RefundOutput.select().where(_IS_FREE).limit(slot("limit"))
+LESS = _FREE.where(RefundOutput.amount_sats <= slot("amount_sats")).order_by(
+    RefundOutput.amount_sats.desc(), RefundOutput.txid, RefundOutput.vout
+)
+MORE = _FREE.where(RefundOutput.amount_sats > slot("amount_sats")).order_by(
+    RefundOutput.amount_sats, RefundOutput.txid, RefundOutput.vout
+)
+
+# A block that is read again has the same; a reorganisation may bring it in another one. The prices
+# stay those of the moment when it was first read.
+ADD_TRANSACTION = RefundTransaction.insert(every(RefundTransaction)).on_conflict(
+    conflict_target=[RefundTransaction.txid],
+    preserve=[RefundTransaction.block_height, RefundTransaction.document],
+)
 ADD_OUTPUT = RefundOutput.insert(every(RefundOutput)).on_conflict(
     conflict_target=[RefundOutput.txid, RefundOutput.vout],
-    preserve=[RefundOutput.block_height, RefundOutput.block_time_at, RefundOutput.position]
-    + [RefundOutput.document],
+    preserve=[RefundOutput.block_height, RefundOutput.block_time_at, RefundOutput.position],
 )
 _OUTPUT = same(RefundOutput.txid, RefundOutput.vout)
+FREE_OUTPUT = RefundOutput.select().where(_OUTPUT & _IS_FREE)
 SET_AGAIN = RefundOutput.update(slots(RefundOutput.again_of)).where(_OUTPUT)
-PROOF = RefundOutput.select(RefundOutput.document).where(_OUTPUT)
+DOCUMENT = RefundTransaction.select(RefundTransaction.document).where(same(RefundTransaction.txid))
+PRICES = RefundTransaction.select(RefundTransaction.prices).where(same(RefundTransaction.txid))
 
 # Rows that a reorganisation takes back: above the last block that both chains have.
 DROP = shaped(
     RefundOutput,
     RefundOutput.delete().where(RefundOutput.block_height > slot("height")).returning(RefundOutput),
 )
+DROP_TRANSACTIONS = RefundTransaction.delete().where(
+    RefundTransaction.block_height > slot("height")
+)
 LOWER = Refund.update({Refund.above_height: slot("height")}).where(
     Refund.above_height > slot("height")
 )
 # A chain that is given up keeps what was sent, at a height that no reorganisation takes back.
 KEEP_OUTPUTS = RefundOutput.update({RefundOutput.block_height: slot("height")})
+KEEP_TRANSACTIONS = RefundTransaction.update({RefundTransaction.block_height: slot("height")})
 KEEP_SENT = Refund.update(
     {Refund.sent_height: slot("height"), Refund.above_height: slot("height") - 1}
 ).where(Refund.sent_height.is_null(False))
-SENT_BETWEEN = Refund.select(Refund.amount_sats, Refund.currency, Refund.value_at_sending).where(
+SENT_BETWEEN = Refund.select(Refund.sent_sats, Refund.currency, Refund.value_at_sending).where(
     _OWN & (Refund.sent_at >= slot("since")) & (Refund.sent_at < slot("before"))
 )

@@ -90,10 +90,20 @@ class Refund(Table):
     vout = BigIntegerField(null=True)
     sent_height = BigIntegerField(null=True)
     sent_at = BigIntegerField(null=True)
+    sent_sats = BigIntegerField(null=True)
     currency = TextField(null=True)
     value_at_sending = TextField(null=True)
     usd_at_sending = TextField(null=True)
+    named_txid = TextField(null=True)
+    named_vout = BigIntegerField(null=True)
     created_at = BigIntegerField()
+
+
+class RefundTransaction(Table):
+    txid = TextField()
+    block_height = BigIntegerField()
+    document = TextField()
+    prices = TextField()
 
 
 class RefundOutput(Table):
@@ -104,7 +114,6 @@ class RefundOutput(Table):
     block_height = BigIntegerField()
     block_time_at = BigIntegerField()
     position = BigIntegerField()
-    document = TextField()
     again_of = TextField(null=True)
 
 

@@ -4,24 +4,23 @@ from types import SimpleNamespace
 
 from peewee import JOIN
 
-from storage.models import Invoice, Refund, RefundOutput
+from storage.models import Invoice, Refund, RefundTransaction
 from storage.queries.lists import keyset
 from storage.statement import same, shaped, slot
 
 SENT_OF_INVOICE = (
-    Refund.select(Refund.amount_sats, Refund.sent_height)
+    Refund.select(Refund.sent_sats, Refund.sent_height)
     .where(same(Refund.invoice_id), Refund.sent_height.is_null(False))
     .order_by(Refund.sent_height, Refund.seq)
 )
 
 
 class SentRefund(Refund):
-    """A refund that was sent, with columns of its invoice, or with its proof."""
+    """A refund that was sent, with columns of its invoice."""
 
     invoice_status: str | None
     reference: str | None
     price_usd: str | None
-    document: str
 
 
 _OWN = same(Refund.merchant_id) & Refund.sent_at.is_null(False)
@@ -40,13 +39,10 @@ SENT = keyset.newer(
     ),
     _BY_BLOCK,
 )
-LABELED = shaped(
-    SentRefund,
-    Refund.select(Refund.id, Refund.tx_hash, Refund.reason, RefundOutput.document)
-    .join(
-        RefundOutput,
-        on=((RefundOutput.txid == Refund.tx_hash) & (RefundOutput.vout == Refund.vout)),
-    )
+LABELED = (
+    Refund.select(Refund.id, Refund.tx_hash, Refund.reason)
     .where(_OWN)
-    .order_by(Refund.sent_at, Refund.seq),
+    .order_by(Refund.sent_at, Refund.seq)
 )
+# The proof of the transaction that sent refunds, whatever their number.
+DOCUMENT = RefundTransaction.select(RefundTransaction.document).where(same(RefundTransaction.txid))

@@ -561,9 +561,11 @@ CREATE TABLE peer (
 -- JSON of the name and the description that it gave. `address` is the payer's word; `script` (hex)
 -- is what blocks are searched for, null where nothing is expected. `above_height`: our tip when the address was given,
 -- so that no earlier payment sends it; a reorganisation lowers it, since all above is new then.
--- `tx_hash` and `vout` name the output that sent it: one output sends one refund. `currency` is
+-- `tx_hash` and `vout` name the output that sent it: one output sends one refund. `sent_sats`: what
+-- that output pays, which is the sum unless the merchant says otherwise. `currency` is
 -- what the merchant counted in then, `value_at_sending` its worth in it, `usd_at_sending` in
--- dollars; null when no price was known.
+-- dollars; null when no price was known. `named_txid` and `named_vout`: the output of which the
+-- merchant has said that it was this refund. It sends it while a block has it.
 CREATE TABLE refund (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -581,11 +583,15 @@ CREATE TABLE refund (
     vout BIGINT,
     sent_height BIGINT,
     sent_at BIGINT,
+    sent_sats BIGINT CHECK (sent_sats > 0),
     currency TEXT CHECK (length(currency) = 3),
     value_at_sending TEXT,
     usd_at_sending TEXT,
+    named_txid TEXT,
+    named_vout BIGINT,
     created_at BIGINT NOT NULL,
     UNIQUE (tx_hash, vout),
+    UNIQUE (named_txid, named_vout),
     CHECK (invoice_id IS NOT NULL OR store_id IS NOT NULL),
     CHECK (shop_texts IS NULL OR store_id IS NOT NULL),
     CHECK (status <> 'requested' OR address IS NULL),
@@ -596,6 +602,9 @@ CREATE TABLE refund (
     CHECK ((sent_height IS NULL) = (tx_hash IS NULL)),
     CHECK ((sent_height IS NULL) = (vout IS NULL)),
     CHECK ((sent_height IS NULL) = (sent_at IS NULL)),
+    CHECK ((sent_height IS NULL) = (sent_sats IS NULL)),
+    CHECK ((named_txid IS NULL) = (named_vout IS NULL)),
+    CHECK (named_txid IS NULL OR script IS NOT NULL),
     CHECK ((sent_height IS NULL) = (currency IS NULL)),
     CHECK (sent_height IS NOT NULL OR (value_at_sending IS NULL AND usd_at_sending IS NULL))
 );
@@ -608,21 +617,31 @@ CREATE INDEX refund_ready ON refund (merchant_id, seq, script, amount_sats)
 CREATE INDEX refund_sent ON refund (sent_height, script, amount_sats) WHERE sent_height IS NOT NULL;
 CREATE INDEX refund_sent_at ON refund (merchant_id, sent_at, seq) WHERE sent_at IS NOT NULL;
 
--- What blocks paid to the script of a refund, enough for one: with the proof of it, as JSON.
+-- Transactions that pay to the script of a refund, each once, however many outputs it has.
+-- `document`: the proof, as JSON, without the script, which each refund adds. `prices`: of one
+-- bitcoin when its block was read, by currency, as JSON.
+CREATE TABLE refund_transaction (
+    txid TEXT PRIMARY KEY,
+    block_height BIGINT NOT NULL,
+    document TEXT NOT NULL,
+    prices TEXT NOT NULL
+);
+CREATE INDEX refund_transaction_height ON refund_transaction (block_height);
+
+-- What blocks paid to the script of a refund: as many outputs of a block as its refunds can use.
 -- `again_of`: the refund that this one seems to have sent a second time.
 CREATE TABLE refund_output (
-    txid TEXT NOT NULL,
+    txid TEXT NOT NULL REFERENCES refund_transaction (txid),
     vout BIGINT NOT NULL CHECK (vout >= 0),
     script TEXT NOT NULL,
     amount_sats BIGINT NOT NULL CHECK (amount_sats > 0),
     block_height BIGINT NOT NULL,
     block_time_at BIGINT NOT NULL,
     position BIGINT NOT NULL,
-    document TEXT NOT NULL,
     again_of TEXT REFERENCES refund (id),
     PRIMARY KEY (txid, vout)
 );
-CREATE INDEX refund_output_script ON refund_output (script, block_height, position, vout);
+CREATE INDEX refund_output_script ON refund_output (script, amount_sats);
 CREATE INDEX refund_output_height ON refund_output (block_height);
 
 

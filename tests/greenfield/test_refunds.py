@@ -63,9 +63,12 @@ def test_what_cannot_be_is_refused_with_its_field(greenfield, paid, fields, path
     assert answer.status_code == 422 and [one["path"] for one in answer.json] == [path]
 
 
-def test_an_excess_goes_back_once_however_often_it_is_asked_for(greenfield, paid):
+@pytest.mark.parametrize("variant", ["OverpaidAmount", "RateThen", "CurrentRate", "Fiat"])
+@pytest.mark.parametrize("percent", [0, 10])
+def test_it_goes_back_once_however_often_it_is_asked_for(greenfield, paid, variant, percent):
     """As by a shop whose request ran out of time, and which asks again."""
-    answers = [ask(greenfield, paid, refundVariant="OverpaidAmount") for _ in range(2)]
+    asked = {"refundVariant": variant, "subtractPercentage": percent}
+    answers = [ask(greenfield, paid, **asked) for _ in range(2)]
     assert [one.status_code for one in answers] == [200, 422]
 
 

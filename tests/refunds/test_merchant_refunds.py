@@ -6,7 +6,7 @@ from urllib.parse import unquote
 import pytest
 from attention_cases import too_much
 from merchant_browser import ON, MerchantBrowser
-from shop_refunds import address, found, give, made, paid, sent
+from shop_refunds import address, found, give, made, paid, send, sent
 
 from btcpay.refunds import queries
 
@@ -65,6 +65,59 @@ def test_a_page_that_is_out_of_date_makes_no_refund_of_what_it_did_not_show(till
         answer = browser.post(f"{path}/refund", press=press, currency="USD", left=left)
     assert answer.headers["Location"].endswith(f"{path}?done=refund_changed")
     assert [row.amount_sats for row in refunds(till, invoice)] == [294]
+
+
+def test_a_new_page_after_the_excess_is_promised_makes_nothing_without_a_sum(till, browser):
+    """The price of the goods is no excess: to send it back, the sum is said."""
+    invoice = too_much(till)
+    path = f"/invoices/{invoice['id']}"
+    for press in "ab":
+        page = browser.page(path)
+        form = {"press": press, "currency": "USD", "left": page.values["left"]}
+        answer = browser.post(f"{path}/refund", **form)
+    assert page.values["left"] == "0"
+    assert answer.headers["Location"].endswith(f"{path}?done=refund_amount")
+    assert [row.amount_sats for row in refunds(till, invoice)] == [294]
+
+
+def test_other_money_to_the_address_is_asked_about_and_counts_at_a_press(till, browser):
+    refund = made(till, paid(till), 10_000, address(1))
+    txid = send(till, refund, 9_700)
+    till.mine_and_check()
+    page = browser.page("/refunds").source
+    assert "0.00009700 BTC came there in block" in page and "was it this?" in page
+    (path,) = re.findall(rf'action="[^"]*(/refunds/{refund.id}/sent/[^"?]*)', page)
+    assert path.rpartition("/")[2].startswith(txid)
+    for _ in range(2):  # a second press is the first
+        assert "done=sent" in browser.post(path).headers["Location"]
+    assert found(till, refund).sent_sats == 9_700
+    assert "was it this?" not in browser.page("/refunds").source
+    assert "0.00009700 BTC was sent back." in browser.page(f"/invoices/{refund.invoice_id}").source
+
+
+def test_what_is_no_output_of_it_changes_nothing(till, browser):
+    refund = made(till, paid(till), 10_000, address(1))
+    for output in ("x", "0" * 64 + ":0", "%00", "0" * 3_000):
+        answer = browser.post(f"/refunds/{refund.id}/sent/{output}")
+        assert "done=changed" in answer.headers["Location"]
+    assert found(till, refund).status == "ready"
+
+
+def test_nothing_more_goes_back_while_a_refund_was_sent_twice(till, browser):
+    invoice = too_much(till)
+    path = f"/invoices/{invoice['id']}"
+    refund = made(till, invoice, to=address(1))
+    assert f"{path}#refund" in browser.page("/attention").source
+    sent(till, refund)
+    sent(till, refund)
+    wanted = browser.page("/attention").source
+    assert "the same amount once more" in wanted and f"{path}#refund" not in wanted
+    assert 'name="left"' not in browser.page(path).source
+    answer = browser.post(f"{path}/refund", press="a", currency="USD", amount="1.00")
+    assert answer.headers["Location"].endswith(f"{path}?done=refund_changed")
+    assert len(refunds(till, invoice)) == 1
+    browser.post(f"{path}/set-aside", reason="they sent it back")
+    assert 'name="left"' in browser.page(path).source
 
 
 @pytest.mark.parametrize(
@@ -127,6 +180,6 @@ def test_a_mail_with_its_page_is_prepared(till, browser):
 def test_another_merchants_are_not_found(till, browser):
     refund = made(till, paid(till), to=address(1))
     browser.log_in(till.shop.add_merchant("other"))
-    for act in ("clear", "cancel"):
+    for act in ("clear", "cancel", f"sent/{'0' * 64}:0"):
         assert browser.post(f"/refunds/{refund.id}/{act}").status_code == 404
     assert address(1) not in browser.page("/refunds").source

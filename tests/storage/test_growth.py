@@ -18,7 +18,7 @@ pytestmark = pytest.mark.both_databases
 
 GROWING = (
     "invoice|output|payment|event|payment_link|proof|idempotency_key|api_key|attention|block"
-    "|public_event|delivery|merchant_session|merchant_day|refund|refund_output"
+    "|public_event|delivery|merchant_session|merchant_day|refund|refund_output|refund_transaction"
 )
 # A whole table, or a whole index of it, is read by these, and may be.
 WHOLE = {
@@ -31,6 +31,7 @@ WHOLE = {
     "refunds.NEWEST": "ends at the last row that is shown, in the order of its index",
     "refunds.LOWER": "is run by a reorganisation, once",
     "refunds.KEEP_OUTPUTS": "is run by `chain begin-anew`, once",
+    "refunds.KEEP_TRANSACTIONS": "is run by `chain begin-anew`, once",
     "listings.WANTING": "ends at the last row that is shown, in the order of its index",
     "links.CURRENCIES": "is asked by the doctor alone",
     "idempotency.FREE": "is run by a restore, once",

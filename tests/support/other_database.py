@@ -21,9 +21,10 @@ LOGO = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(40) + bytes(range(256))
 ORDER = {"amount_usd": 25, "description": ODD, "customer_email": "a@example.com"}
 KEY = {"Idempotency-Key": "order 1"}
 SENT = """INSERT INTO refund (id, merchant_id, store_id, status, amount_sats, reason,
-    shop_texts, address, script, above_height, tx_hash, vout, sent_height, sent_at, currency,
-    value_at_sending, created_at)
+    shop_texts, address, script, above_height, tx_hash, vout, sent_height, sent_at, sent_sats,
+    currency, value_at_sending, created_at)
     VALUES ('rfd_1', 1, 'store_1', 'sent', 7, 'returned', '{}', 'bcrt1q', '0014', 0, 'ee', 1, 1, 1,
+    7,
     'EUR', '5.00', 1)
 """
 
@@ -90,7 +91,8 @@ def lived_in(till: Till, folder: Path) -> None:
     db, now = till.shop.service.db, till.clock()
     till.shop.sql("INSERT INTO store VALUES ('store_1', 1, 'https://shop.example:443', 1)")
     till.shop.sql(SENT)
-    till.shop.sql("INSERT INTO refund_output VALUES ('ee', 1, '0014', 7, 1, 1, 1, '{}', 'rfd_1')")
+    till.shop.sql("INSERT INTO refund_transaction VALUES ('ee', 1, '{}', '{}')")
+    till.shop.sql("INSERT INTO refund_output VALUES ('ee', 1, '0014', 7, 1, 1, 1, 'rfd_1')")
     of_shop = "store_id = (SELECT id FROM store), order_id = '27', shop_order = '{}'"
     newest = "seq = (SELECT MAX(seq) FROM invoice)"
     till.shop.sql(f"UPDATE invoice SET {of_shop} WHERE {newest}")  # noqa: S608

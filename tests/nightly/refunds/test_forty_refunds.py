@@ -88,7 +88,7 @@ class Sending:
             for height, _, tx in chain
             if height > self.above[refund.id]
             for vout, output in enumerate(tx.outputs)
-            if output.script == script and output.value_sats >= refund.amount_sats
+            if output.script == script and output.value_sats == refund.amount_sats
         )
         return next(fitting, None)
 
@@ -161,7 +161,7 @@ class Sending:
         return self.till.shop.service.db.rows(queries.OF_INVOICE, invoice_id=self.invoice["id"])
 
     def compare(self):
-        """Each is sent by the first that fits, and no other is."""
+        """Each is sent by the first of exactly its sum, and no other is."""
         chain = self.chain()
         for row in self.rows():
             by = (row.sent_height, row.tx_hash, row.vout) if row.status == "sent" else None
@@ -169,11 +169,11 @@ class Sending:
 
     def prove(self, refund):
         row = found(self.till, refund)
-        kept = self.till.shop.service.db.only(queries.PROOF, txid=row.tx_hash, vout=row.vout)
-        proven = check_document(json.loads(kept.document))
+        kept = self.till.shop.service.db.only(queries.DOCUMENT, txid=row.tx_hash)
+        proven = check_document(json.loads(kept.document) | {"script": row.script})
         assert proven.txid == row.tx_hash
         assert proven.block_hash == self.node.rpc("getblockhash", row.sent_height)
-        assert proven.amounts_sats[row.vout] >= refund.amount_sats
+        assert proven.amounts_sats[row.vout] == refund.amount_sats
 
 
 HAPPENS = {Sending.send: 6, Sending.block: 5, Sending.bump: 3, Sending.reorganise: 2}
