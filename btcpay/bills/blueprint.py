@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from urllib.parse import parse_qs
 
 from flask import Blueprint, Response
 
@@ -16,9 +15,8 @@ from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused
 from btcpay.invoices.create import Order
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.times import to_ms
-from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS
-from btcpay.web.pages.forms import new_form, said
+from btcpay.web.pages.forms import fields_of_form, new_form, said
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.render import Pages, View
 from btcpay.web.service import Service
@@ -73,7 +71,7 @@ class Views(Pages):
     def pay(self, id: str) -> Response:
         """Leads to the invoice to pay (303), or shows the page again with the reason."""
         RESOURCE.of_page(self.service.db, id)
-        fields = parse_qs(read_body().decode("utf-8", "replace"))
+        fields = fields_of_form()
         try:
             return pressed(self.service, self._cookie, OfBill(id), fields)
         except (InvalidRequest, PriceUnavailable) as error:

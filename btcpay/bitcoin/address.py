@@ -6,6 +6,7 @@ from btcpay.bitcoin.wire import Malformed, hash256
 
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 CHECKSUM_BYTES = 4
+MAX_BASE58 = 120  # characters; an extended key has 111, and nothing that is read has more
 
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 CHECKSUM_CHARS = 6
@@ -80,6 +81,8 @@ def b58check_encode(payload: bytes) -> str:
 
 def b58check_decode(text: str) -> bytes:
     """The inverse of `b58check_encode`. Raises Malformed."""
+    if len(text) > MAX_BASE58:  # the time grows with the square of the length
+        raise Malformed("more characters than an extended key has")
     number = 0
     for char in text:
         digit = BASE58.find(char)

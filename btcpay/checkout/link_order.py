@@ -1,7 +1,7 @@
 """Pressing the button of a page that makes invoices: the limits, then the invoice or the reason."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -60,10 +60,10 @@ class Visitor:
 
 
 def pressed(
-    service: Service, cookie: LinkCookie, page: Page, fields: Mapping[str, Sequence[str]]
+    service: Service, cookie: LinkCookie, page: Page, fields: Mapping[str, str]
 ) -> Response:
     """Leads the browser that sent these fields to the invoice to pay. Raises what `pay` raises."""
-    form, text = (fields.get(name, [""])[0] for name in ("press", "amount"))
+    form, text = fields.get("press", ""), fields.get("amount", "")
     form_id, last_id = cookie.made_by(page.id, form), cookie.last(page.id)
     next_id = last_id and cookie.made_after(last_id)
     # Another site's visitors would fill the link without knowing it.

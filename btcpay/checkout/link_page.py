@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -73,11 +73,11 @@ def asks_of(link: PaymentLink) -> Texts:
     return {name: how for name, how in asks.items() if how != "no"}
 
 
-def answers(link: PaymentLink, fields: Mapping[str, Sequence[str]]) -> tuple[Texts, Texts]:
+def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]:
     """The answers as they were typed, and a sentence for each that cannot be taken."""
     typed, wrong = Texts(), Texts()
     for name, how in asks_of(link).items():
-        text = typed[name] = fields.get(name, [""])[0].replace("\r\n", "\n").strip()
+        text = typed[name] = fields.get(name, "").replace("\r\n", "\n").strip()
         plain = text.replace("\n", " ") if name == "note" else text
         if not text and how == "must":
             wrong[name] = gettext("The seller needs this.")

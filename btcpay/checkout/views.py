@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
@@ -26,7 +26,6 @@ from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
 from btcpay.values.parts import offered
 from btcpay.web.admission import Counted, refuse_other_sites, visitor, visits
-from btcpay.web.body import read_body
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
 from btcpay.web.pages.forms import fields_of_form, new_form, parse_amount, said
@@ -138,10 +137,10 @@ class Checkout:
 
     def pay_link(self, id: str) -> Response:
         """Leads to the invoice to pay (303), or shows the form again with what is wrong."""
-        link, fields = self._link(id), parse_qs(read_body().decode("utf-8", "replace"))
+        link, fields = self._link(id), fields_of_form()
         typed, wrong = answers(link, fields)
         columns = {f"customer_{name}": text or None for name, text in typed.items()}
-        typed["amount"] = fields.get("amount", [""])[0]
+        typed["amount"] = fields.get("amount", "")
         try:
             if wrong:
                 raise LinkRefused(400, wrong=wrong)

@@ -18,6 +18,7 @@ from btcpay.greenfield.keys import own_url
 from btcpay.invoices.create import BTC, Order
 from btcpay.merchants.branding import INVOICE
 from btcpay.values.errors import CommandError, TooMuch
+from btcpay.values.hosts import MAX_URL_CHARACTERS
 from btcpay.values.money import MAX_MONEY_BTC, MAX_MONEY_SATS, checked_currency, rounded, unit_of
 from btcpay.values.texts import MAX_CHARACTERS, one_line
 from btcpay.web.body import parse, read_body
@@ -47,7 +48,8 @@ class Checkout(AnyCase):
     paymentMethods = Words()
     expirationMinutes = fields.Integer(validate=validate.Range(1, 525_600))
     paymentTolerance = fields.Decimal(2, ROUND_DOWN, validate=validate.Range(0, 100))
-    redirectURL = fields.String()
+    # Its `{OrderId}` may stand there many times, each for 500 characters.
+    redirectURL = fields.String(validate=validate.Length(max=MAX_URL_CHARACTERS))
     redirectAutomatically = fields.Boolean()
     defaultLanguage = fields.String(validate=validate.Length(max=20))
 

@@ -23,7 +23,7 @@ from btcpay.values.money import CODES, asked_of
 from btcpay.values.parts import offered
 from btcpay.values.times import zone_of
 from btcpay.web.pages import languages
-from btcpay.web.pages.forms import fields_of_form, new_form, read_amount
+from btcpay.web.pages.forms import bounded, fields_of_form, new_form, read_amount
 from btcpay.web.pages.render import Pages, to_root
 from btcpay.web.service import Service
 from schemas.requests import NEW_PRICED_INVOICE, load
@@ -99,7 +99,7 @@ class Visit:
     def form(self) -> dict[str, str]:
         """The fields of the form that was sent, the first of each name; blank ones are left out."""
         if request.mimetype == "multipart/form-data":
-            return {name: text for name, text in request.form.items() if text}
+            return bounded({name: text for name, text in request.form.items() if text})
         return fields_of_form()
 
     @cached_property

@@ -59,7 +59,7 @@ class WayIn:
         """
         refuse_other_sites(self._service)
         with suppress(ValueError):
-            address = checked_address(request.form.get("address", "").strip()).lower()
+            address = checked_address(fields_of_form().get("address", "").strip()).lower()
             self._service.notes.note(ASK_LOGIN, address, self._service.now())
         return self._pages.page("merchant/link_mailed.html")
 

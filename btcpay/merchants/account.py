@@ -25,6 +25,8 @@ _FORMS = {
     "p2tr": "tr({}/0/*)",  # BIP86
 }
 SCRIPT_TYPES = tuple(_FORMS)
+# Code points of a seed word with its number: 16 letters, each of up to four parts (Korean, NFD).
+MAX_WORD = 70
 
 # SLIP-132 version bytes: (main network?, the script type that the prefix promises, prefix).
 # xpub and tpub promise none, so BIP84 holds unless --script says otherwise.
@@ -92,10 +94,14 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
 
 def are_seed_words(text: str) -> bool:
     """True for a text like a wallet's mnemonic (BIP39), numbered or not, in any language."""
-    words = re.split(r"[\s,;]+", unicodedata.normalize("NFC", text).strip())
+    words = re.split(r"[\s,;]+", text.strip())
     words = [word for word in words if not re.fullmatch(r"[0-9]{1,2}[.):]?", word)]
-    letters = (re.fullmatch(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}", word) for word in words)
-    return 12 <= len(words) <= 24 and all(letters)
+    if not 12 <= len(words) <= 24 or max(map(len, words)) > MAX_WORD:
+        return False
+    return all(
+        re.fullmatch(r"([0-9]{1,2}[.):])?[^\W\d_]{1,16}", unicodedata.normalize("NFC", word))
+        for word in words
+    )
 
 
 def holds_secret(text: str) -> bool:

@@ -12,6 +12,8 @@ from werkzeug.routing import PathConverter, Rule
 
 JSON = "application/json"
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}  # no browser takes it for something else
+_PREFERENCES = ("HTTP_ACCEPT_LANGUAGE", "HTTP_ACCEPT_ENCODING")
+MAX_PREFERENCE = 500  # characters
 NONE = "none"  # the endpoint of whatever is not served
 
 
@@ -59,9 +61,13 @@ def as_plain_http(served: Callable[..., Any]) -> Callable[..., Any]:
 
     Else it would refuse the former before any part's checks, and redirect the latter. Any `Host` is
     accepted, since nothing reads it; a malformed one would be refused before those checks, too.
+    A list of preferences that no browser sends is not read: a long one takes 70 ms to parse.
     """
 
     def called(environ: dict[str, Any], start: Any) -> Any:
+        for name in _PREFERENCES:
+            if len(environ.get(name, "")) > MAX_PREFERENCE:
+                del environ[name]
         environ.pop("HTTP_UPGRADE", None)
         environ["HTTP_HOST"] = "localhost"
         environ["PATH_INFO"] = environ["PATH_INFO"] or "/"

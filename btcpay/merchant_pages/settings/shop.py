@@ -22,6 +22,7 @@ from storage.queries import merchants, receivers
 from storage.statement import as_dict, changed
 
 USUAL_ACCENT = "#2563eb"  # the colour in static/pages.css, used until a merchant sets one
+MOST_DIGITS = 20  # of a number that somebody types
 Fields = dict[str, Any]
 
 
@@ -118,6 +119,8 @@ def _accent(text: str) -> str | None:
 
 
 def _gap_limit(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError
     limit = int(text)
     if not 1 <= limit <= MOST_IN_RANGE:
         raise ValueError

@@ -15,6 +15,7 @@ from btcpay.values.money import SATS_PER_BTC
 SATS = re.compile(r"[0-9]{1,16}|[0-9]{1,3}(,[0-9]{3}){1,5}")  # 21 million BTC have 16 digits
 BTC = re.compile(r"(?=\.?[0-9])[0-9]{0,8}(\.[0-9]{0,16})?")
 USD = re.compile(r"\$?(?=\.?[0-9])[0-9,]{0,16}(\.[0-9]{0,2})?")
+LONGEST_FIELD = 2_000  # characters
 WHOLE = re.compile("[1-9][0-9]{0,15}")
 
 
@@ -25,7 +26,10 @@ def refused(name: str, why: str) -> BadRequest:
 
 def field(name: str) -> str:
     """The field without the spaces around it; empty where there is none."""
-    return request.form.get(name, "").strip()
+    text = request.form.get(name, "")
+    if len(text) > LONGEST_FIELD:  # before urlsplit normalises it, which could take seconds
+        raise refused(name, f"more than {LONGEST_FIELD} characters")
+    return text.strip()
 
 
 def read_order() -> tuple[str, int]:

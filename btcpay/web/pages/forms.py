@@ -15,6 +15,9 @@ from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD
 
+LONGEST_AMOUNT = 40  # characters, before it is normalised, which takes seconds for a long text
+LONGEST_FIELD = 10_000  # characters; the longest that any field takes is a descriptor's 8,000
+
 # Three decimals only after a zero: `1.000` and `1,000` are a dollar to some, a thousand to others.
 # With three decimals the mark is a point.
 _AMOUNT = re.compile(
@@ -34,9 +37,20 @@ _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
 def fields_of_form() -> dict[str, str]:
-    """The first value of each field; blank ones are left out."""
+    """The first value of each field; blank ones are left out. Raises InvalidRequest."""
     fields = parse_qs(read_body().decode("utf-8", "replace"))
-    return {name: values[0] for name, values in fields.items()}
+    return bounded({name: values[0] for name, values in fields.items()})
+
+
+def bounded(fields: dict[str, str]) -> dict[str, str]:
+    """The fields of a form. Raises InvalidRequest for a name or a text that no field takes.
+
+    So whatever reads a field has a bounded time for it, even if it normalises the text.
+    """
+    longest = max(map(len, (*fields, *fields.values())), default=0)
+    if longest > LONGEST_FIELD:
+        raise InvalidRequest(f"a field of the form has more than {LONGEST_FIELD} characters")
+    return fields
 
 
 class AmountRefused(InvalidRequest):
@@ -89,7 +103,7 @@ def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decima
 
 
 def _not_understood(text: str, currency: str, language: str) -> AmountRefused:
-    typed = _plain(text)
+    typed = _plain(text[:LONGEST_AMOUNT])
     if _is_ambiguous(typed, currency):
         whole = Decimal(re.sub("[.,]", "", typed))
         readings = [rounded(amount, currency) for amount in (whole, whole / 1000)]
@@ -110,6 +124,8 @@ def _not_understood(text: str, currency: str, language: str) -> AmountRefused:
 
 def parse_amount(text: str, currency: str) -> Decimal | None:
     """`25`, `$19.90`, `19,90`, `1,500.00`, `۱۹٫۹۰`; None for no amount, or an ambiguous one."""
+    if len(text) > LONGEST_AMOUNT:
+        return None
     typed = _plain(text)
     form = {0: _WHOLE, 2: _AMOUNT, 3: _THOUSANDTHS}[places_of(currency)]
     grouped = _GROUPS.fullmatch(typed)

@@ -1,0 +1,76 @@
+"""Length first: whoever reads a stranger's text asks how long it is before anything else.
+
+tests/nightly/web/test_hostile_texts.py walks everything that a request can hold.
+"""
+
+import re
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+from hostile import TEXTS, text_of
+from paths import PROJECT
+from payer import Page
+
+from btcpay.bitcoin.address import b58check_decode
+from btcpay.bitcoin.wire import Malformed
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchants.account import holds_secret
+from btcpay.notify.mail.texts import MailText, message_of
+from btcpay.settings.mail_settings import Sender, checked_address
+from btcpay.values.hosts import web_parts
+from btcpay.web.admission import is_from_another_site
+from btcpay.web.pages.forms import LONGEST_FIELD, parse_amount
+
+MOST_S = 0.3  # of the processor, whatever else it does
+READERS = {
+    "an amount": lambda text: parse_amount(text, "USD"),
+    "an e-mail address": checked_address,
+    "an address of the web": web_parts,
+    "an origin": lambda text: is_from_another_site({"Origin": text}, "https://shop.example"),
+    "an extended key": b58check_decode,
+    "a text that may be a secret": holds_secret,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_64_kb_of_anything_cost_next_to_nothing_as(reader):
+    for name in TEXTS:
+        text, before_s = text_of(name, 65_000).decode(), time.thread_time()
+        with suppress(ValueError, Malformed):
+            READERS[reader](text)
+        assert time.thread_time() - before_s < MOST_S, name
+
+
+def test_a_mail_with_the_worst_that_a_stranger_may_leave_costs_next_to_nothing():
+    sender, at = Sender("Shop", "shop@example.com"), datetime.now(UTC)
+    for name in TEXTS:
+        text, before_s = text_of(name, 2_000).decode("utf-8", "ignore")[:500], time.thread_time()
+        mail = MailText("en", text, [text], [("Note", text), ("Name", text)], ("Page", text))
+        message_of(mail, sender, "ada@example.com", "1", at).as_bytes()
+        assert time.thread_time() - before_s < MOST_S, name
+
+
+def test_a_field_that_is_longer_than_any_may_be_is_not_read(shop):
+    link = shop.link(title="Tip jar")
+    for length, said in ((LONGEST_FIELD, "Enter an amount"), (LONGEST_FIELD + 1, "could not be")):
+        answer = shop.client.post(f"/link/{link['id']}", data={"amount": "a" * length})
+        assert answer.status_code == 400 and said in answer.text
+
+
+def test_forms_are_read_in_one_place():
+    """What goes round it would have no bound."""
+    readers = {"parse_qs(": "web/pages/forms.py", "request.form": "merchant_pages/visit.py"}
+    for path in (PROJECT / "btcpay").rglob("*.py"):
+        name = path.relative_to(PROJECT / "btcpay").as_posix()
+        for call, where in readers.items():
+            assert call not in path.read_text() or name == where or name.startswith("sandbox/")
+
+
+def test_a_list_of_languages_that_no_browser_sends_is_not_read(shop):
+    link = shop.link(title="Tip jar")
+    for length, language in ((400, "de"), (8_000, "en")):
+        accepted = {"Accept-Language": re.sub(",$", "", ("de," * length)[:length])}
+        page = Page(shop.client.get(f"/link/{link['id']}", headers=accepted).text)
+        assert page.tags[0][1]["lang"] == language and language in LANGUAGES
