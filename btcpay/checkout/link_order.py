@@ -1,5 +1,6 @@
 """Pressing the button of a page that makes invoices: the limits, then the invoice or the reason."""
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,9 +96,11 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
         # Not counted, so that a tablet on a counter serves one customer after another. The id
         # follows from the paid invoice, so that there is only one.
         promised_id, address = visitor.next_id, None
-    _refuse_full(service, address, counts=False)
+    mark = _mark(order, visitor) if not _is_made(service, promised_id) else ""
+    _refuse_full(service, address, mark, counts=False)
+    _refuse_crowded(service, page)
     quote = create.quote(service.db, service.prices, service.now(), order)
-    _refuse_full(service, address)
+    _refuse_full(service, address, mark)
     with service.db.write():
         page.lock(service, order)
         if found := _made_before(service, page, order, visitor):
@@ -145,12 +148,23 @@ def still_to_pay(service: Service, page: Page, invoice_id: str) -> Invoice | Non
     return service.db.row(invoices.UNTOUCHED, **of)
 
 
-def _refuse_full(service: Service, address: str | None, counts: bool = True) -> None:
+def _mark(order: create.Order, visitor: Visitor) -> str:
+    """Names the press that makes this invoice: a second copy of it, sent meanwhile, is no other.
+
+    Empty without a form of ours. A form that was changed is another press.
+    """
+    if visitor.form_id is None:
+        return ""
+    asked = repr((visitor.form_id, order.amount, sorted(order.details.items())))
+    return hashlib.sha256(asked.encode()).hexdigest()
+
+
+def _refuse_full(service: Service, address: str | None, mark: str, counts: bool = True) -> None:
     """Keeps one visitor from using up the wallet's gap limit."""
     if address is None:
         return
     item = link_invoices(service.settings.link_invoices_per_visitor)
-    window = service.limiter.hit(item, address, counts)
+    window = service.limiter.hit(item, address, counts, mark)
     if not window.allowed:
         raise LinkRefused(
             429,

@@ -85,10 +85,14 @@ class MemoryWindows:
     def __init__(self, unix_s: Callable[[], float]) -> None:
         self._unix_s = unix_s
         self._buckets: defaultdict[str, Hits] = defaultdict(OrderedDict)
+        self._marks: OrderedDict[tuple[str, str, str], float] = OrderedDict()
         self._lock = threading.Lock()
 
-    def ask(self, bucket: Bucket, key: str, counts: bool) -> Window:
-        """The window of this key; a request that `counts` is in it, unless the window is full."""
+    def ask(self, bucket: Bucket, key: str, counts: bool, mark: str = "") -> Window:
+        """The window of this key; a request that `counts` is in it, unless the window is full.
+
+        Requests of one `mark` are one: those after the first are allowed, and count nothing.
+        """
         _, limit, period_s, is_kept = bucket
         with self._lock:
             now_s = self._unix_s()  # read under the lock, or a hit in between is ahead of it
@@ -100,8 +104,10 @@ class MemoryWindows:
                     return Window(limit, 0, now_s + period_s, False)
                 hits_s = array("d")
             _forget(hits_s, now_s, period_s)
-            allowed = len(hits_s) < limit
-            if counts and allowed:
+            is_again = self._is_marked(bucket, key, mark, now_s)
+            allowed = is_again or len(hits_s) < limit
+            if counts and allowed and not is_again:
+                self._add_mark(bucket, key, mark, now_s)
                 hits_s.append(now_s)
                 windows[key] = hits_s
                 windows.move_to_end(key)
@@ -109,6 +115,18 @@ class MemoryWindows:
                     windows.popitem(last=False)
             oldest_s = hits_s[0] if hits_s else now_s
             return Window(limit, limit - len(hits_s), oldest_s + period_s, allowed)
+
+    def _is_marked(self, bucket: Bucket, key: str, mark: str, now_s: float) -> bool:
+        marked_s = self._marks.get((bucket.name, key, mark))
+        return marked_s is not None and now_s - bucket.period_s <= marked_s <= now_s
+
+    def _add_mark(self, bucket: Bucket, key: str, mark: str, now_s: float) -> None:
+        if not mark:
+            return
+        self._marks[bucket.name, key, mark] = now_s
+        self._marks.move_to_end((bucket.name, key, mark))
+        if len(self._marks) > MOST:
+            self._marks.popitem(last=False)
 
 
 def _drop_ended(windows: Hits, now_s: float, period_s: float) -> None:
@@ -145,10 +163,13 @@ class Limiter:
         if store != "memory://":
             self._shared = resolve_name(f"{_SHARED}:SharedWindows")(store, monotonic_s)
 
-    def hit(self, bucket: Bucket, key: str, counts: bool = True) -> Window:
-        """Counts one request, unless the window is full: then it is not `allowed`."""
-        shared = self._shared and self._shared.ask(*bucket[:3], key, counts)
-        return Window(*shared) if shared else self._own.ask(bucket, key, counts)
+    def hit(self, bucket: Bucket, key: str, counts: bool = True, mark: str = "") -> Window:
+        """Counts one request, unless the window is full: then it is not `allowed`.
+
+        With a `mark` it is counted once, however often it comes.
+        """
+        shared = self._shared and self._shared.ask(*bucket[:3], key, counts, mark)
+        return Window(*shared) if shared else self._own.ask(bucket, key, counts, mark)
 
     def look(self, bucket: Bucket, key: str) -> Window:
         return self.hit(bucket, key, counts=False)

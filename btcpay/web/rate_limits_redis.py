@@ -28,8 +28,12 @@ while oldest and (oldest < now - period or oldest > now) do
   oldest = tonumber(redis.call('LINDEX', KEYS[1], 0))
 end
 local hits = redis.call('LLEN', KEYS[1])
-local fits = hits < limit
-if fits and counts then
+local again = KEYS[2] and redis.call('EXISTS', KEYS[2]) == 1
+local fits = again or hits < limit
+if fits and counts and not again then
+  if KEYS[2] then
+    redis.call('SET', KEYS[2], '1', 'EX', ARGV[2])
+  end
   hits = redis.call('RPUSH', KEYS[1], string.format('%.0f', now))
   redis.call('EXPIRE', KEYS[1], ARGV[2] + 1)
 end
@@ -58,14 +62,17 @@ class SharedWindows:
         self._not_before_s = monotonic_s()
 
     def ask(
-        self, name: str, limit: int, period_s: int, key: str, counts: bool
+        self, name: str, limit: int, period_s: int, key: str, counts: bool, mark: str = ""
     ) -> tuple[int, int, float, bool] | None:
         """The fields of the `Window` of this key, in which a request is that `counts` and fits.
 
-        None while the store is away, at once during a pause.
+        Requests of one `mark` are one. None while the store is away, at once during a pause.
         """
-        asked = [f"btcpay:{name}:{key}"], [limit, period_s, int(counts)]
-        answer = self._try(lambda: self._script(*asked))
+        keys = [f"btcpay:{name}:{key}"]
+        if mark:
+            keys.append(f"btcpay:{name}:{key}:{mark}")
+        values = [limit, period_s, int(counts)]
+        answer = self._try(lambda: self._script(keys, values))
         if answer is None:
             return None
         fits, hits, oldest_us = answer

@@ -120,6 +120,39 @@ def test_one_form_sent_eight_times_at_once_makes_one_invoice_and_one_more_once_t
     assert made(send(shop.client, link, form)) != first
 
 
+@pytest.mark.parametrize("copies", [2, 8])
+def test_the_copies_of_a_press_count_once_and_none_is_refused(open_shops, copies):
+    """A double click with the last invoice that this visitor may make in an hour."""
+    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="2")
+    link = shop.link()
+    for already_made in (0, 1):
+        form = token(shop.client, link)
+        answers = at_once(copies, lambda _, form=form: send(shop.client, link, form, "5"))
+        assert [answer.status_code for answer in answers] == [303] * copies
+        assert len({made(answer) for answer in answers}) == 1
+        assert count(shop) == already_made + 1
+    assert send(shop.client, link, token(shop.client, link), "5").status_code == 429
+
+
+def test_a_form_that_is_changed_each_time_counts_each_time(open_shops):
+    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="3")
+    link = shop.link()
+    form = token(shop.client, link)
+    answers = at_once(8, lambda number: send(shop.client, link, form, f"{5 + number}"))
+    assert sorted(answer.status_code for answer in answers) == [303] * 3 + [429] * 5
+    assert count(shop) == 3
+
+
+def test_a_press_that_a_full_link_refuses_counts_nothing(open_shops):
+    limits = {"BTCPAY_LINK_INVOICES_PER_VISITOR": "2", "BTCPAY_LINK_OPEN_INVOICES": "1"}
+    shop = open_shops(**limits)
+    link, other = shop.link(), shop.link()
+    made(press(shop.client, link, "5"))
+    for _ in range(3):
+        assert press(shop.client, link, "5").status_code == 429
+    made(press(shop.client, other, "5"))
+
+
 def from_(address):
     return {"environ_base": {"REMOTE_ADDR": address}}
 
