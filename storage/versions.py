@@ -5,6 +5,7 @@ those of the last step, and the database may be several steps behind.
 """
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from btcpay.values.errors import DatabaseNotReady
@@ -22,6 +23,14 @@ REMEDY = (
     " FILE` to bring back a backup"
 )
 UNKNOWN = 0  # the version of a database with tables that lacks our mark of the steps it has run
+# Of one that has our tables without that mark: a checkout made it before databases were kept.
+OLDER = -1
+_LASTING_TABLES = frozenset({"merchant", "invoice"})  # in the database of every version so far
+OLDER_REMEDY = (
+    "its data cannot be carried over. Keep it, let BTCPAY_DATABASE_URL name a new one, run `btcpay"
+    " migrate`, add your merchants again with the same account keys, and run `btcpay restore"
+    " --in-place`, so that no address is given out twice"
+)
 # SQLite's spelling of the files, which are in PostgreSQL's words. A STRICT table refuses a value of
 # another type, as a server does.
 _FOR_SQLITE = {
@@ -91,13 +100,20 @@ def _run(db: Database, step: Path, number: int) -> None:
 
 
 def version(db: Database) -> int | None:
-    """The number of steps run; None for an empty database, UNKNOWN for one without our mark."""
+    """The number of steps run; None for an empty database, UNKNOWN or OLDER without our mark."""
     with db.connected(), as_peewee_errors:
         tables = db.connection.get_tables()
-        if "schema_step" not in tables:
-            return UNKNOWN if tables else None
-        (found,) = db.connection.execute_sql("SELECT max(number) FROM schema_step").fetchone()
-        return found or UNKNOWN
+        if "schema_step" in tables:
+            (found,) = db.connection.execute_sql("SELECT max(number) FROM schema_step").fetchone()
+            return found or UNKNOWN
+        if not tables:
+            return None
+        return OLDER if is_older(tables) else UNKNOWN
+
+
+def is_older(tables: Collection[str]) -> bool:
+    """True for tables that a version of this program has made which kept no databases."""
+    return "schema_step" not in tables and _LASTING_TABLES.issubset(tables)
 
 
 def open_ready(url: str, network: str) -> Database:
@@ -135,6 +151,8 @@ def refuse_version(found: int | None, place: str, wanted: int = VERSION) -> None
 
 def refuse_foreign(found: int, newest: int, place: str) -> None:
     """Raises DatabaseNotReady when no step leads from this version to the newest."""
+    if found == OLDER:
+        raise DatabaseNotReady(f"{place} is of an older version of this program: {OLDER_REMEDY}")
     if found == UNKNOWN:
         raise DatabaseNotReady(
             f"{place} is not a database of this program: let BTCPAY_DATABASE_URL name a new one,"

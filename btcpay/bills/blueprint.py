@@ -17,7 +17,7 @@ from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.times import to_ms
 from btcpay.web.errors import STATUS
 from btcpay.web.pages.forms import fields_of_form, new_form, said
-from btcpay.web.pages.languages import gettext
+from btcpay.web.pages.languages import carried, gettext
 from btcpay.web.pages.render import Pages, View
 from btcpay.web.service import Service
 from storage.models import Bill
@@ -89,11 +89,14 @@ class Views(Pages):
     def stop(self, id: str) -> Response:
         """Ends the series on its customer's word: no more bills or mails; a debt stays.
 
-        It takes no token, since a mail program may send it (RFC 8058).
+        It takes no token, since a mail program may send it; only such a press is answered without
+        a redirect (RFC 8058).
         """
         bill = RESOURCE.of_page(self.service.db, id)
         self.service.db.run(queries.STOP, id=bill.series_id or "", at=to_ms(self.service.now()))
-        return self.show_stop(id)
+        if "List-Unsubscribe" in fields_of_form():
+            return self.show_stop(id)
+        return Response(status=303, headers={"Location": f"stop{carried()}"})
 
     def _shown(self, template: str, bill: Bill, status: int = 200, **values: Any) -> Response:
         values |= {"bill": bill, "zone": zone_at(self.service.db, bill.merchant_id)}

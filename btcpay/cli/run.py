@@ -71,7 +71,7 @@ def prepare(settings: Settings, folder: Path = STEPS) -> None:
     if path and path.exists() and path.stat().st_size:
         with closing(open_database(settings.database_url)) as db:
             found = version(db)
-        if found and found < wanted:
+        if found and 0 < found < wanted:
             copy(path, beside := path.with_name(f"{path.name}.version-{found}"))
             say(f"copied the database of version {found} to {beside}")
     done, text = migrated(settings, folder)

@@ -59,9 +59,15 @@ class WayIn:
         """
         refuse_other_sites(self._service)
         with suppress(ValueError):
-            address = checked_address(fields_of_form().get("address", "").strip()).lower()
-            self._service.notes.note(ASK_LOGIN, address, self._service.now())
+            to = checked_address(fields_of_form().get("address", "").strip()).lower()
+            self._service.notes.note(ASK_LOGIN, to, self._service.now())
+        return Response(status=303, headers={"Location": address("/login/mailed")})
+
+    def show_mailed(self) -> Response:
         return self._pages.page("merchant/link_mailed.html")
+
+    def show_logged_out(self) -> Response:
+        return self._pages.page("merchant/logged_out.html")
 
     def _whose(self, secret: str) -> stored.Login | None:
         """The login that a link offers, not used up; a wrong one is counted. Raises RateLimited."""

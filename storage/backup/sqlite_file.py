@@ -17,7 +17,7 @@ from urllib.parse import quote
 from btcpay.values.errors import CommandError
 from storage.queries.meta import Key
 from storage.sqlite import create_file, refuse_old_library
-from storage.versions import statements, steps
+from storage.versions import OLDER_REMEDY, is_older, statements, steps
 
 BUSY_S = 2  # a request holds a lock for milliseconds, a service for as long as it runs
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
@@ -89,11 +89,15 @@ def inspect(path: Path, name: Path) -> tuple[int, str | None]:
     try:
         with closing(read_only(path)) as db:
             found = objects_in(db)
-            if not {row[1] for row in found} >= _OURS:
+            names = {row[1] for row in found}
+            if is_older(names):
+                raise CommandError(f"{name} is of an older version of this program: {OLDER_REMEDY}")
+            if not names >= _OURS:
                 raise CommandError(f"{name} is not a database of this program")
             if strange := planted(found):
                 raise CommandError(
-                    f"{name} holds what no version of this program makes, and may run code here:"
+                    f"{name} holds what this version of the program does not make, and may run code"
+                    f" here, or an older checkout made it:"
                     f" {', '.join(strange[:MOST_NAMED])}"
                 )
             faults = [row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]

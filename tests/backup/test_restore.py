@@ -122,6 +122,8 @@ REFUSED = {
     "no database at all": (lambda path: path.write_bytes(b"hello" * 1000), "or not a database"),
     "of another program": (lambda path: (path.unlink(), change(path,
         "CREATE TABLE note (text TEXT)")), "not a database of this program"),
+    "of an older version": (lambda path: change(path, "ALTER TABLE schema_step RENAME TO version"),
+        "older version of this program: its data cannot be carried over"),
     "empty": (lambda path: path.write_bytes(b""), "not a database of this program"),
     "damaged": (spoil, "damaged"),
     "cut short": (lambda path: os.truncate(path, path.stat().st_size // 2), "damaged"),

@@ -114,6 +114,8 @@ def test_its_customer_ends_a_series_and_the_debt_stays(shop, clock):
     # A mail program's own press (RFC 8058): no cookie, no token, no redirect.
     answer = shop.client.post(f"/bill/{bill.id}/stop", data={"List-Unsubscribe": "One-Click"})
     assert answer.status_code == 200 and "have ended" in answer.text
+    own_form = shop.client.post(f"/bill/{bill.id}/stop?lang=de")
+    assert (own_form.status_code, own_form.headers["Location"]) == (303, "stop?lang=de")
     clock.move(days=30)
     turn(shop)
     assert [(bill.number, bill.status) for bill in all_bills(shop)] == [(0, "open")]

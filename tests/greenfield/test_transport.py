@@ -180,7 +180,7 @@ def test_a_shop_that_is_down_is_tried_again_at_once_and_a_slow_one_when_that_is_
     till, receiver, released
 ):
     receiver.instead = lambda _: released.wait() and say(b"", 200)
-    for url, timeout_s, tried in (("http://127.0.0.1:9/", 5, 1), (receiver.url, 0.3, 0)):
+    for url, timeout_s, tried in (("http://127.0.0.1:9/", 60, 1), (receiver.url, 0.3, 0)):
         store = GreenfieldShop(till.shop, url=url)
         added = listen(store, url)
         order(till, store)

@@ -13,7 +13,7 @@ from btcpay.http import http_client
 from btcpay.values.errors import FetchError, Unreachable
 
 
-def get(server, path="/x", timeout_s=5, max_bytes=100):
+def get(server, path="/x", timeout_s=60, max_bytes=100):
     wanted = http_client.Response(bytes, max_bytes)
     return http_client.Session().get(server.root + path, timeout_s, wanted)
 

@@ -105,7 +105,7 @@ def test_it_sells_and_shows_its_sales_and_no_other_invoice(shop, counter):
 def test_it_logs_itself_out_and_no_other(shop, counter):
     other = MerchantBrowser(shop).log_in()
     answer = counter.post("/till/log-out")
-    assert answer.status_code == 200 and answer.headers["Clear-Site-Data"] == '"cache"'
+    assert answer.status_code == 303 and answer.headers["Clear-Site-Data"] == '"cache"'
     assert (counter.get("/till").status_code, other.get().status_code) == (401, 200)
     assert len(sessions(shop)) == 1
 

@@ -172,9 +172,10 @@ def test_the_file_is_its_owners_alone(url):
 
 
 VERSIONS = {
-    "of another make": ("ALTER TABLE schema_step RENAME TO schema_version",
+    "of an older checkout": ("ALTER TABLE schema_step RENAME TO schema_version",
+        "is of an older version of this program: its data cannot be carried over. Keep it"),
+    "of no version": ("DELETE FROM schema_step",
         "is not a database of this program: let BTCPAY_DATABASE_URL name a new one"),
-    "of no version": ("DELETE FROM schema_step", "is not a database of this program"),
     "a newer one": ("UPDATE schema_step SET number = 9999", "install the newer program"),
 }  # fmt: skip
 

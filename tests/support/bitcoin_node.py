@@ -130,7 +130,7 @@ class BitcoinNode:
         self._session.close()
         self._process.stdin.close()
         try:
-            self._process.wait(10)
+            self._process.wait(60)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -175,7 +175,7 @@ class Browser:
     def close(self) -> None:
         with contextlib.suppress(AssertionError, Moving, OSError, subprocess.TimeoutExpired):
             self.call("Browser.close")
-            self.process.wait(10)
+            self.process.wait(60)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

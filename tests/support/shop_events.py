@@ -18,7 +18,7 @@ def kinds(till: Till, since: int = 0) -> list[str]:
     return [event.kind.value for event in events(till, since)]
 
 
-def deliver(till: Till, timeout_s: float = 5) -> tuple[int, int]:
+def deliver(till: Till, timeout_s: float = 60) -> tuple[int, int]:
     """Makes what is due; the numbers of deliveries that were taken, and not."""
     send = new_send(till.settings, timeout_s)
     result = Outbox(till.shop.service.db, till.settings, till.clock, send).run()

@@ -4,7 +4,10 @@ import pytest
 
 from btcpay.bitcoin.header import target_of
 from btcpay.bitcoin.wire import hash256, txid_bytes, txid_hex, u32
-from btcpay.values.hosts import is_here, is_near, web_parts
+from btcpay.merchants.branding import checked_url
+from btcpay.notify.receivers import webhook_url
+from btcpay.values.errors import CommandError
+from btcpay.values.hosts import is_here, is_near, web_parts, web_url
 from btcpay.values.networks import NETWORKS
 
 GENESIS = {  # merkle root, time, bits, nonce of Bitcoin Core's kernel/chainparams.cpp
@@ -86,7 +89,7 @@ UNREAD = {
     "U+0000": "https://shop.example/\0",
     "a letter that is not ASCII": "https://shop.example/caf\u00e9",
     "a backslash, which browsers read as a slash": "https://shop.example\\@evil.example/",
-    "too long": "https://shop.example/" + "a" * 1988,
+    "too long": "https://shop.example/" + "a" * 1980,
     "a host behind the last sign that is looked at": f"http://{'u' * 1990}@localhost.evil.example",
     "no port": "https://shop.example:0/",
     "a port that cannot be": "https://shop.example:70000/",
@@ -94,7 +97,22 @@ UNREAD = {
 
 
 def test_no_other_text_is_a_web_address():
-    assert web_parts("https://shop.example/" + "a" * 1987).hostname == "shop.example"
+    assert web_parts("https://shop.example/" + "a" * 1979).hostname == "shop.example"
     for case, address in UNREAD.items():
         with pytest.raises(ValueError):
             pytest.fail(f"{case}: {web_parts(address)}")
+
+
+@pytest.mark.parametrize(
+    "accepts",
+    [
+        pytest.param(web_url, id="any address"),
+        pytest.param(lambda url: webhook_url(url, NETWORKS["mainnet"]), id="a webhook's"),
+        pytest.param(checked_url, id="one to lead back to"),
+    ],
+)
+def test_an_address_has_at_most_2000_characters_in_all_whatever_its_scheme(accepts):
+    longest = "https://shop.example/".ljust(2000, "x")
+    assert accepts(longest) == longest
+    with pytest.raises((ValueError, CommandError)):
+        accepts(longest + "x")

@@ -162,3 +162,21 @@ def test_two_requests_at_once_are_counted_however_their_threads_overtake_each_ot
     assert clock.other
     clock.other.join()
     assert not limiter.hit(FAILED_AUTH, ME).allowed
+
+
+def test_hits_of_one_mark_are_one_until_the_window_has_ended(limiter, seconds):
+    bucket = link_invoices(2)
+    hits = [limiter.hit(bucket, ME, mark=mark) for mark in ("a", "a", "b", "a", "c")]
+    assert [hit.remaining for hit in hits] == [1, 1, 0, 0, 0]
+    assert [hit.allowed for hit in hits] == [True] * 4 + [False]
+    assert limiter.hit(bucket, "another", mark="a").remaining == 1
+    seconds.at_s += bucket.period_s + 0.1
+    assert [limiter.hit(bucket, ME, mark="a").remaining for _ in range(2)] == [1, 1]
+
+
+def test_marks_are_bounded_however_many_come(limiter):
+    """The eldest is forgotten, and only counts once more if it comes again."""
+    bucket = link_invoices(MOST * 3)
+    for number in range(MOST + 1):
+        limiter.hit(bucket, ME, mark=f"{number}")
+    assert len(limiter._own._marks) == MOST
