@@ -38,6 +38,36 @@ def test_no_later_version_is_shut_out_but_of_libraries_whose_insides_are_used(lo
         assert bool(bound) == (name in BOUNDED), line
 
 
+# The first version without a known fault: published advisories, as of November 2026.
+SOUND = {
+    "certifi": "2024.7.4",  # CVE-2024-39689
+    "click": "8.3.3",  # CVE-2026-7246, which its project disputes
+    "flask": "3.1.3",  # CVE-2026-27205
+    "gunicorn": "27",  # CVE-2026-134820
+    "idna": "3.15",  # CVE-2026-45409
+    "jinja2": "3.1.6",  # CVE-2025-27516
+    "marshmallow": "4.1.2",  # CVE-2025-68480
+    "orjson": "3.11.6",  # CVE-2025-67221
+    "requests": "2.33",  # CVE-2026-25645
+    "setuptools": "78.1.1",  # CVE-2025-47273
+    "urllib3": "2.8",  # CVE-2026-97687, CVE-2026-97689
+    "werkzeug": "3.1.6",  # CVE-2026-27199
+}
+
+
+def test_the_least_version_of_each_requirement_is_one_without_known_faults():
+    found = {}
+    for lock in SERVED:
+        for line in lines(lock):
+            name, least = re.match(r"([\w.-]+)(?:\[.*?\])?>=([\d.]+)", line).group(1, 2)
+            found[name] = numbers(least)
+    assert {name: found[name] for name in SOUND if found[name] < numbers(SOUND[name])} == {}
+
+
+def numbers(version):
+    return [int(number) for number in version.split(".")]
+
+
 def test_python_has_no_upper_bound():
     assert METADATA["requires-python"] == f">={PYTHONS[0]}"
 
