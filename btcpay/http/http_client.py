@@ -17,7 +17,7 @@ from urllib3.exceptions import HTTPError
 
 from btcpay import __version__
 from btcpay.http.deadline import Adapter, in_time
-from btcpay.values.errors import BadStatus, FetchError, Unreachable
+from btcpay.values.errors import BadStatus, Compressed, FetchError, Unreachable, WebPage
 from btcpay.values.hosts import is_near
 
 OnHeaders = Callable[[Mapping[str, str]], None]
@@ -76,7 +76,7 @@ class Session:
         `on_headers` gets the headers of any answer, `count` the size of each piece of its body.
         Long answers with one `turn` are held one at a time, from their first bytes until they are
         parsed, so that memory does not grow with the number of calls. Raises BadStatus,
-        Unreachable, FetchError for an oversized or compressed body, and the errors of
+        Unreachable, Compressed, WebPage, FetchError for an oversized body, and the errors of
         `response.parse`. No message has a part of the URL, which may hold secrets.
         """
         until_s = time.monotonic() + timeout_s
@@ -94,6 +94,7 @@ class Session:
                             held.callback(turn.release)
                             turn = None
                         _add(body, piece, response.max_kept)
+                _refuse_page(answer, body)
                 return response.parse(bytes(body))
 
         return in_time(timeout_s, read)
@@ -166,7 +167,7 @@ def _pieces(
     if answer.status_code != 200:
         raise BadStatus(answer.status_code, answer.headers.get("Retry-After", ""))
     if answer.headers.get("Content-Encoding", "identity") != "identity":
-        raise FetchError("answered compressed")
+        raise Compressed
     size = 0
     while piece := answer.raw.read1(_PIECE_BYTES, decode_content=False):
         count(len(piece))
@@ -174,6 +175,13 @@ def _pieces(
         if size > max_bytes:
             raise FetchError(f"answered more than {max_bytes} bytes")
         yield piece
+
+
+def _refuse_page(answer: requests.Response, body: bytes | bytearray) -> None:
+    """Raises WebPage for HTML. Some servers call JSON so too: it does not begin with a tag."""
+    is_named_so = "html" in answer.headers.get("Content-Type", "").lower()
+    if is_named_so and body.lstrip().startswith(b"<"):
+        raise WebPage
 
 
 def _add(body: bytearray, piece: bytes, max_kept: int | None) -> None:

@@ -115,6 +115,20 @@ class TimedOut(Unreachable):
     """No answer in time; the server may still be at work."""
 
 
+class Compressed(FetchError):
+    """The body is compressed, though it was asked for as it is."""
+
+    def __init__(self) -> None:
+        super().__init__("answered compressed, though it was asked not to")
+
+
+class WebPage(FetchError):
+    """A page for people came in place of data."""
+
+    def __init__(self) -> None:
+        super().__init__("answered with a web page (HTML) in place of data")
+
+
 class BadStatus(FetchError):
     """A status other than 200. `retry_after_s`: the pause that the server asked for, else 0."""
 

@@ -10,6 +10,7 @@ from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.explorers.pool import Explorers, open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.sources import MAX_BLOCKS_BEHIND, Explorer, OtherNetwork, Spent, proven_block
+from btcpay.health.doctor.remedies import remedy_for
 from btcpay.health.doctor.shop import Shop
 from btcpay.http.clock_skew import CLOCK_OFF
 from btcpay.merchants.account import derive
@@ -93,6 +94,8 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
         probe.is_spent = isinstance(error, Spent)
         if isinstance(error, OtherNetwork):
             probe.is_foreign, probe.remedy = True, "correct BTCPAY_EXPLORERS, or BTCPAY_NETWORK"
+        elif not probe.trouble:
+            probe.remedy = remedy_for(error, "BTCPAY_EXPLORERS", probe.remedy)
         probe.trouble = probe.trouble or str(error)
     probe.ahead = explorers.clock_skew.difference(shop.now(), time.monotonic())
     return probe

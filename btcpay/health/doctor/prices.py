@@ -6,6 +6,7 @@ from statistics import median
 from urllib.parse import urlsplit
 
 from btcpay.health.doctor.explorers import OF_NETWORK, OF_SANDBOX
+from btcpay.health.doctor.remedies import remedy_for
 from btcpay.health.doctor.shop import Shop
 from btcpay.http import http_client
 from btcpay.prices.price import Prices
@@ -32,9 +33,11 @@ def findings(shop: Shop) -> Iterator[Finding]:
     for source, answer in zip(settings.price_sources, answers, strict=True):
         # Only the host: a URL may hold a key.
         name = f"price source {urlsplit(source.url).hostname}"
-        if isinstance(answer, str):
+        if not isinstance(answer, Decimal):
             is_sandbox = source.url.startswith(f"{SANDBOX_URL}/")
-            yield Finding(name, bad, answer, OF_SANDBOX if is_sandbox else REMEDY)
+            usual = OF_SANDBOX if is_sandbox else REMEDY
+            remedy = remedy_for(answer, "BTCPAY_PRICE_SOURCES", usual)
+            yield Finding(name, bad, _sentence(answer, source), remedy)
             continue
         off = (answer / median(prices) - 1) * 100
         sentence = f"{answer} USD, {off:+.2f} % from the median"
@@ -67,11 +70,15 @@ def other_currencies(shop: Shop, db: Database) -> Iterator[Finding]:
             yield Finding(name, GREEN, f"{price:f} {currency} for a bitcoin")
 
 
-def _ask(source: PriceSource, proxy: str) -> Decimal | str:
+def _ask(source: PriceSource, proxy: str) -> Decimal | Exception:
     """The price, or its error."""
     try:
         return read_price(http_client.Session(proxy=proxy), source, lambda sent_at: None)
-    except LookupError:
+    except (LookupError, FetchError, ValueError) as error:
+        return error
+
+
+def _sentence(error: Exception, source: PriceSource) -> str:
+    if isinstance(error, LookupError):
         return f"has nothing at {source.pointer} in its answer"
-    except (FetchError, ValueError) as error:
-        return str(error)
+    return str(error)

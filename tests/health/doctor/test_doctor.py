@@ -434,6 +434,35 @@ def test_an_answer_without_a_price_says_where_it_was_looked_for(till, ticker):
     assert "nothing at /last" in found(till, **source)["price source 127.0.0.1"].sentence
 
 
+# An answer in place of data, and what the remedy says, for an explorer and for a ticker alike.
+ELSE = {
+    "a redirect": (say(b"", 301, Location="https://other.example/"), "no redirect is followed"),
+    "a temporary redirect": (say(b"", 307, Location="/x"), "no redirect is followed"),
+    "a page": (
+        say(b"\n<!doctype html>", **{"Content-Type": "text/html"}),
+        "shows a page for people",
+    ),
+    "a compressed answer": (
+        say(b"\x1f\x8b", **{"Content-Encoding": "gzip"}),
+        "turn off compression",
+    ),
+    "no such path": (say(b"", 404), "another one in"),
+}
+
+
+@pytest.mark.parametrize("case", ELSE)
+def test_who_answers_something_else_gets_the_remedy_for_it(case, till, released):
+    answer, remedy = ELSE[case]
+    with FakeEsplora() as other:
+        other.instead = lambda _: answer
+        root = other.root.replace("127.0.0.1", "localhost")
+        explorers = {"BTCPAY_EXPLORERS": f"{root} {explorer_of(till)}"}
+        everything = found(till, **explorers, **sources(f"{root}/usd"))
+    for name, setting in (("explorer", "BTCPAY_EXPLORERS"), ("price source", "PRICE_SOURCES")):
+        finding = everything[f"{name} localhost"]
+        assert remedy in finding.remedy and setting in finding.remedy, finding
+
+
 @pytest.mark.parametrize(("eur", "colour"), [("55200", "green"), ("0", "red")])
 def test_the_currency_that_a_merchant_counts_in_is_examined(eur, colour, till, ticker):
     assert not [name for name in colours(till) if name.startswith("price in")]

@@ -1,0 +1,25 @@
+"""What to do about a source that answers, but with something else than was asked for."""
+
+from btcpay.values.errors import BadStatus, Compressed, WebPage
+
+MOVED = range(300, 400)
+
+
+def remedy_for(error: Exception, setting: str, usual: str) -> str:
+    """The remedy for this error of a source that `setting` names; `usual` is that for others."""
+    if isinstance(error, BadStatus) and error.status in MOVED:
+        return (
+            f"no redirect is followed: open its address in a browser, and write the one that it"
+            f" leads to into {setting} (often only https:// for http://, or www.)"
+        )
+    if isinstance(error, WebPage):
+        return (
+            f"look at its address in {setting}: this path shows a page for people, or a login or"
+            " a check for robots stands before it; else name another one"
+        )
+    if isinstance(error, Compressed):
+        return (
+            "turn off compression for it in the proxy before it, which compresses unasked; or name"
+            f" another one in {setting}"
+        )
+    return usual
