@@ -327,10 +327,14 @@ class Tab:
 
     def until(self, expression: str) -> None:
         """Waits for the expression to become true, on a page that is all there."""
+        self.until_seen(f"document.readyState === 'complete' && ({expression})")
+
+    def until_seen(self, expression: str) -> None:
+        """Waits for the expression to become true, on a page of which a part may never come."""
 
         def holds() -> bool:
             try:
-                return self.ask(f"document.readyState === 'complete' && !!({expression})")
+                return self.ask(f"!!({expression})")
             except Moving:
                 return False
 

@@ -78,9 +78,11 @@
     }
   };
 
-  // The code is for another device: folded on a phone until somebody asks for it.
+  // The code is for another device: folded on a phone until somebody asks for it. A script that
+  // comes so late that the code was shown without it takes it away from nobody.
   const wide = matchMedia("(min-width: 48rem)");
-  let unfolded = false;
+  const isLate = performance.now() > 3 * SECOND;
+  let unfolded = isLate && Boolean(find("qr")?.checkVisibility());
   const fold = () => {
     const it = find("other-device");
     if (it) it.open = unfolded || wide.matches;
