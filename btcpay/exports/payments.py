@@ -34,18 +34,23 @@ PAGE = 500  # payments in memory at a time
 MAX_LABEL_LENGTH = 255  # BIP329 advises wallets to keep this much
 END = 2**62  # later than any stored time
 
-# OWASP, "CSV Injection": characters that make a spreadsheet calculate, in ASCII and full width,
-# also after blanks; at a cell's start, or after a mark that another locale reads as a separator.
-_CALCULATES = r"(?=[\s\ufeff\u200b-\u200f]*[=+\-@\uff1d\uff0b\uff0d\uff20])"
+# OWASP, "CSV Injection": characters that make a spreadsheet calculate, in ASCII and full width, tab
+# and CR, also after blanks and after the quotes that open a cell in which they are the first.
+_CALCULATES = (
+    r"(?=[\s\"\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
+)
+# A cell begins where ours does, and where a reader with another separator splits it.
+_BREAKS = r"\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 _FORMULA = {
-    mark: re.compile(rf"\A(?=[\t\r\n])|(?:\A|(?<=[{mark}\t\r\n])){_CALCULATES}") for mark in ",;"
+    mark: re.compile(rf"\A(?=\n)|(?:\A|(?<=[{mark}{_BREAKS}])){_CALCULATES}") for mark in ",;"
 }
 
 
 def defused(text: str, mark: str = ";") -> str:
     """The text as a cell that no spreadsheet runs: a formula gets an apostrophe before it.
 
-    `mark`: the separator of other locales, at which one of them splits this file.
+    `mark`: the separator of other locales, at which one of them splits this file; a tab and the
+    end of a line split it everywhere.
     """
     return _FORMULA[mark].sub("'", text)
 

@@ -43,19 +43,24 @@ def written(folder, name, records, language="en"):
     return path
 
 
+def opened_as_sheets(folder, files, how, locale="en-US"):
+    """LibreOffice opens them as CSV by these options and stores each as a flat document."""
+    user = folder / "profile/user"
+    user.mkdir(parents=True, exist_ok=True)
+    (user / "registrymodifications.xcu").write_text(PROFILE.format(locale))
+    words = [tool("soffice"), f"-env:UserInstallation=file://{folder}/profile", "--headless"]
+    words += [f"--infilter=CSV:{how}", "--convert-to", "fods", "--outdir", folder]
+    done([*words, *files], timeout=240, env=os.environ | {"HOME": str(folder)})
+
+
 @pytest.mark.parametrize("language", LOCALES)
 def test_a_spreadsheet_of_each_language_reads_the_same_sums_days_and_texts(
     tmp_path, records, language
 ):
     """By the separator and the characters that its dialog finds, and by its own marks."""
     sheet = written(tmp_path, "spreadsheet", records, language)
-    user = tmp_path / "profile/user"
-    user.mkdir(parents=True)
-    (user / "registrymodifications.xcu").write_text(PROFILE.format(LOCALES[language]))
-    separator = ord(";" if b";" in sheet.read_bytes().splitlines()[0] else ",")
-    words = [tool("soffice"), f"-env:UserInstallation=file://{tmp_path}/profile", "--headless"]
-    words += [f"--infilter=CSV:{separator},34,UTF8", "--convert-to", "fods", "--outdir", tmp_path]
-    done([*words, sheet], timeout=240, env=os.environ | {"HOME": str(tmp_path)})
+    separator = ";" if b";" in sheet.read_bytes().splitlines()[0] else ","
+    opened_as_sheets(tmp_path, [sheet], f"{ord(separator)},34,UTF8", LOCALES[language])
     opened = unescape(sheet.with_suffix(".fods").read_text(encoding="utf-8"))
     numbers = [Decimal(text) for text in re.findall(r'office:value="([-\d.E]+)"', opened)]
     sums = [Decimal(row["value_at_receipt"]) for row in records]
@@ -64,6 +69,40 @@ def test_a_spreadsheet_of_each_language_reads_the_same_sums_days_and_texts(
     days = re.findall(r'office:date-value="([\d-]+)"', opened)
     assert days == [row["day"] for row in records]
     assert all(text in opened for text in ("قهوة", 'Käse; "zwei"', "'=1+1"))
+
+
+ATTACKS = (
+    "thanks;\"=cmd|' /C calc'!A0;",
+    "thanks,\"=cmd|' /C calc'!A0,",
+    'thanks\t"=1+1\t',
+    'thanks; " "" +1+1',
+    'thanks\n"=1+1',
+    'thanks;\u200b"@SUM(A1:A2);-1+2;',
+)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"], ids=["comma", "semicolon", "tab"])
+def test_libreoffice_calculates_no_text_whichever_separator_it_reads_with(
+    tmp_path, records, separator
+):
+    """Even where it is set to calculate what looks like a formula."""
+    attacked = [
+        records[0] | dict.fromkeys(("reference", "description", "customer_note"), text)
+        for text in ATTACKS
+    ]
+    files = []
+    for name, language in (("csv", "en"), ("koinly", "en"), ("spreadsheet", "de")):
+        files.append(written(tmp_path, name, attacked, language).rename(tmp_path / f"{name}.csv"))
+    raw = tmp_path / "raw.csv"
+    raw.write_text(f"a{separator}=1+1\n")
+    how = f"{ord(separator)},34,UTF8,1,,1033,false,true,false,false,false,-1,true"
+    opened_as_sheets(tmp_path, [*files, raw], how)
+    assert "table:formula" in raw.with_suffix(".fods").read_text(encoding="utf-8")  # it can fail
+    for file in files:
+        opened = unescape(file.with_suffix(".fods").read_text(encoding="utf-8"))
+        assert "thanks" in opened and "table:formula" not in opened
+        texts = re.findall(r'office:value-type="string"[^>]*>\s*<text:p>([^<]*)', opened)
+        assert texts and not [text for text in texts if text.startswith(tuple("=+-@\t\r"))]
 
 
 def test_bean_check_accepts_the_ledger(tmp_path, records):
