@@ -14,7 +14,7 @@ from btcpay.values.errors import Forbidden, Unauthorized
 from btcpay.values.parts import brought
 from btcpay.web.admission import count, door, of_caller, refuse_other_sites, visits, wrong
 from btcpay.web.pages.render import Pages, View
-from btcpay.web.paths import add_path, refuse_others
+from btcpay.web.paths import add_pages, add_path, lead_to_page, refuse_others
 from btcpay.web.rate_limits import READS, WRITES
 from btcpay.web.service import Service
 from storage.queries import sessions as stored
@@ -113,8 +113,8 @@ def _opened(service: Service, pages: Pages) -> Blueprint:
         ("POST", f"{ROOT}/start/<token>", way_in.start),
         ("GET", "/file/<secret>", partial(downloads.send_linked, service)),
     ]
-    for method, path, view in views:
-        add_path(opened, path, view, f"{method} {path}", method)
+    add_pages(opened, views)
+    add_path(opened, f"{ROOT}/", lead_to_page, f"GET {ROOT}/")
     refuse_others(opened, *{path for _, path, _ in views})
     return opened
 

@@ -1,7 +1,8 @@
 """Paths of a part of the service, and answers in JSON."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
+from urllib.parse import quote
 
 import orjson
 from flask import Blueprint, Response, current_app, request
@@ -29,6 +30,23 @@ def add_path(
 ) -> None:
     """Serves one method of one path; other methods are refused, OPTIONS too."""
     blueprint.add_url_rule(path, name, view, methods=[method], provide_automatic_options=False)
+
+
+def add_pages(blueprint: Blueprint, views: Iterable[tuple[str, str, Callable[..., Any]]]) -> None:
+    """Serves (method, path, view); who types a slash behind a page's path is led to the page."""
+    for method, path, view in views:
+        name = f"{method} {path.replace('.', '_')}"
+        add_path(blueprint, path, view, name, method)
+        if method == "GET" and not path.endswith("/"):
+            add_path(blueprint, f"{path}/", lead_to_page, f"{name}/")
+
+
+def lead_to_page(**_: str) -> Response:
+    """To the path without its slash, relative: a proxy may serve us below a path of its own."""
+    name = quote(request.path.rstrip("/").rpartition("/")[2])
+    query = request.query_string.decode("latin-1")
+    place = f"../{name}?{query}" if query else f"../{name}"
+    return Response(status=308, headers={"Location": place, "Cache-Control": "no-store"})
 
 
 def refuse_others(blueprint: Blueprint, *paths: str) -> None:

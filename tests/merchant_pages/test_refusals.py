@@ -83,3 +83,9 @@ def test_a_form_that_is_too_large_is_refused_in_words_that_name_the_size(open_sh
     browser = MerchantBrowser(shop).log_in()
     answer = browser.post("/till", amount="25", note="x" * 140_000)
     assert answer.status_code == 413 and "at most 128 KiB" in answer.text
+
+
+def test_the_root_with_a_slash_leads_to_the_root_whoever_asks(shop, browser):
+    for asks in (shop.client.get, lambda path: browser.get(path.removeprefix("/merchant"))):
+        answer = asks("/merchant/")
+        assert (answer.status_code, answer.headers["Location"]) == (308, "../merchant")

@@ -22,7 +22,7 @@ from btcpay.values.times import iso_ms
 from btcpay.web.admission import Counted, door, visits
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.pages import languages
-from btcpay.web.paths import add_path
+from btcpay.web.paths import add_pages
 from btcpay.web.service import Service
 from storage.queries import merchants
 
@@ -130,8 +130,7 @@ class Pages:
         `counted`: the windows that count a visit.
         """
         made = Blueprint(name, import_name, template_folder="templates")
-        for method, path, view in views:
-            add_path(made, path, view, f"{method} {path.replace('.', '_')}", method)
+        add_pages(made, views)
         made.before_request(door(self.service, lambda _: counted(self.service)))
         made.after_request(self.guard)
         made.register_error_handler(Exception, self.failed_for_payer)
