@@ -21,7 +21,10 @@ from contextvars import copy_context
 from typing import Any, TypeVar
 
 from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
+from btcpay.http.connector import connect
 from btcpay.values.errors import TimedOut
 
 T = TypeVar("T")
@@ -79,11 +82,26 @@ class Adapter(HTTPAdapter):
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
         pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
-        if pool.ConnectionCls.response_class is not _Response:
-            pool.ConnectionCls = type(
-                "Bounded", (pool.ConnectionCls,), {"response_class": _Response}
-            )
+        kind = pool.ConnectionCls
+        if kind.response_class is not _Response:
+            own: dict[str, Any] = {"response_class": _Response}
+            if kind._new_conn is HTTPConnection._new_conn:  # else it is PySocks's, to a proxy
+                own["_new_conn"] = _new_connection
+            pool.ConnectionCls = type("Bounded", (kind,), own)
         return pool
+
+
+def _new_connection(connection: Any) -> socket.socket:
+    """In place of urllib3's, which gives all of the time to the first address of a host."""
+    host, timeout_s = connection._dns_host, connection.timeout
+    try:
+        return connect(host, connection.port, timeout_s, connection.socket_options or ())
+    except socket.gaierror as error:
+        raise NameResolutionError(connection.host, connection, error) from error
+    except TimeoutError as error:
+        raise ConnectTimeoutError(connection, "timed out") from error
+    except OSError as error:
+        raise NewConnectionError(connection, "no connection") from error
 
 
 def in_time(timeout_s: float, read: Callable[[], T]) -> T:

@@ -23,8 +23,10 @@ from btcpay.values.hosts import is_near
 OnHeaders = Callable[[Mapping[str, str]], None]
 T = TypeVar("T")
 
-# To one address of a server. A proxy may use all of the time: Tor's new circuits are slow.
+# To all addresses of a server, and the part of the whole time that it may take at most. A proxy may
+# use all of the time: Tor's new circuits are slow.
 CONNECT_TIMEOUT_S = 3
+CONNECT_PART = 2 / 3
 # Answers up to this size are read at once; longer ones one at a time.
 SMALL_BYTES = 65536
 # A compressed answer has no honest size.
@@ -136,7 +138,7 @@ class Session:
         proxy = "" if is_near(urlsplit(url).hostname) else self.proxy
         # The call itself ends sooner; this timeout ends the thread that it leaves behind.
         late_s = timeout_s + 1
-        connect_s = late_s if proxy else min(CONNECT_TIMEOUT_S, late_s)
+        connect_s = late_s if proxy else min(CONNECT_TIMEOUT_S, timeout_s * CONNECT_PART)
         try:
             request = requests.Request(method, url, {**HEADERS, **(headers or {})}, data=body)
             with self._adapter.send(

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from btcpay.bitcoin.wire import Malformed
 from btcpay.chain.peers import messages
 from btcpay.chain.peers.messages import Greeting
+from btcpay.http.connector import connect as connect_to
 from btcpay.http.deadline import in_time
 from btcpay.values.errors import FetchError, ProofFailed, Unreachable
 from btcpay.values.hosts import host_and_port, is_near
@@ -51,7 +52,7 @@ class Connection:
         def connect() -> socket.socket:
             if proxy and not is_near(host):
                 return _through(proxy, host, port)
-            return socket.create_connection((host, port), CONNECT_TIMEOUT_S)
+            return connect_to(host, port, CONNECT_TIMEOUT_S)
 
         try:
             self._socket = in_time(PROXIED_TIMEOUT_S if proxy else CONNECT_TIMEOUT_S, connect)

@@ -8,6 +8,7 @@ import time
 from email.message import EmailMessage
 from functools import partial
 
+from btcpay.http.connector import connect
 from btcpay.notify.outcome import ATTEMPT_S, Answer
 from btcpay.settings.mail_settings import MailServer
 from btcpay.values.hosts import is_here
@@ -62,6 +63,10 @@ class _Replies:
 class Session(smtplib.SMTP):
     """A session whose replies are bounded, in bytes and in time."""
 
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        """In place of smtplib's, which gives all of the time to the host's first address."""
+        return connect(host, port, timeout)
+
     def getreply(self) -> tuple[int, bytes]:
         if self.file is None and self.sock is not None:
             self.file = _Replies(self.sock)
@@ -75,6 +80,10 @@ class Session(smtplib.SMTP):
 
 class _TlsSession(Session, smtplib.SMTP_SSL):
     """By TLS from the first byte."""
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        sock = super()._get_socket(host, port, timeout)
+        return self.context.wrap_socket(sock, server_hostname=host)
 
 
 def open_session(server: MailServer, hello: str) -> Session:
