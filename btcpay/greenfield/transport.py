@@ -33,6 +33,8 @@ Said = list[tuple[str, dict[str, Any]]]
 class Greenfield(Transport):
     """A receiver hears of its own store's orders alone."""
 
+    drops_overtaken = True
+
     def names(
         self, receiver: Receiver, event: PublicEvent, about: About, state: Row
     ) -> Iterator[Named]:

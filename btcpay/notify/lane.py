@@ -1,6 +1,7 @@
 """Lanes: the ways out in a run of the outbox, each with as many attempts at once as it earns."""
 
 from collections import deque
+from collections.abc import Set
 from dataclasses import dataclass, field
 from zlib import crc32
 
@@ -34,10 +35,16 @@ class Lane:
     at_once: int
     rows: deque[tuple[Receiver, deliveries.Due]] = field(default_factory=deque)
     tried: set[tuple[str, str]] = field(default_factory=set)
+    # Lines of which one was not taken in this run: what comes after it waits for the next.
+    stopped: set[tuple[str, str]] = field(default_factory=set)
+    # By receiver, the last row of the page before, when all that wait are read.
+    last: dict[str, deliveries.Due] = field(default_factory=dict)
     failures: int = 0
     may_have_more: bool = True
     has_taken: bool = False
     is_over: bool = False
+    # The oldest delivery, when a failing lane has begun with it.
+    oldest: tuple[str, str] | None = None
 
     @property
     def was_failing(self) -> bool:
@@ -53,18 +60,56 @@ class Lane:
             return 0
         return self.at_once if self.has_taken else 1
 
-    def learn(self, row: deliveries.Due, answer: Answer, is_disabled: bool) -> None:
+    def stop_line(self, receiver: Receiver, row: deliveries.Due) -> None:
+        if row.line is not None:
+            self.stopped.add((receiver.id, row.line))
+
+    def skip(self) -> None:
+        """Goes on behind a delivery that was not sent and does not wait any more."""
+        self.oldest = None
+        self.may_have_more = True
+
+    def take_next(self, in_flight: Set[tuple[str, str]]) -> tuple[Receiver, deliveries.Due] | None:
+        """The next row, unless one before it in its line is `in_flight`."""
+        while self.rows:
+            receiver, row = self.rows[0]
+            line = (receiver.id, row.line or "")
+            if line in in_flight:
+                return None
+            self.rows.popleft()
+            if line not in self.stopped:
+                return receiver, row
+        return None
+
+    def learn(
+        self, receiver: Receiver, row: deliveries.Due, answer: Answer, is_disabled: bool
+    ) -> None:
         if row.line is not None:
             self.may_have_more = True  # the next of its line is due
+        if not (answer.is_taken or answer.is_final):
+            self.stop_line(receiver, row)
         if answer.is_up:
             if self.is_failing:
-                self.rows.clear()  # only what was due; now everything that waits may be sent
+                self.rows.clear()  # only what it was asked with; now all that waits may be sent
                 self.may_have_more = True
             self.has_taken = True
-        else:
-            self.failures += 1
-            if not self.has_taken or self.failures >= MOST_REFUSED or is_disabled:
-                self.is_over = True
+            return
+        self.failures += 1
+        if self.failures >= MOST_REFUSED or is_disabled:
+            self.is_over = True
+        elif not self.has_taken:
+            may_be_alone = self._may_be_alone(receiver, row, answer)
+            self.is_over = not may_be_alone
+            self.may_have_more = may_be_alone
+
+    def _may_be_alone(self, receiver: Receiver, row: deliveries.Due, answer: Answer) -> bool:
+        """True if the oldest, refused twice in a row, may be the only one that is refused.
+
+        Who does not answer at all is more likely away: it is asked with the oldest once more.
+        """
+        is_oldest = self.oldest == (receiver.id, row.about)
+        failures_before = 1 if answer.status is not None else 2
+        return is_oldest and row.attempts >= failures_before
 
 
 @dataclass

@@ -12,12 +12,13 @@ from btcpay.http.deadline import in_thread
 from btcpay.http.http_client import Session
 from btcpay.notify.lane import PARTS, Delivered, Lane, part_of
 from btcpay.notify.mail.transport import STALE, Mail, add_timed
-from btcpay.notify.outcome import ATTEMPT_S, HELD_MS, PROBE_AFTER, Answer, note
+from btcpay.notify.outcome import ATTEMPT_S, HELD_MS, Answer, note
 from btcpay.notify.read import Event, event_of
 from btcpay.notify.transports import TRANSPORTS
+from btcpay.notify.waiting import fill
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadRow
-from btcpay.values.times import from_ms, to_ms
+from btcpay.values.times import to_ms
 from schemas.resources import Resources
 from storage.database import Database, Values
 from storage.models import Receiver
@@ -29,9 +30,7 @@ log = logging.getLogger(__name__)
 # The length of a run; an attempt begins only while ATTEMPT_S are left of it.
 RUN_S = 20
 MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
-PAGE = 100
 NO_ANSWER = Answer(False, None, "there was no answer when the run ended", may_go_on=True)
-FOR_EVER_MS = (1 << 63) - 1
 
 # One attempt to send an event to a receiver, at that time.
 Send = Callable[[Receiver, Event, datetime], Answer]
@@ -127,25 +126,14 @@ class Outbox:
         return busy.count(lane) < lane.allowed
 
     def _next(self, lane: Lane) -> tuple[Receiver, deliveries.Due] | None:
-        """The next delivery that is due; after a recovery, the oldest of all that wait.
-
-        A failing receiver gets one attempt each half hour, even when none is due. A mail that was
-        written for later does not wait before its time.
-        """
-        is_back = lane.was_failing and lane.has_taken
-        query = deliveries.OLDEST if is_back else deliveries.DUE
         if lane.may_have_more and not lane.rows:
-            lane.may_have_more, now = False, self._now()
-            for receiver in lane.receivers:
-                failed_at = receiver.failed_at
-                is_probed = failed_at is not None and now - from_ms(failed_at) >= PROBE_AFTER
-                until_ms = FOR_EVER_MS if is_back or is_probed else to_ms(now)
-                found = self._db.rows(query, receiver_id=receiver.id, until=until_ms, limit=PAGE)
-                begun = [row for row in found if row.seq or row.created_at <= to_ms(now)]
-                untried = [row for row in begun if (receiver.id, row.about) not in lane.tried]
-                lane.rows.extend((receiver, row) for row in untried)
-                lane.may_have_more |= len(found) == PAGE
-        return lane.rows.popleft() if lane.rows else None
+            fill(self._db, lane, self._now())
+        in_flight = {
+            (receiver.id, row.line)
+            for other, receiver, row in self._in_flight.values()
+            if other is lane and row.line is not None
+        }
+        return lane.take_next(in_flight)
 
     def _attempt(self, lane: Lane, receiver: Receiver, row: deliveries.Due) -> None:
         lane.tried.add((receiver.id, row.about))
@@ -155,11 +143,15 @@ class Outbox:
             log.error("%s cannot be sent to %s: %s", row.about, receiver.id, error)
             spoiled = Answer(False, None, f"cannot be sent: {error}", is_final=True)
             self._note(lane, receiver, row, spoiled)
+            lane.skip()
             return
         if send is None:
             self._db.run(deliveries.DROP, receiver_id=row.receiver_id, about=row.about)
+            lane.skip()
         elif self._is_ours(row):
             self._in_flight[in_thread(send)] = lane, receiver, row
+        else:
+            lane.stop_line(receiver, row)
 
     def _prepared(self, receiver: Receiver, row: deliveries.Due) -> Callable[[], Answer] | None:
         now = self._now()
@@ -185,7 +177,7 @@ class Outbox:
                 log.error("%s cannot be sent to %s", row.about, receiver.id, exc_info=error)
             else:
                 answer = coming.result()
-        lane.learn(row, answer, self._note(lane, receiver, row, answer))
+        lane.learn(receiver, row, answer, self._note(lane, receiver, row, answer))
         self._result.delivered += answer.is_taken
         self._result.failed += not answer.is_taken
 

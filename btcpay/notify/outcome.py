@@ -99,7 +99,7 @@ def note(
             delivered_at=to_ms(now) if answer.is_taken else None,
             status=answer.status,
             answer=answer.text,
-            held_until=to_ms(now) + HELD_MS if row.line and answer.may_go_on else None,
+            held_until=to_ms(now) + HELD_MS if answer.may_go_on else None,
         )
         if not changed:
             return None, False

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from btcpay.notify.kinds import Kind
 from btcpay.notify.publish import delivery, wants
 from btcpay.notify.read import PAGE
-from btcpay.notify.transport import Named
-from btcpay.notify.transports import new_secret
+from btcpay.notify.transport import name_event
+from btcpay.notify.transports import TRANSPORTS, new_secret
 from btcpay.values.errors import CommandError
 from btcpay.values.hosts import MAX_URL_CHARACTERS, is_here, web_url
 from btcpay.values.ids import new_id
@@ -118,10 +118,13 @@ def rotate(db: Database, receiver_id: str, now: datetime) -> Receiver:
 
 def resend_failed(db: Database, receiver_id: str, now: datetime) -> int:
     """Has abandoned deliveries sent again, and enables the receiver; returns how many."""
-    find(db, receiver_id)
+    transport = TRANSPORTS.get(find(db, receiver_id).transport)
+    again = deliveries.FAILED_AGAIN
+    if transport and transport.drops_overtaken:
+        again = deliveries.FAILED_AGAIN_IN_ORDER
     with db.write():
         db.run(receivers.ENABLE, id=receiver_id)
-        return db.run(deliveries.FAILED_AGAIN, receiver_id=receiver_id, at=to_ms(now))
+        return db.run(again, receiver_id=receiver_id, at=to_ms(now))
 
 
 def send_all_now(db: Database, receiver_id: str, now: datetime) -> int:
@@ -142,7 +145,7 @@ def resend_since(db: Database, receiver_id: str, number: int, now: datetime) -> 
             number = rows[-1].number or number
             for row in rows:
                 if row.merchant_id == receiver.merchant_id and wants(receiver, row.kind):
-                    new = delivery(receiver, row, Named(row.kind, row.id), now)
+                    new = delivery(receiver, row, name_event(row), now)
                     of: Values = {"receiver_id": receiver_id, "about": row.id, "at": to_ms(now)}
                     if not db.run(deliveries.AGAIN, **of):
                         db.run(deliveries.ADD, **new)

@@ -27,8 +27,18 @@ class Named(NamedTuple):
     line: str | None = None
 
 
+def name_event(event: PublicEvent) -> Named:
+    """An event's one delivery. All about one invoice, link, bill or refund are in one line."""
+    line = event.invoice_id or event.payment_link_id or event.resource_id
+    return Named(event.kind, event.id, line)
+
+
 class Transport:
     """One way to notify. Only `send` runs in a thread of its own, without the database."""
+
+    # A delivery that was given up is not sent again once its receiver has taken a later one of its
+    # line, since it would undo there what the later one did.
+    drops_overtaken = False
 
     def names(
         self, receiver: Receiver, event: PublicEvent, about: About, state: Row
@@ -37,7 +47,7 @@ class Transport:
 
         `about` is the row that it is about; `state` has its values that may change later.
         """
-        return [Named(event.kind, event.id)]
+        return [name_event(event)]
 
     def told(self, db: Database, receiver: Receiver, row: Due, event: Event) -> Event:
         """A delivery's event in the form that this receiver gets. Raises BadRow."""

@@ -95,7 +95,7 @@ class Command(Transport):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # with every process that it started
             process.wait()
-            return Answer(False, None, f"took longer than {timeout_s} s")
+            return Answer(False, None, f"took longer than {timeout_s} s", may_go_on=True)
         status = process.returncode
         return Answer(status == 0, status, "" if status >= 0 else f"ended by signal {-status}")
 

@@ -44,16 +44,34 @@ _WHOLE = shaped(
     Due,
     Delivery.select(
         *(Delivery.receiver_id, Delivery.about, Delivery.attempts, Delivery.first_at),
-        *(Delivery.created_at, Delivery.line),
+        *(Delivery.created_at, Delivery.line, Delivery.held_until),
         PublicEvent,
     )
     .join(PublicEvent, JOIN.LEFT_OUTER, on=(PublicEvent.seq == Delivery.event_seq))
-    .where(_OF_RECEIVER, Delivery.next_at <= slot("until"), _FIRST_IN_LINE)
+    .where(_OF_RECEIVER, _WAITS)
     .limit(slot("limit")),
 )
 # The least tried comes first, so that an event that is never taken stops none behind it.
-DUE = _WHOLE.order_by(Delivery.attempts, Delivery.next_at, Delivery.event_seq)
-OLDEST = _WHOLE.order_by(Delivery.created_at, Delivery.event_seq)
+DUE = _WHOLE.where(Delivery.next_at <= slot("until"), _FIRST_IN_LINE).order_by(
+    Delivery.attempts, Delivery.next_at, Delivery.event_seq
+)
+# A mail that was written for later does not wait before its time.
+_IS_WRITTEN = Delivery.event_seq.is_null(False) | (Delivery.created_at <= slot("now"))
+# By the order of events, whatever clocks did; mails without one come first.
+_AGE = (fn.COALESCE(Delivery.event_seq, 0), Delivery.created_at, Delivery.about)
+_AGE_OF_LAST = (slot("event_seq"), slot("created_at"), slot("about"))
+# All that wait, due or not, from the oldest on; a page begins behind the last of the page before.
+OLDEST = _WHOLE.where(_IS_WRITTEN, Tuple(*_AGE) > Tuple(*_AGE_OF_LAST)).order_by(*_AGE)
+# What a failing receiver is asked with beside its oldest: each in its turn.
+LEAST_TRIED = _WHOLE.where(_IS_WRITTEN, _FIRST_IN_LINE, Delivery.about != slot("about")).order_by(
+    Delivery.attempts, *_AGE
+)
+FELL_DUE = shaped(
+    tuple[int],
+    Delivery.select(fn.COUNT(Delivery.about)).where(
+        _OF_RECEIVER, Delivery.next_at.between(slot("since"), slot("until"))
+    ),
+)
 # Claims a delivery before it is sent; another's claim ends, whatever clocks do.
 HOLD = Delivery.update({Delivery.held_until: slot("until")}).where(
     _THIS,
@@ -93,16 +111,16 @@ ASK_LOGIN = Delivery.insert_from(
     update=_ANEW | {Delivery.delivered_at: None, Delivery.created_at: slot("at")},
     where=(Delivery.created_at + LINK_LIFE_MS <= slot("at")),
 )
-# A delivery is not sent any more once a later one of the same line has been taken.
 FAILED_AGAIN = Delivery.update(_ANEW).where(
-    _OF_RECEIVER,
-    Delivery.next_at.is_null(),
-    Delivery.delivered_at.is_null(),
+    _OF_RECEIVER, Delivery.next_at.is_null(), Delivery.delivered_at.is_null()
+)
+# Without those of which a later one of the same line has been taken.
+FAILED_AGAIN_IN_ORDER = FAILED_AGAIN.where(
     Delivery.about.not_in(
         _Earlier.select(_Earlier.about)
         .join(Delivery, on=_IS_EARLIER)
         .where(_OF_RECEIVER, Delivery.delivered_at.is_null(False))
-    ),
+    )
 )
 WAITING_NOW = Delivery.update(slots(Delivery.next_at)).where(_OF_RECEIVER, _WAITS)
 # Deliveries without an event; those of an event go with it.
