@@ -1,14 +1,14 @@
 """Files for the bookkeeper, sent while they are read, and links to them."""
 
-import threading
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from itertools import islice
 
-from flask import Response
+from flask import Response, request
 
 from btcpay.exports import payments
 from btcpay.exports.ledgers import FORMATS
+from btcpay.merchant_pages.lists.places import Places
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import InvalidRequest, NotFound, RateLimited
 from btcpay.values.ids import sha256_of
@@ -23,7 +23,8 @@ from storage.queries import merchants, sessions
 AT_ONCE = 2  # downloads in one process: each keeps one of its threads while it lasts
 AGAIN_S = 10
 CHUNK_LINES = 200  # 70 kB at a time
-FREE = threading.BoundedSemaphore(AT_ONCE)
+# Who has not taken a piece in as long a time, in which another was told to come again, gives way.
+PLACES = Places(AT_ONCE, slow_s=AGAIN_S)
 LINK_LIFE = timedelta(days=7)
 MOST_LINKS = 20
 
@@ -99,10 +100,11 @@ def _payments(
     )
     chunks = _chunks(made.lines(records, current(), zone))
     name = "payments" + "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day) + made.ending
-    if not FREE.acquire(blocking=False):
+    place = PLACES.take(request.environ.get("gunicorn.socket"))
+    if place is None:
         raise RateLimited(AGAIN_S)
-    response = Response(chunks, content_type=f"{made.media_type}; charset=utf-8")
-    response.call_on_close(FREE.release)
+    response = Response(place.send(chunks), content_type=f"{made.media_type}; charset=utf-8")
+    response.call_on_close(place.release)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 

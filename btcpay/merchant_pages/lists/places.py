@@ -1,0 +1,84 @@
+"""Places for long answers: whoever has been slow for long gives way to the next."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+Clock = Callable[[], float]
+# What the kernel may hold for a reader. Without a bound it takes some MB, and a reader that takes
+# nothing would seem quick for as long as those are written.
+SEND_BYTES = 131_072
+
+
+class GaveWay(ConnectionError):
+    """Ends an answer whose reader was slow while another waited, so that it is no whole file."""
+
+
+class Place:
+    """One answer's place, until it is released or taken away."""
+
+    def __init__(self, places: "Places", connection: socket.socket | None) -> None:
+        self._places = places
+        self._connection = connection
+        self.has_given_way = False
+        self.since_s = places.clock()
+        if connection is not None:
+            with contextlib.suppress(OSError):  # who hung up is met by the first piece
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
+
+    def send(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The pieces, each noted when it goes out. Raises GaveWay."""
+        for piece in pieces:
+            if self.has_given_way:
+                raise GaveWay
+            self.since_s = self._places.clock()
+            yield piece
+
+    def give_way(self) -> None:
+        """Ends the answer, even while its thread waits for the reader."""
+        self.has_given_way = True
+        if self._connection is not None:
+            with contextlib.suppress(OSError):  # it has just ended by itself
+                self._connection.shutdown(socket.SHUT_RDWR)
+
+    def release(self) -> None:
+        self._places.release(self)
+
+
+class Places:
+    """As many places as may be taken at once.
+
+    A reader that takes longer than `slow_s` for one piece loses its place, but only when somebody
+    else asks for one. `clock` counts seconds.
+    """
+
+    def __init__(self, most: int, slow_s: float, clock: Clock = time.monotonic) -> None:
+        self.clock = clock
+        self._most = most
+        self._slow_s = slow_s
+        self._lock = threading.Lock()
+        self._taken: list[Place] = []
+
+    def take(self, connection: socket.socket | None) -> Place | None:
+        """A place for an answer on that connection; None while all readers are quick."""
+        with self._lock:
+            if len(self._taken) >= self._most and not self._free_slowest():
+                return None
+            place = Place(self, connection)
+            self._taken.append(place)
+            return place
+
+    def release(self, place: Place) -> None:
+        with self._lock:
+            if place in self._taken:
+                self._taken.remove(place)
+
+    def _free_slowest(self) -> bool:
+        slowest = min(self._taken, key=lambda place: place.since_s)
+        if self.clock() - slowest.since_s < self._slow_s:
+            return False
+        slowest.give_way()
+        self._taken.remove(slowest)
+        return True
