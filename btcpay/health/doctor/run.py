@@ -8,7 +8,7 @@ from pathlib import Path
 from peewee import PeeweeException
 
 from btcpay.chain.explorers.quota import Quota
-from btcpay.health.doctor import database, explorers, prices, receivers, records
+from btcpay.health.doctor import addresses, database, explorers, prices, receivers, records
 from btcpay.health.doctor import settings as variables
 from btcpay.health.doctor.shop import Shop
 from btcpay.settings.settings import Settings
@@ -62,6 +62,7 @@ def examine(
             if integrity or look is not records.totals:
                 yield from _guarded(look.__name__, look(shop, db))
     yield from _guarded("explorers", _outside(shop, db if found.colour == GREEN else None))
+    yield from addresses.ipv6(shop)
     yield from prices.findings(shop)
     if db:
         yield from _guarded("other currencies", prices.other_currencies(shop, db))

@@ -1,0 +1,63 @@
+"""Whether this machine reaches the IPv6 addresses of the hosts that it asks."""
+
+import socket
+from collections.abc import Iterator
+from typing import cast
+from urllib.parse import urlsplit
+
+from btcpay.health.doctor.shop import Shop
+from btcpay.http.connector import Address, connect_first
+from btcpay.http.deadline import in_time
+from btcpay.values.errors import FetchError
+from btcpay.values.finding import YELLOW, Finding
+from btcpay.values.hosts import is_near
+
+TIMEOUT_S = 3
+NAME = "IPv6"
+SENTENCE = "IPv6 does not answer, IPv4 does: each new connection to {host} takes a moment longer"
+REMEDY = "repair this machine's route for IPv6, or switch IPv6 off"
+
+
+def ipv6(shop: Shop) -> Iterator[Finding]:
+    """Yellow if the first host with addresses of both families answers by IPv4 alone.
+
+    Nothing is said where no host has both, and behind a proxy, which chooses by itself.
+    """
+    settings = shop.settings
+    if settings.proxy:
+        return
+    urls = [*settings.explorers, *(source.url for source in settings.price_sources)]
+    for url in urls:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if is_near(host):
+            continue
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        of_6, of_4 = _addresses(host, port)
+        if of_6 and of_4:
+            if not _answers(of_6) and _answers(of_4):
+                yield Finding(NAME, YELLOW, SENTENCE.format(host=host), REMEDY)
+            return
+
+
+def _addresses(host: str, port: int) -> tuple[list[Address], list[Address]]:
+    """Those of IPv6 and of IPv4; none of a name that cannot be looked up in time."""
+    try:
+        found = in_time(TIMEOUT_S, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    except (OSError, UnicodeError, FetchError):  # the source's own finding says so
+        return [], []
+    addresses = cast(list[Address], found)
+    of_6 = [one for one in addresses if one[0] == socket.AF_INET6]
+    of_4 = [one for one in addresses if one[0] == socket.AF_INET]
+    return of_6, of_4
+
+
+def _answers(addresses: list[Address]) -> bool:
+    """True if one of them accepts a connection, or refuses it: then packets come and go."""
+    try:
+        connect_first(addresses, TIMEOUT_S).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    return True
