@@ -9,7 +9,7 @@ from btcpay.bills import acts, queries
 from btcpay.bills import undo as undoing
 from btcpay.bills.calendar import EVERY
 from btcpay.bills.kinds import RESOURCE
-from btcpay.cli.context import Shell, add_list_and_show, answering, say, with_shell
+from btcpay.cli.context import Shell, add_list_and_show, answering, facts_of, say, with_shell
 from btcpay.cli.operation_options import number, priced
 from btcpay.invoices.create import order_of
 from btcpay.invoices.links import most
@@ -20,7 +20,7 @@ from btcpay.values.times import iso, iso_ms
 from storage.database import Database
 
 DAYS = click.IntRange(0, acts.MOST_DAYS)
-LIST_COLUMNS = "id status amount paid currency reference every due_at created_at"
+LIST_COLUMNS = "id merchant status amount paid currency reference every due_at created_at"
 bill = click.Group("bill", help="Bills, which are priced when they are paid.")
 
 
@@ -57,7 +57,7 @@ def create(
     acts.refuse_unpayable(shell.db, Prices(shell.settings), now, order)
     with shell.db.write():
         row = acts.make(shell.db, order, acts.Terms(due_days, every, until and until.date()), now)
-    made = RESOURCE.shown(shell.settings.base_url, row)
+    made = facts_of(RESOURCE, shell.settings.base_url, owner.name, row)
     shell.answer(made, f"{made['id']}\n{made['bill_url']}")
 
 

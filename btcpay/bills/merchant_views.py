@@ -12,9 +12,9 @@ from btcpay.bills.calendar import EVERY
 from btcpay.bills.kinds import RESOURCE
 from btcpay.bills.mail import text_of
 from btcpay.bills.money import due_of
+from btcpay.invoices.create import checked_email
 from btcpay.languages import formats
 from btcpay.notify.mail.texts import mail_link
-from btcpay.settings.mail_settings import checked_address
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, InvalidRequest, Refused, TooLittle, TooMuch
 from btcpay.values.money import of_minor, stored_amount
@@ -52,8 +52,8 @@ def state_of(bill: Bill, now_ms: int) -> str:
 
 
 def show_list(visit: Visit) -> Response:
-    asked, now_ms = visit.query.get("status", ""), to_ms(visit.now)
-    status = asked if asked in LISTS else ""
+    status = visit.word("status", LISTS)
+    now_ms = to_ms(visit.now)
     of: Values = {"merchant_id": visit.merchant_id, "status": status, "now": now_ms}
     listing = Listing("bil", LISTS.get(status, queries.LIST), queries.PLACE, of)
     shown = listing.page(visit.service.db, visit.query)
@@ -99,8 +99,9 @@ def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
     except AmountRefused as refused:
         wrong["amount"] = str(refused)
     try:
-        checked_address(form.get("email", "a@example.com").strip())
-    except ValueError:
+        if "email" in form:
+            checked_email(form["email"])
+    except CommandError:
         wrong["email"] = gettext("Enter an e-mail address such as name@example.com.")
     days = form.get("due", str(acts.DUE_DAYS))
     is_number = days.isascii() and days.isdecimal() and len(days) < 5

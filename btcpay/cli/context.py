@@ -22,6 +22,7 @@ from btcpay.settings.logs import is_json
 from btcpay.settings.settings import Settings, is_said, read_or_exit
 from btcpay.values.times import iso_ms, utc_now
 from storage.database import Database, place_of
+from storage.queries import merchants
 from storage.statement import Typed
 from storage.versions import open_ready
 
@@ -181,6 +182,26 @@ def number(name: str, value: Any) -> Any:
     return value
 
 
+def owners(db: Database) -> dict[int, str]:
+    """The names of all merchants by their ids."""
+    return {row.id: row.name for row in db.rows(merchants.ALL)}
+
+
+def facts_of(of: Resource[Any], base_url: str, merchant: str, row: Any) -> dict[str, Any]:
+    """All that events have of a part's resource, and whose it is; an amount is its text.
+
+    An event's amount is a JSON number, of which many programs drop the last zeros.
+    """
+    shown = of.shown(base_url, row).items()
+    facts = {name: json_text(value) for name, value in shown}
+    return {"object": of.name, "id": row.id, "merchant": merchant} | facts
+
+
+def json_text(value: Any) -> Any:
+    """An exact JSON number as its text, any other value as it is."""
+    return orjson.dumps(value).decode() if isinstance(value, orjson.Fragment) else value
+
+
 def add_list_and_show(
     group: click.Group,
     of: Resource[Any],
@@ -190,24 +211,33 @@ def add_list_and_show(
 ) -> None:
     """Gives a part's resource the commands `list`, the rows of `newest`, and `show`.
 
-    `more`: what `show` adds to all that events have of it.
+    Both have the same values, of which `list` shows some. `more`: what `show` adds to all that
+    events have of it.
     """
 
     @group.command("list", help=f"The newest {of.name}s of all merchants.")
     @limited
     @answering
     def list_(shell: Shell, limit: int) -> None:
-        shell.show(shell.db.rows(newest, limit=limit), columns)
+        names, base_url = owners(shell.db), shell.settings.base_url
+        rows = shell.db.rows(newest, limit=limit)
+        facts = [facts_of(of, base_url, names[row.merchant_id], row) for row in rows]
+        if shell.as_json:
+            answer_json([{name: fact[name] for name in columns.split()} for fact in facts])
+        else:
+            show(facts, columns, as_json=False)
 
     @group.command("show", help=f"Show a {of.name}, with all that events have of it.")
     @click.argument("id", metavar="ID")
     @answering
     def show_(shell: Shell, id: str) -> None:
-        facts = of.shown(shell.settings.base_url, of.find(shell.db, id)) | more(shell.db, id)
+        row, base_url = of.find(shell.db, id), shell.settings.base_url
+        merchant = shell.db.only(merchants.BY_ID, id=row.merchant_id).name
+        facts = facts_of(of, base_url, merchant, row) | more(shell.db, id)
         shell.answer(facts, "\n".join(f"{name}: {_text(value)}" for name, value in facts.items()))
 
 
 def _text(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(value)
-    return printable(orjson.dumps(value).decode() if isinstance(value, orjson.Fragment) else value)
+    return printable(value)

@@ -30,7 +30,7 @@ from btcpay.values.times import iso
 from schemas.requests import NEW_INVOICE, STATUSES
 from schemas.resources import Resources
 from storage.models import Payment
-from storage.queries import payments
+from storage.queries import merchants, payments
 from storage.queries.lists import listings
 
 LIST_COLUMNS = (
@@ -117,17 +117,19 @@ def invoice_show(shell: Shell, invoice_id: str, proof: bool) -> None:
     then = next_look(shell.db, shell.settings, story.row, shell.now)
     if shell.as_json:
         received = shell.db.rows(payments.OF_ADDRESS, invoice_id=invoice_id)
-        shell.answer(_all_facts(story, received) | {"next_look": then}, None)
+        owner = shell.db.only(merchants.BY_ID, id=story.row.merchant_id)
+        facts = _all_facts(story, owner.name, received)
+        shell.answer(facts | {"next_look": then}, None)
         return
     for heading, sentence in explanation(story, then):
         click.echo(f"{heading:<11} {printable(sentence)}")
 
 
-def _all_facts(story: Story, received: list[Payment]) -> dict[str, Any]:
+def _all_facts(story: Story, merchant: str, received: list[Payment]) -> dict[str, Any]:
     row = story.row
     attention = {"reason": row.attention, "since_at": row.attention_since_at}
     return {
-        "invoice": plain(row, SHOW_COLUMNS),
+        "invoice": {"merchant": merchant} | plain(row, SHOW_COLUMNS),
         "standing": plain(vars(story.verdict), STANDING) | {"confirmations_needed": story.needed},
         "attention": plain(attention, "reason since_at") if row.attention else None,
         "payments": [plain(payment, PAYMENT_COLUMNS) for payment in received],

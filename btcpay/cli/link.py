@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from btcpay.cli.context import Shell, answering, limited, say, with_shell
+from btcpay.cli.context import Shell, answering, limited, owners, say, with_shell
 from btcpay.cli.operation_options import number, require_units, validated
 from btcpay.invoices import links
 from btcpay.invoices.create import live_price
@@ -17,8 +17,9 @@ from schemas.requests import NEW_PRICED_LINK
 from schemas.resources import Resources
 from storage.queries import links as stored_links
 from storage.queries.lists import listings
+from storage.statement import as_dict
 
-LINK_COLUMNS = "id status title amount_mode currency amount created_at"
+LINK_COLUMNS = "id merchant status title amount_mode currency amount created_at"
 link = click.Group("link", help="Payment links.")
 
 
@@ -53,6 +54,8 @@ def link_create(
     currency = checked_currency(currency or owner.currency)
     wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
     require_units(currency, [wanted.get(f"{name}_usd") for name in links.AMOUNTS])
+    if links.is_nameless(wanted):
+        raise click.UsageError("give --title or an amount, so that customers know the link")
     price = live_price(Prices(shell.settings), now, currency)
     with shell.db.write():
         row = links.new_link(shell.db, now, owner.id, wanted, price)
@@ -65,7 +68,10 @@ def link_create(
 @answering
 def link_list(shell: Shell, limit: int) -> None:
     """The newest payment links of all merchants."""
-    shell.show(listings.newest(shell.db, stored_links.LIST, limit), LINK_COLUMNS)
+    names = owners(shell.db)
+    rows = listings.newest(shell.db, stored_links.LIST, limit)
+    shown = [as_dict(row) | {"merchant": names[row.merchant_id]} for row in rows]
+    shell.show(shown, LINK_COLUMNS)
 
 
 @link.command("deactivate")

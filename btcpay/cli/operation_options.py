@@ -8,7 +8,8 @@ from typing import Any
 import click
 from marshmallow import Schema
 
-from btcpay.values.errors import InvalidRequest
+from btcpay.invoices.links import most
+from btcpay.values.errors import InvalidRequest, TooMuch
 from btcpay.values.money import checked_currency, places_of, rounded
 from schemas import requests as accepts
 from storage.models import Merchant
@@ -41,9 +42,11 @@ def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def priced(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an order for an --amount of this currency. Raises UsageError."""
+    """The fields of an order for an --amount of this currency. Raises UsageError, TooMuch."""
     wanted = validated(accepts.NEW_PRICED_INVOICE, options)
     require_units(currency, [wanted["amount"]])
+    if wanted["amount"] > most(currency):
+        raise TooMuch(f"the amount is worth more than {most(currency):,} {currency}")
     return wanted
 
 

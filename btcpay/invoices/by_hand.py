@@ -20,6 +20,8 @@ from storage.queries import attentions, payments
 from storage.queries.events import Kind
 from storage.queries.totals import balances
 
+MAX_REASON_CHARACTERS = 300
+
 
 def cancel(
     db: Database,
@@ -44,10 +46,9 @@ def cancel(
 def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> None:
     """Accepts what came, late or short, as payment; the last transaction completes it.
 
-    Raises Refused: `no_reason`, `paid`, `nothing_came`.
+    Raises Refused: `no_reason`, `long_reason`, `paid`, `nothing_came`.
     """
-    if not reason.strip():
-        raise Refused("no_reason", "a settlement by hand needs a reason: --reason TEXT")
+    reason = _checked_reason(reason)
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
         if row.status == "paid":
             raise Refused("paid", "the invoice is paid already")
@@ -75,10 +76,9 @@ def dismiss(
     as part of a sentence.
 
     `below_minor` refuses unless less is at stake, in smallest units of the currency. Raises
-    Refused: `no_reason`, `nothing_wanted`, `at_stake`.
+    Refused: `no_reason`, `long_reason`, `nothing_wanted`, `at_stake`.
     """
-    if not reason.strip():
-        raise Refused("no_reason", "a dismissal needs a reason: --reason TEXT")
+    reason = _checked_reason(reason)
     with _locked(db, settings, invoice_id, now):
         attention = db.row(attentions.OF_INVOICE, invoice_id=invoice_id)
         if attention is None:
@@ -88,6 +88,17 @@ def dismiss(
         detail = {"attention": attention.reason, "reason": reason}
         record(db, invoice_id, Kind.DISMISSED, detail, now)
     return REASONS[attention.reason]
+
+
+def _checked_reason(text: str) -> str:
+    """The reason in one line. Raises Refused."""
+    reason = " ".join(text.split())
+    if not reason:
+        raise Refused("no_reason", "a decision by hand needs a reason: --reason TEXT")
+    if len(reason) > MAX_REASON_CHARACTERS:
+        message = f"a reason has at most {MAX_REASON_CHARACTERS} characters"
+        raise Refused("long_reason", message)
+    return reason
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from btcpay.merchants.branding import checked_url
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News, Told, publish
 from btcpay.prices.price import Prices
-from btcpay.values.errors import PriceUnavailable, TooLittle, TooMuch
+from btcpay.settings.mail_settings import checked_address
+from btcpay.values.errors import CommandError, PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.ids import new_id
 from btcpay.values.money import CENT, SATS_PER_BTC, rounded, sats_for, unit_of
 from btcpay.values.networks import Network
@@ -28,6 +29,7 @@ from storage.queries import invoices, merchants
 
 MS_PER_HOUR = 3_600_000
 BTC = "BTC"  # an order in bitcoin has its satoshis without a price; its page shows dollars beside
+MAX_SHOWN = 100  # characters of a text that is refused
 PATIENCE_S = 1  # once dollars have a price, for that of a currency only shown beside them
 log = logging.getLogger(__name__)
 
@@ -65,6 +67,16 @@ class Quote(NamedTuple):
     amount_usd: Decimal
 
 
+def checked_email(text: str) -> str:
+    """A customer's address as it was typed, which mail can be sent to. Raises CommandError."""
+    typed = text.strip()
+    try:
+        checked_address(typed)
+    except ValueError as error:
+        raise CommandError(f"{typed[:MAX_SHOWN]!a} is not {error}") from None
+    return typed
+
+
 def order_of(
     merchant_id: int,
     wanted: Mapping[str, Any],
@@ -74,9 +86,11 @@ def order_of(
     """A merchant's order from the loaded body of create-invoice, or of its form for any currency.
 
     `wanted` may have other columns too. Raises CommandError for a reference or a return_url that no
-    page may show.
+    page may show, and for an address that a person has typed and no mail can be sent to.
     """
     details = dict(wanted)
+    if high is not None and details.get("customer_email") is not None:
+        details["customer_email"] = checked_email(details["customer_email"])
     if details.get("reference") is not None:
         details["reference"] = checked_line("reference", details["reference"])
     if details.get("return_url") is not None:

@@ -24,6 +24,11 @@ TEXTS, ASKS = ("title", "description"), ("ask_email", "ask_name", "ask_note")
 HOW = ("no", "may", "must")  # a link asks its payer, who may leave it out or must give it
 
 
+def is_nameless(wanted: Mapping[str, Any]) -> bool:
+    """True for a link that its payers could not tell from another: no title, and no amount."""
+    return not (wanted.get("title") or any(wanted.get(f"{name}_usd") for name in AMOUNTS))
+
+
 def new_link(
     db: Database,
     now: datetime,

@@ -25,7 +25,6 @@ from storage.statement import as_dict
 from storage.values import Values
 
 MOST_SHOWN = 100  # outputs, and events, so that dust sent to an address makes no endless page
-MOST_REASON = 300  # characters
 NEEDING = 50  # invoices on the page, those with the most at stake: the rest follows on them
 AT_ONCE = 100  # set aside by one press: a second of work
 # Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
@@ -88,8 +87,10 @@ def _decide(visit: Visit, id: str, done: str, decision: Callable[..., Any], **ho
 
 
 def _reason(visit: Visit) -> str:
-    """The typed reason in one line, cut after MOST_REASON."""
-    return " ".join(visit.form.get("reason", "").replace("\0", "").split())[:MOST_REASON]
+    """The typed reason in one line, cut after the most that is kept."""
+    return " ".join(visit.form.get("reason", "").replace("\0", "").split())[
+        : by_hand.MAX_REASON_CHARACTERS
+    ]
 
 
 def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:

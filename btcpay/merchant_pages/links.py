@@ -14,6 +14,7 @@ from btcpay.invoices.links import (
     MOST_SUGGESTED,
     TEXTS,
     edit,
+    is_nameless,
     new_link,
     raised,
     set_active,
@@ -119,7 +120,8 @@ def _amounts(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Decimal]
         except AmountRefused as refused:
             wrong[name] = str(refused)
     price, low, high = map(amounts.get, AMOUNTS)
-    if not ("title" in form or is_fixed or price or low or high or wrong):
+    known = {"title": form.get("title")} | {f"{name}_usd": amounts.get(name) for name in AMOUNTS}
+    if is_nameless(known) and not is_fixed and not wrong:
         wrong["title"] = gettext("Give the link a title or an amount, so that customers know it.")
     if price is not None:
         message = gettext("Leave this empty if the price is fixed.")

@@ -2,7 +2,7 @@
 
 import hmac
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -39,6 +39,8 @@ class Owned(Protocol):
 
 OwnedRow = TypeVar("OwnedRow", bound=Owned)
 ROOT = "/merchant"
+MAX_DAY_CHARACTERS = 20
+LAST_DAY = date.max - timedelta(days=1)
 _WRONG = re.compile(r'<\w+ id="([\w-]+)"[^>]* aria-invalid="true"')
 # Of a form with a file: more than is accepted, so that the page can say that the file is too large.
 MAX_UPLOAD_BYTES = 1_000_000
@@ -125,13 +127,27 @@ class Visit:
         return request.args.to_dict()
 
     def day(self, name: str) -> date | None:
-        """The day of a parameter, or of a form's field; None for no date, and for `date.max`."""
-        try:
-            fields = self.form if request.method == "POST" else self.query
-            day = date.fromisoformat(fields.get(name, ""))
-        except ValueError:
+        """The day of a parameter, or of a form's field; None where nothing is typed.
+
+        It has a day after it. Raises InvalidRequest for what is no day: without it a list would
+        have more than was asked for.
+        """
+        fields = self.form if request.method == "POST" else self.query
+        typed = fields.get(name, "").strip()
+        if not typed:
             return None
-        return None if day == date.max else day
+        try:
+            day = date.fromisoformat(typed[:MAX_DAY_CHARACTERS])
+        except ValueError:
+            raise InvalidRequest(f"{name} is no day such as 2026-12-31") from None
+        return min(day, LAST_DAY)
+
+    def word(self, name: str, words: Collection[str]) -> str:
+        """The parameter's value, one of `words`; "" for none. Raises InvalidRequest."""
+        typed = self.query.get(name, "")
+        if typed and typed not in words:
+            raise InvalidRequest(f"{name} is none of {', '.join(words)}")
+        return typed
 
     def own(self, query: Typed[OwnedRow], prefix: str, id: str) -> OwnedRow:
         """The merchant's row of this id. Raises NotFound."""

@@ -10,6 +10,8 @@ from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import keys
 
+MAX_NAME_CHARACTERS = 60
+
 
 class Issued(NamedTuple):
     """A new key; its secret is stored nowhere."""
@@ -18,6 +20,14 @@ class Issued(NamedTuple):
     scope: str
     name: str
     secret: str
+
+
+def checked_name(text: str) -> str:
+    """A text to tell keys apart, in one line, or nothing. Raises CommandError."""
+    name = text.strip()
+    if len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
+        raise CommandError(f"a key's name has one line of at most {MAX_NAME_CHARACTERS} characters")
+    return name
 
 
 def issue(

@@ -15,6 +15,7 @@ from peewee import IntegrityError
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.account import holds_secret
 from btcpay.values.errors import CommandError
+from btcpay.values.texts import MAX_CHARACTERS
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Brand, Merchant, MerchantMail
@@ -43,7 +44,10 @@ def checked_name(name: str) -> str:
             "the merchant's name reads like a private key or seed words: give another name, and if"
             " it was one of these, move its money to a new wallet"
         )
-    return name.strip()
+    line, most = name.strip(), MAX_CHARACTERS["name"]
+    if len(line) > most:
+        raise CommandError(f"the merchant's name must have at most {most} characters")
+    return line
 
 
 def refuse_taken(db: Database, account: Descriptor) -> None:
@@ -60,7 +64,7 @@ def add_merchant(db: Database, name: str, account: Descriptor, now: datetime) ->
 
     Raises CommandError for a name or a key that another one has.
     """
-    checked_name(name)
+    name = checked_name(name)
     refuse_taken(db, account)
     try:
         with db.write():

@@ -15,7 +15,7 @@ from btcpay.refunds.kinds import RESOURCE
 from btcpay.values.errors import CommandError
 from btcpay.values.money import btc_shown, checked_currency
 
-LIST_COLUMNS = "id status invoice_id amount_sats address tx_hash reason created_at sent_at"
+LIST_COLUMNS = "id merchant status invoice_id amount_sats address tx_hash reason created_at sent_at"
 _SATS = "[default: what was paid too much, else all that came, less other refunds]"
 CANDIDATE_COLUMNS = "txid vout amount_sats block_height"
 refund = click.Group("refund", help="Refunds, which the merchant's own wallet sends.")

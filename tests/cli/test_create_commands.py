@@ -1,7 +1,7 @@
 """`invoice create` and `link create`: what the operations do, without a program."""
 
 import pytest
-from builders import Clock
+from builders import Clock, new_xpub
 from fake_esplora import open_till
 
 CREATED = {"id", "created_at", "deposit_address", "pay_url", "link_url", "expires_at"}
@@ -40,7 +40,7 @@ def test_an_invoice_is_the_one_that_the_operation_makes(case, btcpay, till):
 
 
 LINKS = {
-    "nothing said": ("", {}),
+    "a title alone": ("--title Tips", {"title": "Tips"}),
     "a price": ("--amount 12.5 --title Mug", {"amount_usd": 12.5, "title": "Mug"}),
     "bounds": ("--min 1 --max 9.99 --description Tips", {"min_amount_usd": 1, "max_amount_usd":
         9.99, "description": "Tips"}),
@@ -55,7 +55,7 @@ def test_a_link_is_the_one_that_the_operation_makes(case, btcpay, till):
     assert till.shop.get(f"/payment-links/{made['id']}").json == made
 
 
-@pytest.mark.parametrize("words", ["invoice create shop --usd 25", "link create shop"])
+@pytest.mark.parametrize("words", ["invoice create shop --usd 25", "link create shop --title Tips"])
 def test_without_json_the_id_and_the_page_are_printed(words, btcpay, till):
     said, talk = btcpay.run(*words.split())
     id, page = said.splitlines()
@@ -74,6 +74,7 @@ REFUSED = {
     "no amount": ("invoice create shop", "say --usd or --amount"),
     "a price and a bound": ("link create shop --amount 5 --min 1",
         "--amount makes the price fixed: leave it or --min out"),
+    "no title and no amount": ("link create shop --suggest 5,10", "give --title or an amount"),
     "no list of amounts": ("link create shop --suggest five", "such as 5,10,19.90"),
     "an exponent in one": ("link create shop --suggest 1e3", "such as 5,10,19.90"),
 }  # fmt: skip
@@ -97,7 +98,7 @@ def test_what_the_operation_refuses_is_refused_by_the_options_name(case, btcpay,
 
 DUST = {  # at 60,000 dollars 294 satoshis are worth 17.64 cents
     "a sum in the merchant's currency": "invoice create shop --amount 0.17",
-    "a button": "link create shop --suggest 5,0.17",
+    "a button": "link create shop --title Tips --suggest 5,0.17",
 }
 
 
@@ -120,3 +121,33 @@ def test_without_a_price_no_invoice_is_made(btcpay, till):
 def test_a_link_suggests_amounts(btcpay, till):
     said, _ = btcpay.run("link", "create", "shop", "--min", "1", "--suggest", "5, 10,19.90")
     assert ">19.90<" in till.shop.client.get(f"/link/{said.split()[0]}").text
+
+
+AS_PAGES_DO = {
+    "a customer's address that is none": "invoice create shop --usd 5 --email nobody",
+    "two addresses": "invoice create shop --amount 5 --email ada@a.example,b@b.example",
+    "a long name of a key": f"key issue shop --scope read --name {'x' * 61}",
+    "a long name of a merchant": f"merchant add {'x' * 61} --yes --xpub",
+    "a long name on the pages": f"merchant brand shop --name {'x' * 61}",
+    "a merchant's address that is none": "merchant mail shop nobody",
+    "a webhook without a host": "webhook add shop https://shop",
+    "a long reason to settle": f"invoice settle ID --reason {'x' * 301}",
+    "a long reason to dismiss": f"invoice dismiss ID --reason {'x' * 301}",
+}
+
+
+@pytest.mark.parametrize("case", AS_PAGES_DO)
+def test_a_command_refuses_what_its_page_refuses(case, btcpay, till):
+    id = till.shop.invoice()["id"]
+    words = [id if word == "ID" else word for word in AS_PAGES_DO[case].split()]
+    words += [new_xpub()] if words[-1] == "--xpub" else []
+    keys = "SELECT COUNT(*) FROM api_key"
+    before = (counters(till), till.shop.sql(keys).fetchone())
+    _, said = btcpay.run(*words, status=1)
+    assert "Traceback" not in said
+    assert (counters(till), till.shop.sql(keys).fetchone()) == before
+
+
+def test_a_merchants_name_is_kept_without_blanks_around_it(btcpay, till):
+    btcpay.run("merchant", "add", f"  {'x' * 60} ", "--xpub", new_xpub(), "--yes")
+    assert "x" * 60 in [row["name"] for row in btcpay.json("merchant", "list")]

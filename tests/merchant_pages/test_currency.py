@@ -87,7 +87,7 @@ def test_another_currency_is_asked_for_by_its_name_and_in_its_units(euros):
 
 def test_no_way_falls_back_to_dollars(euros, ticker):
     Terminal(euros).run("link", "create", "shop", "--amount", "25")
-    flexible = Terminal(euros).json("link", "create", "shop")
+    flexible = Terminal(euros).json("link", "create", "shop", "--title", "Tips")
     (fixed,) = [row for row in euros.get("/payment-links").json["data"] if row["amount_usd"]]
     ticker.price("60000.00")
     euros.clock.move(hours=1)
@@ -165,7 +165,8 @@ def test_an_invoice_of_the_interface_leads_with_dollars_and_shows_the_currency_b
 def test_a_links_page_works_out_bitcoin_by_its_own_currency_and_no_page_asks_a_ticker(
     euros, ticker
 ):
-    link, invoice = Terminal(euros).json("link", "create", "shop"), euros.invoice(25)
+    link = Terminal(euros).json("link", "create", "shop", "--title", "Tips")
+    invoice = euros.invoice(25)
     asked = ticker.asked
     for path in (f"/pay/{invoice['id']}", f"/pay/{invoice['id']}/status", f"/link/{link['id']}"):
         assert euros.client.get(path).status_code == 200

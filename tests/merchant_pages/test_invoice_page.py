@@ -8,8 +8,9 @@ from builders import pay
 from merchant_browser import MerchantBrowser
 from paths import PROJECT
 
+from btcpay.invoices.by_hand import MAX_REASON_CHARACTERS
 from btcpay.merchant_pages import invoice as invoice_page
-from btcpay.merchant_pages.invoice import MOST_REASON, ONLY_SET_ASIDE
+from btcpay.merchant_pages.invoice import ONLY_SET_ASIDE
 from btcpay.settlement.attention import REASONS
 from storage.queries.events import Kind
 
@@ -100,7 +101,7 @@ def test_nothing_is_accepted_where_nothing_came_and_a_reason_is_cut(till, browse
     (row,) = till.shop.sql(
         f"SELECT settled_reason FROM invoice WHERE id = '{late_one['id']}'"  # noqa: S608
     ).fetchall()
-    assert row[0] == "a b " + "c" * (MOST_REASON - 4)
+    assert row[0] == "a b " + "c" * (MAX_REASON_CHARACTERS - 4)
     assert "Set aside." in decide(browser, late(till), "set-aside")  # for a reason of our own
 
 

@@ -9,6 +9,7 @@ import pytest
 from builders import pay
 from databases import plan
 from merchant_browser import MerchantBrowser
+from paths import GONE
 
 from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.lists import search
@@ -71,10 +72,24 @@ def test_a_status_lists_its_own(browser):
         "paid": [paid],
         "canceled": [canceled],
         "expired": [],
-        "nonsense": [canceled, opened, paid],
+        "": [canceled, opened, paid],
     }.items():
         shown = listed(browser.page(f"/invoices?status={status}").source)
         assert shown == [row["id"] for row in rows], status
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/invoices?status=nonsense", "/invoices?status=Paid", "/payments?kind=x", "/invoices?day=x",
+     "/payments?day=2026-02-30", "/downloads/payments?from=yesterday",
+     "/downloads/payments?from=2026-11-01&to=30.11.2026", "/bills?status=late"],
+)  # fmt: skip
+def test_a_filter_that_is_not_understood_lists_nothing(browser, path):
+    pay(browser.shop, browser.shop.invoice())
+    if path.startswith("/bills") and "bills" in GONE:
+        pytest.skip("the part was deleted")
+    answer = browser.get(path)
+    assert answer.status_code == 400 and "inv_" not in answer.text
 
 
 def test_payments_without_invoice_have_a_list_of_their_own(browser):
@@ -265,8 +280,7 @@ def test_days_are_those_of_the_shops_zone_and_a_list_begins_at_one(browser, path
     assert source.count("Asia/Tokyo") == 1 and " UTC" not in source
     for day, rows in {"2026-11-24": made, "2026-11-23": made[1:], "2026-11-22": []}.items():
         assert listed(browser.page(f"{path}?day={day}").source) == rows, day
-    for odd in ("x", "9999-12-31", "2026-02-30"):
-        assert listed(browser.page(f"{path}?day={odd}").source) == made, odd
+    assert listed(browser.page(f"{path}?day=9999-12-31").source) == made
     assert listed(browser.page("/payments?day=0001-01-01").source) == []
     month = browser.page("/month?month=2026-11").source
     assert re.findall(r"payments\?day=([\d-]+)", month) == ["2026-11-24", "2026-11-23"]

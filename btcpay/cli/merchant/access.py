@@ -43,7 +43,7 @@ def key_issue(shell: Shell, merchant: str, scope: str | None, name: str, **optio
             return
     if scope is None:
         raise click.UsageError("give --scope, or the options of another kind of key: see --help")
-    issued = keys.issue(shell.db, network, owner.id, scope, name, now)
+    issued = keys.issue(shell.db, network, owner.id, scope, keys.checked_name(name), now)
     shell.answer(issued._asdict(), issued.secret)
 
 

@@ -92,7 +92,7 @@ def mail(
         change = {"address": None, "receipts": 0, "evening": 0, **change}
     elif address is not None:
         try:
-            change["address"] = checked_address(address)
+            change["address"] = checked_address(address.strip())
         except ValueError as error:
             raise CommandError(f"{printable(address)} is not {error}") from None
     row = merchants.set_mail(shell.db, owner.id, change, shell.now)

@@ -121,8 +121,8 @@ def loose_kind(status: str, expires_at: int | None, came_at: int) -> str:
 def show_invoices(visit: Visit) -> Response:
     """A page of the list or of a search; if only one row has the name, it is opened at once."""
     own: Values = {"merchant_id": visit.merchant_id}
-    older, status = queries.INVOICES, visit.query.get("status", "")
-    if status in STATUSES:
+    older, status = queries.INVOICES, visit.word("status", STATUSES)
+    if status:
         own["status"], older = status, queries.INVOICES_BY_STATUS
     listing = Listing("inv", older, queries.INVOICE_PLACE, own)
     typed, shown = _page(visit, listing, queries.FOUND_INVOICES)
@@ -133,7 +133,7 @@ def show_invoices(visit: Visit) -> Response:
 
 def show_payments(visit: Visit) -> Response:
     """A page of all payments, of those that settle no invoice, or of a search."""
-    kind = "loose" if visit.query.get("kind") == "loose" else ""
+    kind = visit.word("kind", ("loose",))
     older = queries.LOOSE_PAYMENTS if kind else queries.PAYMENTS
     own: Values = {"merchant_id": visit.merchant_id}
     listing = Listing("pay", older, queries.PAYMENT_PLACE, own)

@@ -17,7 +17,6 @@ from storage.queries import keys as stored_keys
 from storage.queries import receivers as queries
 
 SCOPES = ("write", "read")
-MOST_NAME = 60
 TEST_S = 5  # of a request for which somebody waits
 
 
@@ -31,12 +30,13 @@ def show_keys(visit: Visit, status: int = 200, **shown: Any) -> Response:
 def issue_key(visit: Visit) -> Response:
     """The key of this press: sent twice it is made once, and its secret shown once."""
     service, scope = visit.service, visit.form.get("scope", "")
-    name = visit.form.get("name", "").strip()
     if scope not in SCOPES:
         raise InvalidRequest("the form names no kind of key")
-    if len(name) > MOST_NAME or not name.isprintable():
+    try:
+        name = keys.checked_name(visit.form.get("name", ""))
+    except CommandError:
         wrong = gettext("One line of at most 60 characters.")
-        return show_keys(visit, 400, wrong=wrong, typed=name)
+        return show_keys(visit, 400, wrong=wrong, typed=visit.form.get("name", ""))
     with visit.once("key", stored_keys.BY_ID) as (id, is_made):
         if is_made:
             return visit.to("/keys", done="issued")

@@ -1,6 +1,6 @@
 """What the merchant's pages give the views of parts, which are loaded without those pages too."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol
@@ -34,3 +34,4 @@ class Visit(Protocol):
     secret_of_press: Callable[[], str]
     page: Callable[..., Response]
     to: Callable[..., Response]
+    word: Callable[[str, Collection[str]], str]

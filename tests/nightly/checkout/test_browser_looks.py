@@ -129,7 +129,7 @@ def worst_texts(hosted):
 
 def roasters(hosted, name, width, fields):
     """An invoice of a merchant with a name, a colour and a logo so wide."""
-    merchant_id = hosted.shop.add_merchant(f"{name} {random_base62(8)}")
+    merchant_id = hosted.shop.add_merchant(f"{name[:50]} {random_base62(8)}")
     brand = checked(logo(width), name=name, contact="@coffee", accent=ACCENT)
     brand["return_paid"] = f"https://shop.example/thanks?{'w' * width}={{invoice}}"
     brand["return_unpaid"] = "https://shop.example/cart"
