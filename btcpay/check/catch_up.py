@@ -14,6 +14,7 @@ from btcpay.chain.follow import Follower
 from btcpay.chain.progress import is_at_stake
 from btcpay.check.apply import try_apply
 from btcpay.check.facts import receipt_prices
+from btcpay.check.parts import count_again, undo_planned
 from btcpay.check.read import Reader
 from btcpay.check.report import Report
 from btcpay.check.undo import undo_above
@@ -53,6 +54,7 @@ class CatchUp(Reader):
             has_changed = follower.follow()
             report.answered, report.tip_asked_at = True, asked_at
             report.is_agreed = follower.is_agreed
+            undo_planned(self.db, self.settings, self.now())
             # The explorer that showed more earlier in this run may be resting by now.
             report.stuck = self._why_stuck(follower) or ("" if has_changed else before)
             self._catch_up(report)
@@ -76,6 +78,8 @@ class CatchUp(Reader):
             self.read_all(report)
         else:
             self.db.run(blocks.SKIP, mined_before=to_ms(now - IDLE_KEPT))
+        self.work_off()
+        count_again(self.db, self.settings, self.now())
 
     def _now(self) -> datetime:
         """The time, by the sources' clock if ours is ahead of it."""

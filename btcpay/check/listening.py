@@ -76,14 +76,19 @@ class Listening:
     def apply(self, report: Report) -> None:
         """Applies everything that was heard; an invented payment does not fail the run."""
         if self.has_news():
-            found = Report()
-            for invoice_id, script in _concerned(self.db, self._heard).items():
-                try:
-                    self._apply(invoice_id, script, found)
-                except BadRow:  # the next is somebody's money too
-                    log.exception("the waiting outputs of invoice %s are damaged", invoice_id)
-            report.changed |= found.changed
-            self._heard = ()
+            try:
+                self._apply_all(report)
+            finally:  # what fails now must not end each later run as well
+                self._heard = ()
+
+    def _apply_all(self, report: Report) -> None:
+        found = Report()
+        for invoice_id, script in _concerned(self.db, self._heard).items():
+            try:
+                self._apply(invoice_id, script, found)
+            except BadRow:  # the next is somebody's money too
+                log.exception("the waiting outputs of invoice %s are damaged", invoice_id)
+        report.changed |= found.changed
 
     def _apply(self, invoice_id: str, script: bytes, report: Report) -> None:
         """Applies transactions one after another, each as a look at a mempool.

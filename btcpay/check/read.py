@@ -2,10 +2,11 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from functools import partial
 
 from btcpay.chain.pool import Pool
@@ -20,25 +21,27 @@ from btcpay.check.facts import (
     receipt_prices,
     spends_of,
 )
+from btcpay.check.parts import blocks_due, concerns_of, forget_others, plan_block, work_on_block
 from btcpay.check.report import Report
 from btcpay.http.deadline import in_thread
+from btcpay.invoices.part_work import Work, note_failure
 from btcpay.prices.price import Prices
 from btcpay.proofs.block import ProvenBlock
 from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import ExplorerError, OutOfQuota
-from btcpay.values.parts import brought
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Block
-from storage.queries import blocks, meta
+from storage.queries import blocks, meta, part_work
 from storage.statement import Typed
 
 log = logging.getLogger(__name__)
 
 # Afterwards the mempool is asked for those who wait; the next run goes on.
 MOST_S = 40
-MOST_PASSED = 3  # blocks in a row that no source could show; the fault is then not the blocks'
+MOST_PASSED = 3  # blocks in a row that could not be read; the fault is then not the blocks'
+MOST_WORKED_OFF = 10  # blocks that a run asks for again, since a part could not do its work
 # A block that no source could show is passed over for a minute, later for as long as its age, up to
 # an hour. A new block is asked for in each run: its payments must not wait because the explorers
 # were away for a moment.
@@ -89,7 +92,11 @@ class Reader:
                     passed.add(row.hash)
                     self._pass_over(row)
                     failed_in_a_row += 1
-                order = blocks.NEWEST if errors else blocks.OLDEST
+                except Exception as error:  # noqa: BLE001 - one stranger's block, and all others
+                    self._set_aside(row, error, report)
+                    passed.add(row.hash)
+                    failed_in_a_row += 1
+                order = blocks.NEWEST if passed else blocks.OLDEST
                 ahead = self.sources.at_once
         finally:
             report.blocks_behind = self.db.only(blocks.UNREAD)[0]
@@ -118,6 +125,41 @@ class Reader:
             pause = FIRST_PAUSE if row.not_before is None else min(age, LONGEST_PAUSE)
             self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + pause))
 
+    def _set_aside(self, row: Block, error: Exception, report: Report) -> None:
+        """For a block that cannot be read, as when memory does not suffice: asked for again later.
+
+        Until then payments in it are not found, and no run is complete.
+        """
+        now = self.now()
+        note_failure(self.db, Work(part_work.CORE, "block", row.height), error, now)
+        report.set_aside.append(row.height)
+        self.db.run(blocks.PASS_OVER, hash=row.hash, until=to_ms(now + FIRST_PAUSE))
+
+    def work_off(self) -> None:
+        """Asks for blocks again in which a part could not do its work; what fails again waits."""
+        until_s = time.monotonic() + MOST_S
+        for height, works in blocks_due(self.db, self.now(), MOST_WORKED_OFF).items():
+            row = self.db.row(blocks.AT, height=height)
+            if row is None or time.monotonic() > until_s or not self._may_read(row):
+                return
+            try:
+                block, _ = self._fetch(row).result()
+            except OutOfQuota:
+                return
+            except (ExplorerError, MemoryError) as error:
+                for work in works:
+                    note_failure(self.db, work, error, self.now())
+                continue
+            now = self.now()
+            concerned = concerns_of(self.db, height, block, now)
+            prices = self._prices(row, bool(concerned))
+            work_on_block(self.db, self.settings, concerned, height, block, prices, now)
+            forget_others(self.db, works, concerned)
+
+    def _prices(self, row: Block, is_asked: bool) -> Mapping[str, Decimal]:
+        is_new = not is_late(from_ms(row.mined_at), self.now())
+        return receipt_prices(self.db, self.prices) if is_new and is_asked else {}
+
     def _may_read(self, row: Block) -> bool:
         """True for the newest block, always; for others while each minute keeps its calls."""
         allowance = self.sources.allowance()
@@ -128,14 +170,8 @@ class Reader:
         """False if it has to be read again. Without `fetched` the block is asked for now."""
         block, host = (fetched or self._fetch(row)).result()
         now = self.now()
-        heard = [
-            (part, found)
-            for part in brought("blocks")
-            if (found := part.concerns(self.db, row.height, block))
-        ]
-        is_new = not is_late(from_ms(row.mined_at), now)
-        is_priced = is_new and (heard or paid_by(self.db, block))
-        prices = receipt_prices(self.db, self.prices) if is_priced else {}
+        concerned = concerns_of(self.db, row.height, block, now)
+        prices = self._prices(row, bool(concerned or paid_by(self.db, block)))
         with self.db.write():
             # Blocks fetched together are read in turn, so each sees the results of the one before.
             meta.lock(self.db)
@@ -149,8 +185,8 @@ class Reader:
             failed = try_apply(self.db, self.settings, scans, now, report)
             applied = (scan for id, scan in scans.items() if id not in failed)
             read_spends_again(self.db, [coin for scan in applied for coin in scan.confirmed])
-            for part, concern in heard:
-                part.apply(self.db, self.settings, row.height, block, concern, prices, now)
+            plan_block(self.db, concerned, row.height, now)
+            self.db.run(part_work.DONE, **Work(part_work.CORE, "block", row.height).key)
             if failed:
                 self.db.run(blocks.READ_AGAIN, height=row.height)
             if first == row.height:
@@ -158,4 +194,5 @@ class Reader:
                 height = tip_height + 1 if lowest is None else lowest
                 self.db.run(blocks.FORGET_SPENDS, height=height)
         report.blocks_read += 1
+        work_on_block(self.db, self.settings, concerned, row.height, block, prices, now)
         return not failed

@@ -15,9 +15,11 @@ from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.mempool import Look, misses, watched_of
+from btcpay.check.parts import take_turn
 from btcpay.check.plan import CLOSED_LATELY, NEVER, is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.invoices.emails import erase_emails
+from btcpay.invoices.part_work import reason_of
 from btcpay.notify.read import forget_old
 from btcpay.settlement.merge import HISTORY_AFTER
 from btcpay.settlement.settle import HELD_AT_MOST
@@ -26,7 +28,7 @@ from btcpay.values.errors import ExplorerError, OutOfQuota
 from btcpay.values.parts import brought
 from btcpay.values.times import SET_CLOCK, to_ms
 from storage.models import Invoice
-from storage.queries import blocks, idempotency, invoices, meta, payments
+from storage.queries import blocks, idempotency, invoices, meta, part_work, payments
 from storage.queries.lists import mempool_watch
 from storage.queries.meta import Key
 from storage.queries.totals import tallies
@@ -63,7 +65,7 @@ class Checker(CatchUp):
         is_known = self.follow(report)
         self.settle_deep(report)
         if self.hear:
-            self.hear(report)  # before anything ends
+            self._hear(self.hear, report)  # before anything ends
         if not is_known:
             return
         if not self.settings.explorers:
@@ -76,6 +78,13 @@ class Checker(CatchUp):
             found = plan(watched, gone_after, allowance, now, report.ends_before or NEVER)
             ids, report.unreached, report.put_off = found
         self._ask(ids, report)
+
+    def _hear(self, hear: Callable[[Report], None], report: Report) -> None:
+        """Applies what was announced: any stranger's, so it ends no run."""
+        try:
+            hear(report)
+        except MemoryError as error:
+            log.error("announced payments are not shown: %s", reason_of(error))  # noqa: TRY400
 
     def look_again(self, report: Report) -> bool:
         """After a run, asks for pages that are due by now; True while somebody waits at one."""
@@ -123,8 +132,8 @@ class Checker(CatchUp):
                 looks.append(answer.result())
             except OutOfQuota:
                 report.put_off += 1
-            except ExplorerError as error:
-                log.warning("invoice %s could not be looked for: %s", row.id, error)
+            except (ExplorerError, MemoryError) as error:  # no stranger's answer ends the run
+                log.warning("invoice %s could not be looked for: %s", row.id, reason_of(error))
                 now = self.now()
                 (watched,) = watched_of(self.db, self.settings, now, [row])
                 if is_waiting(watched, now):
@@ -195,8 +204,11 @@ class Checker(CatchUp):
                 self.db.run(tallies.ADD, name=name, label=label, total=total)
         # Neither erasing nor a bill can be taken back, so the sources must confirm the time first:
         # after a start without a network the clock may be years off.
-        if not report.answered or report.clock_ahead_s or report.stuck:
-            return
+        if report.answered and not report.clock_ahead_s and not report.stuck:
+            self._take_turns_in_time(report, now)
+        report.parts_behind = self.db.only(part_work.FAILED_COUNT)[0]
+
+    def _take_turns_in_time(self, report: Report, now: datetime) -> None:
         network, mark = self.settings.network, self.mark()
         report.doubt = doubt_now(self.db, network, now, mark, report.is_agreed)
         if report.doubt:
@@ -212,4 +224,4 @@ class Checker(CatchUp):
         self.db.run(payments.FORGET_INPUTS, before=to_ms(now - HISTORY_AFTER))
         forget_old(self.db, now)
         for part in brought("turn"):
-            part.take_turn(self.db, self.settings, now)
+            take_turn(self.db, self.settings, part, now)

@@ -3,6 +3,7 @@
 import logging
 from datetime import datetime
 
+from btcpay.check.parts import plan_undo, undo_planned
 from btcpay.check.settled import of_payment
 from btcpay.invoices.events import record, try_update
 from btcpay.notify.kinds import EventKind
@@ -35,12 +36,14 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
         undo_above(db, settings, PROVEN, now)
         db.run(blocks.CUT, height=-1)
         meta.put(db, meta.Key.READ_AT, "0")
+    undo_planned(db, settings, now)
 
 
 def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> None:
     """Takes back every payment and every spend in blocks above `height`, which left the chain.
 
-    Call it in the transaction in which they leave. Invoices that the payments settled are open
+    Call it in the transaction in which they leave, and have the parts undo theirs afterwards
+    (`parts.undo_planned`). Invoices that the payments settled are open
     again, and outputs wait again. A coin that comes back is added even beyond the money bound.
     """
     db.rows(balances.LOCK_ALL)
@@ -68,8 +71,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
         news += [News(EventKind.INVOICE_REOPENED)] * (id in reopened)
         try_update(db, settings, id, now, news)
     days.take(db, taken)
-    for part in brought("blocks"):
-        part.undo(db, settings, height, now)
+    plan_undo(db, height, now)
 
 
 def _block(output: Output) -> Row:

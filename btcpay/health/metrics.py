@@ -25,7 +25,7 @@ from btcpay.merchants.merchants import gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
-from storage.queries import attentions, deliveries, merchants, meta, sources
+from storage.queries import attentions, deliveries, merchants, meta, part_work, sources
 from storage.queries.totals import tallies
 
 LATELY = timedelta(hours=1)
@@ -75,6 +75,8 @@ class Figures(Collector):
         if checked_at := meta.time(db, meta.Key.CHECKED_AT):
             text = "Unix time of the last complete check."
             yield _gauge("last_check_timestamp_seconds", text, checked_at.timestamp())
+        failed = db.only(part_work.FAILED_COUNT)[0]
+        yield _gauge("part_work_failed", "What parts could not do yet; tried again.", failed)
         late = meta.count(db, meta.Key.PREVIEWS_LATE)
         yield _gauge("previews_late", "Open pages that show a payment late.", late)
         if known := progress_of(db, now):

@@ -5,8 +5,10 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from types import ModuleType
 from typing import Any, NamedTuple
 
+from btcpay.invoices.part_work import Work, guard, name_of
 from btcpay.invoices.status import beside_sats, figures, invoice_of, verdict_on
 from btcpay.merchants.account import least_sats_of
 from btcpay.notify.kinds import EventKind
@@ -112,7 +114,8 @@ def update_attentions(
     wanted: list[Values] = []
     told: list[Told] = []
     for row, verdict in verdicts:
-        reason, at_stake_sats = _decided(db, row, verdict, histories[row.id], now)
+        history = histories[row.id]
+        reason, at_stake_sats = _decided(db, row, verdict, history, now, len(rows) == 1)
         reasons[row.id] = reason
         if reason:
             wanted.append(_wanted(row, reason, at_stake_sats, now))
@@ -135,14 +138,33 @@ def _with_related(db: Database, rows: Sequence[Invoice]) -> list[Invoice]:
 
 
 def _decided(
-    db: Database, row: Invoice, verdict: Verdict, events: Iterable[Event], now: datetime
+    db: Database,
+    row: Invoice,
+    verdict: Verdict,
+    events: Iterable[Event],
+    now: datetime,
+    is_alone: bool,
 ) -> tuple[str | None, int]:
     """The reason, and the satoshis at stake, after the parts have counted what was received."""
-    beyond_sats = sum(part.heard(db, row, now) for part in brought("money"))
+    beyond_sats = sum(_heard(db, part, row, now, is_alone) for part in brought("money"))
     invoice = replace(invoice_of(row), beyond_sats=beyond_sats)
     history = list(filter(None, map(_happening, events)))
     reason = reason_for(invoice, verdict, history, least_sats_of(row.script))
     return reason, stake_sats(reason, invoice, verdict, history) if reason else 0
+
+
+def _heard(db: Database, part: ModuleType, row: Invoice, now: datetime, is_alone: bool) -> int:
+    """The satoshis beyond what a part asked for, when it has counted what the invoice received.
+
+    A part that fails keeps no invoice from its money: it counts again later. Of many invoices its
+    error is raised, and the caller settles each half of them by itself, down to one that is alone.
+    """
+
+    def count() -> int:
+        return int(part.heard(db, row, now))
+
+    work = Work(name_of(part), "money", invoice_id=row.id)
+    return guard(db, work, now, count, 0) if is_alone else count()
 
 
 def _wanted(row: Invoice, reason: str, at_stake_sats: int, now: datetime) -> Values:

@@ -8,6 +8,7 @@ import pytest
 from builders import at_once, dump
 from fake_esplora import Terminal, say
 
+from btcpay.check.parts import undo_planned
 from btcpay.check.undo import undo_above
 from btcpay.sandbox.payer.wallet import double_spends, replace
 from storage.database import open_database
@@ -176,12 +177,18 @@ def test_checks_at_the_same_time_undo_once(till):
 def test_undoing_again_does_nothing_and_neither_does_undoing_above_the_tip(till):
     paid(till)
     db, top, before = till.shop.service.db, height(till), dump(till.shop)
-    undo_above(db, till.settings, top, till.clock())
+
+    def undo(above):
+        with db.write():
+            undo_above(db, till.settings, above, till.clock())
+        undo_planned(db, till.settings, till.clock())
+
+    undo(top)
     assert dump(till.shop) == before
-    undo_above(db, till.settings, top - 1, till.clock())
+    undo(top - 1)
     after = dump(till.shop)
     assert after != before
-    undo_above(db, till.settings, top - 1, till.clock())
+    undo(top - 1)
     assert dump(till.shop) == after
 
 

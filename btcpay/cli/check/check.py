@@ -91,14 +91,22 @@ def check(
             return listening.pause(seconds, stop.wait, outward.start)
         return stop.wait(seconds)
 
+    def rest(until_s: float) -> None:
+        outward.start()
+        stop.wait(max(1.0, until_s - time.monotonic()))
+
     while not stop.wait():
         until_s = time.monotonic() + watch
         try:
             reporter.show(_run_alone(shell, new, outward, until_s, pause), brief=True)
+            outward.start()
+            pause(max(1.0, until_s - time.monotonic()))
         except (PeeweeException, CommandError) as error:
             log.error("the check failed: %s", in_one_line(error))
-        outward.start()
-        pause(max(1.0, until_s - time.monotonic()))
+            rest(until_s)
+        except Exception:  # the outermost edge: payments are found in the next run
+            log.exception("the check failed")
+            rest(until_s)
 
 
 class Outward:

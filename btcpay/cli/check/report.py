@@ -23,7 +23,7 @@ MORE_CALLS = "see BTCPAY_EXPLORER_CALLS_PER_HOUR"
 # Fields of a report that its summary has.
 SHOWN = (
     "blocks_read blocks_behind hours_behind looked_at failed unreached put_off chain_failed stuck"
-    " clock_ahead_s doubt changed calls"
+    " clock_ahead_s doubt set_aside parts_behind changed calls"
 )
 PEER = "place height good_at"
 MOST_HELD = 1000  # log lines; a run with more of them is printed as it comes
@@ -94,6 +94,10 @@ def _holding(handler: logging.Handler) -> MemoryHandler:
     return held
 
 
+def _heights(report: Report) -> str:
+    return ", ".join(map(str, report.set_aside))
+
+
 def lines_of(report: Report) -> list[str]:
     behind, looked_at, ahead_s = report.blocks_behind, report.looked_at, report.clock_ahead_s
     blocks = "1 block is" if behind == 1 else f"{behind} blocks are"
@@ -101,10 +105,12 @@ def lines_of(report: Report) -> list[str]:
     said = [
         (behind, f"{blocks} still to be read, which takes about {hours}: {MORE_CALLS}"),
         (report.failed, f"invoices that could not be looked for: {len(report.failed)}"),
+        (report.set_aside, f"blocks that could not be read, for now: {_heights(report)}"),
         (report.chain_failed, "the chain could not be read: `btcpay doctor` says what to do"),
         (report.stuck, f"the chain may not be whole, and nothing expires: {report.stuck}"),
         (ahead_s, f"this machine's clock is {ahead_s} s ahead: {SET_CLOCK}"),
     ]
+    parts = "parts could not do their work, and do it later; payments are found: `btcpay doctor`"
     doubt = "nothing is renewed or erased until the time is confirmed: " + report.doubt
     late = [  # and no failure
         (
@@ -123,6 +129,7 @@ def lines_of(report: Report) -> list[str]:
         f"blocks read: {report.blocks_read}, invoices looked for in the mempool: {looked_at},"
         f" calls: {report.calls}, MB: {report.read_bytes / 1e6:.1f}",
         *(line for is_so, line in said if is_so),
+        *([click.style(parts, fg="red")] if report.parts_behind else []),
         *([click.style(doubt, fg="red")] if report.doubt else []),
         *(click.style(line, fg="yellow") for is_so, line in late if is_so),
         *(f"{invoice_id} is {status}" for invoice_id, status in report.changed.items()),

@@ -10,10 +10,12 @@ from btcpay.health.state import State, state_in
 from btcpay.merchants.merchants import MARGIN, gap_of_merchant
 from btcpay.settlement.attention import REASONS
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
-from btcpay.values.times import SET_CLOCK, iso
+from btcpay.values.times import SET_CLOCK, iso, iso_ms
 from storage.database import Database, Values
-from storage.queries import attentions, merchants, meta
+from storage.queries import attentions, merchants, meta, part_work
 from storage.queries.totals import balances
+
+MOST_WORK = 20  # lines of the doctor
 
 
 def totals(shop: Shop, db: Database) -> Iterator[Finding]:
@@ -108,6 +110,21 @@ def time(_shop: Shop, db: Database) -> Iterator[Finding]:
         yield Finding("time", RED, sentence, remedy)
     else:
         yield Finding("time", GREEN, "the clock is near what the last checks saw")
+
+
+def work(_shop: Shop, db: Database) -> Iterator[Finding]:
+    """What could not be done yet, and is tried again by itself."""
+    for row in db.rows(part_work.FAILED, limit=MOST_WORK):
+        place = part_work.place_of(row.kind, row.height, row.invoice_id)
+        payments = "payments are found"
+        if row.part == part_work.CORE:
+            payments = "its payments are not found until then"
+        sentence = (
+            f"{place}: {row.reason}; tried {row.failures} times, and again at"
+            f" {iso_ms(row.next_at)}; {payments}"
+        )
+        remedy = "see the check's log; if memory was short, give the check more"
+        yield Finding(f"work of {row.part}", RED, sentence, remedy)
 
 
 def attention(shop: Shop, db: Database) -> Iterator[Finding]:

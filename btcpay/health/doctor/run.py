@@ -31,6 +31,7 @@ TABLE = (
     records.totals,
     records.state,
     records.time,
+    records.work,
     records.attention,
     records.gaps,
     parts,

@@ -1,0 +1,142 @@
+"""The parts' work on blocks: planned with the core's facts, done after them, each by itself.
+
+1. A part says what of a block concerns it. If it fails to say, all of the block may.
+2. In the transaction that reads the block, or that takes blocks back, the work is planned.
+3. Afterwards it is done, in a transaction of each part's own, and tried again if that fails.
+
+The result does not depend on the order: only what a reorganisation has taken back must be undone
+before the part's work on any block.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from btcpay.invoices.events import update_attention
+from btcpay.invoices.part_work import Work, attempt, name_of, note_failure, plan, work_of
+from btcpay.proofs.block import ProvenBlock
+from btcpay.settings.settings import Settings
+from btcpay.values.parts import brought
+from btcpay.values.times import to_ms
+from storage.database import Database, Values
+from storage.queries import invoices, part_work
+from storage.queries.totals import balances
+
+MOST_AT_ONCE = 100  # of each kind, in a run
+
+
+class Concern(NamedTuple):
+    """What of a block concerns a part; None if the part could not say."""
+
+    part: ModuleType
+    found: Any
+
+
+def concerns_of(db: Database, height: int, block: ProvenBlock, now: datetime) -> list[Concern]:
+    """The parts that a block concerns."""
+    concerned: list[Concern] = []
+    for part in brought("blocks"):
+        try:
+            found = part.concerns(db, height, block)
+        except Exception as error:  # noqa: BLE001 - the edge of a part
+            note_failure(db, Work(name_of(part), "block", height), error, now)
+            concerned.append(Concern(part, None))
+            continue
+        if found:
+            concerned.append(Concern(part, found))
+    return concerned
+
+
+def plan_block(db: Database, concerned: Sequence[Concern], height: int, now: datetime) -> None:
+    """Plans the parts' work on a block, in the transaction that reads it."""
+    for one in concerned:
+        plan(db, Work(name_of(one.part), "block", height), now)
+
+
+def plan_undo(db: Database, height: int, now: datetime) -> None:
+    """Plans what the parts undo, in the transaction in which blocks above `height` leave."""
+    db.run(part_work.CUT, height=height)
+    for part in brought("blocks"):
+        plan(db, Work(name_of(part), "undo", height), now)
+
+
+def work_on_block(
+    db: Database,
+    settings: Settings,
+    concerned: Sequence[Concern],
+    height: int,
+    block: ProvenBlock,
+    prices: Mapping[str, Decimal],
+    now: datetime,
+) -> None:
+    """Does what was planned for a block. A part that must undo something first waits."""
+    for part, found in concerned:
+        name = name_of(part)
+        must_undo = db.row(part_work.OF_KIND, part=name, kind="undo")
+        if found is None or must_undo:
+            continue
+
+        def do(part: ModuleType = part, found: Any = found) -> None:
+            part.apply(db, settings, height, block, found, prices, now)
+
+        attempt(db, Work(name, "block", height), now, do)
+
+
+def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
+    """Has the parts undo what blocks did that left the chain, the lowest first."""
+    by_name = {name_of(part): part for part in brought("blocks")}
+    for row in db.rows(part_work.DUE, kind="undo", now=to_ms(now), limit=MOST_AT_ONCE):
+        work, part = work_of(row), by_name.get(row.part)
+        if part is None:  # it was deleted
+            db.run(part_work.DONE, **work.key)
+            continue
+
+        def do(part: ModuleType = part, height: int = row.height) -> None:
+            part.undo(db, settings, height, now)
+
+        attempt(db, work, now, do)
+
+
+def take_turn(db: Database, settings: Settings, part: ModuleType, now: datetime) -> None:
+    """Has a part do its work of each check; what fails is noted until it succeeds."""
+    work = Work(name_of(part), "turn")
+    try:
+        part.take_turn(db, settings, now)
+    except Exception as error:  # noqa: BLE001 - the edge of a part
+        note_failure(db, work, error, now)
+    else:
+        db.run(part_work.DONE, **work.key)
+
+
+def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
+    """The parts' work on blocks that is due, by height; not of a part that must undo first."""
+    rows = db.rows(part_work.DUE, kind="block", now=to_ms(now), limit=MOST_AT_ONCE)
+    names = {name_of(part) for part in brought("blocks")}
+    waiting = {name for name in names if db.row(part_work.OF_KIND, part=name, kind="undo")}
+    due: dict[int, list[Work]] = {}
+    for row in rows:
+        if row.part in names - waiting and (row.height in due or len(due) < most):
+            due.setdefault(row.height, []).append(work_of(row))
+    return due
+
+
+def forget_others(db: Database, works: Sequence[Work], concerned: Sequence[Concern]) -> None:
+    """Ends the work of parts that a block, now that they could say, does not concern."""
+    names = {name_of(one.part) for one in concerned}
+    for work in works:
+        if work.part not in names:
+            db.run(part_work.DONE, **work.key)
+
+
+def count_again(db: Database, settings: Settings, now: datetime) -> None:
+    """Has the parts count the money of invoices again for which they have failed."""
+    for row in db.rows(part_work.DUE, kind="money", now=to_ms(now), limit=MOST_AT_ONCE):
+        with db.write():
+            invoice = db.row(invoices.WHOLE, id=row.invoice_id)
+            if invoice:
+                balances.lock(db, invoice.merchant_id)
+                update_attention(db, settings, invoice.id, now)
+            as_read: Values = {"failures": row.failures}
+            db.run(part_work.DONE_AS_READ, **work_of(row).key | as_read)

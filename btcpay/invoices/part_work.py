@@ -1,0 +1,126 @@
+"""The work of optional parts, each by itself: none that fails keeps the core from counting money.
+
+What a part could not do is kept in the database and tried again, after pauses that grow.
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from types import ModuleType
+from typing import NamedTuple, TypeVar
+
+from btcpay.values.times import to_ms
+from storage.database import Database, Values
+from storage.models import PartWork
+from storage.queries import part_work
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+NO_HEIGHT, NO_INVOICE = -1, ""
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
+REASON_LENGTH = 200
+INTERRUPTED = "its process ended"
+
+
+class Work(NamedTuple):
+    """One thing that a part does: `kind` is block, undo, money or turn, as in the schema."""
+
+    part: str
+    kind: str
+    height: int = NO_HEIGHT
+    invoice_id: str = NO_INVOICE
+
+    @property
+    def key(self) -> Values:
+        return {
+            "part": self.part,
+            "kind": self.kind,
+            "height": self.height,
+            "invoice_id": self.invoice_id,
+        }
+
+    def __str__(self) -> str:
+        return f"{self.part}, {part_work.place_of(self.kind, self.height, self.invoice_id)}"
+
+
+def name_of(part: ModuleType) -> str:
+    """The name of the part that a module belongs to: of `btcpay.refunds.blocks`, `refunds`."""
+    return part.__name__.split(".")[-2]
+
+
+def work_of(row: PartWork) -> Work:
+    return Work(row.part, row.kind, row.height, row.invoice_id)
+
+
+def plan(db: Database, work: Work, now: datetime) -> None:
+    """Keeps work that is to be done, in the transaction of its cause."""
+    new: Values = {"failures": 0, "next_at": to_ms(now), "reason": ""}
+    db.run(part_work.ADD, **work.key | new)
+
+
+def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> bool:
+    """Does planned work in one transaction, in which it is done; False if it fails.
+
+    A failure is counted before: work that ends its process, since it needs too much memory, waits
+    as well.
+    """
+    _count(db, work, INTERRUPTED, now)
+    try:
+        with db.write():
+            do()
+            db.run(part_work.DONE, **work.key)
+    except Exception as error:  # noqa: BLE001 - the edge of a part: the core goes on without it
+        _say(db, work, error, now)
+        return False
+    return True
+
+
+def guard(db: Database, work: Work, now: datetime, do: Callable[[], T], otherwise: T) -> T:
+    """The result of a part's work within a transaction, which goes on if that fails.
+
+    Then the result is `otherwise`, and the work is kept.
+    """
+    try:
+        with db.write():
+            return do()
+    except Exception as error:  # noqa: BLE001 - the edge of a part: the core goes on without it
+        _count(db, work, reason_of(error), now)
+        log.error("%s: %s; it is tried again", work, reason_of(error))  # noqa: TRY400
+    return otherwise
+
+
+def note_failure(db: Database, work: Work, error: Exception, now: datetime) -> None:
+    """Counts work that failed by itself, and says so."""
+    _count(db, work, reason_of(error), now)
+    log.error("%s: %s; it is tried again", work, reason_of(error))
+
+
+def reason_of(error: Exception) -> str:
+    """The kind of an error and its words, in one line."""
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words}"[:REASON_LENGTH] if words else type(error).__name__
+
+
+def pause_after(failures: int) -> timedelta:
+    longest = LONGEST_PAUSE // FIRST_PAUSE
+    return min(FIRST_PAUSE * min(1 << failures, longest), LONGEST_PAUSE)
+
+
+def _count(db: Database, work: Work, reason: str, now: datetime) -> None:
+    row = db.row(part_work.OF, **work.key)
+    next_at = to_ms(now + pause_after(row.failures if row else 0))
+    new: Values = {"failures": 1, "next_at": next_at, "reason": reason}
+    db.run(part_work.FAIL, **work.key | new)
+
+
+def _say(db: Database, work: Work, error: Exception, now: datetime) -> None:
+    reason = reason_of(error)
+    with db.write():
+        row = db.row(part_work.OF, **work.key)
+        if row:
+            again: Values = {"failures": row.failures, "next_at": row.next_at, "reason": reason}
+            db.run(part_work.DONE, **work.key)
+            db.run(part_work.ADD, **work.key | again)
+    log.error("%s: %s; it is tried again", work, reason)

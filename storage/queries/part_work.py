@@ -1,0 +1,55 @@
+"""What optional parts, or the core, could not do yet: kept until it is done."""
+
+from peewee import fn
+
+from storage.models import PartWork
+from storage.statement import every, same, shaped, slot
+
+CORE = "core"  # in place of a part's name: a block that the core itself could not read
+
+_THIS = same(PartWork.part, PartWork.kind, PartWork.height, PartWork.invoice_id)
+_KEY = [PartWork.part, PartWork.kind, PartWork.height, PartWork.invoice_id]
+
+# A second insert changes nothing.
+ADD = PartWork.insert(every(PartWork)).on_conflict("NOTHING")
+# A failure is added to those before it.
+FAIL = PartWork.insert(every(PartWork)).on_conflict(
+    conflict_target=_KEY,
+    preserve=[PartWork.next_at, PartWork.reason],
+    update={PartWork.failures: PartWork.failures + 1},
+)
+OF = PartWork.select().where(_THIS)
+DONE = PartWork.delete().where(_THIS)
+# Done, unless it has failed once more meanwhile.
+DONE_AS_READ = DONE.where(same(PartWork.failures))
+DUE = (
+    PartWork.select()
+    .where(same(PartWork.kind), PartWork.next_at <= slot("now"))
+    .order_by(PartWork.height, PartWork.part, PartWork.invoice_id)
+    .limit(slot("limit"))
+)
+OF_KIND = PartWork.select().where(same(PartWork.part, PartWork.kind)).limit(1)
+FAILED = (
+    PartWork.select()
+    .where(PartWork.failures > 0)
+    .order_by(PartWork.part, PartWork.kind, PartWork.height, PartWork.invoice_id)
+    .limit(slot("limit"))
+)
+# Without blocks that the core itself could not read: those are behind, and no run is complete.
+FAILED_COUNT = shaped(
+    tuple[int],
+    PartWork.select(fn.COUNT(PartWork.part)).where(PartWork.failures > 0, PartWork.part != CORE),
+)
+# Blocks that left the best chain are read no more.
+CUT = PartWork.delete().where(PartWork.kind == "block", PartWork.height > slot("height"))
+
+
+def place_of(kind: str, height: int, invoice_id: str) -> str:
+    """The place of a work, for people."""
+    places = {
+        "block": f"block {height}",
+        "undo": f"the blocks above {height} that left the chain",
+        "money": f"the money of invoice {invoice_id}",
+        "turn": "its work of each check",
+    }
+    return places[kind]

@@ -1,0 +1,176 @@
+"""Parts that fail: the core counts every payment, and what a part could not do is done later."""
+
+import pytest
+from bills import bill_now, new_bill, pay_now
+from fake_esplora import Terminal
+from shop_refunds import address, found, made, paid, send
+
+from btcpay.bills import money, turn
+from btcpay.check import read
+from btcpay.refunds import blocks
+
+pytestmark = pytest.mark.both_databases
+
+
+class Broken:
+    """A function of a part that raises while `error` is set, and counts its calls."""
+
+    def __init__(self, function, error):
+        self.function, self.error, self.calls = function, error, 0
+
+    def __call__(self, *args, **kwargs):
+        self.calls += 1
+        if self.error:
+            raise self.error
+        return self.function(*args, **kwargs)
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    def make(module, name, error):
+        function = Broken(getattr(module, name), error)
+        monkeypatch.setattr(module, name, function)
+        return function
+
+    return make
+
+
+ERRORS = [MemoryError(), RecursionError("too deep"), OverflowError("too large"), ValueError("odd")]
+AS_KINDS = [type(error).__name__ for error in ERRORS]
+
+
+def work(till):
+    rows = till.shop.sql("SELECT part, kind, height, invoice_id, failures FROM part_work")
+    return [tuple(row) for row in rows.fetchall()]
+
+
+def status(till, refund):
+    row = found(till, refund)
+    return row.status, row.tx_hash
+
+
+def red(till):
+    lines = Terminal(till).json("doctor", status=1)
+    return [one for one in lines if one["name"].startswith("work of")]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=AS_KINDS)
+@pytest.mark.parametrize("hook", ["concerns", "apply"])
+def test_a_part_that_fails_in_a_block_keeps_no_payment_from_being_found(
+    till, clock, broken, hook, error
+):
+    refund = made(till, paid(till), to=address(1))
+    invoice = till.shop.invoice()
+    function = broken(blocks, hook, error)
+    txid = send(till, refund)
+    run = till.confirm(invoice)
+    assert run.complete and run.changed == {invoice["id"]: "paid"} and run.parts_behind == 1
+    assert status(till, refund) == ("ready", None)
+    height = till.sandbox.chain.ledger.height
+    assert work(till) == [("refunds", "block", height, "", 1)]
+
+    later = till.shop.invoice()
+    assert till.confirm(later).complete  # at once it is not tried again
+    function.error = None
+    clock.move(minutes=3)
+    run = till.check()
+    assert run.complete and run.parts_behind == 0
+    assert (status(till, refund), work(till)) == (("sent", txid), [])
+    assert found(till, refund).sent_height == height
+
+
+def test_a_part_that_fails_is_said_in_red_and_is_no_alarm(till, broken):
+    refund = made(till, paid(till), to=address(1))
+    broken(blocks, "apply", MemoryError())
+    send(till, refund)
+    assert till.mine_and_check().complete
+    (line,) = red(till)
+    assert line["colour"] == "red" and "MemoryError" in line["sentence"]
+    assert "payments are found" in line["sentence"]
+    assert till.shop.client.get("/readyz").status_code == 200
+
+
+def test_what_a_part_could_not_do_in_a_block_that_left_is_not_done(till, clock, broken):
+    refund = made(till, paid(till), to=address(1))
+    function = broken(blocks, "apply", MemoryError())
+    send(till, refund)
+    till.mine_and_check()
+    function.error = None
+    till.sandbox.chain.reorganise(1, till.now)
+    clock.move(minutes=3)
+    till.check()
+    assert work(till) == []
+
+
+def test_a_part_that_cannot_undo_keeps_no_chain_from_being_followed(till, clock, broken):
+    """Its work on the blocks that came instead waits until it has undone the others."""
+    refund, other = made(till, paid(till), to=address(1)), made(till, paid(till), to=address(2))
+    send(till, refund)
+    till.mine_and_check()
+    function = broken(blocks, "undo", MemoryError())
+    till.sandbox.chain.reorganise(1, till.now)
+    invoice = till.shop.invoice()
+    txid = send(till, other)
+    assert till.confirm(invoice).changed[invoice["id"]] == "paid"
+    assert {row[1] for row in work(till)} == {"undo", "block"}
+    assert status(till, other) == ("ready", None)
+    function.error = None
+    clock.move(minutes=3)
+    till.mine_and_check()
+    assert work(till) == [] and status(till, other) == ("sent", txid)
+    assert status(till, refund)[0] in ("sent", "ready")
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=AS_KINDS)
+def test_a_part_that_cannot_count_keeps_no_invoice_from_its_payment(till, clock, broken, error):
+    bill = new_bill(till.shop)
+    invoice, beside = pay_now(till.shop, bill), till.shop.invoice()
+    function = broken(money, "heard", error)
+    till.pay(invoice)
+    run = till.confirm(beside)
+    assert run.changed == {invoice["id"]: "paid", beside["id"]: "paid"} and run.complete
+    assert bill_now(till.shop, bill).status == "open"
+    function.error = None
+    clock.move(minutes=3)
+    assert till.check().complete and work(till) == []
+    assert bill_now(till.shop, bill).status == "paid"
+
+
+def test_a_turn_that_fails_ends_no_run_and_is_said_until_it_succeeds(till, broken):
+    function = broken(turn, "take_turn", MemoryError())
+    invoice = till.shop.invoice()
+    assert till.confirm(invoice).complete and red(till)
+    function.error = None
+    till.check()
+    assert work(till) == []
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=AS_KINDS)
+def test_a_block_that_cannot_be_read_is_set_aside_and_the_others_are_read(
+    till, clock, broken, error
+):
+    odd, sound = till.shop.invoice(), till.shop.invoice()
+    till.pay(odd)
+    till.mine()
+    height = till.sandbox.chain.ledger.height
+    real = read.facts_of
+
+    def facts_of(db, network, at, *others):
+        if at == height and function.error:
+            raise function.error
+        return real(db, network, at, *others)
+
+    function = broken(read, "facts_of", error)
+    function.__class__ = type("At", (Broken,), {"__call__": lambda _, *args: facts_of(*args)})
+    run = till.confirm(sound)
+    assert run.changed == {sound["id"]: "paid"} and not run.complete
+    assert run.set_aside == [height] and run.blocks_behind == 1
+    (line,) = red(till)
+    assert f"block {height}" in line["sentence"] and "not found" in line["sentence"]
+
+    clock.move(minutes=2)
+    assert till.check().set_aside == [height]
+    function.error = None
+    clock.move(minutes=2)
+    run = till.check()
+    assert run.complete and run.changed == {odd["id"]: "paid"} and work(till) == []
