@@ -13,6 +13,7 @@ from btcpay.bills.turn import take_turn
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.settings.settings import read
 from btcpay.values.times import from_ms, to_ms
+from storage.queries import meta
 
 pytestmark = pytest.mark.both_databases
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -182,6 +183,17 @@ def test_a_mail_server_that_is_back_gets_no_reminder_before_its_time(shop, post)
     post.run("smtp://127.0.0.1:9")
     assert post.sent(minutes=30) == ["Bill from shop"]
     assert post.sent(minutes=30) == []
+    assert post.sent(days=12) == ["Reminder: bill from shop"]
+
+
+def test_no_reminder_is_sent_or_given_up_while_the_clock_is_doubted(shop, post):
+    new_bill(shop, customer_email=EMAIL)
+    assert post.sent() == ["Bill from shop"]
+    now, db = shop.clock.at, shop.service.db
+    meta.put(db, meta.Key.TIME_LEAP, '{"why": "this clock has gone on by 26000 days"}')
+    assert post.sent(days=26_000) == []
+    meta.put(db, meta.Key.TIME_LEAP, "")
+    shop.clock.at = now
     assert post.sent(days=12) == ["Reminder: bill from shop"]
 
 

@@ -18,7 +18,7 @@ OUTPUTS, DUST_SATS = 3_200, 294
 
 
 def check_with(environ, limit_bytes=LIMIT_BYTES):
-    """The answer of a real check whose memory is limited.."""
+    """The answer of a real check whose memory is limited."""
     ended = subprocess.run(
         [sys.executable, "-m", "btcpay", "check", "--once", "--json"],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT)} | environ,
