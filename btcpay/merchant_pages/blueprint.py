@@ -108,7 +108,7 @@ def _opened(service: Service, pages: Pages) -> Blueprint:
         ("POST", f"{ROOT}/login/<secret>", way_in.log_in),
         ("POST", f"{ROOT}/login", way_in.mail_link),
         ("GET", f"{ROOT}/login/mailed", way_in.show_mailed),
-        ("GET", f"{ROOT}/logged-out", way_in.show_logged_out),
+        ("GET", f"{ROOT}/login/logged-out", way_in.show_logged_out),
         ("GET", f"{ROOT}/start/<token>", way_in.show_start),
         ("POST", f"{ROOT}/start/<token>", way_in.start),
         ("GET", "/file/<secret>", partial(downloads.send_linked, service)),

@@ -80,8 +80,8 @@ def test_a_lost_one_is_logged_out_from_here_with_its_links_and_then_this_one(sho
     assert here.post(f"/sessions/{lost_id}/end").status_code == 404
     cookie, link = here.client.get_cookie("merchant"), prepared(here)
     answer = here.post(f"/sessions/{ids(shop)[0]}/end")
-    assert answer.headers["Location"] == "../../../merchant/logged-out"
-    assert "Logged out" in shop.client.get("/merchant/logged-out").text
+    assert answer.headers["Location"] == "../../../merchant/login/logged-out"
+    assert "Logged out" in shop.client.get("/merchant/login/logged-out").text
     assert answer.status_code == 303 and "Max-Age=0" in answer.headers["Set-Cookie"]
     here.client.set_cookie("merchant", cookie.value)  # it ends in the database too
     assert here.get().status_code == 401

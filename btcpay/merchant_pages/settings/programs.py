@@ -131,7 +131,7 @@ def end_device(visit: Visit, id: str) -> Response:
 def log_out(visit: Visit) -> Response:
     """Ends this browser's own session."""
     sessions.end(visit.service.db, visit.merchant_id, visit.session.id)
-    response = visit.to("/logged-out")
+    response = visit.to("/login/logged-out")
     forget(visit.service, response)
     return response
 
