@@ -28,7 +28,7 @@ from btcpay.values.parts import offered
 from btcpay.web.admission import Counted, refuse_other_sites, visitor, visits
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
-from btcpay.web.pages.forms import fields_of_form, new_form, parse_amount, said
+from btcpay.web.pages.forms import fields_of_form, is_amount, new_form, said
 from btcpay.web.pages.render import Pages, View, kept
 from btcpay.web.paths import answer
 from btcpay.web.rate_limits import LOOKS
@@ -132,8 +132,8 @@ class Checkout:
     def show_link(self, id: str) -> Response:
         """A payment link's page; `?amount=` proposes one. A GET writes nothing."""
         link, amount = self._link(id), request.args.get("amount", "")
-        is_amount = parse_amount(amount, link.currency) is not None
-        return self._link_page(link, typed={"amount": amount} if is_amount else None)
+        is_one = is_amount(amount, link.currency)
+        return self._link_page(link, typed={"amount": amount} if is_one else None)
 
     def pay_link(self, id: str) -> Response:
         """Leads to the invoice to pay (303), or shows the form again with what is wrong."""

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from btcpay.cli.context import Shell, answering, limited, owners, say, with_shell
-from btcpay.cli.operation_options import number, require_units, validated
+from btcpay.cli.operation_options import as_typed, number, require_units, validated
 from btcpay.invoices import links
 from btcpay.invoices.create import live_price
 from btcpay.merchants.merchants import find_merchant
@@ -52,7 +52,9 @@ def link_create(
     """
     owner, now = find_merchant(shell.db, merchant), shell.now
     currency = checked_currency(currency or owner.currency)
-    wanted = validated(NEW_PRICED_LINK, fields) | {"suggested": suggest}
+    names = [f"{name}_usd" for name in links.AMOUNTS]
+    amounts = {name: as_typed(currency, fields[name]) for name in names}
+    wanted = validated(NEW_PRICED_LINK, fields | amounts) | {"suggested": suggest}
     require_units(currency, [wanted.get(f"{name}_usd") for name in links.AMOUNTS])
     if links.is_nameless(wanted):
         raise click.UsageError("give --title or an amount, so that customers know the link")

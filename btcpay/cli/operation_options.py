@@ -9,6 +9,7 @@ import click
 from marshmallow import Schema
 
 from btcpay.invoices.links import most
+from btcpay.values.amounts import NotAnAmount, parse_amount
 from btcpay.values.errors import InvalidRequest, TooMuch
 from btcpay.values.money import checked_currency, places_of, rounded
 from schemas import requests as accepts
@@ -41,9 +42,30 @@ def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(shown) from None
 
 
+def as_typed(currency: str, given: Decimal | str | None) -> Decimal | None:
+    """An amount of this currency, which may have its sign, its code or groups. Raises UsageError.
+
+    A JSON number is the number that it is, as programs give it.
+    """
+    if not isinstance(given, str):
+        return given
+    try:
+        return parse_amount(given, currency)
+    except NotAnAmount as error:
+        if error.readings:
+            one, other = error.readings
+            message = f"{given[:40]!a} can be read as {one:f} or {other:f}: use a point, no groups"
+        elif error.foreign:
+            message = f"the amount is in {currency}, and {error.foreign!a} is another currency's"
+        else:
+            message = f"{given[:40]!a} is no amount of {currency} such as 25 or 1234.50"
+        raise click.UsageError(message) from None
+
+
 def priced(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an order for an --amount of this currency. Raises UsageError, TooMuch."""
-    wanted = validated(accepts.NEW_PRICED_INVOICE, options)
+    amount = as_typed(currency, options["amount"])
+    wanted = validated(accepts.NEW_PRICED_INVOICE, {**options, "amount": amount})
     require_units(currency, [wanted["amount"]])
     if wanted["amount"] > most(currency):
         raise TooMuch(f"the amount is worth more than {most(currency):,} {currency}")

@@ -14,7 +14,6 @@ from btcpay.invoices.links import new_link
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import new_id
 from btcpay.values.money import CENT, btc_shown
-from btcpay.web.pages.forms import parse_amount
 from storage.database import open_database
 from storage.queries import links, meta
 from storage.statement import as_dict
@@ -73,45 +72,6 @@ def test_pressing_makes_the_invoice_and_leads_to_it(shop):
     invoice = shop.get(f"/invoices/{invoice_id}").json
     assert (invoice["amount_usd_quote"], invoice["payment_link_id"]) == (12.5, link["id"])
     assert invoice["description"] == "Tip jar" and invoice["expires_at"] is not None
-
-
-TYPED = {
-    "25": "25",
-    " 19.90 ": "19.90",
-    "19,90": "19.90",
-    "\uff12\uff15": "25",  # full-width digits
-    "0.001": "0.001",
-    "1,000": None,  # a separator before three digits means two things
-    "1.000": None,
-    "1,000.00": "1000.00",
-    "1.500,25": "1500.25",
-    "1'500": "1500",
-    "1 500": "1500",
-    "1,500,000": "1500000",
-    "1,50,000": None,
-    "1,500,00": None,
-    "1,500.0.0": None,
-    "0,500.00": None,
-    "": None,
-    "-5": None,
-    "1e3": None,
-    "NaN": None,
-    "$ 5": "5",
-    "$0.001": "0.001",
-    "$$5": None,
-    "5 \u20ac": None,
-    "5.": None,
-    "\u0661\u0662\u066b\u0665\u0660": "12.50",  # Arabic digits and their mark
-    "\u06f2\u06f5": "25",  # Persian ones
-    "\u06f1\u066c\u06f0\u06f0\u06f0": "1000",  # their mark between groups
-    "\u00bd": None,  # a half
-    "9" * 10_000: None,
-}
-
-
-def test_what_a_visitor_types_is_read_as_dollars_or_not_at_all():
-    read = {typed: parse_amount(typed, "USD") for typed in TYPED}
-    assert {typed: usd and str(usd) for typed, usd in read.items()} == TYPED
 
 
 NO_AMOUNT, OUTSIDE = "such as 25 or 19.90.", "from $5.00 to $50.00."

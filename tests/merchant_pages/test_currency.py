@@ -85,6 +85,24 @@ def test_another_currency_is_asked_for_by_its_name_and_in_its_units(euros):
     assert "not an ISO 4217" in Terminal(euros).run(*words[:4], "EUX", "--amount", "1", status=1)[1]
 
 
+def test_a_dollar_sign_in_a_euro_shop_makes_no_invoice_and_its_own_signs_do(euros):
+    refused = sell(euros, "$100")
+    assert refused.status_code == 400 and "another currency" in refused.text
+    words = "invoice", "create", "shop", "--amount"
+    assert "another currency" in Terminal(euros).run(*words, "$100", status=2)[1]
+    assert "can be read as" in Terminal(euros).run(*words, "1,000", status=2)[1]
+    assert euros.sql("SELECT count(*) FROM invoice").fetchone()[0] == 0
+    assert sell(euros, "\u20ac100").status_code == sell(euros, "100 \u20ac").status_code == 303
+    made = Terminal(euros).json(*words, "EUR 1.234,50")
+    assert page_of(euros, made["id"]).texts["amount"] == "\u20ac1,234.50"
+    link = Terminal(euros).json("link", "create", "shop", "--amount", "100 \u20ac")
+    assert "100.00" in page_of_link(euros, link)
+
+
+def page_of_link(shop, link):
+    return shop.client.get(f"/link/{link['id']}").text
+
+
 def test_no_way_falls_back_to_dollars(euros, ticker):
     Terminal(euros).run("link", "create", "shop", "--amount", "25")
     flexible = Terminal(euros).json("link", "create", "shop", "--title", "Tips")

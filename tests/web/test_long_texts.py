@@ -19,9 +19,10 @@ from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants.account import holds_secret
 from btcpay.notify.mail.texts import MailText, message_of
 from btcpay.settings.mail_settings import Sender, checked_address
+from btcpay.values.amounts import parse_amount
 from btcpay.values.hosts import web_parts
 from btcpay.web.admission import is_from_another_site
-from btcpay.web.pages.forms import LONGEST_FIELD, parse_amount
+from btcpay.web.pages.forms import LONGEST_FIELD
 
 MOST_S = 0.3  # of the processor, whatever else it does
 READERS = {

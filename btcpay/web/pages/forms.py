@@ -1,38 +1,21 @@
 """Forms: a random text for each, the amount that somebody typed, the reason for a refusal."""
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 from urllib.parse import parse_qs
 
 from btcpay.languages import formats
+from btcpay.values.amounts import NotAnAmount, parse_amount
 from btcpay.values.errors import InvalidRequest, PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.ids import ID_CHARACTERS, random_base62
-from btcpay.values.money import places_of, rounded
+from btcpay.values.money import places_of
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
 from schemas.requests import MAX_USD
 
-LONGEST_AMOUNT = 40  # characters, before it is normalised, which takes seconds for a long text
 LONGEST_FIELD = 10_000  # characters; the longest that any field takes is a descriptor's 8,000
 
-# Three decimals only after a zero: `1.000` and `1,000` are a dollar to some, a thousand to others.
-# With three decimals the mark is a point.
-_AMOUNT = re.compile(
-    r"(0|[0-9]{1,9})(?:\.([0-9]{1,2}|[0-9]{4,9}|(?<=^0\.)[0-9]{3})|,([0-9]{1,2}))?"
-)
-_THOUSANDTHS = re.compile(r"(0|[0-9]{1,9})(?:\.([0-9]{1,3})|,([0-9]{1,2}))?")
-_WHOLE = re.compile(r"([0-9]{1,11})()()")
-# Groups of three, with one mark: `1,500.00`, `1.500.000`, `1'500`. Before three digits a lone comma
-# or point is clearly a group mark only if the currency has no decimals.
-_GROUPS = re.compile(
-    r"([1-9][0-9]{0,2}(?:([.,' ])[0-9]{3})(?:\2[0-9]{3}){0,2})(?:(?!\2)[.,]([0-9]{1,9}))?"
-)
-
-# Decimal marks and group marks of Arabic, Persian and Swiss amounts.
-_MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'"}
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
@@ -89,9 +72,11 @@ def said(refused: Exception) -> str:
 
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:
     """The typed amount, from `low` to `high` and above 0. Raises AmountRefused."""
-    language, amount = languages.current(), parse_amount(text, currency)
-    if amount is None:
-        raise _not_understood(text, currency, language)
+    language = languages.current()
+    try:
+        amount = parse_amount(text, currency)
+    except NotAnAmount as error:
+        raise _not_understood(error, text, currency, language) from None
     if not (amount > 0 and low <= amount <= high):
         least, most = (formats.money(bound, currency, language) for bound in (low, high))
         if low:
@@ -102,50 +87,34 @@ def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decima
     return amount
 
 
-def _not_understood(text: str, currency: str, language: str) -> AmountRefused:
-    typed = _plain(text[:LONGEST_AMOUNT])
-    if _is_ambiguous(typed, currency):
-        whole = Decimal(re.sub("[.,]", "", typed))
-        readings = [rounded(amount, currency) for amount in (whole, whole / 1000)]
-        one, other = (formats.plain(amount, currency, language) for amount in readings)
+def is_amount(text: str, currency: str) -> bool:
+    """True if the text means one amount of the currency."""
+    try:
+        parse_amount(text, currency)
+    except NotAnAmount:
+        return False
+    return True
+
+
+def _not_understood(error: NotAnAmount, text: str, currency: str, language: str) -> AmountRefused:
+    if error.readings:
+        one, other = (formats.plain(amount, currency, language) for amount in error.readings)
         message = gettext(
             "“%(typed)s” can be read as two amounts: %(one)s or %(other)s.",
             typed=text.strip(),
             one=one,
             other=other,
         )
-        return AmountRefused(message, readings)
+        return AmountRefused(message, error.readings)
+    if error.foreign:
+        message = gettext(
+            "The amount is asked for in %(currency)s, and “%(sign)s” is another currency's sign.",
+            currency=currency,
+            sign=error.foreign,
+        )
+        return AmountRefused(message)
     other = formats.plain(_EXAMPLES[places_of(currency)], currency, language)
     one = formats.whole(25, language)
     return AmountRefused(
         gettext("Enter an amount such as %(one)s or %(other)s.", one=one, other=other)
     )
-
-
-def parse_amount(text: str, currency: str) -> Decimal | None:
-    """`25`, `$19.90`, `19,90`, `1,500.00`, `۱۹٫۹۰`; None for no amount, or an ambiguous one."""
-    if len(text) > LONGEST_AMOUNT:
-        return None
-    typed = _plain(text)
-    form = {0: _WHOLE, 2: _AMOUNT, 3: _THOUSANDTHS}[places_of(currency)]
-    grouped = _GROUPS.fullmatch(typed)
-    if match := form.fullmatch(typed):
-        whole, decimals = match[1], match[2] or match[3]
-    elif grouped and not _is_ambiguous(typed, currency):
-        whole, decimals = re.sub("[.,' ]", "", grouped[1]), grouped[3]
-    else:
-        return None
-    amount = Decimal(f"{whole}.{decimals}" if decimals else whole)
-    return amount if currency == "USD" or amount == rounded(amount, currency) else None
-
-
-def _is_ambiguous(typed: str, currency: str) -> bool:
-    return (
-        places_of(currency) > 0 and re.fullmatch("[1-9][0-9]{0,2}[.,][0-9]{3}", typed) is not None
-    )
-
-
-def _plain(text: str) -> str:
-    """The text without signs around it, its digits and marks in ASCII."""
-    plain = unicodedata.normalize("NFKC", text).strip().removeprefix("$").lstrip()
-    return "".join(_MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in plain)

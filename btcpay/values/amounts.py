@@ -1,0 +1,183 @@
+"""Amounts of money as people type them: read when they mean one thing, else refused.
+
+A lone point or comma before three digits means a thousand to some and a decimal to others: it is
+ambiguous, but where the currency has no decimals, or three of them behind a point.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from decimal import Decimal
+
+from btcpay.values.money import CODES, places_of, rounded
+
+LONGEST_AMOUNT = 40  # characters, before it is normalised, which takes seconds for a long text
+_OF_USD = 9  # decimals: the interface takes parts of a cent too
+_MOST_DIGITS = 15
+
+# The signs with which people write amounts of their currency, after NFKC and in small letters.
+# Several share one: `$` in an Australian shop is its own dollar.
+_SIGNS = {
+    "$": "USD AUD CAD NZD HKD SGD TWD MXN ARS CLP COP BBD BMD BND BSD BZD CUP DOP FJD GYD JMD KYD"
+    " LRD NAD SBD SRD SVC TTD UYU XCD CVE MOP NIO TOP WST",
+    "us$": "USD",
+    "a$": "AUD",
+    "au$": "AUD",
+    "c$": "CAD NIO",
+    "ca$": "CAD",
+    "can$": "CAD",
+    "nz$": "NZD",
+    "hk$": "HKD",
+    "s$": "SGD",
+    "nt$": "TWD",
+    "mx$": "MXN",
+    "ar$": "ARS",
+    "r$": "BRL",
+    "\u20ac": "EUR",
+    "euro": "EUR",
+    "euros": "EUR",
+    "\u00a3": "GBP EGP FKP GIP LBP SDG SHP SSP SYP",
+    "\u00a5": "JPY CNY",
+    "\u5186": "JPY",
+    "\u5143": "CNY TWD HKD",
+    "kr": "SEK NOK DKK ISK",
+    "\u20b9": "INR",
+    "rs": "INR PKR LKR NPR MUR SCR",
+    "\u20a8": "INR PKR LKR NPR MUR SCR",
+    "\u20a9": "KRW KPW",
+    "\uc6d0": "KRW KPW",
+    "\u20bd": "RUB",
+    "\u20ba": "TRY",
+    "tl": "TRY",
+    "\u20b4": "UAH",
+    "\u20aa": "ILS",
+    "\u20ab": "VND",
+    "\u20b1": "PHP",
+    "\u0e3f": "THB",
+    "\u20a6": "NGN",
+    "\u20a1": "CRC",
+    "\u20b2": "PYG",
+    "\u20b8": "KZT",
+    "\u20ae": "MNT",
+    "\u20ad": "LAK",
+    "\u20bc": "AZN",
+    "\u20be": "GEL",
+    "\u20b5": "GHS",
+    "\u09f3": "BDT",
+    "\u17db": "KHR",
+    "z\u0142": "PLN",
+    "k\u010d": "CZK",
+    "ft": "HUF",
+    "lei": "RON MDL",
+    "\u043b\u0432": "BGN",
+    "r": "ZAR",
+    "rp": "IDR",
+    "rm": "MYR",
+    "s/": "PEN",
+    "fr": "CHF",
+    "sfr": "CHF",
+    "ksh": "KES",
+    "\u20bf": "",  # bitcoin: of no currency here
+    "btc": "",
+    "sat": "",
+    "sats": "",
+    "\u00a2": "",
+    "%": "",
+}
+_INDIAN = frozenset(["INR", "PKR", "BDT", "NPR", "LKR", "BTN"])  # they write 1,00,000
+_MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'", "\u02bc": "'", "\u060c": ","}
+_UNSEEN = re.compile("[\u061c\u200b-\u200f\u2060\u2066-\u2069\ufeff]")  # our own pages have some
+_TYPED = re.compile(
+    r"([^0-9]*?) ?([0-9](?:[0-9.,' ]*[0-9])?)(?:[.,][-\u2013\u2014]{1,2})? ?([^0-9]*)"
+)
+_PLAIN = re.compile(r"([0-9]+)(?:([.,])([0-9]+))?")
+_GROUPED = re.compile(
+    r"([1-9][0-9]{0,2}(?:([.,' ])[0-9]{3})(?:\2[0-9]{3})*)(?:(?!\2)([.,])([0-9]+))?"
+)
+_OF_INDIA = re.compile(r"([1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3})()(?:(\.)([0-9]+))?")
+
+
+class NotAnAmount(ValueError):
+    """What was typed is no amount, or not one alone.
+
+    `readings`: the two amounts that it can mean. `foreign`: the sign of another currency in it.
+    """
+
+    def __init__(self, readings: Sequence[Decimal] = (), foreign: str = "") -> None:
+        super().__init__("not an amount")
+        self.readings, self.foreign = readings, foreign
+
+
+def parse_amount(text: str, currency: str) -> Decimal:
+    """`25`, `€19.90`, `19,90 EUR`, `1,500.00`, `1,00,000` rupees, `۱۹٫۹۰`. Raises NotAnAmount.
+
+    The sign or code of another currency is refused, never dropped.
+    """
+    typed = _TYPED.fullmatch(_plain(text)) if len(text) <= LONGEST_AMOUNT else None
+    if typed is None:
+        raise NotAnAmount
+    for sign in (typed[1], typed[3]):
+        _refuse_other_sign(sign.strip(), currency)
+    number = typed[2]
+    read = _with_decimals if places_of(currency) else _whole_of
+    amount = read(number, currency)
+    if amount is None and currency in _INDIAN:
+        amount = _read(_OF_INDIA.fullmatch(number), places_of(currency))
+    if amount is None or (currency != "USD" and amount != rounded(amount, currency)):
+        raise NotAnAmount
+    return amount
+
+
+def _plain(text: str) -> str:
+    """The text with its digits, marks and blanks in ASCII, and nothing that cannot be seen."""
+    shown = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
+    plain = "".join(_MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in shown)
+    return " ".join(plain.split())
+
+
+def _refuse_other_sign(sign: str, currency: str) -> None:
+    word = sign.casefold().rstrip(".")
+    if not sign or word == currency.casefold() or currency in _SIGNS.get(word, "").split():
+        return
+    is_known = word in _SIGNS or word.upper() in CODES
+    raise NotAnAmount(foreign=sign if is_known else "")
+
+
+def _whole_of(number: str, _currency: str) -> Decimal | None:
+    """An amount of a currency without decimals: `1.000` is a thousand, `100.00` a hundred."""
+    plain, grouped = _PLAIN.fullmatch(number), _GROUPED.fullmatch(number)
+    found = grouped or plain
+    if found is None or (found[found.re.groups] or "00") != "00":
+        return None
+    amount = _read(found, 2)
+    return None if amount is None else amount.quantize(Decimal(1))
+
+
+def _with_decimals(number: str, currency: str) -> Decimal | None:
+    """Raises NotAnAmount with both readings of what is ambiguous."""
+    plain, grouped, places = (
+        _PLAIN.fullmatch(number),
+        _GROUPED.fullmatch(number),
+        places_of(currency),
+    )
+    if plain is None:
+        return _read(grouped, places)
+    whole, mark, decimals = plain[1], plain[2], plain[3] or ""
+    is_usual = places == 3 and mark == "."
+    if grouped and not is_usual:
+        thousands = Decimal(whole + decimals)
+        raise NotAnAmount([rounded(thousands, currency), rounded(thousands / 1000, currency)])
+    is_long = len(decimals) == 3 and places < 3 and whole != "0"
+    if is_long or (mark == "," and len(decimals) > 3):
+        return None
+    return _read(plain, _OF_USD)
+
+
+def _read(found: re.Match[str] | None, most_decimals: int) -> Decimal | None:
+    """The amount of a number in its groups: the first of a pattern's, and the last its decimals."""
+    if found is None:
+        return None
+    whole, decimals = re.sub("[.,' ]", "", found[1]), found[found.re.groups] or ""
+    if len(whole) > _MOST_DIGITS or len(decimals) > most_decimals:
+        return None
+    return Decimal(f"{whole}.{decimals}" if decimals else whole)
