@@ -19,7 +19,8 @@ from btcpay.settings.mail_settings import checked_address
 from btcpay.settings.settings import Settings
 from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, derived_id, is_id, random_base62
 from btcpay.values.money import asked_of
-from btcpay.web.pages.forms import read_amount
+from btcpay.values.texts import TextRefused, line_of, lines_of
+from btcpay.web.pages.forms import read_amount, unseen_sign
 from btcpay.web.pages.languages import gettext
 from btcpay.web.service import Service
 from storage.database import Database
@@ -78,18 +79,27 @@ def answers(link: PaymentLink, fields: Mapping[str, str]) -> tuple[Texts, Texts]
     typed, wrong = Texts(), Texts()
     for name, how in asks_of(link).items():
         text = typed[name] = fields.get(name, "").replace("\r\n", "\n").strip()
-        plain = text.replace("\n", " ") if name == "note" else text
-        if not text and how == "must":
+        try:
+            typed[name] = _read_answer(name, text)
+        except ValueError:
+            wrong[name] = gettext("This is not an e-mail address.")
+        except TextRefused as error:
+            most = gettext("Enter at most %(most)s characters.", most=str(MOST[name]))
+            wrong[name] = unseen_sign(error) or most
+        if how == "must" and not typed[name]:
             wrong[name] = gettext("The seller needs this.")
-        elif text and name == "email":
-            try:
-                checked_address(text)
-            except ValueError:
-                wrong[name] = gettext("This is not an e-mail address.")
-        elif len(text) > MOST.get(name, 0) or not plain.isprintable():
-            most = str(MOST[name])
-            wrong[name] = gettext("Enter plain text of at most %(most)s characters.", most=most)
     return typed, wrong
+
+
+def _read_answer(name: str, text: str) -> str:
+    """Raises TextRefused, and ValueError for what is no e-mail address."""
+    if name == "name":
+        return line_of(name, text, MOST[name])
+    if name == "note":
+        return lines_of(name, text, MOST[name])
+    if text:
+        checked_address(text)
+    return text
 
 
 def rate_of(service: Service, link: PaymentLink) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from btcpay.values.errors import CommandError
 from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62, sha256_of
 from btcpay.values.networks import Network
+from btcpay.values.texts import line_of
 from btcpay.values.times import to_ms
 from storage.database import Database
 from storage.queries import keys
@@ -24,10 +25,7 @@ class Issued(NamedTuple):
 
 def checked_name(text: str) -> str:
     """A text to tell keys apart, in one line, or nothing. Raises CommandError."""
-    name = text.strip()
-    if len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
-        raise CommandError(f"a key's name has one line of at most {MAX_NAME_CHARACTERS} characters")
-    return name
+    return line_of("key's name", text, MAX_NAME_CHARACTERS)
 
 
 def issue(

@@ -15,7 +15,7 @@ from peewee import IntegrityError
 from btcpay.bitcoin.descriptor import Descriptor
 from btcpay.merchants.account import holds_secret
 from btcpay.values.errors import CommandError
-from btcpay.values.texts import MAX_CHARACTERS
+from btcpay.values.texts import MAX_CHARACTERS, line_of
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import Brand, Merchant, MerchantMail
@@ -25,6 +25,7 @@ from storage.statement import as_dict, changed
 
 # The used share of a limit at which a merchant is warned: with 20, five more may go unpaid.
 EARLY = Fraction(3, 4)
+MOST_READ = 1_000  # characters of a name: seed words are longer than one, and are told apart
 USUAL_GAP_LIMIT = 20  # of most wallets; used until the merchant notes another one
 MARGIN = 100  # added to today's need when a limit is set, so that it need not be raised every week
 
@@ -36,15 +37,16 @@ def find_merchant(db: Database, name: str) -> Merchant:
 
 
 def checked_name(name: str) -> str:
-    """The name without spaces around it. Raises CommandError unless it can be a merchant's."""
-    if not name.strip() or not name.isprintable():
+    """The name without blanks around it. Raises CommandError unless it can be a merchant's."""
+    line = line_of("merchant's name", name, MOST_READ)
+    if not line:
         raise CommandError("the merchant's name must be printable text")
-    if holds_secret(name):
+    if holds_secret(line):
         raise CommandError(
             "the merchant's name reads like a private key or seed words: give another name, and if"
             " it was one of these, move its money to a new wallet"
         )
-    line, most = name.strip(), MAX_CHARACTERS["name"]
+    most = MAX_CHARACTERS["name"]
     if len(line) > most:
         raise CommandError(f"the merchant's name must have at most {most} characters")
     return line

@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 from btcpay.settings.parsers import accepting, require
 from btcpay.values.hosts import ascii_host
+from btcpay.values.texts import is_refused
 
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -69,7 +70,7 @@ def sender(text: str) -> Sender | None:
         return None
     found = re.fullmatch(r"([^<>\"]*?)\s*<([^<>]*)>", text)
     name, address = found.groups() if found else ("", text)
-    require(name.isprintable() and len(name) <= MAX_NAME)
+    require(len(name) <= MAX_NAME and not any(map(is_refused, name)))
     return Sender(name, checked_address(address))
 
 

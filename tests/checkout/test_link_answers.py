@@ -68,10 +68,12 @@ REFUSED = {
     "no name": ({"name": " "}, "name", "needs this"),
     "no address": ({"email": ""}, "email", "needs this"),
     "no address of mail": ({"email": "ada"}, "email", "not an e-mail address"),
-    "a name in lines": ({"name": "Ada\nLovelace"}, "name", "at most 100"),
+    "a name in lines": ({"name": "Ada\nLovelace"}, "name", "cannot be seen (U+000A)"),
+    "a name that shows nothing": ({"name": "\u200d"}, "name", "needs this"),
+    "a name that turns": ({"name": "Ada \u202e"}, "name", "cannot be seen (U+202E)"),
     "a long name": ({"name": "x" * 101}, "name", "at most 100"),
     "a long note": ({"note": "x" * 501}, "note", "at most 500"),
-    "a null in a note": ({"note": "a\0b"}, "note", "plain text"),
+    "a null in a note": ({"note": "a\0b"}, "note", "cannot be seen (U+0000)"),
 }
 
 
@@ -83,6 +85,15 @@ def test_an_answer_that_cannot_be_taken_is_shown_again_with_the_reason(shop, cas
     assert answered.status_code == 400 and reason in page.texts[f"{field}-problem"]
     assert page.attributes[field]["aria-invalid"] == "true" and "problem" not in page.texts
     assert page.values["amount"] == "5" and count(shop) == 0
+
+
+def test_names_are_taken_as_their_script_writes_them(shop):
+    for name, kept in (
+        ("\u5c71\u7530\u3000\u592a\u90ce", "\u5c71\u7530 \u592a\u90ce"),
+        ("\u0639\u0644\u06cc\u200c\u0631\u0636\u0627 \U0001fae9", None),
+    ):
+        taken = stored(shop, made(answer(shop, asking(shop), **GIVEN | {"name": name})))
+        assert taken["name"] == (kept or name)
 
 
 def test_a_question_may_be_left_open_and_what_was_not_asked_is_not_stored(shop):

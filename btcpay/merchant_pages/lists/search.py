@@ -13,6 +13,7 @@ from btcpay.languages.formats import symbol
 from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.money import SATS_PER_BTC, Money, asked_of
+from btcpay.values.texts import is_refused
 from btcpay.values.times import number_of, start_of
 from btcpay.web.pages.listing import MORE, SIZE, Listing, ListPage
 from schemas.requests import STATUSES
@@ -63,7 +64,7 @@ def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[L
             begin = match[1].lower() if pattern.flags & re.I else match[1]
             if named := db.rows(names[name], **asked | {"begin": begin, "end": begin + END}):
                 return named
-    if not typed.isprintable():  # no reference is, and a server takes no null in a text
+    if any(map(is_refused, typed)):  # no reference has one, and a server takes no null in a text
         return []
     return db.rows(names["reference"], **asked | {"begin": typed})
 

@@ -11,6 +11,7 @@ from btcpay.notify.outbox import new_send
 from btcpay.notify.read import sample
 from btcpay.values.errors import CommandError, InvalidRequest, NotFound
 from btcpay.values.times import to_ms
+from btcpay.web.pages.forms import unseen_sign
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import keys as stored_keys
@@ -34,8 +35,8 @@ def issue_key(visit: Visit) -> Response:
         raise InvalidRequest("the form names no kind of key")
     try:
         name = keys.checked_name(visit.form.get("name", ""))
-    except CommandError:
-        wrong = gettext("One line of at most 60 characters.")
+    except CommandError as error:
+        wrong = unseen_sign(error) or gettext("One line of at most 60 characters.")
         return show_keys(visit, 400, wrong=wrong, typed=visit.form.get("name", ""))
     with visit.once("key", stored_keys.BY_ID) as (id, is_made):
         if is_made:

@@ -17,6 +17,7 @@ from btcpay.values.errors import CommandError, NotFound
 from btcpay.values.money import CODES, checked_currency
 from btcpay.values.texts import checked_line
 from btcpay.values.times import checked_zone, places
+from btcpay.web.pages.forms import unseen_sign
 from btcpay.web.pages.languages import gettext
 from storage.queries import merchants, receivers
 from storage.statement import as_dict, changed
@@ -71,8 +72,8 @@ def save(visit: Visit, part: str) -> Response:
     for name, check in PARTS[part].checks.items():
         try:
             checked[name] = check(visit.form.get(name, ""))
-        except (CommandError, ValueError):
-            wrong[name] = _advice()[name]
+        except (CommandError, ValueError) as error:
+            wrong[name] = unseen_sign(error) or _advice()[name]
     if part == "return" and checked.get("return_unpaid") and not visit.form.get("return_paid"):
         wrong["return_paid"] = gettext("This one is required if the other one is set.")
     is_shown = part == "look" and "show" in visit.form and not wrong

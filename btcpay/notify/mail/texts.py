@@ -17,6 +17,7 @@ from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail import headers
 from btcpay.settings.mail_settings import Sender, checked_address
 from btcpay.values.money import asked_of, price_of
+from btcpay.values.texts import shown_line
 from storage.models import Invoice
 from storage.queries import invoices, merchants
 
@@ -66,7 +67,7 @@ class MailText:
 
 def one_line(text: str) -> str:
     """A customer's or a shop's text as one line, without signs that cannot be seen."""
-    return "".join(sign for sign in " ".join(text.split()) if sign.isprintable())
+    return " ".join(shown_line(text).split())
 
 
 def message_of(mail: MailText, sender: Sender, to: str, id: str, at: datetime) -> EmailMessage:

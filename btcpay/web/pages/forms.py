@@ -9,6 +9,7 @@ from btcpay.values.amounts import NotAnAmount, parse_amount
 from btcpay.values.errors import InvalidRequest, PriceUnavailable, TooLittle, TooMuch
 from btcpay.values.ids import ID_CHARACTERS, random_base62
 from btcpay.values.money import places_of
+from btcpay.values.texts import TextRefused
 from btcpay.web.body import read_body
 from btcpay.web.pages import languages
 from btcpay.web.pages.languages import gettext
@@ -68,6 +69,17 @@ def said(refused: Exception) -> str:
             "Wallets cannot send such a small amount. Enter at least %(least)s.", least=least
         )
     return str(refused)
+
+
+def unseen_sign(refused: Exception) -> str:
+    """The sentence about a sign that people cannot see; "" for another refusal."""
+    if not (isinstance(refused, TextRefused) and refused.sign):
+        return ""
+    return gettext(
+        "This contains a character that cannot be seen (%(code)s): a control character, a line"
+        " break or a mark of direction. Please type the text again.",
+        code=refused.sign,
+    )
 
 
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:
