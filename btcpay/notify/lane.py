@@ -13,14 +13,21 @@ from storage.queries import deliveries, receivers
 # an event that it never takes stops none behind it.
 MOST_REFUSED = 3
 # Parts of the receivers, by the names of their locks: each is one process's while it delivers.
-# SQLite's are one part, since it has one writer.
-PARTS = {False: ["outbox"], True: [f"outbox{number:x}" for number in range(16)]}
+# SQLite's programs are one part, since it has one writer.
+MAIL_PART = "mail"
+PROGRAM_PARTS = {False: ["outbox"], True: [f"outbox{number:x}" for number in range(16)]}
+
+
+def all_parts(is_server: bool) -> list[str]:
+    return [MAIL_PART, *PROGRAM_PARTS[is_server]]
 
 
 def part_of(receiver: Receiver, is_server: bool) -> str:
     """The receiver's part; all mail is in one, since it goes out one after another."""
-    name = "mail" if receiver.transport in receivers.MAILS else receiver.id
-    return PARTS[is_server][crc32(name.encode()) % len(PARTS[is_server])]
+    if receiver.transport in receivers.MAILS:
+        return MAIL_PART
+    parts = PROGRAM_PARTS[is_server]
+    return parts[crc32(receiver.id.encode()) % len(parts)]
 
 
 @dataclass(eq=False)
@@ -45,6 +52,10 @@ class Lane:
     is_over: bool = False
     # The oldest delivery, when a failing lane has begun with it.
     oldest: tuple[str, str] | None = None
+
+    @property
+    def is_of_mail(self) -> bool:
+        return self.receivers[0].transport in receivers.MAILS
 
     @property
     def was_failing(self) -> bool:

@@ -10,7 +10,8 @@ from datetime import datetime
 
 from btcpay.http.deadline import in_thread
 from btcpay.http.http_client import Session
-from btcpay.notify.lane import PARTS, Delivered, Lane, part_of
+from btcpay.notify.lane import MAIL_PART, Delivered, Lane, all_parts, part_of
+from btcpay.notify.mail.replies import USUAL, Times
 from btcpay.notify.mail.transport import STALE, Mail, add_timed
 from btcpay.notify.outcome import ATTEMPT_S, HELD_MS, Answer, note
 from btcpay.notify.read import Event, event_of
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 # The length of a run; an attempt begins only while ATTEMPT_S are left of it.
 RUN_S = 20
 MOST_AT_ONCE, MOST_FAILING, MOST_OF_ONE = 24, 8, 4
+# A mail's name look-up and connecting, beside its server's answers.
+AROUND_MAIL_S = 20
 NO_ANSWER = Answer(False, None, "there was no answer when the run ended", may_go_on=True)
 
 # One attempt to send an event to a receiver, at that time.
@@ -50,54 +53,78 @@ class Outbox:
     """`now` reads the wall clock. Only the caller's thread uses the database."""
 
     def __init__(
-        self, db: Database, settings: Settings, now: Callable[[], datetime], send: Send
+        self,
+        db: Database,
+        settings: Settings,
+        now: Callable[[], datetime],
+        send: Send,
+        mail_times: Times = USUAL,
     ) -> None:
         self._db, self._settings, self._now, self._send = db, settings, now, send
+        self._mail_times = mail_times
         self._resources = Resources(settings.base_url)
 
     def run(
-        self, run_s: float = RUN_S, take: Callable[[str], bool] = lambda part: True
+        self,
+        run_s: float = RUN_S,
+        take: Callable[[str], bool] = lambda part: True,
+        only: Sequence[str] = (),
     ) -> Delivered:
         """Makes the deliveries that are due, for `run_s` at most; the rest waits for the next run.
 
-        `take` takes one of PARTS for this process until the run has ended, unless another has it.
+        A mail that was begun in that time has longer. `take` takes one of the parts for this
+        process until the run has ended, unless another has it; `only` these parts are served.
         An answer that comes later counts as a failure (a name server may take longer), and its
         delivery is made again with the same id.
         """
-        server, sender = self._settings.smtp_url, self._settings.mail_from
-        url = self._settings.base_url
-        self._mail = Mail(self._db, url, server, sender) if server and sender else None
+        parts = [*(only or all_parts(self._db.is_server))]
+        self._mail = self._new_mail()
         self._in_flight: dict[Future[Answer], tuple[Lane, Receiver, deliveries.Due]] = {}
         events.number_new(self._db)
         # What the calendar alone has due waits while the clock is doubted (chain/leap.py).
         self._is_time_doubted = bool(meta.get(self._db, meta.Key.TIME_LEAP))
-        if not self._is_time_doubted:
+        if MAIL_PART in parts and not self._is_time_doubted:
             self._db.run(deliveries.GIVE_UP_MAILS, before=to_ms(self._now() - STALE))
             if self._mail:
                 add_timed(self._db, self._now())
-        self._result, until_s = Delivered(), time.monotonic() + run_s
+        self._result, self._until_s = Delivered(), time.monotonic() + run_s
         self._labels = Counter[tuple[str, str]]()
-        parts, lanes = PARTS[self._db.is_server].copy(), list[Lane]()
+        lanes = list[Lane]()
         random.shuffle(parts)
         while True:
-            self._begin(lanes, until_s - ATTEMPT_S)
+            self._begin(lanes, self._until_s - ATTEMPT_S)
             if parts and len(self._in_flight) < MOST_AT_ONCE:
                 if take(part := parts.pop()):
                     lanes = sorted(lanes + self._lanes(part), key=lambda lane: lane.was_failing)
                 continue
-            left_s = max(0, until_s - time.monotonic())
-            done, _ = wait(self._in_flight, left_s, FIRST_COMPLETED)
-            if not done:
+            if not self._in_flight:
                 break
-            for answer in done:
+            ends_s = min(self._ends_s(lane) for lane, _, _ in self._in_flight.values())
+            left_s = max(0, ends_s - time.monotonic())
+            done, _ = wait(self._in_flight, left_s, FIRST_COMPLETED)
+            for answer in done or self._overdue():
                 self._on_answer(answer)
-        for answer in [*self._in_flight]:
-            self._on_answer(answer)
         if self._mail:
             self._mail.close()
         for (name, label), total in self._labels.items():
             self._db.run(tallies.ADD, name=name, label=label, total=total)
         return self._result
+
+    def _new_mail(self) -> Mail | None:
+        server, sender = self._settings.smtp_url, self._settings.mail_from
+        if not (server and sender):
+            return None
+        return Mail(self._db, self._settings.base_url, server, sender, self._mail_times)
+
+    def _ends_s(self, lane: Lane) -> float:
+        """When an answer is waited for no longer. No mail begins in the last seconds of a run."""
+        if lane.is_of_mail:
+            return self._until_s - ATTEMPT_S + self._mail_times.mail_s + AROUND_MAIL_S
+        return self._until_s
+
+    def _overdue(self) -> list[Future[Answer]]:
+        now_s = time.monotonic()
+        return [one for one, of in self._in_flight.items() if self._ends_s(of[0]) <= now_s]
 
     def _lanes(self, part: str) -> list[Lane]:
         """The ways out in this part, read when it is taken: another process may have had it."""
@@ -176,7 +203,7 @@ class Outbox:
 
     def _on_answer(self, coming: Future[Answer]) -> None:
         lane, receiver, row = self._in_flight.pop(coming)
-        answer = NO_ANSWER
+        answer = NO_ANSWER._replace(is_in_doubt=lane.is_of_mail)
         if coming.done():
             if error := coming.exception():  # the others are sent all the same
                 log.error("%s cannot be sent to %s", row.about, receiver.id, exc_info=error)

@@ -22,6 +22,8 @@ JITTER_PERMILLE = 100
 PROBE_AFTER = timedelta(minutes=25)
 DISABLED_AFTER = timedelta(days=5)
 GONE = 410
+# A mail that may have been sent is tried once more, when whoever waits for it has looked for it.
+DOUBT_LASTS = timedelta(hours=1)
 HELD_MS = 60_000  # longer than an attempt of ATTEMPT_S, even with a slow name server
 
 
@@ -30,7 +32,8 @@ class Answer(NamedTuple):
 
     `text` is the answer's beginning, or the reason why there was none. Kinds of failure:
     `is_refusal`, others may be taken; `is_final`, this one never will be; `may_go_on`, the attempt
-    may still be under way.
+    may still be under way; `is_in_doubt`, it may have been taken, and whoever gets it twice cannot
+    tell: a mail.
     """
 
     is_taken: bool
@@ -39,6 +42,7 @@ class Answer(NamedTuple):
     is_refusal: bool = False
     is_final: bool = False
     may_go_on: bool = False
+    is_in_doubt: bool = False
 
     @property
     def is_up(self) -> bool:
@@ -78,8 +82,11 @@ def note(
     The label is None where another process tried meanwhile. `has_failed`: the receiver did before.
     """
     first_at = from_ms(row.first_at) if row.first_at is not None else now
-    is_over = answer.is_taken or answer.is_final
+    is_doubted_twice = answer.is_in_doubt and row.doubted_at is not None
+    is_over = answer.is_taken or answer.is_final or is_doubted_twice
     again_at = None if is_over else next_try(first_at, now)
+    if answer.is_in_doubt and not is_over:
+        again_at = now + DOUBT_LASTS
     since_ms = receiver.failing_since
     has_taken_none = since_ms is not None and since_ms <= to_ms(first_at)
     if not (is_over or again_at or answer.is_up) and has_taken_none:
@@ -100,6 +107,7 @@ def note(
             status=answer.status,
             answer=answer.text,
             held_until=to_ms(now) + HELD_MS if answer.may_go_on else None,
+            doubted_at=to_ms(now) if answer.is_in_doubt else None,
         )
         if not changed:
             return None, False

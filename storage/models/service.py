@@ -115,6 +115,7 @@ class Delivery(Table):
     answer = TextField(null=True)
     line = TextField(null=True)
     held_until = BigIntegerField(null=True)
+    doubted_at = BigIntegerField(null=True)
 
 
 class MerchantMail(Table):

@@ -44,7 +44,7 @@ _WHOLE = shaped(
     Due,
     Delivery.select(
         *(Delivery.receiver_id, Delivery.about, Delivery.attempts, Delivery.first_at),
-        *(Delivery.created_at, Delivery.line, Delivery.held_until),
+        *(Delivery.created_at, Delivery.line, Delivery.held_until, Delivery.doubted_at),
         PublicEvent,
     )
     .join(PublicEvent, JOIN.LEFT_OUTER, on=(PublicEvent.seq == Delivery.event_seq))
@@ -57,13 +57,15 @@ DUE = _WHOLE.where(Delivery.next_at <= slot("until"), _FIRST_IN_LINE).order_by(
 )
 # A mail that was written for later does not wait before its time.
 _IS_WRITTEN = Delivery.event_seq.is_null(False) | (Delivery.created_at <= slot("now"))
+# Nor one that may have been sent just now.
+_MAY_BE_SENT = _IS_WRITTEN & (Delivery.doubted_at.is_null() | (Delivery.next_at <= slot("now")))
 # By the order of events, whatever clocks did; mails without one come first.
 _AGE = (fn.COALESCE(Delivery.event_seq, 0), Delivery.created_at, Delivery.about)
 _AGE_OF_LAST = (slot("event_seq"), slot("created_at"), slot("about"))
 # All that wait, due or not, from the oldest on; a page begins behind the last of the page before.
-OLDEST = _WHOLE.where(_IS_WRITTEN, Tuple(*_AGE) > Tuple(*_AGE_OF_LAST)).order_by(*_AGE)
+OLDEST = _WHOLE.where(_MAY_BE_SENT, Tuple(*_AGE) > Tuple(*_AGE_OF_LAST)).order_by(*_AGE)
 # What a failing receiver is asked with beside its oldest: each in its turn.
-LEAST_TRIED = _WHOLE.where(_IS_WRITTEN, _FIRST_IN_LINE, Delivery.about != slot("about")).order_by(
+LEAST_TRIED = _WHOLE.where(_MAY_BE_SENT, _FIRST_IN_LINE, Delivery.about != slot("about")).order_by(
     Delivery.attempts, *_AGE
 )
 FELL_DUE = shaped(
@@ -90,6 +92,7 @@ TRIED = Delivery.update(
         Delivery.status: slot("status"),
         Delivery.answer: slot("answer"),
         Delivery.held_until: slot("held_until"),
+        Delivery.doubted_at: fn.COALESCE(Delivery.doubted_at, slot("doubted_at")),
     }
 ).where(_THIS, same(Delivery.attempts), _WAITS)
 DROP = Delivery.delete().where(_THIS, _WAITS)
@@ -97,7 +100,12 @@ GIVE_UP = Delivery.update({Delivery.next_at: None}).where(_OF_RECEIVER, _WAITS)
 GIVE_UP_MAILS = Delivery.update({Delivery.next_at: None, Delivery.answer: "too late"}).where(
     _WAITS, Delivery.created_at < slot("before"), _OF_MAILS
 )
-_ANEW = {Delivery.attempts: 0, Delivery.first_at: None, Delivery.next_at: slot("at")}
+_ANEW = {
+    Delivery.attempts: 0,
+    Delivery.first_at: None,
+    Delivery.doubted_at: None,
+    Delivery.next_at: slot("at"),
+}
 AGAIN = Delivery.update(_ANEW | {Delivery.delivered_at: None}).where(_THIS)
 # A link that logs in, mailed to each merchant who has this address: once in ten minutes.
 LOGIN = "login"

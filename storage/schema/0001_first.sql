@@ -709,7 +709,8 @@ CREATE UNIQUE INDEX receiver_of_store ON receiver (store_id, url) WHERE store_id
 -- `first_at`: the first attempt, from which the times of the others follow. `status`: the HTTP
 -- status, how the command ended, or the mail server's refusal; null when there was no answer.
 -- `line`: the invoice, where a receiver is sent its events one at a time and in order; one that is
--- being sent is held until `held_until`, so that no other process sends it too.
+-- being sent is held until `held_until`, so that no other process sends it too. `doubted_at`: the
+-- first attempt of a mail that may have been taken without an answer: it is tried once more.
 CREATE TABLE delivery (
     receiver_id TEXT NOT NULL REFERENCES receiver (id) ON DELETE CASCADE,
     about TEXT NOT NULL,
@@ -724,6 +725,7 @@ CREATE TABLE delivery (
     answer TEXT,
     line TEXT,
     held_until BIGINT,
+    doubted_at BIGINT,
     PRIMARY KEY (receiver_id, about),
     CHECK (next_at IS NULL OR delivered_at IS NULL)
 );

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 import click
@@ -22,6 +22,7 @@ from btcpay.cli.check.report import Reporter
 from btcpay.cli.context import Shell, Stop, answering
 from btcpay.http import http_client
 from btcpay.invoices.status import find_invoice
+from btcpay.notify.lane import MAIL_PART, PROGRAM_PARTS
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
@@ -110,21 +111,37 @@ def check(
 
 
 class Outward:
-    """The outbox beside the check: no check waits for a receiver."""
+    """The outboxes beside the check: no check waits for a receiver, and no program for the mail."""
 
     def __init__(self, shell: Shell) -> None:
-        self._shell = shell
+        programs = PROGRAM_PARTS[shell.db.is_server]
+        self._all = (Outgoing(shell, programs), Outgoing(shell, [MAIL_PART]))
+
+    def start(self) -> None:
+        """Delivers what is due, unless the last runs are still at it."""
+        for outgoing in self._all:
+            outgoing.start()
+
+    def wait(self) -> None:
+        """Waits until that is done, for as long as a run may take."""
+        for outgoing in self._all:
+            outgoing.wait()
+
+
+class Outgoing:
+    """An outbox of some parts of the receivers, in a thread of its own."""
+
+    def __init__(self, shell: Shell, parts: Sequence[str]) -> None:
+        self._shell, self._parts = shell, parts
         self._outbox = Outbox(shell.db, shell.settings, utc_now, new_send(shell.settings))
         self._thread = threading.Thread()
 
     def start(self) -> None:
-        """Delivers what is due in a thread of its own, unless the last run is still at it."""
         if not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
 
     def wait(self) -> None:
-        """Waits until that is done, for as long as a run may take."""
         self._thread.join()
 
     def _run(self) -> None:
@@ -133,7 +150,8 @@ class Outward:
             with ExitStack() as held:
                 url = self._shell.settings.database_url
                 result = self._outbox.run(
-                    take=lambda part: held.enter_context(locks.only_one(db, url, part))
+                    take=lambda part: held.enter_context(locks.only_one(db, url, part)),
+                    only=self._parts,
                 )
         except PeeweeException as error:
             log.error("nothing could be delivered: %s", in_one_line(error))

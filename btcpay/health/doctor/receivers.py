@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from btcpay.health.doctor.shop import Shop
+from btcpay.notify.mail.replies import USUAL
 from btcpay.notify.mail.smtp import NoSession, open_session
 from btcpay.values.finding import GREEN, YELLOW, Finding
 from btcpay.values.times import from_ms, iso, to_ms
@@ -65,7 +66,7 @@ def mail_server(shop: Shop) -> Iterator[Finding]:
             yield Finding("mail server", YELLOW, sentence, "set both, or neither")
         return
     try:
-        open_session(found, sender.domain).close()
+        open_session(found, sender.domain, USUAL).close()
     except NoSession as error:
         yield Finding("mail server", YELLOW, f"{found.host} {error}", LOOK)
     else:

@@ -4,78 +4,77 @@ import re
 import smtplib
 import socket
 import ssl
-import time
+from collections.abc import Callable
 from email.message import EmailMessage
 from functools import partial
+from typing import Any
 
 from btcpay.http.connector import connect
-from btcpay.notify.outcome import ATTEMPT_S, Answer
+from btcpay.notify.mail.replies import Bounds, Replies, Times
+from btcpay.notify.outcome import Answer
 from btcpay.settings.mail_settings import MailServer
 from btcpay.values.hosts import is_here
 
-# For each answer of the server.
-TIMEOUT_S = 5
-# Of all answers to one mail; no honest server says as much.
-MOST_BYTES = 65_536
+_END_OF_MAIL = b"\r\n.\r\n"  # RFC 5321, 4.1.1.4
 # smtplib's own errors are OSErrors, like those of sockets and TLS; a host name that DNS cannot
 # have is a ValueError.
 FAILURES = (OSError, ValueError)
 _ENHANCED = re.compile(rb"[245]\.[0-9]{1,3}\.[0-9]{1,3}(?=\s|$)")  # RFC 3463
 
 
+IN_DOUBT = Answer(False, None, "did not answer to the whole mail: it may be sent", is_in_doubt=True)
+
+
 class NoSession(Exception):
     """The server cannot be reached, or lets nobody in; the message has no secret."""
 
 
-class _Replies:
-    """The server's lines, within bounds.
-
-    smtplib keeps each line of a reply, however many follow, and its time-out begins again with each
-    byte. Measured: a greeting without end filled 610 MB in a second and 2.3 GB in the ten of an
-    attempt, so that no bound of time alone holds the memory; and at a byte every four seconds a
-    single line would last for nine hours.
-    """
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self.allow()
-
-    def allow(self) -> None:
-        self._left, self._until_s = MOST_BYTES, time.monotonic() + ATTEMPT_S
-
-    def readline(self, limit: int) -> bytes:
-        """Raises OSError beyond the bounds."""
-        line = bytearray()
-        while len(line) < limit and not line.endswith(b"\n"):
-            if time.monotonic() > self._until_s or not self._left:
-                raise TimeoutError
-            byte = self._connection.recv(1)
-            if not byte:
-                break
-            line += byte
-            self._left -= 1
-        return bytes(line)
-
-    def close(self) -> None:
-        """The session closes the connection."""
+class Unanswered(OSError):
+    """The whole mail was handed over, and the answer never came: nobody knows who has the mail."""
 
 
 class Session(smtplib.SMTP):
     """A session whose replies are bounded, in bytes and in time."""
 
+    def __init__(self, times: Times, *args: Any, **kwargs: Any) -> None:
+        self._times, self._bounds = times, Bounds(times)
+        self._awaits_verdict = False
+        super().__init__(*args, **kwargs)
+
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         """In place of smtplib's, which gives all of the time to the host's first address."""
-        return connect(host, port, timeout)
+        connection = connect(host, port, self._times.connect_s)
+        connection.settimeout(self._times.answer_s)
+        return connection
+
+    def send(self, s: Any) -> None:
+        if self.sock is not None:
+            self.sock.settimeout(self._times.answer_s)
+        super().send(s)
+        self._awaits_verdict = isinstance(s, bytes) and s.endswith(_END_OF_MAIL)
 
     def getreply(self) -> tuple[int, bytes]:
+        """The next answer. Raises Unanswered in place of the answer to a whole mail."""
         if self.file is None and self.sock is not None:
-            self.file = _Replies(self.sock)
-        return super().getreply()
+            self.file = Replies(self.sock, self._bounds)
+        self._bounds.next_answer()
+        try:
+            reply = super().getreply()
+        except OSError as error:
+            if self._awaits_verdict:
+                raise Unanswered from error
+            raise
+        self._awaits_verdict = False
+        return reply
 
     def next_mail(self) -> None:
         """Begins the bounds anew."""
-        if self.file is not None:
-            self.file.allow()
+        self._bounds.next_mail()
+
+    def say_goodbye(self) -> None:
+        """Ends the session. Raises one of FAILURES when the server is not there any more."""
+        self._bounds.goodbye()
+        self.quit()
 
 
 class _TlsSession(Session, smtplib.SMTP_SSL):
@@ -86,16 +85,18 @@ class _TlsSession(Session, smtplib.SMTP_SSL):
         return self.context.wrap_socket(sock, server_hostname=host)
 
 
-def open_session(server: MailServer, hello: str) -> Session:
+def open_session(server: MailServer, hello: str, times: Times) -> Session:
     """A session, by TLS and logged in. Raises NoSession.
 
     Without TLS a password goes to this machine alone.
     """
     context = ssl.create_default_context()
-    opened = partial(_TlsSession, context=context) if server.is_tls else Session
+    new: Callable[..., Session] = Session
+    if server.is_tls:
+        new = partial(_TlsSession, context=context)
     session: Session | None = None
     try:
-        session = opened(server.host, server.port, hello, timeout=TIMEOUT_S)
+        session = new(times, server.host, server.port, hello)
         _let_in(session, server, context)
     except (*FAILURES, NoSession) as error:
         if session is not None:
@@ -117,7 +118,10 @@ def _let_in(session: Session, server: MailServer, context: ssl.SSLContext) -> No
 
 
 def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> Answer:
-    """Hands over one mail; a refusal is an answer. Raises OSError if the session is lost."""
+    """Hands over one mail; a refusal is an answer.
+
+    Raises Unanswered, and another OSError if the session is lost before the mail was whole.
+    """
     try:
         session.send_message(message, sender, [to])
     except smtplib.SMTPRecipientsRefused as error:
@@ -127,6 +131,8 @@ def hand_over(session: Session, message: EmailMessage, sender: str, to: str) -> 
         return _refused(error.smtp_code, error.smtp_error, False)._replace(is_refusal=False)
     except smtplib.SMTPResponseException as error:
         return _refused(error.smtp_code, error.smtp_error, error.smtp_code >= 500)
+    except Unanswered:
+        return IN_DOUBT
     return Answer(True, None, "")
 
 

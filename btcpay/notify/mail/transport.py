@@ -8,6 +8,7 @@ from email.message import EmailMessage
 
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.mail import shop_texts, smtp, texts
+from btcpay.notify.mail.replies import Times
 from btcpay.notify.mail.texts import About, MailText, message_of
 from btcpay.notify.outcome import Answer
 from btcpay.notify.read import state_of
@@ -36,8 +37,11 @@ OF_PARTS: dict[str, Callable[..., Composed]] = {one.NAME: one.compose for one in
 class Mail:
     """The mails of a run, one after another in one session. Only `prepare` uses the database."""
 
-    def __init__(self, db: Database, base_url: str, server: MailServer, sender: Sender) -> None:
+    def __init__(
+        self, db: Database, base_url: str, server: MailServer, sender: Sender, times: Times
+    ) -> None:
         self._db, self._base_url, self._server, self._sender = db, base_url, server, sender
+        self._times = times
         self._session: smtp.Session | None = None
 
     def prepare(
@@ -62,20 +66,31 @@ class Mail:
     def _send(self, message: EmailMessage, to: str) -> Answer:
         try:
             if self._session is None:
-                self._session = smtp.open_session(self._server, self._sender.domain)
-            self._session.next_mail()
-            return smtp.hand_over(self._session, message, self._sender.address, to)
+                server, hello = self._server, self._sender.domain
+                self._session = smtp.open_session(server, hello, self._times)
+            else:
+                self._session.next_mail()
+            answer = smtp.hand_over(self._session, message, self._sender.address, to)
         except smtp.NoSession as error:
             log.warning("mail server %s %s", self._server.host, error)
             return Answer(False, None, str(error))
         except smtp.FAILURES as error:
-            self.close()
+            self._drop_session()
             return Answer(False, None, smtp.why(error))
+        if answer.is_in_doubt:
+            log.warning("mail server %s %s", self._server.host, answer.text)
+            self._drop_session()
+        return answer
 
     def close(self) -> None:
+        """Ends the session, unless it ended before."""
         if self._session is not None:
             with suppress(*smtp.FAILURES):
-                self._session.quit()
+                self._session.say_goodbye()
+            self._drop_session()
+
+    def _drop_session(self) -> None:
+        if self._session is not None:
             self._session.close()
             self._session = None
 
