@@ -52,8 +52,10 @@ def link_create(
     """
     owner, now = find_merchant(shell.db, merchant), shell.now
     currency = checked_currency(currency or owner.currency)
-    names = [f"{name}_usd" for name in links.AMOUNTS]
-    amounts = {name: as_typed(currency, fields[name]) for name in names}
+    amounts = {
+        f"{name}_usd": as_typed(currency, fields[f"{name}_usd"], f"--{name.partition('_')[0]}")
+        for name in links.AMOUNTS
+    }
     wanted = validated(NEW_PRICED_LINK, fields | amounts) | {"suggested": suggest}
     require_units(currency, [wanted.get(f"{name}_usd") for name in links.AMOUNTS])
     if links.is_nameless(wanted):

@@ -42,7 +42,9 @@ def validated(schema: Schema, options: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(shown) from None
 
 
-def as_typed(currency: str, given: Decimal | str | None) -> Decimal | None:
+def as_typed(
+    currency: str, given: Decimal | str | None, option: str = "--amount"
+) -> Decimal | None:
     """An amount of this currency, which may have its sign, its code or groups. Raises UsageError.
 
     A JSON number is the number that it is, as programs give it.
@@ -52,14 +54,15 @@ def as_typed(currency: str, given: Decimal | str | None) -> Decimal | None:
     try:
         return parse_amount(given, currency)
     except NotAnAmount as error:
+        typed = f"{given[:40]!a}"
         if error.readings:
             one, other = error.readings
-            message = f"{given[:40]!a} can be read as {one:f} or {other:f}: use a point, no groups"
+            message = f"{typed} can be read as {one:f} or {other:f}: use a point, no groups"
         elif error.foreign:
             message = f"the amount is in {currency}, and {error.foreign!a} is another currency's"
         else:
-            message = f"{given[:40]!a} is no amount of {currency} such as 25 or 1234.50"
-        raise click.UsageError(message) from None
+            message = f"{typed} is no amount of {currency} such as 25 or 1234.50"
+        raise click.UsageError(f"{option}: {message}") from None
 
 
 def priced(currency: str, options: Mapping[str, Any]) -> dict[str, Any]:
