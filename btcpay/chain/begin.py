@@ -1,4 +1,4 @@
-"""The first header that a shop keeps: two hours before its first invoice.
+"""The first header that a shop keeps: two hours before its first merchant was made.
 
 Also the payments in blocks newer than a copy of the database, for shops that can ask no address
 index.
@@ -56,18 +56,18 @@ def begin(
     now: Clock,
     made_ms: int | None = None,
 ) -> bool:
-    """Keeps a first header, if there is none and the shop has an invoice; True if one is kept.
+    """Keeps a first header, if there is none and the shop has a merchant; True if one is kept.
 
-    `now` is by the sources' clocks, once they have answered. Without an invoice `made_ms` counts.
+    It is two hours before the first invoice, else before `made_ms` or the present. `now` is by the
+    sources' clocks, once they have answered.
     The source that shows the most work above it decides: a chain that stands still shows none.
     Raises ExplorerError, and notes its message in the database.
     """
     if db.row(blocks.TOP):
         return True
-    first_ms = db.only(blocks.FIRST_MADE)[0] or made_ms
-    if first_ms is None:
+    if not db.rows(merchants.ALL):
         return False
-    made_at = from_ms(first_ms)
+    made_at = from_ms(blocks.first_made_ms(db) or made_ms or to_ms(now()))
 
     def ask(at: datetime) -> tuple[dict[BlockSource, _Claim], dict[BlockSource, Exception]]:
         return sources.ask_all(lambda one: _claim(network, one, at, now))

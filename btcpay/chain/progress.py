@@ -24,7 +24,7 @@ class Progress:
 
 
 def progress_of(db: Database, now: datetime) -> Progress | None:
-    """None before the first invoice is checked."""
+    """None until a first header is kept: when a merchant is made, or at the next check."""
     found = db.row(blocks.PROGRESS, finished_after=to_ms(now - LATELY))
     return progress_in(found) if found else None
 

@@ -35,6 +35,8 @@ QUIET = timedelta(minutes=30)  # without a block, after which a source's mere cl
 ENDS_AFTER = timedelta(hours=1)
 ENDED_AT_ONCE = 500  # in a transaction, so that others wait less than a second for its locks
 IDLE_KEPT = timedelta(hours=2)  # as far back as the reading for a new invoice begins
+MANY = 144  # unread blocks, a day of them
+BEFORE_THE_FIRST = timedelta(days=1)  # our clock may have been ahead when it was made
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,22 @@ class CatchUp(Reader):
         # Skipped blocks are never read, so a clock that is ahead must not make blocks look old.
         now = self._now()
         if is_at_stake(self.db, now):
+            if self.db.only(blocks.UNREAD)[0] > MANY:
+                self._skip_before_the_first_invoice(now)
             self.read_all(report)
         else:
             self.db.run(blocks.SKIP, mined_before=to_ms(now - IDLE_KEPT))
         self.work_off()
         count_again(self.db, self.settings, self.now())
+
+    def _skip_before_the_first_invoice(self, now: datetime) -> None:
+        """Passes over blocks from before anybody was asked for money, when no check ran for long.
+
+        By a clock that is ahead of the first invoice none is.
+        """
+        first_ms = blocks.first_made_ms(self.db)
+        if first_ms is not None and from_ms(first_ms) <= now:
+            self.db.run(blocks.SKIP, mined_before=to_ms(from_ms(first_ms) - BEFORE_THE_FIRST))
 
     def _now(self) -> datetime:
         """The time, by the sources' clock if ours is ahead of it."""

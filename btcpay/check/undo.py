@@ -31,6 +31,7 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
         meta.lock(db)
         db.run(blocks.KEEP_PROVEN, height=PROVEN)
         db.run(invoices.KEEP_PROVEN, height=PROVEN)
+        db.run(invoices.FORGET_TIP)
         for part in brought("blocks"):
             part.keep(db, PROVEN)
         undo_above(db, settings, PROVEN, now)
@@ -49,6 +50,7 @@ def undo_above(db: Database, settings: Settings, height: int, now: datetime) -> 
     db.rows(balances.LOCK_ALL)
     db.run(tallies.ADD, name="reorganisations", label="", total=1)
     db.run(blocks.UNREPLACE, height=height)
+    db.run(invoices.LOWER, height=height)
     outputs = db.rows(blocks.PAID_ABOVE, height=height)
     spent = db.rows(blocks.SPENT_ABOVE, height=height)
     of_payments = {one.payment_id: one for one in outputs if one.payment_id}

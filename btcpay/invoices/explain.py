@@ -20,6 +20,7 @@ WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",
     "too_much": f"the invoice is paid; {_DISMISS}",
     "vanished": f"nothing came that could be accepted: ask the payer; {_DISMISS}",
+    "older_coin": f"see whether the customer sent it, or it was there before the order; {_DISMISS}",
     "refunded_twice": f"ask the payer for what was sent a second time; {_DISMISS}",
 }
 

@@ -50,6 +50,7 @@ def invoice_of(row: models.Invoice) -> Invoice:
         covered_at=from_ms_or_none(row.covered_at),
         at_till=row.tip is not None,
         of_bill=row.bill_id is not None,
+        above_height=row.above_height,
     )
 
 

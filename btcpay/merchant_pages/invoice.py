@@ -28,7 +28,7 @@ MOST_SHOWN = 100  # outputs, and events, so that dust sent to an address makes n
 NEEDING = 50  # invoices on the page, those with the most at stake: the rest follows on them
 AT_ONCE = 100  # set aside by one press: a second of work
 # Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
-ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice")
+ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice", "older_coin")
 # Then no money goes back: its payment is not in the chain, or it went back twice already.
 OWES_NOTHING = ("reorganised", "vanished", "refunded_twice")
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from flask import Response, request
 
+from btcpay.check.beginning import begin_chain
 from btcpay.languages import formats
 from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchant_pages.visit import address, keep, presented
@@ -106,6 +107,7 @@ class WayIn:
             return self._form(typed | {"key": ""}, str(error))
         if opened is None:  # another browser was faster
             raise NotFound("there is no such page")
+        begin_chain(service.db, service.settings, service.now)
         return self._enter(opened)
 
     def _require(self, token: str) -> None:

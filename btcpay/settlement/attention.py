@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 
-from btcpay.settlement.values import Invoice, Verdict
+from btcpay.settlement.values import Invoice, Receipt, Verdict
 
 # By its name in metrics, JSON and database, each reason as part of a sentence.
 REASONS = {
@@ -19,6 +19,7 @@ REASONS = {
     "dust_missing": "short by less than can be sent",
     "vanished": "seen in full and taken back",
     "refunded_twice": "sent back twice",
+    "older_coin": "paid by a coin that may be older than the invoice",
 }
 # A human's decisions; each deals with everything that happened before it.
 LAST_WORDS = ("settled", "dismissed", "canceled")
@@ -55,12 +56,16 @@ def reason_for(
        have handed goods over. At a till they have, so there it does so at once, until dismissed.
     6. Of a bill's invoice only what came late and what came beyond the bill needs one: the bill
        itself asks for the rest.
+    7. A paid invoice needs attention when money that may be older than it has settled it, until a
+       refund is sent: it may have come before the invoice was made, and the customer sent nothing.
     """
     since = _since(history)
     if _taken_back(since):
         return "reorganised"
     if any(one.kind == SENT_AGAIN for one in since):
         return "refunded_twice"
+    if invoice.status == "paid" and _older(verdict, _since(since, SENT_BACK)):
+        return "older_coin"
     if invoice.status != "paid":
         since = _since(since, SENT_BACK)
     happened = {happening.kind for happening in since}
@@ -92,6 +97,8 @@ def stake_sats(
     """The satoshis to decide about: the excess, the sum that is gone, or all that came."""
     if reason == "too_much":
         return _beyond_sats(invoice, verdict, _since(history))
+    if reason == "older_coin":
+        return sum(receipt.amount_sats for receipt in _older(verdict, _since(history)))
     if reason in ("vanished", "reorganised"):
         return invoice.amount_sats
     if reason == "refunded_twice":
@@ -128,6 +135,16 @@ def _came_late(verdict: Verdict) -> bool:
     in_time_sats = verdict.received_sats - verdict.unconfirmed_sats
     is_enough = not verdict.missing_sats and not verdict.unconfirmed_sats
     return came_sats > in_time_sats or is_enough
+
+
+def _older(verdict: Verdict, since: Sequence[Happening]) -> list[Receipt]:
+    """The receipts among these events that settle the invoice, and may be older than it."""
+    came = {happening.txid for happening in since if happening.kind == "payment"}
+    return [
+        receipt
+        for receipt in verdict.receipts
+        if receipt.settles and receipt.may_be_older and receipt.txid in came
+    ]
 
 
 def _taken_back(since: Sequence[Happening]) -> set[str]:

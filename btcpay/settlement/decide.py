@@ -1,6 +1,7 @@
 """The state of an invoice, from the outputs to its address: paid, expired or still open, and why.
 
 1. An output counts if it came in time: seen before `expires_at`, or in a block from before then.
+   One that is older than the invoice does not: its address was used before.
 2. An output with the confirmations that this invoice needs becomes a payment. In the chain's order
    these settle the invoice until the sum is reached; an output beyond the sum, or one that came too
    late, is a payment that settles nothing.
@@ -90,17 +91,35 @@ def _sum(outputs: Iterable[Output]) -> int:
 
 
 def came_in_time(output: Output, invoice: Invoice) -> bool:
-    """True if we or a block had it before the invoice's end, and not before the invoice was made.
-
-    An output from before the invoice does not pay it: the address was used before. If we saw the
-    output waiting, it does: then our clock was ahead when the invoice was made.
-    """
-    earliest = invoice.created_at - BLOCK_TIME_SLACK
-    if output.block and not output.seen_waiting and output.block.mined_at < earliest:
+    """True if we or a block had it before the invoice's end, and not before it was made."""
+    if is_older(output, invoice):
         return False
     if invoice.expires_at is None or output.first_seen_at < invoice.expires_at:
         return True
     return output.block is not None and output.block.mined_at < invoice.expires_at
+
+
+def is_older(output: Output, invoice: Invoice) -> bool:
+    """True for an output from before the invoice was made: its address was used before.
+
+    1. A block whose header we had by then is older, whatever its time says.
+    2. Of the others we learned later, and only their times say how old they are: they are older if
+       by more than the slack. An output that we saw waiting is not, whatever its block's time: then
+       our clock was ahead when the invoice was made.
+    """
+    block = output.block
+    if block is None:
+        return False
+    if invoice.above_height is not None and block.height <= invoice.above_height:
+        return True
+    return not output.seen_waiting and block.mined_at < invoice.created_at - BLOCK_TIME_SLACK
+
+
+def may_be_older(output: Output, invoice: Invoice) -> bool:
+    """True if no header was known when the invoice was made, and its block's time is earlier."""
+    if invoice.above_height is not None or output.seen_waiting or output.block is None:
+        return False
+    return output.block.mined_at < invoice.created_at
 
 
 def _settling(invoice: Invoice, deep: Sequence[Output], needed_sats: int) -> list[Output]:
@@ -126,6 +145,7 @@ def _receipts(
             block=block,
             received_at=_receipt_time(outputs[0], invoice, now),
             settles=txid in settling_txids,
+            may_be_older=any(may_be_older(output, invoice) for output in outputs),
         )
         for txid, outputs in by_txid.items()
         if (block := outputs[0].block)

@@ -83,6 +83,8 @@ class Invoice:
 
     `at_till`: goods go over the counter as soon as that is so. `of_bill`: it asks for what a bill
     lacks, which asks again for the rest; `beyond_sats` came to it when the bill lacked less.
+    `above_height`: we had the headers of our chain up to it when the invoice was made, so what is
+    in a block up to there is older; None where no header was known. A reorganisation lowers it.
     """
 
     id: str
@@ -96,6 +98,7 @@ class Invoice:
     at_till: bool = False
     of_bill: bool = False
     beyond_sats: int = 0
+    above_height: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +130,8 @@ class Receipt:
     """A payment that should exist: one transaction's confirmed money to this address.
 
     `received_at`: its block's time, but not before the invoice was made, nor in the future.
-    `settles`: true for a payment that carries the invoice's id.
+    `settles`: true for a payment that carries the invoice's id. `may_be_older`: nothing that we
+    know says that the money was sent after the invoice was made.
     """
 
     txid: str
@@ -135,6 +139,7 @@ class Receipt:
     block: Block
     received_at: datetime
     settles: bool
+    may_be_older: bool = False
 
 
 @dataclass(frozen=True)

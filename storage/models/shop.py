@@ -154,6 +154,7 @@ class Invoice(Table):
     customer_name = TextField(null=True)
     customer_note = TextField(null=True)
     bill_id = TextField(null=True)
+    above_height = BigIntegerField(null=True)
 
     # A payer's words about themselves, which are erased after a time.
     PERSONAL = (customer_email, customer_name, customer_note)

@@ -154,11 +154,13 @@ KNOWN = (
     _AT_STAKE,
 )
 PROGRESS = shaped(Known, BEST.select(*KNOWN).where(IS_BEST))
-# A shop that has no invoice may have a refund.
-FIRST_MADE = shaped(
-    tuple[int | None],
-    Invoice.select(
-        fn.COALESCE(fn.MIN(Invoice.created_at), Refund.select(fn.MIN(Refund.created_at)))
-    ),
+_FIRST_MADE = shaped(
+    tuple[int | None, int | None],
+    Invoice.select(fn.MIN(Invoice.created_at), Refund.select(fn.MIN(Refund.created_at))),
 )
 LAST_INVOICE = shaped(tuple[int | None], Invoice.select(fn.MAX(Invoice.created_at)))
+
+
+def first_made_ms(db: Database) -> int | None:
+    """When money was first asked for, or a refund made; None before that."""
+    return min(filter(None, db.only(_FIRST_MADE)), default=None)

@@ -34,16 +34,17 @@ WHOLE = Invoice.select().where(same(Invoice.id))
 # A new invoice: without details, and before anything has happened to it.
 _CAME_COUNTED = (Invoice.received_sats, Invoice.unconfirmed_sats, Invoice.beside_sats)
 BLANK = as_dict(blank(Invoice, failures=0, received_sats=0, unconfirmed_sats=0, beside_sats=0))
+_TIP = Block.select(fn.MAX(Block.height))
 ADD = shaped(
     Invoice,
-    Invoice.insert(every(Invoice)).returning(
+    Invoice.insert(every(Invoice) | {Invoice.above_height: _TIP}).returning(
         *Invoice.PUBLIC, Invoice.merchant_id, Invoice.store_id
     ),
 )
 
 # The chain's known height, and the time up to which it was read; NULL before the first block.
 CHAIN = (
-    Block.select(fn.MAX(Block.height)).alias("tip_height"),
+    _TIP.alias("tip_height"),
     Fact.select(Fact.value).where(Fact.name == Key.READ_AT.value).alias("read_at"),
 )
 _ALIVE, _GONE = Output.alias(), Output.alias()
@@ -130,6 +131,17 @@ KEEP = Invoice.update(slots(*_CAME_COUNTED, Invoice.newest_height)).where(same(I
 KEEP_PROVEN = Invoice.update({Invoice.newest_height: slot("height")}).where(
     Invoice.newest_height.is_null(False)
 )
+
+# The blocks above this height left the chain: those that come in their place are new ones.
+LOWER = Invoice.update({Invoice.above_height: slot("height")}).where(
+    Invoice.above_height > slot("height")
+)
+# For a chain that is given up: its blocks are all read anew. One that pays an open invoice may be
+# older than it; what has ended stays as it is.
+NO_TIP = -1
+FORGET_TIP = Invoice.update(
+    {Invoice.above_height: Case(None, [(Invoice.finished_at.is_null(), None)], NO_TIP)}
+).where(Invoice.above_height.is_null(False))
 
 # The one way back: a paid invoice whose payment a reorganisation has undone.
 REOPEN = Invoice.update({Invoice.status: "open"} | dict.fromkeys(_END)).where(

@@ -266,6 +266,8 @@ CREATE INDEX bill_personal ON bill (created_at) WHERE customer_email IS NOT NULL
 -- what was asked of its page. `metadata`: the JSON that came with it, which may hold names and
 -- addresses.
 -- `customer_name`, `customer_note`: what a payment link's page has asked for.
+-- `above_height`: our tip when it was made, null where none was known. A coin in a block up to there
+-- is older than the invoice and pays nothing of it; a reorganisation lowers it.
 CREATE TABLE invoice (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -314,6 +316,7 @@ CREATE TABLE invoice (
     customer_name TEXT,
     customer_note TEXT,
     bill_id TEXT REFERENCES bill (id),
+    above_height BIGINT,
     UNIQUE (merchant_id, address_index),
     CHECK ((status = 'open') = (finished_at IS NULL)),
     CHECK ((status = 'paid') = (paid_at IS NOT NULL)),
@@ -331,6 +334,8 @@ CREATE INDEX invoice_of_link ON invoice (payment_link_id, status)
 CREATE INDEX invoice_of_link_newest ON invoice (payment_link_id, created_at, seq)
     WHERE payment_link_id IS NOT NULL;
 CREATE INDEX invoice_of_bill ON invoice (bill_id, status) WHERE bill_id IS NOT NULL;
+-- A reorganisation lowers those of the newest invoices.
+CREATE INDEX invoice_above ON invoice (above_height) WHERE above_height IS NOT NULL;
 -- The last sales of the till.
 CREATE INDEX invoice_of_till ON invoice (merchant_id, created_at, seq) WHERE tip IS NOT NULL;
 -- A search for an order's number: the newest of that number.
@@ -369,7 +374,7 @@ CREATE TABLE attention (
     merchant_id BIGINT NOT NULL REFERENCES merchant (id),
     reason TEXT NOT NULL CHECK (reason IN ('reorganised', 'paid_late', 'short', 'too_much',
                                            'after_cancellation', 'dust_missing', 'vanished',
-                                           'refunded_twice')),
+                                           'refunded_twice', 'older_coin')),
     since_at BIGINT NOT NULL,
     stake_minor BIGINT NOT NULL CHECK (stake_minor >= 0)
 );

@@ -6,10 +6,12 @@ from zoneinfo import ZoneInfo
 import pytest
 from bills import EMAIL, all_bills, bill_now, mails_of, new_bill, page_of, pay_now
 from builders import at_once, pay
+from fake_esplora import Terminal, say
 from mail_server import MailServer
 
 from btcpay.bills import acts
 from btcpay.bills.turn import take_turn
+from btcpay.check.beginning import begin_chain
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.settings.settings import read
 from btcpay.values.times import from_ms, to_ms
@@ -57,6 +59,21 @@ def test_after_an_outage_there_is_one_bill_for_each_period_that_began(shop, cloc
     turn(shop)
     assert numbers(shop) == [0, 1, 2, 3, 4, 5]
     assert bill_now(shop, first).renews == 6
+
+
+@pytest.mark.parametrize(
+    "answers_late", [False, True], ids=["made while a source answers", "made while none does"]
+)
+def test_a_shop_that_never_had_an_invoice_renews_its_bills(lied_to, clock, answers_late):
+    clock.move(days=-15)
+    till = lied_to(has_begun=False)
+    till.liar.instead = lambda _: say("no", 503) if answers_late else None
+    begin_chain(till.shop.service.db, till.settings, clock)
+    new_bill(till.shop, every="week")
+    till.liar.instead = lambda _: None
+    clock.move(days=15)
+    Terminal(till).run("check", "--once")
+    assert numbers(till.shop) == [0, 1, 2]
 
 
 def test_runs_beside_each_other_make_each_bill_once(shop, clock):

@@ -53,9 +53,20 @@ def since(till, at):
     till.shop.sql(f"UPDATE invoice SET created_at = {to_ms(at)}")  # noqa: S608
 
 
-def test_nothing_is_asked_and_nothing_kept_without_an_invoice(till):
+def test_nothing_is_asked_and_nothing_kept_without_a_merchant(till):
+    till.shop.sql("DELETE FROM balance")
+    till.shop.sql("DELETE FROM api_key")
+    till.shop.sql("DELETE FROM merchant")
     assert till.check().complete and till.liar.asked == []
     assert first_of(till) is None
+
+
+def test_without_an_invoice_it_is_the_last_block_two_hours_before_now(till):
+    till.clock.move(hours=5)
+    till.mine()
+    report = till.check()
+    assert report.complete and report.answered and report.blocks_read == 0
+    assert first_of(till) == true_first(till)
 
 
 def test_it_is_the_last_block_two_hours_before_the_first_invoice(till):

@@ -13,6 +13,7 @@ from btcpay.cli.merchant.merchant import key_of, show_first_addresses
 from btcpay.merchants.account import are_seed_words, parse_account
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import NETWORKS
+from storage.queries import blocks
 
 # The first of BIP39's test vectors with 12 and with 24 words.
 TWELVE = "legal winner thank year wave sausage worth useful legal winner thank yellow"
@@ -51,6 +52,17 @@ def test_the_key_is_the_first_line_of_standard_input_and_the_next_answers(shop):
     assert said.endswith("Aborted!\n")
     add(shop, "third", "--xpub", "-", "--yes", typed=new_xpub())
     assert names(shop) == ["shop", "second", "third"]
+
+
+def test_the_chain_is_begun_with_the_first_merchant(lied_to):
+    till = lied_to(has_begun=False)
+    add(till.shop, "second", "--xpub", new_xpub(), "--yes")
+    assert blocks.tip_height(till.shop.service.db) == till.sandbox.chain.ledger.height
+
+
+def test_a_merchant_is_made_where_no_source_answers(shop):
+    said = add(shop, "second", "--xpub", new_xpub(), "--yes")
+    assert "the next check begins to follow the chain" in said and "added second" in said
 
 
 def test_nothing_on_standard_input_is_no_key(monkeypatch):

@@ -6,6 +6,7 @@ import pytest
 import requests
 from accounts import descriptor_of
 from builders import Live, at_once, new_xpub, open_shop
+from fake_esplora import serving_sandbox
 from hd_wallet import HdWallet
 from merchant_browser import FROM_THIS_SITE, ON
 from payer import Page
@@ -14,7 +15,7 @@ from btcpay.languages.catalogs import LANGUAGES
 from btcpay.merchants.sessions import start_url
 from btcpay.values.networks import NETWORKS
 from btcpay.web import rate_limits
-from storage.queries import merchants, receivers
+from storage.queries import blocks, merchants, receivers
 
 pytestmark = pytest.mark.both_databases
 KEY = new_xpub()
@@ -62,6 +63,14 @@ def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_
     today = Page(client.get("/merchant").text)
     assert "to-do" in today.texts
     assert client.get(path).status_code == press(shop, path).status_code == 404
+
+
+def test_the_chain_is_begun_before_the_first_invoice_can_be_made(tmp_path, ticker, clock):
+    with serving_sandbox(tmp_path / "chain", clock) as (sandbox, root):
+        environ = {**ON, "BTCPAY_EXPLORERS": root}
+        with open_shop(tmp_path, ticker.url, clock, empty=True, **environ) as shop:
+            assert press(shop, path_of(shop), same="1").status_code == 303
+            assert blocks.tip_height(shop.service.db) == sandbox.chain.ledger.height
 
 
 PROPOSED = {"de-AT,de;q=0.9": ("EUR", "de"), "en-GB": ("GBP", "en"), "tlh": ("USD", "en")}

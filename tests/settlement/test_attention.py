@@ -31,6 +31,10 @@ def paid_by(sats, txid="aa"):
     return got(sats, txid, settles=True)
 
 
+def maybe_older(sats, txid="aa", settles=True):
+    return Receipt(txid, sats, NOW, NOW, settles, may_be_older=True)
+
+
 def events(words):
     """`payment:aa undone:aa dismissed sent:ff=500` as values: a transaction's id, and satoshis."""
     for word in words.split():
@@ -202,6 +206,23 @@ def row(sentence, wanted, *args, stake=None, **kwargs):
         row("sent back twice, and the first was taken back: the second sent it", None, "paid",
             "payment:aa paid sent:ff=5000 again:ee=5000 unsent:ff=5000 unsent:ee=5000 sent:ee=5000",
             paid_by(ASKED + 5_000)),
+        row("paid by a coin that may be older", "older_coin", "paid", "payment:aa paid",
+            maybe_older(ASKED), stake=ASKED),
+        row("paid by such a part and another", "older_coin", "paid", "payment:aa payment:bb paid",
+            maybe_older(40_000), paid_by(60_000, "bb"), stake=40_000),
+        row("paid by such a coin, and then once more", "older_coin", "paid",
+            "payment:aa paid payment:bb", maybe_older(ASKED), got(ASKED, "bb"), stake=ASKED),
+        row("paid by such a coin, dismissed", None, "paid", "payment:aa paid dismissed",
+            maybe_older(ASKED)),
+        row("paid by such a coin, dismissed, and then once more", "too_much", "paid",
+            "payment:aa paid dismissed payment:bb", maybe_older(ASKED), got(ASKED, "bb"),
+            stake=ASKED),
+        row("paid by such a coin, sent back", None, "paid", "payment:aa paid sent:ff=100000",
+            maybe_older(ASKED)),
+        row("such a part, accepted by hand", None, "paid", "payment:aa expired settled",
+            maybe_older(5)),
+        row("such a part, while the rest may come", None, "open", "payment:aa",
+            maybe_older(50, settles=False), in_time=50),
         row("a payment that was taken back comes first", "reorganised", "open",
             "payment:aa paid sent:ff=5000 again:ee=5000 undone:aa", stake=ASKED),
     ],

@@ -1,7 +1,8 @@
 """`decide`: facts about an address in, what follows out. Every row is a sentence.
 
 Times are minutes after the invoice's creation; it asks 100,000 satoshis, ends at minute 60 and is
-judged at minute 30, or at 90 when everything up to 90 is known.
+judged at minute 30, or at 90 when everything up to 90 is known. `above`: the highest header that we
+had when it was made.
 """
 
 from dataclasses import replace
@@ -39,8 +40,10 @@ def judge(
     confirmations=1,
     tolerance="0",
     tip=TIP,
+    above=None,
 ):
-    invoice = Invoice("inv", status, ASKED, CREATED, None if deadline is None else at(deadline))
+    ends_after = None if deadline is None else at(deadline)
+    invoice = Invoice("inv", status, ASKED, CREATED, ends_after, above_height=above)
     if status == "paid":
         invoice = replace(invoice, tx_hash="aa", paid_at=at(10))
     ends_at = None if ends is None else at(ends)
@@ -183,6 +186,40 @@ CASES = {
         OPEN | {"receipts": [("aa", ASKED, False)], "received": 0, "missing": ASKED}),
     "seen waiting and then in such a block: the clock was ahead when the invoice was made": row(
         [coin(seen=5, height=TIP, mined=-180, seen_waiting=True)], PAID | {"paid": 0}),
+    "in a block whose header we had when the invoice was made: older, whatever its time says": row(
+        [coin(height=990, mined=-5)],
+        OPEN | {"receipts": [("aa", ASKED, False)], "received": 0, "missing": ASKED}, above=990),
+    "the same with a block's time after the invoice was made": row(
+        [coin(height=990, mined=20)], OPEN | {"received": 0}, above=990),
+    "the same, seen waiting by an explorer that is behind": row(
+        [coin(height=990, mined=-5, seen_waiting=True)], OPEN | {"received": 0}, above=990),
+    "in the next block, whose time is before the invoice: the miner's clock was behind": row(
+        [coin(height=991, mined=-5)], PAID | {"paid": 0}, above=990),
+    "in the next block, two hours before the invoice": row(
+        [coin(height=991, mined=-120)], PAID | {"paid": 0}, above=990),
+    "in the next block, more than two hours before the invoice: no header had come for long": row(
+        [coin(height=991, mined=-121)], OPEN | {"received": 0}, above=990),
+    "in the next block, hours before the invoice, seen waiting: our clock was ahead": row(
+        [coin(height=991, mined=-180, seen_waiting=True)], PAID | {"paid": 0}, above=990),
+    "after a reorganisation, in the block of the same height that replaces the one we had": row(
+        [coin(height=990, mined=-5)], PAID | {"paid": 0}, above=989),
+    "after a reorganisation, in a block below the fork, which we still have": row(
+        [coin(height=989, mined=-5)], OPEN | {"received": 0}, above=989),
+    "a check that comes a day late learns of the block then: it counts": row(
+        [coin(seen=1500, height=999, mined=40)], PAID | {"paid": 40}, above=990, now=1500,
+        ends=1500),
+    "a check that comes a day late finds an older coin in a block that it had: it does not": row(
+        [coin(seen=1500, height=990, mined=-30)], EXPIRED | {"received": 0}, above=990, now=1500,
+        ends=1500),
+    "an older coin and then the payment: the payment alone pays": row(
+        [coin(height=990, mined=-5), coin(tx="bb", height=TIP, mined=20)],
+        PAID | {"tx": "bb", "receipts": [("aa", ASKED, False), ("bb", ASKED, True)]}, above=990),
+    "an older part and the payment of the rest: the rest is a part": row(
+        [coin(40_000, height=990, mined=-5), coin(60_000, "bb", TIP, mined=20)],
+        OPEN | {"received": 60_000, "missing": 40_000}, above=990),
+    "a settlement by hand of an older coin survives every check": row(
+        [payment(height=990, mined=-5)], PAID | {"receipts": [("aa", ASKED, True)]}, status="paid",
+        above=990),
     "a block ahead of the clock pays now": row([coin(height=TIP, mined=45)], PAID | {"paid": 30}),
     "a coin that the merchant has swept still pays": row(
         [coin(height=990, spent_height=995)], PAID | {"receipts": [("aa", ASKED, True)]}),
@@ -213,6 +250,24 @@ CASES = {
 def test_decide(outputs, given, expected):
     found = shown(judge(outputs, **given))
     assert {name: found[name] for name in expected} == expected
+
+
+MAYBE = {
+    "no header was known, and its block's time is before the invoice": (
+        coin(height=TIP, mined=-1), None, True),
+    "no header was known, and its block's time is the invoice's": (
+        coin(height=TIP, mined=0), None, False),
+    "no header was known, but we saw it waiting after the invoice was made": (
+        coin(height=TIP, mined=-1, seen_waiting=True), None, False),
+    "the header came later than the invoice": (coin(height=TIP, mined=-1), 990, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("output", "above", "maybe"), MAYBE.values(), ids=MAYBE)
+def test_a_payment_that_may_be_older_than_its_invoice_is_said_to_be(output, above, maybe):
+    verdict = judge([output], above=above)
+    assert verdict.status == "paid"
+    assert [receipt.may_be_older for receipt in verdict.receipts] == [maybe]
 
 
 LEAST_SUMS = {

@@ -8,6 +8,7 @@ import click
 import orjson
 
 from btcpay.bitcoin.descriptor import MAX_CHARS, Descriptor
+from btcpay.check.beginning import begin_chain
 from btcpay.cli.context import Shell, answering, json_lines, plain, say, write_data
 from btcpay.cli.merchant.access import login, logout, sessions
 from btcpay.cli.merchant.preferences import brand, currency, mail, timezone, way_back
@@ -30,6 +31,7 @@ from btcpay.merchants.merchants import (
 )
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
+from btcpay.values.times import utc_now
 from storage.queries import merchants
 from storage.statement import as_dict, changed
 
@@ -72,6 +74,7 @@ def merchant_add(shell: Shell, name: str, xpub: str, script: str | None, yes: bo
     if not (yes or click.confirm("Does the wallet show the same?", err=True)):
         raise CommandError("nothing was added")
     row = add_merchant(shell.db, name, account, shell.now)
+    begin_chain(shell.db, shell.settings, utc_now)
     added = as_dict(row) | {"script_type": account.script_type}
     shell.answer(plain(added, MERCHANT_COLUMNS) | {"addresses": first}, f"added {name}")
 

@@ -18,6 +18,7 @@ import click
 import orjson
 import requests
 
+from btcpay.check.beginning import begin_chain
 from btcpay.cli.children import LOOKS_EVERY_S, Children, exit_status
 from btcpay.cli.context import Shell, Stop, write_data
 from btcpay.cli.merchant.access import kept_key
@@ -92,6 +93,7 @@ def _started(place: Place, db: Database, stop: Stop) -> Iterator[tuple[str, Chil
         where = ("--port", str(place.port), "--state", str(place.state))
         children.start("chain", "btcpay.sandbox", *where, "--shop", place.service_url)
         _wait_for(f"{place.chain_url}/sandbox/state", children, stop)
+        begin_chain(db, place.settings, utc_now)
         children.start("service", "btcpay", "serve")
         _wait_for(f"{place.service_url}/healthz", children, stop)
         children.start("check", "btcpay", "check", "--watch", "2")

@@ -12,6 +12,7 @@ import click
 import segno
 
 from btcpay.bitcoin.descriptor import Descriptor
+from btcpay.check.beginning import begin_chain
 from btcpay.cli.context import require_text, say
 from btcpay.cli.database import migrated
 from btcpay.cli.doctor import line_of
@@ -201,6 +202,7 @@ def _make_merchant(settings: Settings, name: str, account: Descriptor) -> None:
             say(f"the merchant {name} is there already")
             return
         owner = add_merchant(db, name, account, now)
+        begin_chain(db, settings, utc_now)
         say(f"added {name}, and a key for its program, which may create invoices, shown once:")
         click.echo(keys.issue(db, network, owner.id, "write", "setup", now).secret)
         if settings.merchant_pages:

@@ -86,7 +86,7 @@ def _chain(found: State, now: datetime, not_begun: str) -> Finding:
             sentence = f"reading cannot begin, and no payment is found: {not_begun}"
             remedy = "repair what is red below, or name other explorers in BTCPAY_EXPLORERS"
             return Finding("chain", RED, sentence, remedy)
-        return Finding("chain", GREEN, "no block is known: reading begins with the first invoice")
+        return Finding("chain", GREEN, "no block is known: the next check begins to read")
     sentence = f"at block {known.height} of {iso(known.mined_at)}"
     if found.chain == RED:
         minutes = (now - known.mined_at) // timedelta(minutes=1)

@@ -129,6 +129,7 @@ def attention(about: About, language: str) -> MailText:
         "dust_missing": gettext("The missing amount is too small for wallets to send."),
         "vanished": gettext("The whole amount was on its way, but it never arrived."),
         "refunded_twice": gettext("A refund was sent, and then the same amount once more."),
+        "older_coin": gettext("It was paid by a coin that may be older than the invoice."),
     }
     show = gettext("For details, run %(command)s on the server.")
     subject = gettext("An invoice needs your attention: %(amount)s")

@@ -1,0 +1,54 @@
+"""The first look at the chain, when the first merchant is made: the headers up to the tip.
+
+So the tip is known before the first invoice, and a coin that is older than an invoice pays none.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from btcpay.chain.begin import begin
+from btcpay.chain.explorers.pool import open_explorers
+from btcpay.chain.explorers.quota import Quota
+from btcpay.chain.follow import Follower
+from btcpay.chain.pool import open_sources
+from btcpay.check.undo import undo_above
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import ExplorerError
+from storage.database import Database
+from storage.queries import blocks
+
+log = logging.getLogger(__name__)
+
+MOST_S = 10.0  # somebody waits; what is missing by then the next check asks for
+
+
+def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -> bool:
+    """Keeps the headers up to the tip, unless some are kept already; True if they are known.
+
+    No block is read. Where no source answers in time nothing is lost, and the next check begins.
+    """
+    if db.row(blocks.TOP):
+        return True
+    quota = Quota(db, settings.explorer_calls_per_hour, now)
+    sources = open_sources(settings, db, now) or open_explorers(settings, quota)
+
+    def now_by_sources() -> datetime:
+        at = now()
+        return at - sources.clock_skew.ahead(at, time.monotonic())
+
+    def undo(height: int) -> None:
+        undo_above(db, settings, height, now())
+
+    sources.end_within(MOST_S)
+    try:
+        begin(db, settings.network, sources, now_by_sources)
+        Follower(db, settings.network, sources, undo).follow()
+    except ExplorerError as error:
+        log.warning("the next check begins to follow the chain: %s", error)
+        return False
+    finally:
+        sources.close()
+        sources.note(db, settings, now())
+    return True
