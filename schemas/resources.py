@@ -176,7 +176,11 @@ class CheckoutStatus(Resource):
         **says("The invoice's status. Only `paid` means paid.", "open"),
     )
     amount_sats = fields.Integer(**says("Amount due, in satoshis.", 41_667))
-    received_sats = fields.Integer(**says("What was received in time, confirmed or not.", 41_667))
+    received_sats = fields.Integer(
+        **says(
+            "What was received, confirmed or not: while it is open in time, then late, too.", 41_667
+        )
+    )
     unconfirmed_sats = fields.Integer(
         **says("How much of that still waits for its confirmations.", 41_667)
     )

@@ -128,17 +128,15 @@ def _request(snapshot: Snapshot, due_sats: int, label: str | None) -> dict[str, 
 
 
 def _beyond_sats(snapshot: Snapshot) -> int:
-    """Satoshis that settled nothing: late, too few in the end, or more than was asked for.
+    """Satoshis that settle nothing: late, too few in the end, or more than was asked for.
 
     An excess below the dust limit counts as 0: nobody could send it back.
     """
-    row, state = snapshot.row, snapshot.state
-    if state in ("overdue", "expired", "canceled"):
-        return max(row.beside_sats, row.received_sats)
-    if state not in ("seen", "paid"):
+    if snapshot.state in ("overdue", "expired", "canceled"):
+        return snapshot.came_sats
+    if snapshot.state not in ("seen", "paid"):
         return 0
-    came_sats = row.received_sats + (row.beside_sats if state == "paid" else 0)
-    beyond_sats = came_sats - row.amount_sats
+    beyond_sats = snapshot.came_sats - snapshot.row.amount_sats
     return beyond_sats if beyond_sats >= snapshot.least_sats else 0
 
 

@@ -19,6 +19,7 @@ from storage.models import Invoice, Refund
 from storage.queries import attentions, invoices, links, refunds
 from storage.statement import changed
 
+ENDED = ("overdue", "expired", "canceled", "paid")  # what comes now is late, or on top
 FEW_BLOCKS = 6  # as many as come in an hour: the next checks read them
 
 
@@ -50,6 +51,25 @@ class Snapshot:
         """Milliseconds until the deadline; None without a deadline."""
         expires_at = self.row.expires_at
         return None if expires_at is None else expires_at - to_ms(self.now)
+
+    @property
+    def came_sats(self) -> int:
+        """Satoshis that came or are coming: while it can be paid those that count, then all.
+
+        What settles a paid invoice counts; of every other one each payment is beside it.
+        """
+        row = self.row
+        if self.state not in ENDED:
+            return row.received_sats
+        counted_sats = row.received_sats if row.status == "paid" else row.unconfirmed_sats
+        return counted_sats + row.beside_sats + row.coming_beside_sats
+
+    @property
+    def unconfirmed_sats(self) -> int:
+        """The part of `came_sats` that is not deep enough in the chain yet."""
+        row = self.row
+        beside_sats = row.coming_beside_sats if self.state in ENDED else 0
+        return row.unconfirmed_sats + beside_sats
 
     @property
     def has_vanished(self) -> bool:
@@ -126,8 +146,8 @@ def status_of(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "status": row.status,
         "amount_sats": row.amount_sats,
-        "received_sats": row.received_sats,
-        "unconfirmed_sats": row.unconfirmed_sats,
+        "received_sats": snapshot.came_sats,
+        "unconfirmed_sats": snapshot.unconfirmed_sats,
         "missing_sats": snapshot.missing_sats,
         "confirmations": snapshot.confirmations,
         "confirmations_needed": snapshot.needed,

@@ -63,6 +63,7 @@ def decide(
     counting = [one for one in alive if (one.settles if is_paid else came_in_time(one, invoice))]
     in_time = set(counting)
     both = [output for output in deep if output in in_time]
+    coming_beside = set(alive) - in_time - set(deep)
     received_sats, confirmed_sats = _sum(counting), _sum(both)
     is_over = invoice.expires_at and ends_at and ends_at >= invoice.expires_at
     status, last = invoice.status, None
@@ -83,6 +84,7 @@ def decide(
         ),
         confirmations=min((_depth(output, tip_height) for output in counting), default=0),
         reason=reason_why(status, counting, outputs, confirmed_sats, needed_sats, rules),
+        coming_beside_sats=_sum(coming_beside),
     )
 
 

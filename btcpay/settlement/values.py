@@ -148,6 +148,7 @@ class Verdict:
 
     `received_sats`: all that counts towards the amount; `unconfirmed_sats`: the part of this sum
     that lacks confirmations. `confirmations`: the fewest of any output that counts.
+    `coming_beside_sats`: on its way, and counts for nothing: late, after a cancellation, on top.
     """
 
     status: str
@@ -159,3 +160,4 @@ class Verdict:
     missing_sats: int
     confirmations: int
     reason: str
+    coming_beside_sats: int = 0

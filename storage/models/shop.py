@@ -140,6 +140,7 @@ class Invoice(Table):
     received_sats = BigIntegerField()
     unconfirmed_sats = BigIntegerField()
     beside_sats = BigIntegerField()
+    coming_beside_sats = BigIntegerField()
     newest_height = BigIntegerField(null=True)
     reference = TextField(null=True)
     return_url = TextField(null=True)

@@ -6,7 +6,7 @@ from peewee import Case, fn
 
 from storage.models import Attention, Block, Fact, Invoice, Output
 from storage.queries.meta import Key
-from storage.statement import as_dict, blank, every, same, shaped, slot, slots
+from storage.statement import as_dict, blank, changed, every, same, shaped, slot, slots
 
 _NEWEST = (Invoice.created_at.desc(), Invoice.seq.desc())
 _OWN = same(Invoice.merchant_id)
@@ -32,8 +32,12 @@ LATELY = timedelta(hours=168)  # after its end, while an invoice may still be pa
 WHOLE = Invoice.select().where(same(Invoice.id))
 
 # A new invoice: without details, and before anything has happened to it.
-_CAME_COUNTED = (Invoice.received_sats, Invoice.unconfirmed_sats, Invoice.beside_sats)
-BLANK = as_dict(blank(Invoice, failures=0, received_sats=0, unconfirmed_sats=0, beside_sats=0))
+_CAME_COUNTED = (
+    *(Invoice.received_sats, Invoice.unconfirmed_sats),
+    *(Invoice.beside_sats, Invoice.coming_beside_sats),
+)
+_NEW = blank(Invoice, failures=0, received_sats=0, unconfirmed_sats=0)
+BLANK = as_dict(changed(_NEW, beside_sats=0, coming_beside_sats=0))
 _TIP = Block.select(fn.MAX(Block.height))
 ADD = shaped(
     Invoice,

@@ -250,8 +250,9 @@ CREATE INDEX bill_personal ON bill (created_at) WHERE customer_email IS NOT NULL
 -- address that always fails waits longer.
 -- `gap_before`: so many addresses further than the last paid one before it, this one included; null
 -- while nothing has come to it. The largest is the gap limit that a wallet needs.
--- `received_sats`, of them `unconfirmed_sats`, and payments of `beside_sats` that settle nothing:
--- what settlement says of its outputs, for pages that ask often. `newest_height`: the last block
+-- `received_sats`, of them `unconfirmed_sats`; payments of `beside_sats` that settle nothing, and
+-- `coming_beside_sats` that will be such a payment: what settlement says of its outputs, for pages
+-- that ask often. `newest_height`: the last block
 -- with money that counts; null while some waits, or none came.
 -- `covered_at`: when the whole sum was first seen, in a block or in none: goods may be gone since.
 -- `amount` is what it asks for, as it was typed, in `currency`; null: dollars, which the interface
@@ -301,6 +302,7 @@ CREATE TABLE invoice (
     received_sats BIGINT NOT NULL DEFAULT 0,
     unconfirmed_sats BIGINT NOT NULL DEFAULT 0 CHECK (unconfirmed_sats BETWEEN 0 AND received_sats),
     beside_sats BIGINT NOT NULL DEFAULT 0 CHECK (beside_sats >= 0),
+    coming_beside_sats BIGINT NOT NULL DEFAULT 0 CHECK (coming_beside_sats >= 0),
     newest_height BIGINT,
     reference TEXT CHECK (length(reference) BETWEEN 1 AND 200),
     return_url TEXT

@@ -10,9 +10,11 @@ from builders import finish, pay, vanish
 from payer import Page, made, press
 
 from btcpay.chain.follow import add_header
+from btcpay.check.apply import apply
 from btcpay.checkout.invoice_page import page_of
 from btcpay.checkout.snapshot import Notices, Snapshot, snapshot_of
 from btcpay.languages import formats
+from btcpay.settlement.values import Block, Scan, SeenOutput
 from btcpay.values.money import btc_shown, btc_text
 from btcpay.web.pages import qr
 from btcpay.web.pages.qr import qr_svg
@@ -163,6 +165,47 @@ def test_a_canceled_or_expired_invoice_reassures_and_acknowledges_what_came_too_
     pay(shop, invoice, 1000)
     page = show(shop, invoice)
     assert page.state == "expired" and "0.00001000 BTC arrived" in page.texts["beyond"]
+
+
+LATE = {
+    "after its deadline": "overdue",
+    "after its end": "expired",
+    "after a cancellation": "canceled",
+    "on top": "paid",
+}
+
+
+def came(shop, invoice):
+    """What its open page is told has come, and how much of it is not confirmed."""
+    status = shop.client.get(f"/pay/{invoice['id']}/status").json
+    return status["status"], status["received_sats"], status["unconfirmed_sats"]
+
+
+@pytest.mark.parametrize("when", LATE)
+def test_what_comes_late_or_on_top_changes_an_open_page_when_seen_and_when_mined(shop, when):
+    state, invoice = LATE[when], shop.invoice(expires_in_hours=1)
+    status = "open" if state == "overdue" else state
+    before_sats = invoice["amount_sats"] if state == "paid" else 0
+    if state == "paid":
+        pay(shop, invoice)
+    shop.clock.move(hours=2)
+    if state in ("expired", "canceled"):
+        finish(shop, invoice, state)
+    page = show(shop, invoice)
+    assert page.state == state and "beyond" not in page.texts
+    assert came(shop, invoice) == (status, before_sats, 0)
+    scan = Scan(shop.clock(), 100, waiting=[SeenOutput("ab" * 32, 0, 1000)])
+    apply(shop.service.db, shop.service.settings, {invoice["id"]: scan}, shop.clock())
+    assert came(shop, invoice) == (status, before_sats + 1000, 1000)
+    seen = " ".join(show(shop, invoice).texts["beyond"].split())
+    assert seen.startswith("0.00001000 BTC") and seen.endswith("It is not confirmed yet.")
+    block = Block(100, "0b" * 32, shop.clock())
+    mined = SeenOutput("ab" * 32, 0, 1000, block, position=1)
+    scan = Scan(shop.clock(), 100, confirmed=[mined], proofs={"ab" * 32: "{}"})
+    apply(shop.service.db, shop.service.settings, {invoice["id"]: scan}, shop.clock())
+    assert came(shop, invoice) == (status, before_sats + 1000, 0)
+    beyond = show(shop, invoice).texts["beyond"]
+    assert beyond.startswith("0.00001000 BTC") and "not confirmed" not in beyond
 
 
 def test_half_paid_and_expired_says_what_came_and_gives_one_advice(shop):

@@ -16,7 +16,8 @@ CASES = {
     "twice": [{}, {}],
     "all of it, and dust behind it": [{}, {"amount_sats": 300, "confirmed": False}],
 }  # fmt: skip
-SHOWN = ("status", "received_sats", "unconfirmed_sats", "missing_sats", "confirmations")
+SHOWN = ("status", "missing_sats", "confirmations")
+STORED = ("received_sats", "unconfirmed_sats", "coming_beside_sats")
 
 
 @pytest.mark.both_databases
@@ -36,8 +37,15 @@ def test_what_is_stored_says_what_the_outputs_say(shop, case, status):
     whole = verdict_on(outputs, shop.service.settings, row, shop.clock(), None)
     shown = status_of(snapshot_of(shop.service, invoice["id"]))
     assert {name: shown[name] for name in SHOWN} == {name: getattr(whole, name) for name in SHOWN}
+    assert [getattr(row, name) for name in STORED] == [getattr(whole, name) for name in STORED]
     beside = sum(receipt.amount_sats for receipt in whole.receipts if not receipt.settles)
     assert row.beside_sats == beside
+    # While it can be paid the page shows what counts, then all that came.
+    came = whole.received_sats, whole.unconfirmed_sats
+    if status or row.status == "paid":
+        waiting = sum(one.amount_sats for one in outputs if one.payment_id is None)
+        came = sum(one.amount_sats for one in outputs), waiting
+    assert (shown["received_sats"], shown["unconfirmed_sats"]) == came
 
 
 @pytest.mark.both_databases

@@ -61,6 +61,7 @@ def shown(verdict):
         "received": verdict.received_sats,
         "unconfirmed": verdict.unconfirmed_sats,
         "missing": verdict.missing_sats,
+        "coming beside": verdict.coming_beside_sats,
         "depth": verdict.confirmations,
     }
 
@@ -136,7 +137,22 @@ CASES = {
     "late: a payment without invoice, and the invoice expires": row(
         [coin(seen=61, height=TIP, mined=62)],
         EXPIRED | {"receipts": [("aa", ASKED, False)], "received": 0}, **AFTER),
-    "late and waiting: expires at once": row([coin(seen=61)], EXPIRED | {"receipts": []}, **AFTER),
+    "late and waiting: expires at once": row(
+        [coin(seen=61)], EXPIRED | {"receipts": [], "received": 0, "coming beside": ASKED},
+        **AFTER),
+    "in time and waiting: counts, and is not beside": row(
+        [coin()], OPEN | {"received": ASKED, "coming beside": 0}),
+    "late and vanished: nothing is coming": row(
+        [coin(seen=61, vanished_at=at(70))], EXPIRED | {"coming beside": 0}, **AFTER),
+    "beyond what is paid and waiting: coming beside it": row(
+        [payment(), coin(7, "bb")], PAID | {"received": ASKED, "coming beside": 7},
+        status="paid"),
+    "beyond what is paid, in a block and too shallow: still coming": row(
+        [payment(height=995), coin(7, "bb", TIP)], PAID | {"received": ASKED, "coming beside": 7},
+        status="paid", confirmations=2),
+    "after a cancel and waiting: it came before its deadline": row(
+        [coin(seen=20)], {"status": "canceled", "received": ASKED, "coming beside": 0},
+        status="canceled"),
     "a part in time and the rest late: expires, both are payments without invoice": row(
         [coin(40_000, height=999), coin(60_000, "bb", TIP, mined=70, seen=70)],
         EXPIRED | {"receipts": [("aa", 40_000, False), ("bb", 60_000, False)], "received": 40_000},

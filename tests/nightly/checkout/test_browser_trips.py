@@ -58,6 +58,30 @@ def test_an_invoice_expires_before_the_payers_eyes(open_tab, counter):
     assert tab.text("address") == invoice["deposit_address"]
 
 
+@pytest.mark.parametrize("end", ["expired", "canceled", "paid"])
+def test_what_comes_late_or_on_top_shows_on_a_page_that_stayed_open(open_tab, counter, end):
+    tab = open_tab(counter.root)
+    invoice = counter.invoice(left_s=5 if end == "expired" else 3000)
+    tab.go(counter.page(invoice))
+    if end == "canceled":
+        finish(counter.shop, invoice, end)
+    elif end == "paid":
+        counter.pay(invoice)
+        counter.mine()
+    else:
+        tab.until_state("overdue")
+        counter.till.check()
+    tab.until_state(end)
+    assert "beyond" not in tab.ask("document.documentElement.outerHTML")
+    counter.pay(invoice, 20_000)
+    tab.pass_time(61)
+    assert "0.00020000 BTC" in tab.text("beyond") and "not confirmed yet" in tab.text("beyond")
+    assert "0.00020000 BTC" in tab.text("announce")
+    counter.mine()
+    tab.pass_time(61)
+    assert "0.00020000 BTC" in tab.text("beyond") and "not confirmed" not in tab.text("beyond")
+
+
 def test_a_fixed_link_makes_an_invoice_for_each_press_and_leads_on_to_an_unpaid_one(
     open_tab, counter
 ):
