@@ -1,11 +1,13 @@
 """`btcpay setup`: a shop from options or a talk, twice, cut off, and by who is not root."""
 
+import contextlib
 import json
 import os
 import pwd
 import re
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -86,6 +88,16 @@ def run(words, status=0, program=PROGRAM, **more):
 def stored(folder, *words):
     ended = run(["--env-file", f"{folder}/shop.env", *words, "--json"])
     return json.loads(ended.stdout)
+
+
+def test_the_chain_is_begun_with_the_merchant(folder, lied_to):
+    till = lied_to(has_begun=False)
+    file = folder / "shop.env"
+    file.write_text(NOBODY.replace("http://127.0.0.1:9\n", f"{till.liar.root}\n", 1))
+    run(["setup", *options(folder)])
+    with contextlib.closing(sqlite3.connect(folder / "data" / "shop.db")) as db:
+        (known,) = db.execute("SELECT MAX(height) FROM block").fetchone()
+    assert known == till.sandbox.chain.ledger.height
 
 
 def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder):

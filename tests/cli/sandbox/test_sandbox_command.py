@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from builders import clean_environ, until
+from databases import raw
 from forge import forge
 from playground import children_of, is_alive, start_playground
 from ports import free_port
@@ -40,6 +41,12 @@ def test_a_small_terminal_keeps_key_curl_line_and_links_in_sight(playground):
     folder = playground.talk.parent / "sandbox"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / "sandbox.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_tip_is_known_before_its_first_invoice(playground):
+    with raw(playground.environ["BTCPAY_DATABASE_URL"]) as connection:
+        rows = connection.execute("SELECT above_height FROM invoice ORDER BY seq").fetchall()
+    assert rows[0][0] is not None
 
 
 def test_the_doctor_beside_it_is_green_by_the_line_that_is_printed(playground):
