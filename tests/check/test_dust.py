@@ -134,5 +134,6 @@ def test_who_looks_at_a_page_reads_no_single_output(shop, has_vanished, usd):
         polled.append(counted)
     _, (few_lines, few_hundreds), (many_lines, many_hundreds) = polled
     assert many_lines - few_lines < 1_000  # by the code that is drawn; 200 outputs are 4,000
-    # An output that vanished since is looked for in an index, by some five steps an output.
-    assert many_hundreds - few_hundreds <= (2 if has_vanished else 20)
+    # An output that vanished since is looked for in an index, by some five steps an output; what
+    # is beside these may tip the last hundred.
+    assert many_hundreds - few_hundreds <= (2 if has_vanished else 21)
