@@ -39,7 +39,7 @@ from btcpay.values.networks import NETWORKS, Network
 from btcpay.values.times import to_ms
 from btcpay.web.service import Service
 from storage import versions
-from storage.queries import invoices
+from storage.queries import blocks, invoices
 from storage.queries.lists import mempool_watch
 from storage.queries.totals import balances
 
@@ -222,15 +222,16 @@ def pay(
     """The check sees one output to the invoice's address, in full unless said otherwise.
 
     `prices`: of a bitcoin then, by currency. A deadline that has passed ends the invoice.
-    Mined at `mined_at`, or now, in the best block. Returns the transaction's id.
+    Mined at `mined_at`, or now, in a new block above all. Returns the transaction's id.
     """
     db, now = shop.service.db, shop.clock()
     txid = keys.sha256_of(keys.random_base62(32))
-    block = Block(100, "0b" * 32, mined_at or now) if confirmed else None
+    height = max(100, (blocks.tip_height(db) or 0) + 1)
+    block = Block(height, "0b" * 32, mined_at or now) if confirmed else None
     amount_sats = invoice["amount_sats"] if amount_sats is None else amount_sats
     seen = SeenOutput(txid, 0, amount_sats, block, position=1 if block else None)
     known = {code: Decimal(price) for code, price in (prices or {"USD": "60000.00"}).items()}
-    scan = Scan(now, 100, ends_at=now, prices=known)
+    scan = Scan(now, height, ends_at=now, prices=known)
     came = {"confirmed": [seen], "proofs": {txid: "{}"}} if block else {"waiting": [seen]}
     apply(db, shop.service.settings, {invoice["id"]: replace(scan, **came)}, now)
     db.run(mempool_watch.LOOKED, id=invoice["id"], at=to_ms(now))
