@@ -129,8 +129,9 @@ def verdict_on(
 
 
 def beside_sats(verdict: Verdict) -> int:
-    """The confirmed satoshis that settle nothing."""
-    return sum(one.amount_sats for one in verdict.receipts if not one.settles)
+    """The confirmed satoshis that settle nothing, without those that are older than the invoice."""
+    beside = [one for one in verdict.receipts if one.came_for_it and not one.settles]
+    return sum(one.amount_sats for one in beside)
 
 
 def figures(row: models.Invoice, verdict: Verdict, tip_height: int) -> Values:

@@ -5,7 +5,7 @@ from typing import Any
 
 from peewee import JOIN, Field, Query, fn
 
-from storage.models import Invoice, Payment, Refund, RefundOutput, RefundTransaction
+from storage.models import Invoice, Output, Payment, Refund, RefundOutput, RefundTransaction
 from storage.statement import every, needed, same, shaped, slot, slots
 
 _OLDEST = Refund.seq
@@ -34,10 +34,21 @@ OTHERS_OF_MERCHANT = (
 NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(slot("limit"))
 _GIVEN = (Refund.invoice_id, Refund.reason, Refund.store_id, Refund.shop_texts)
 ADD = shaped(Refund, Refund.insert(needed(Refund) | slots(*_GIVEN)).returning(Refund))
+# What nobody sent for the invoice, since its block was known before; a human may have accepted it.
+_OLDER = (
+    Output.select(Output.payment_id)
+    .join(Invoice, on=(Invoice.id == Output.invoice_id))
+    .where(
+        Output.invoice_id == slot("invoice_id"),
+        Output.payment_id.is_null(False),
+        Output.block_height <= Invoice.above_height,
+    )
+)
 CAME = shaped(
     tuple[int],
     Payment.select(fn.COALESCE(fn.SUM(Payment.amount_sats).cast("BIGINT"), 0)).where(
-        Payment.address_invoice_id == slot("invoice_id")
+        Payment.address_invoice_id == slot("invoice_id"),
+        Payment.invoice_id.is_null(False) | Payment.id.not_in(_OLDER),
     ),
 )
 _IS_FOR_OTHERS = (Refund.script == slot("script")) & (Refund.merchant_id != slot("merchant_id"))

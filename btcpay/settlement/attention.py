@@ -4,7 +4,7 @@ docs/developers/settlement.md has the reasons in full.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
 
 from btcpay.settlement.values import Invoice, Receipt, Verdict
@@ -58,7 +58,9 @@ def reason_for(
        itself asks for the rest.
     7. A paid invoice needs attention when money that may be older than it has settled it, until a
        refund is sent: it may have come before the invoice was made, and the customer sent nothing.
+    8. Money that is older than the invoice is nobody's answer to it, and needs none.
     """
+    verdict, history = _without_older(verdict, history)
     since = _since(history)
     if _taken_back(since):
         return "reorganised"
@@ -95,6 +97,7 @@ def stake_sats(
     reason: str, invoice: Invoice, verdict: Verdict, history: Sequence[Happening]
 ) -> int:
     """The satoshis to decide about: the excess, the sum that is gone, or all that came."""
+    verdict, history = _without_older(verdict, history)
     if reason == "too_much":
         return _beyond_sats(invoice, verdict, _since(history))
     if reason == "older_coin":
@@ -106,6 +109,16 @@ def stake_sats(
     came_sats = sum(receipt.amount_sats for receipt in verdict.receipts)
     sent_sats = sum(one.amount_sats for one in _standing(history) if one.kind == SENT_BACK)
     return max(0, came_sats - sent_sats)
+
+
+def _without_older(
+    verdict: Verdict, history: Sequence[Happening]
+) -> tuple[Verdict, Sequence[Happening]]:
+    """Both without the money that is older than the invoice, unless a human has accepted it."""
+    older = {one.txid for one in verdict.receipts if not one.came_for_it}
+    receipts = tuple(one for one in verdict.receipts if one.came_for_it)
+    happenings = [one for one in history if one.txid not in older]
+    return replace(verdict, receipts=receipts), happenings
 
 
 def _since(history: Sequence[Happening], *words: str) -> list[Happening]:

@@ -63,7 +63,8 @@ def decide(
     counting = [one for one in alive if (one.settles if is_paid else came_in_time(one, invoice))]
     in_time = set(counting)
     both = [output for output in deep if output in in_time]
-    coming_beside = set(alive) - in_time - set(deep)
+    older = {output for output in alive if was_known(output, invoice)}
+    coming_beside = set(alive) - in_time - set(deep) - older
     received_sats, confirmed_sats = _sum(counting), _sum(both)
     is_over = invoice.expires_at and ends_at and ends_at >= invoice.expires_at
     status, last = invoice.status, None
@@ -112,9 +113,16 @@ def is_older(output: Output, invoice: Invoice) -> bool:
     block = output.block
     if block is None:
         return False
-    if invoice.above_height is not None and block.height <= invoice.above_height:
+    if was_known(output, invoice):
         return True
     return not output.seen_waiting and block.mined_at < invoice.created_at - BLOCK_TIME_SLACK
+
+
+def was_known(output: Output, invoice: Invoice) -> bool:
+    """True for an output in a block whose header we had when the invoice was made."""
+    if invoice.above_height is None or output.block is None:
+        return False
+    return output.block.height <= invoice.above_height
 
 
 def may_be_older(output: Output, invoice: Invoice) -> bool:
@@ -148,6 +156,7 @@ def _receipts(
             received_at=_receipt_time(outputs[0], invoice, now),
             settles=txid in settling_txids,
             may_be_older=any(may_be_older(output, invoice) for output in outputs),
+            is_older=was_known(outputs[0], invoice),
         )
         for txid, outputs in by_txid.items()
         if (block := outputs[0].block)

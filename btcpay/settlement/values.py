@@ -131,7 +131,8 @@ class Receipt:
 
     `received_at`: its block's time, but not before the invoice was made, nor in the future.
     `settles`: true for a payment that carries the invoice's id. `may_be_older`: nothing that we
-    know says that the money was sent after the invoice was made.
+    know says that the money was sent after the invoice was made. `is_older`: its block was known
+    before, so nobody sent it for this invoice.
     """
 
     txid: str
@@ -140,6 +141,12 @@ class Receipt:
     received_at: datetime
     settles: bool
     may_be_older: bool = False
+    is_older: bool = False
+
+    @property
+    def came_for_it(self) -> bool:
+        """False for older money, unless a human has accepted it for the invoice."""
+        return self.settles or not self.is_older
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from fake_esplora import Terminal
 from btcpay.check.beginning import begin_chain
 from btcpay.check.undo import begin_anew
 from btcpay.merchants.account import derive
+from btcpay.refunds.acts import sums
 from storage.queries import attentions, blocks, merchants
 
 pytestmark = pytest.mark.both_databases
@@ -35,6 +36,11 @@ def above(till, invoice):
     return till.shop.sql(sql).fetchone()[0]
 
 
+def beside_sats(till, invoice):
+    sql = f"SELECT beside_sats FROM invoice WHERE id = '{invoice['id']}'"  # noqa: S608
+    return till.shop.sql(sql).fetchone()[0]
+
+
 def height(till):
     return till.sandbox.chain.ledger.height
 
@@ -56,7 +62,24 @@ def test_a_test_payment_before_the_shop_opened_gives_no_goods_away(till):
     (payment,) = till.payments()
     assert (payment["tx_hash"], payment["invoice_id"]) == (txid, None)
     assert till.confirm(invoice).changed == {invoice["id"]: "paid"}
-    assert reason(till, invoice) == "too_much"  # more came to its address than it asks for
+    assert reason(till, invoice) is None  # nobody has paid too much, and nothing is owed
+    assert beside_sats(till, invoice) == 0
+    assert sums(till.shop.service.db, invoice["id"]) == (invoice["amount_sats"], 0)
+
+
+@pytest.mark.parametrize("status", ["expired", "canceled"])
+def test_an_older_coin_is_no_late_money_of_an_invoice_that_ends(till, status):
+    """A plug-in would complete the order for it, and a merchant accept it."""
+    pay_first_address(till)
+    till.mine()
+    till.clock.move(minutes=5)
+    begin(till)
+    invoice = till.shop.invoice()
+    finish(till.shop, invoice, status)
+    till.check()
+    assert len(till.payments()) == 1
+    assert (reason(till, invoice), beside_sats(till, invoice)) == (None, 0)
+    assert sums(till.shop.service.db, invoice["id"]) == (0, 0)
 
 
 def test_the_tip_is_known_before_the_first_invoice_and_no_block_is_read_for_it(till):

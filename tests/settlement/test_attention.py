@@ -35,6 +35,10 @@ def maybe_older(sats, txid="aa", settles=True):
     return Receipt(txid, sats, NOW, NOW, settles, may_be_older=True)
 
 
+def older(sats, txid="aa", settles=False):
+    return Receipt(txid, sats, NOW, NOW, settles, is_older=True)
+
+
 def events(words):
     """`payment:aa undone:aa dismissed sent:ff=500` as values: a transaction's id, and satoshis."""
     for word in words.split():
@@ -221,6 +225,17 @@ def row(sentence, wanted, *args, stake=None, **kwargs):
             maybe_older(ASKED)),
         row("such a part, accepted by hand", None, "paid", "payment:aa expired settled",
             maybe_older(5)),
+        row("paid, and an older coin beside it, found later", None, "paid",
+            "payment:aa paid payment:bb", paid_by(ASKED), older(ASKED, "bb")),
+        row("paid too much, and an older coin beside it", "too_much", "paid",
+            "payment:bb payment:aa paid", older(ASKED, "bb"), paid_by(ASKED + 500), stake=500),
+        row("an older coin alone, at its end", None, "expired", "payment:aa expired", older(ASKED)),
+        row("an older coin and a part, at its end", "short", "expired",
+            "payment:aa payment:bb expired", older(ASKED), got(5, "bb"), in_time=5, stake=5),
+        row("an older coin alone, canceled", None, "canceled", "canceled payment:aa", older(ASKED)),
+        row("an older coin that a human accepted, and then the payment", "too_much", "paid",
+            "payment:aa settled payment:bb", older(ASKED, settles=True), got(ASKED, "bb"),
+            stake=ASKED),
         row("such a part, while the rest may come", None, "open", "payment:aa",
             maybe_older(50, settles=False), in_time=50),
         row("a payment that was taken back comes first", "reorganised", "open",

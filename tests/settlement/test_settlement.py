@@ -286,6 +286,20 @@ def test_a_payment_that_may_be_older_than_its_invoice_is_said_to_be(output, abov
     assert [receipt.may_be_older for receipt in verdict.receipts] == [maybe]
 
 
+def test_money_in_a_block_that_was_known_did_not_come_for_the_invoice_unless_it_is_accepted():
+    older = coin(height=990, mined=-5)
+    (receipt, own) = judge([older, coin(tx="bb", height=991, mined=20)], above=990).receipts
+    assert (receipt.is_older, receipt.came_for_it) == (True, False)
+    assert (own.is_older, own.came_for_it) == (False, True)
+    (accepted,) = judge([payment(height=990, mined=-5)], status="paid", above=990).receipts
+    assert (accepted.is_older, accepted.came_for_it) == (True, True)
+
+
+def test_an_older_coin_that_is_not_deep_enough_yet_is_not_coming_on_top():
+    verdict = judge([coin(height=TIP, mined=-5)], above=TIP, confirmations=6)
+    assert (verdict.coming_beside_sats, verdict.receipts) == (0, ())
+
+
 LEAST_SUMS = {
     "without tolerance all of it": (100, "0", 100),
     "5 % of 100": (100, "5", 95),
