@@ -22,7 +22,7 @@ from btcpay.settings.mail_settings import Sender, checked_address
 from btcpay.values.amounts import parse_amount
 from btcpay.values.hosts import web_parts
 from btcpay.web.admission import is_from_another_site
-from btcpay.web.pages.forms import LONGEST_FIELD
+from btcpay.web.pages.forms import LONGEST_FIELD, bounded
 
 MOST_S = 0.3  # of the processor, whatever else it does
 READERS = {
@@ -53,11 +53,26 @@ def test_a_mail_with_the_worst_that_a_stranger_may_leave_costs_next_to_nothing()
         assert time.thread_time() - before_s < MOST_S, name
 
 
-def test_a_field_that_is_longer_than_any_may_be_is_not_read(shop):
+def test_a_text_that_is_longer_than_any_may_be_comes_back_in_its_form_as_too_long(shop):
     link = shop.link(title="Tip jar")
-    for length, said in ((LONGEST_FIELD, "Enter an amount"), (LONGEST_FIELD + 1, "could not be")):
+    for length in (LONGEST_FIELD, LONGEST_FIELD + 1, 60_000):
         answer = shop.client.post(f"/link/{link['id']}", data={"amount": "a" * length})
-        assert answer.status_code == 400 and said in answer.text
+        assert answer.status_code == 400 and "Enter an amount" in answer.text
+        assert "a" * (LONGEST_FIELD + 1) not in answer.text
+
+
+def test_a_long_text_is_not_read_as_if_it_had_ended_before(shop):
+    link = shop.link(title="Tip jar")
+    typed = "25" + " " * LONGEST_FIELD + "000"
+    answer = shop.client.post(f"/link/{link['id']}", data={"amount": typed})
+    assert answer.status_code == 400 and "Enter an amount" in answer.text
+    assert bounded({"amount": typed})["amount"].split() == ["25", "…"]
+
+
+def test_a_field_whose_name_is_longer_than_any_is_refused(shop):
+    link = shop.link(title="Tip jar")
+    answer = shop.client.post(f"/link/{link['id']}", data={"a" * (LONGEST_FIELD + 1): "1"})
+    assert answer.status_code == 400 and "could not be" in answer.text
 
 
 def test_forms_are_read_in_one_place():

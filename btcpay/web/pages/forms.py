@@ -27,14 +27,20 @@ def fields_of_form() -> dict[str, str]:
 
 
 def bounded(fields: dict[str, str]) -> dict[str, str]:
-    """The fields of a form. Raises InvalidRequest for a name or a text that no field takes.
+    """The fields of a form, none longer than any may be. Raises InvalidRequest for a long name.
 
-    So whatever reads a field has a bounded time for it, even if it normalises the text.
+    So whatever reads a field has a bounded time for it, even if it normalises the text. A longer
+    text stays too long for every field, whose own form says so; the sign at its end keeps one whose
+    rest was blanks from being read as if it had ended there.
     """
-    longest = max(map(len, (*fields, *fields.values())), default=0)
-    if longest > LONGEST_FIELD:
-        raise InvalidRequest(f"a field of the form has more than {LONGEST_FIELD} characters")
-    return fields
+    longest_name = max(map(len, fields), default=0)
+    if longest_name > LONGEST_FIELD:
+        raise InvalidRequest(f"a field's name has more than {LONGEST_FIELD} characters")
+    return {name: _cut(text) for name, text in fields.items()}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_FIELD else text[:LONGEST_FIELD] + "…"
 
 
 class AmountRefused(InvalidRequest):
