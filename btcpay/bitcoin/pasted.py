@@ -14,7 +14,10 @@ MAX_CHARACTERS = 2000  # of a `bitcoin:` URI, which may hold more than an addres
 _UNSEEN = {"Zs", "Zl", "Zp", "Cc", "Cf"}
 # Letters and marks that look like a blank or like nothing.
 _BLANK_LETTERS = set("\u034f\u115f\u1160\u2800\u3164\ufe0e\ufe0f\uffa0")
-_SCHEME = re.compile("bitcoin:(?://)?", re.IGNORECASE)
+_SCHEME = re.compile("bitcoin:/*", re.IGNORECASE)
+# What people and programs of chat write around an address: quotes, brackets, the end of a sentence.
+_BEFORE = re.compile(r"\A\W+")
+_BEHIND = re.compile(r"\W+\Z")
 # BIP321: an address in a parameter that is named after its human-readable part.
 _ADDRESS_NAMES = ("bc", "tb", "bcrt")
 _OTHER_WAYS = ("lightning", "lno", "sp", "pay")
@@ -39,17 +42,31 @@ class NotAddress(Malformed):
         self.kind = kind
 
 
-def without_blanks(text: str) -> str:
-    """The text without all that cannot be seen. Its length is bounded by who calls."""
-    return "".join(sign for sign in text if not _is_unseen(sign))
+def bare(text: str) -> str:
+    """The text without all that cannot be seen, and without signs before its first letter or digit.
+
+    Signs of full width become ASCII. The text's length is bounded by who calls.
+    """
+    plain = unicodedata.normalize("NFKC", text)
+    seen = "".join(sign for sign in plain if not _is_unseen(sign))
+    return _BEFORE.sub("", seen)
 
 
 def _is_unseen(sign: str) -> bool:
     return unicodedata.category(sign) in _UNSEEN or sign in _BLANK_LETTERS
 
 
+def _alone(text: str) -> str:
+    """An address without the signs behind it, and without dashes between its groups of four."""
+    return "".join(sign for sign in _BEHIND.sub("", text.strip()) if not _is_dash(sign))
+
+
+def _is_dash(sign: str) -> bool:
+    return unicodedata.category(sign) == "Pd"
+
+
 def without_scheme(text: str) -> str:
-    """The text behind `bitcoin:` or `bitcoin://`, in letters of any size."""
+    """The text behind `bitcoin:` and slashes, in letters of any size."""
     return _SCHEME.sub("", text, count=1) if _SCHEME.match(text) else text
 
 
@@ -61,14 +78,14 @@ def addresses_of(text: str) -> list[str]:
     """
     if len(text) > MAX_CHARACTERS:
         raise NotAddress("malformed", f"it has more than {MAX_CHARACTERS} characters")
-    path, _, query = without_scheme(without_blanks(text)).partition("?")
-    address = path.rstrip("/")
+    path, _, query = without_scheme(bare(text)).partition("?")
+    address = _alone(unquote(path))
     parameters = _parameters(query)
     for name, _ in parameters:
         if name.startswith("req-"):
             raise NotAddress("demanding", f"it demands {name[:40]!a}, which is not known here")
     found = [address] if address else []
-    found += [value for name, value in parameters if value and name in _ADDRESS_NAMES]
+    found += [_alone(value) for name, value in parameters if value and name in _ADDRESS_NAMES]
     if not found:
         found = [value for name, value in parameters if name in _OTHER_WAYS]
     for kind, pattern in _KINDS.items():

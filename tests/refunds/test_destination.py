@@ -29,6 +29,15 @@ FORMS = [
     "bitcoin:{}?lightning=lnbcrt1qqqq&sp=sprt1qqqq",
     "bitcoin:{}?label=req-nonsense&requests=1",
     "\ufeff{}\u200b\n",
+    '"{}"',
+    "“bitcoin:{}”",
+    "<{}>",
+    "({}).",
+    "{},",
+    "bitcoin:///{}",
+    "bitcoin:%20{}",
+    "“bitcoin:?bcrt={}”",
+    "bitcoin\uff1a{}",
 ]
 BLANKS = {
     "a blank": " ",
@@ -47,6 +56,9 @@ BLANKS = {
     "a next line": "\x85",
     "a blank of Braille": "\u2800",
     "a filler of Hangul": "\u3164",
+    "a hyphen": "-",
+    "a hyphen that breaks no line": "\u2011",
+    "a long dash": "\u2014",
 }
 
 
@@ -71,6 +83,13 @@ def test_an_address_in_groups_of_four_is_read_whatever_is_between_them(shop, kin
     groups = blank.join(address[at : at + 4] for at in range(0, len(address), 4))
     for form in ("{}", "bitcoin:{}?amount=1"):
         assert read(shop.service.db, REGTEST, form.format(groups), 1_000).address == address
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_address_in_full_width_is_read(shop, kind):
+    address = address_of(KINDS[kind], REGTEST)
+    wide = "".join(chr(ord(sign) + 0xFEE0) for sign in address)
+    assert read(shop.service.db, REGTEST, wide, 1_000).address == address
 
 
 def test_of_several_addresses_the_first_of_a_kind_that_is_found_is_taken(shop):
@@ -107,6 +126,7 @@ PAYMENT_CODE = (  # BIP47, the first of its test vectors
         pytest.param(f"bitcoin:{SEGWIT}?req-nonsense=1", 1_000, "demanding", id="what is unknown"),
         pytest.param(f"BITCOIN:{SEGWIT}?a=1&REQ-pop=x", 1_000, "demanding", id="in capitals"),
         pytest.param(f"bitcoin:{SEGWIT}?r%65q%2dpop", 1_000, "demanding", id="percent-encoded"),
+        pytest.param(f"bitcoin:{SEGWIT}?req-", 1_000, "demanding", id="nothing that has a name"),
         pytest.param(f"bitcoin:{SEGWIT}?r\u200beq-a=1", 1_000, "demanding", id="a sign is hidden"),
         pytest.param("lnbc2500u1pvjluezpp5qqqsyq", 1_000, "lightning", id="an invoice"),
         pytest.param("LIGHTNING:LNBCRT1PVJLUEZ", 1_000, "lightning", id="one in capitals"),
