@@ -26,7 +26,8 @@ HOW = ("no", "may", "must")  # a link asks its payer, who may leave it out or mu
 
 def is_nameless(wanted: Mapping[str, Any]) -> bool:
     """True for a link that its payers could not tell from another: no title, and no amount."""
-    return not (wanted.get("title") or any(wanted.get(f"{name}_usd") for name in AMOUNTS))
+    title = (wanted.get("title") or "").strip()
+    return not (title or any(wanted.get(f"{name}_usd") for name in AMOUNTS))
 
 
 def new_link(

@@ -148,6 +148,11 @@ def test_a_command_refuses_what_its_page_refuses(case, btcpay, till):
     assert (counters(till), till.shop.sql(keys).fetchone()) == before
 
 
+def test_a_links_title_of_blanks_is_none(btcpay, till):
+    said = btcpay.run("link", "create", "shop", "--title", " \u3000 ", status=2)[1]
+    assert "give --title or an amount" in said
+
+
 def test_a_merchants_name_is_kept_without_blanks_around_it(btcpay, till):
     btcpay.run("merchant", "add", f"  {'x' * 60} ", "--xpub", new_xpub(), "--yes")
     assert "x" * 60 in [row["name"] for row in btcpay.json("merchant", "list")]
