@@ -4,9 +4,12 @@ There is no way back. A step is SQL. Code that a step may need names its columns
 those of the last step, and the database may be several steps behind.
 """
 
+import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from btcpay.values.errors import DatabaseNotReady
 from storage.database import Database, open_database, place_of, sqlite_path
@@ -23,8 +26,9 @@ REMEDY = (
     " FILE` to bring back a backup"
 )
 UNKNOWN = 0  # the version of a database with tables that lacks our mark of the steps it has run
-# Of one that has our tables without that mark: a checkout made it before databases were kept.
+# The version of one with our tables that these files did not make: a checkout of before 0.4.0 did.
 OLDER = -1
+MARK = "SELECT * FROM schema_step"  # all of its one row: that of 0.3.0 has no hash
 _LASTING_TABLES = frozenset({"merchant", "invoice"})  # in the database of every version so far
 OLDER_REMEDY = (
     "its data cannot be carried over. Keep it, let BTCPAY_DATABASE_URL name a new one, run `btcpay"
@@ -62,6 +66,19 @@ def statements(step: Path, is_server: bool) -> list[str]:
     return found
 
 
+def hash_of(step: Path) -> str:
+    """The SHA-256 of a file's statements as a server spells them; the same for both databases."""
+    text = "\n".join(statements(step, is_server=True))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def hash_of_steps(folder: Path, number: int) -> str:
+    """The SHA-256 of the hashes of the first `number` files, each on its line."""
+    lines = "\n".join(hash_of(step) for step in steps(folder)[:number])
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
 def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
     """Runs the missing steps of `folder` under a lock; returns their names, in order.
 
@@ -74,19 +91,19 @@ def migrate(url: str, network: str, folder: Path = STEPS) -> list[str]:
     refuse_unfit(db)
     with only_one(db, url, "migrate", wait=True):
         wanted = steps(folder)
-        found = version(db)
+        found = version(db, folder)
         if found is not None:
             refuse_foreign(found, len(wanted), place_of(url))
             claim_network(db, network)
         missing = wanted[found or 0 :]
         for number, step in enumerate(missing, (found or 0) + 1):
-            _run(db, step, number)
+            _run(db, step, number, hash_of_steps(folder, number))
         claim_network(db, network)
     db.close()
     return [step.stem for step in missing]
 
 
-def _run(db: Database, step: Path, number: int) -> None:
+def _run(db: Database, step: Path, number: int, sha256: str) -> None:
     """One transaction: a process that dies here has changed nothing."""
     with db.write():
         if db.is_server and (tables := db.connection.get_tables()):
@@ -96,19 +113,30 @@ def _run(db: Database, step: Path, number: int) -> None:
         for statement in statements(step, db.is_server):
             db.connection.execute_sql(statement)
         db.connection.execute_sql("DELETE FROM schema_step")
-        db.connection.execute_sql(f"INSERT INTO schema_step (number) VALUES ({number:d})")  # noqa: S608
+        db.connection.execute_sql(f"INSERT INTO schema_step VALUES ({number:d}, '{sha256}')")  # noqa: S608
 
 
-def version(db: Database) -> int | None:
+def version(db: Database, folder: Path = STEPS) -> int | None:
     """The number of steps run; None for an empty database, UNKNOWN or OLDER without our mark."""
     with db.connected(), as_peewee_errors:
         tables = db.connection.get_tables()
         if "schema_step" in tables:
-            (found,) = db.connection.execute_sql("SELECT max(number) FROM schema_step").fetchone()
-            return found or UNKNOWN
+            return version_in(db.connection.execute_sql(MARK).fetchone(), folder)
         if not tables:
             return None
         return OLDER if is_older(tables) else UNKNOWN
+
+
+def version_in(mark: Sequence[Any] | None, folder: Path = STEPS) -> int:
+    """The version that the row of MARK says: OLDER if other statements than `folder`'s were run."""
+    if mark is None:
+        return UNKNOWN
+    number, *hashes = mark
+    if number > len(steps(folder)):
+        return int(number)
+    if hashes != [hash_of_steps(folder, number)]:
+        return OLDER
+    return int(number)
 
 
 def is_older(tables: Collection[str]) -> bool:

@@ -166,6 +166,8 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[Place]:
         if path.exists():
             with sqlite_file.alone(path) as place:
                 has = old_database.look_into(place)
+            if has.version == versions.OLDER:  # with counters that cannot be read for certain
+                raise CommandError(sqlite_file.older(path))
             if (has.version or versions.VERSION) < versions.VERSION:  # with other columns
                 raise CommandError(
                     f"{path} is at version {has.version}: run `btcpay migrate` first"

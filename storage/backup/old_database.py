@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from btcpay.values.errors import CommandError
 from storage.backup.sqlite_file import MOVE_AWAY, NETWORK, copy_all, new_file, publish
+from storage.versions import MARK, version_in
 
 
 class Place(NamedTuple):
@@ -23,7 +24,7 @@ class Place(NamedTuple):
 
 def look_into(place: sqlite3.Connection) -> Place:
     network = next((row[0] for row in _rows(place, NETWORK)), None)
-    version = next((row[0] for row in _rows(place, "SELECT number FROM schema_step")), None)
+    version = next((version_in(row) for row in _rows(place, MARK)), None)
     rows = _rows(place, "SELECT account_key, next_index, name FROM merchant")
     return Place(
         network, version, {row[0]: row[1] for row in rows}, {row[0]: row[2] for row in rows}

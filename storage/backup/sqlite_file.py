@@ -17,12 +17,26 @@ from urllib.parse import quote
 from btcpay.values.errors import CommandError
 from storage.queries.meta import Key
 from storage.sqlite import create_file, refuse_old_library
-from storage.versions import OLDER_REMEDY, is_older, statements, steps
+from storage.versions import (
+    MARK,
+    OLDER,
+    OLDER_REMEDY,
+    UNKNOWN,
+    is_older,
+    statements,
+    steps,
+    version_in,
+)
 
 BUSY_S = 2  # a request holds a lock for milliseconds, a service for as long as it runs
 MOVE_AWAY = "move it, {0}-wal and {0}-shm to another folder first"
 MOST_NAMED = 5
 NETWORK = f"SELECT value FROM meta WHERE name = '{Key.NETWORK.value}'"  # noqa: S608 - our own name
+# An object as SQLite keeps it: type, name, table, and the statement that made it. A view, a
+# trigger, a default, a CHECK or an indexed expression is code: whoever plants one in a backup runs
+# it here. So until all objects of a file are known, it is only asked which ones it has.
+SchemaObject = tuple[str, str, str, str | None]
+_ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _OURS = {"meta", "merchant", "invoice", "output", "schema_step"}
 
 
@@ -91,24 +105,37 @@ def inspect(path: Path, name: Path) -> tuple[int, str | None]:
             found = objects_in(db)
             names = {row[1] for row in found}
             if is_older(names):
-                raise CommandError(f"{name} is of an older version of this program: {OLDER_REMEDY}")
+                raise CommandError(older(name))
             if not names >= _OURS:
                 raise CommandError(f"{name} is not a database of this program")
+            version = _version(db, found)
+            if version == OLDER:
+                raise CommandError(older(name))
             if strange := planted(found):
                 raise CommandError(
                     f"{name} holds what this version of the program does not make, and may run code"
-                    f" here, or an older checkout made it:"
-                    f" {', '.join(strange[:MOST_NAMED])}"
+                    f" here: {', '.join(strange[:MOST_NAMED])}"
                 )
             faults = [row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
             faults += [f"a row of {row[0]}" for row in db.execute("PRAGMA foreign_key_check")]
-            (version,) = db.execute("SELECT max(number) FROM schema_step").fetchone()
             network = db.execute(NETWORK).fetchone()
     except sqlite3.Error as error:
         raise CommandError(f"{name} is damaged: {error}") from None
-    if faults or version is None:
+    if faults or version == UNKNOWN:
         raise CommandError(f"{name} is damaged: {'; '.join(faults[:3]) or 'it has no version'}")
     return version, network and network[0]
+
+
+def older(name: Path) -> str:
+    return f"{name} is of an older version of this program: {OLDER_REMEDY}"
+
+
+def _version(db: sqlite3.Connection, found: list[SchemaObject]) -> int:
+    """The version, read only from a table that our steps made: another one might run code."""
+    table = next(made for made in found if made[1] == "schema_step")
+    if not any(table in objects for objects in objects_by_version()):
+        return OLDER
+    return version_in(db.execute(MARK).fetchone())
 
 
 def publish(path: Path, target: Path) -> None:
@@ -162,13 +189,6 @@ def replace(place: sqlite3.Connection, new: Path) -> None:
             source.backup(place)
     except sqlite3.Error as error:
         raise CommandError(f"nothing was replaced: {error}") from None
-
-
-# An object as SQLite keeps it: type, name, table, and the statement that made it. A view, a
-# trigger, a default, a CHECK or an indexed expression is code: whoever plants one in a backup runs
-# it here. So until all objects of a file are known, it is only asked which ones it has.
-SchemaObject = tuple[str, str, str, str | None]
-_ALL = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 
 
 def objects_in(db: sqlite3.Connection) -> list[SchemaObject]:

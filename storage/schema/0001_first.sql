@@ -9,9 +9,11 @@
 -- replaced for SQLite, whose tables are STRICT: they refuse a number of another type as well.
 -- Comments may change at any time; a statement, once released, only by a next file.
 
--- How many files of this folder were run: the version of the database.
+-- How many files of this folder were run: the version of the database; and the hash of their
+-- statements, which tells a database that other files with these numbers have made.
 CREATE TABLE schema_step (
-    number BIGINT NOT NULL
+    number BIGINT NOT NULL,
+    sha256 TEXT NOT NULL
 );
 
 -- One row for each fact about the database itself: its network, the last complete check.

@@ -174,6 +174,10 @@ def test_the_file_is_its_owners_alone(url):
 VERSIONS = {
     "of an older checkout": ("ALTER TABLE schema_step RENAME TO schema_version",
         "is of an older version of this program: its data cannot be carried over. Keep it"),
+    "of 0.3.0, which kept no hash": ("ALTER TABLE schema_step DROP COLUMN sha256",
+        "is of an older version of this program: its data cannot be carried over. Keep it"),
+    "of other statements": ("UPDATE schema_step SET sha256 = 'other'",
+        "is of an older version of this program: its data cannot be carried over. Keep it"),
     "of no version": ("DELETE FROM schema_step",
         "is not a database of this program: let BTCPAY_DATABASE_URL name a new one"),
     "a newer one": ("UPDATE schema_step SET number = 9999", "install the newer program"),

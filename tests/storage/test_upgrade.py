@@ -1,6 +1,5 @@
 """A database of an earlier version comes to this one with all it has: a step runs once, or not."""
 
-import hashlib
 import json
 import re
 import shutil
@@ -25,7 +24,7 @@ from storage.versions import migrate
 pytestmark = pytest.mark.both_databases
 
 # The steps that were published, and what their statements hash to: they are never edited.
-RELEASED = {"0001_first.sql": "c13af93fdb8473caffd257a3b55ab38b3f721ff630cbb5b3a5d7a65380765f76"}
+RELEASED = {"0001_first.sql": "89de8ec85661ca4f333e168d0e287108538ba7011740fbcd484a31bc679d33c2"}
 STEP = """-- A comment; with a semicolon
 CREATE TABLE note (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,  -- the database's
@@ -79,8 +78,7 @@ def version(url):
 
 def test_the_published_steps_are_as_they_were():
     for name, sha256 in RELEASED.items():
-        said = "\n".join(versions.statements(versions.STEPS / name, is_server=True))
-        assert hashlib.sha256(said.encode()).hexdigest() == sha256, name
+        assert versions.hash_of(versions.STEPS / name) == sha256, name
 
 
 # A later program
@@ -210,6 +208,35 @@ def test_a_step_that_fails_in_the_middle_leaves_the_version_before_it(url, later
 def test_a_program_refuses_the_database_of_an_earlier_one(url):
     with pytest.raises(DatabaseNotReady, match="run `btcpay migrate`, after a backup"):
         versions.refuse_version(version(url), "shop.db", wanted=versions.VERSION + 1)
+
+
+@pytest.fixture
+def edited(tmp_path):
+    """The first step as a checkout had it, with another rule."""
+    folder = tmp_path / "edited"
+    shutil.copytree(versions.STEPS, folder)
+    first = folder / "0001_first.sql"
+    first.write_text(first.read_text().replace("CHECK (total >= 0)", "CHECK (total > -1)"))
+    assert versions.hash_of(first) not in RELEASED.values()
+    return folder
+
+
+@pytest.mark.parametrize("open_it", [versions.open_ready, migrate])
+def test_a_database_that_the_same_step_made_before_it_was_edited_is_refused(
+    open_it, edited, tmp_path
+):
+    made = empty_database(tmp_path)
+    assert migrate(made, "regtest", edited) == ["0001_first"]
+    assert migrate(made, "regtest", edited) == []
+    before = content(made)
+    with pytest.raises(DatabaseNotReady, match="is of an older version of this program: its data"):
+        open_it(made, "regtest")
+    assert content(made) == before
+
+
+def test_both_databases_keep_the_same_hash_of_a_step(url):
+    (row,) = content(url)["schema_step"]
+    assert row["sha256"] == versions.hash_of_steps(versions.STEPS, versions.VERSION)
 
 
 # The words of the two databases

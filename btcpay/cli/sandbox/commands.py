@@ -26,7 +26,7 @@ from btcpay.cli.sandbox.demo import MERCHANT, add_webhook, merchant_id, pages
 from btcpay.cli.sandbox.place import Place, command_line
 from btcpay.merchants.sessions import login_url
 from btcpay.settings.settings import is_said, read, read_or_exit
-from btcpay.values.errors import CommandError
+from btcpay.values.errors import CommandError, DatabaseNotReady
 from btcpay.values.times import utc_now
 from storage.database import Database, place_of
 from storage.versions import migrate
@@ -65,7 +65,7 @@ def sandbox(port: int | None, state: Path | None, once: bool, words: tuple[str, 
     shell = Shell(place.settings)
     place.require_fit()
     place.prepare_folders()
-    migrate(place.settings.database_url, place.settings.network.name)
+    _make_database(place)
     stop = Stop(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with _started(place, shell.db, stop) as (key, children):
         if stop.wait():
@@ -76,6 +76,18 @@ def sandbox(port: int | None, state: Path | None, once: bool, words: tuple[str, 
         login = login_url(shell.db, place.settings.base_url, owner_id, utc_now())
         click.echo(_introduction(place, key, login))
         children.watch(stop)
+
+
+def _make_database(place: Place) -> None:
+    """Raises DatabaseNotReady, which says how to start over: all in a sandbox is play."""
+    url = place.settings.database_url
+    try:
+        migrate(url, place.settings.network.name)
+    except DatabaseNotReady as error:
+        raise DatabaseNotReady(
+            f"{error}. If it holds the sandbox's play money alone, start over: remove"
+            f" {place.state} and {place_of(url)}"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from playground import children_of, is_alive, start_playground
 from ports import free_port
 
 from btcpay.cli.sandbox.place import command_line
+from storage.versions import migrate
 
 INTRODUCTION = {
     "the key": r"(?m)^write key +sk_test_\w{40,}$",
@@ -134,3 +135,18 @@ def test_what_another_terminal_needs_is_quoted_and_shows_no_password():
         "-m",
         "btcpay",
     ]
+
+
+def test_a_database_of_an_older_checkout_is_refused_with_how_to_start_over(tmp_path):
+    path = tmp_path / "btcpay.db"
+    migrate(f"sqlite:///{path}", "regtest")
+    with raw(f"sqlite:///{path}") as connection:
+        connection.execute("ALTER TABLE schema_step DROP COLUMN sha256")
+    environ = {
+        "BTCPAY_DATABASE_URL": f"sqlite:///{path}",
+        "BTCPAY_BASE_URL": f"http://127.0.0.1:{free_port()}",
+    }
+    words = ["sandbox", "--state", str(tmp_path / "state"), "--port", str(free_port())]
+    refused = forge().run(environ, words)
+    assert refused.status == 1 and "is of an older version of this program" in refused.errors
+    assert f"start over: remove {tmp_path}/state and {path}" in refused.errors
