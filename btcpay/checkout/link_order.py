@@ -89,6 +89,9 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
     PriceUnavailable.
     """
     order = page.order(service, visitor.amount_text)
+    # Asked first: a copy that makes the invoice after this question has the same mark.
+    is_new = not _is_made(service, visitor.form_id)
+    mark = _mark(order, visitor) if is_new else ""
     if found := _made_before(service, page, order, visitor):
         return found
     promised_id, address = visitor.form_id, visitor.address
@@ -96,7 +99,6 @@ def pay(service: Service, page: Page, visitor: Visitor) -> str:
         # Not counted, so that a tablet on a counter serves one customer after another. The id
         # follows from the paid invoice, so that there is only one.
         promised_id, address = visitor.next_id, None
-    mark = _mark(order, visitor) if not _is_made(service, promised_id) else ""
     _refuse_full(service, address, mark, counts=False)
     _refuse_crowded(service, page)
     quote = create.quote(service.db, service.prices, service.now(), order)
