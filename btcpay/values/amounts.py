@@ -84,7 +84,9 @@ _SIGNS = {
     "\u00a2": "",
     "%": "",
 }
+_WITH_POINT = frozenset(["rs", "kr", "fr", "sfr", "rp", "ksh", "s/"])  # as in `Rs.50`
 _INDIAN = frozenset(["INR", "PKR", "BDT", "NPR", "LKR", "BTN"])  # they write 1,00,000
+_OF_THOUSANDS = frozenset(["IQD"])  # three decimals, but all prices are in thousands: `25.000`
 _MARKS = {"\u066b": ".", "\u066c": "'", "\u2019": "'", "\u02bc": "'", "\u060c": ","}
 _UNSEEN = re.compile("[\u061c\u200b-\u200f\u2060\u2066-\u2069\ufeff]")  # our own pages have some
 _TYPED = re.compile(
@@ -114,7 +116,7 @@ def parse_amount(text: str, currency: str) -> Decimal:
     The sign or code of another currency is refused, never dropped.
     """
     typed = _TYPED.fullmatch(_plain(text)) if len(text) <= LONGEST_AMOUNT else None
-    if typed is None:
+    if typed is None or _hides_digits(text) or _may_be_a_decimal_point(typed):
         raise NotAnAmount
     for sign in (typed[1], typed[3]):
         _refuse_other_sign(sign.strip(), currency)
@@ -133,6 +135,21 @@ def _plain(text: str) -> str:
     shown = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
     plain = "".join(_MARKS.get(sign) or str(unicodedata.decimal(sign, sign)) for sign in shown)
     return " ".join(plain.split())
+
+
+def _hides_digits(text: str) -> bool:
+    """True for raised or circled digits: in `12⁵⁰` they are cents, not more digits."""
+    return any(
+        not sign.isdecimal() and any(map(str.isdecimal, unicodedata.normalize("NFKC", sign)))
+        for sign in text
+    )
+
+
+def _may_be_a_decimal_point(typed: re.Match[str]) -> bool:
+    """True for `$.50`, which is half a dollar to some; the point of `Rs.50` ends a short word."""
+    is_close = typed.end(1) == typed.start(2)
+    word, point, _ = typed[1].rpartition(".")
+    return bool(point) and is_close and word.casefold() not in _WITH_POINT
 
 
 def _refuse_other_sign(sign: str, currency: str) -> None:
@@ -163,7 +180,7 @@ def _with_decimals(number: str, currency: str) -> Decimal | None:
     if plain is None:
         return _read(grouped, places)
     whole, mark, decimals = plain[1], plain[2], plain[3] or ""
-    is_usual = places == 3 and mark == "."
+    is_usual = places == 3 and mark == "." and currency not in _OF_THOUSANDS
     if grouped and not is_usual:
         thousands = Decimal(whole + decimals)
         raise NotAnAmount([rounded(thousands, currency), rounded(thousands / 1000, currency)])
