@@ -34,6 +34,7 @@ from btcpay.values.times import from_ms, to_ms
 from storage.database import Database
 from storage.models import Block
 from storage.queries import blocks, meta, part_work
+from storage.queries.pauses import LONGEST_MS
 from storage.statement import Typed
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,8 @@ MOST_WORKED_OFF = 10  # blocks that a run asks for again, since a part could not
 # A block that no source could show is passed over for a minute, later for as long as its age, up to
 # an hour. A new block is asked for in each run: its payments must not wait because the explorers
 # were away for a moment.
-NEW, FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(minutes=1), timedelta(hours=1)
+NEW, FIRST_PAUSE = timedelta(minutes=10), timedelta(minutes=1)
+LONGEST_PAUSE = timedelta(milliseconds=LONGEST_MS)
 Fetched = tuple[ProvenBlock, str]
 
 

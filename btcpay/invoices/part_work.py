@@ -13,13 +13,14 @@ from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.models import PartWork
 from storage.queries import part_work
+from storage.queries.pauses import LONGEST_MS
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 NO_HEIGHT, NO_INVOICE = -1, ""
-FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(milliseconds=LONGEST_MS)
 REASON_LENGTH = 200
 INTERRUPTED = "its process ended"
 

@@ -8,6 +8,7 @@ from peewee import SQL, Case, ColumnBase, Expression, Select, fn
 
 from storage.database import Database
 from storage.models import Balance, Block, Invoice, Output, Refund
+from storage.queries import pauses
 from storage.queries.invoices import MAY_BE_PAID
 from storage.statement import every, same, shaped, slot
 
@@ -30,7 +31,7 @@ NEVER = 0  # in place of the time of reading: the block is passed over
 _UNREAD = Block.read_at.is_null()
 # Blocks to be read now; one that no source could show is passed over for a while.
 _DUE = Block.select(*_HEADER, Block.not_before).where(
-    _UNREAD, Block.not_before.is_null() | (Block.not_before <= slot("now"))
+    _UNREAD, Block.not_before.is_null() | pauses.is_over(Block.not_before)
 )
 NEWEST = _DUE.order_by(Block.height.desc()).limit(slot("limit"))
 OLDEST = _DUE.order_by(Block.height).limit(slot("limit"))

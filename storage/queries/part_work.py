@@ -3,6 +3,7 @@
 from peewee import fn
 
 from storage.models import PartWork
+from storage.queries import pauses
 from storage.statement import every, same, shaped, slot
 
 CORE = "core"  # in place of a part's name: a block that the core itself could not read
@@ -24,7 +25,7 @@ DONE = PartWork.delete().where(_THIS)
 DONE_AS_READ = DONE.where(same(PartWork.failures))
 DUE = (
     PartWork.select()
-    .where(same(PartWork.kind), PartWork.next_at <= slot("now"))
+    .where(same(PartWork.kind), pauses.is_over(PartWork.next_at))
     .order_by(PartWork.height, PartWork.part, PartWork.invoice_id)
     .limit(slot("limit"))
 )
