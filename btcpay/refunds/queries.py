@@ -98,18 +98,14 @@ _NAMED_THERE = (
 EXACT = RefundOutput.select().where(_OF_SCRIPT & RefundOutput.amount_sats.in_(_SUMS))
 NAMED = shaped(RefundOutput, RefundOutput.select().join(Refund, on=_NAMED_THERE))
 
-# What came to a refund's address, and is no refund so far: the nearest to its sum first.
+# What came to a refund's address, and is no refund so far: the nearest to its sum first. What seems
+# to be another refund, sent again, may be this one: only the merchant knows.
 _SENDS = fn.EXISTS(
     Refund.select(Refund.id).where(
         (Refund.tx_hash == RefundOutput.txid) & (Refund.vout == RefundOutput.vout)
     )
 )
-_IS_FREE = (
-    _OF_SCRIPT
-    & (RefundOutput.block_height > slot("above_height"))
-    & RefundOutput.again_of.is_null()
-    & ~_SENDS
-)
+_IS_FREE = _OF_SCRIPT & (RefundOutput.block_height > slot("above_height")) & ~_SENDS
 _FREE = RefundOutput.select().where(_IS_FREE).limit(slot("limit"))
 LESS = _FREE.where(RefundOutput.amount_sats <= slot("amount_sats")).order_by(
     RefundOutput.amount_sats.desc(), RefundOutput.txid, RefundOutput.vout

@@ -116,7 +116,7 @@ class History:
             one.id: {
                 outpoint
                 for outpoint, height, _ in outputs
-                if height > one.above and outpoint not in {*sent.values(), *again}
+                if height > one.above and outpoint not in sent.values()
             }
             for one in waiting
             if one.id not in sent

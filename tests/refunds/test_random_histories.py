@@ -1,0 +1,19 @@
+"""Random histories of payments and refunds, against a model by somebody who never read the program.
+
+Where the contract is open, two of the model's readings are set to the program's, which the manual
+tells: a sum that nobody says is reckoned anew from what has come, and the merchant's word holds
+for an output that a reorganisation took away, once another block has it.
+"""
+
+import random
+
+import pytest
+from refund_histories import History
+
+pytestmark = pytest.mark.both_databases
+STEPS = 250
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_is_sent_and_shown_is_what_the_model_says(lied_to, seed):
+    History(lied_to(), random.Random(seed)).run(STEPS)
