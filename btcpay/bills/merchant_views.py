@@ -18,6 +18,7 @@ from btcpay.notify.mail.texts import mail_link
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import CommandError, InvalidRequest, Refused, TooLittle, TooMuch
 from btcpay.values.money import of_minor, stored_amount
+from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import AmountRefused, said
 from btcpay.web.pages.languages import current, gettext
@@ -83,6 +84,8 @@ def make(visit: Visit) -> Response:
         acts.refuse_unpayable(service.db, service.prices, visit.now, order)
     except (TooLittle, TooMuch) as refused:
         return show_form(visit, 400, wrong={"amount": said(refused)})
+    except TextRefused as refused:
+        return show_form(visit, 400, wrong={refused.what: said(refused)})
     except (InvalidRequest, CommandError) as refused:
         return show_form(visit, 400, said(refused))
     with visit.once("bil", queries.BY_ID) as (id, is_made):

@@ -18,7 +18,7 @@ from btcpay.invoices.links import bounds
 from btcpay.settings.mail_settings import checked_address
 from btcpay.settings.settings import Settings
 from btcpay.values.ids import ID_CHARACTERS, SECRET_CHARACTERS, derived_id, is_id, random_base62
-from btcpay.values.money import asked_of
+from btcpay.values.money import asked_of, places_of
 from btcpay.values.texts import TextRefused, line_of, lines_of
 from btcpay.web.pages.forms import read_amount, unseen_sign
 from btcpay.web.pages.languages import gettext
@@ -55,6 +55,7 @@ def link_values(
         "description": link.description,
         "active": link.status == "active" and not (refused and refused.status == GONE),
         "currency": link.currency,
+        "places": places_of(link.currency),
         "fixed": None if link.amount is None else Decimal(link.amount),
         "suggested": [Decimal(text) for text in (link.suggested or "").split()],
         "unpaid": unpaid and {"id": unpaid.id, "asked": asked_of(unpaid)},

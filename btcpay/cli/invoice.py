@@ -17,7 +17,7 @@ from btcpay.cli.context import (
     show,
     with_shell,
 )
-from btcpay.cli.operation_options import currency_of, number, priced, validated
+from btcpay.cli.operation_options import as_typed, currency_of, number, priced, validated
 from btcpay.invoices import by_hand, create
 from btcpay.invoices.explain import WAYS_OUT, explanation
 from btcpay.invoices.links import most
@@ -69,7 +69,11 @@ def invoice_create(shell: Shell, merchant: str, currency: str | None, **fields: 
     owner = find_merchant(shell.db, merchant)
     beside = {name: fields.pop(name) for name in ("reference", "return_url")}
     currency = currency_of(owner, currency, fields)
-    wanted = priced(currency, fields) if currency else validated(NEW_INVOICE, fields)
+    if currency:
+        wanted = priced(currency, fields)
+    else:
+        usd = as_typed("USD", fields["amount_usd"], "--usd")
+        wanted = validated(NEW_INVOICE, fields | {"amount_usd": usd})
     order = create.order_of(owner.id, wanted | beside, currency, most(currency or "USD"))
     quote = create.quote(shell.db, Prices(shell.settings), shell.now, order)
     with shell.db.write():

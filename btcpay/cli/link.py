@@ -13,6 +13,7 @@ from btcpay.invoices.create import live_price
 from btcpay.merchants.merchants import find_merchant
 from btcpay.prices.price import Prices
 from btcpay.values.money import checked_currency
+from btcpay.values.texts import typed_texts
 from schemas.requests import NEW_PRICED_LINK
 from schemas.resources import Resources
 from storage.queries import links as stored_links
@@ -24,12 +25,22 @@ link = click.Group("link", help="Payment links.")
 
 
 def _amounts(_context: Any, _option: Any, text: str | None) -> list[Decimal]:
-    """`5,10,20` as amounts, with a point before decimals; none for nothing. Raises UsageError."""
+    """`5,10,20` as amounts, with a point before decimals; none for nothing. Raises UsageError.
+
+    A lone comma without a blank may be meant as a decimal mark or before thousands: it is refused,
+    and so is a zero before other digits, with which `1,000` would be two amounts.
+    """
     if text is None:
         return []
     words = text.replace(",", " ").split()
-    if not words or not all(re.fullmatch(r"[0-9]{1,11}(\.[0-9]{1,3})?", word) for word in words):
+    if not words or not all(
+        re.fullmatch(r"(0|[1-9][0-9]{0,10})(\.[0-9]{1,3})?", word) for word in words
+    ):
         raise click.UsageError("separate suggested amounts by commas, such as 5,10,19.90")
+    if re.fullmatch(r"[0-9]+,[0-9]{1,3}", text.strip()):
+        both = " and ".join(words)
+        message = f"{text.strip()} can be read as one amount: write {', '.join(words)} for {both}"
+        raise click.UsageError(f"--suggest: {message}")
     return [Decimal(word) for word in words]
 
 
@@ -56,7 +67,7 @@ def link_create(
         f"{name}_usd": as_typed(currency, fields[f"{name}_usd"], f"--{name.partition('_')[0]}")
         for name in links.AMOUNTS
     }
-    wanted = validated(NEW_PRICED_LINK, fields | amounts) | {"suggested": suggest}
+    wanted = typed_texts(validated(NEW_PRICED_LINK, fields | amounts)) | {"suggested": suggest}
     require_units(currency, [wanted.get(f"{name}_usd") for name in links.AMOUNTS])
     if links.is_nameless(wanted):
         raise click.UsageError("give --title or an amount, so that customers know the link")

@@ -20,7 +20,7 @@ from btcpay.values.errors import CommandError, PriceUnavailable, TooLittle, TooM
 from btcpay.values.ids import new_id
 from btcpay.values.money import CENT, SATS_PER_BTC, rounded, sats_for, unit_of
 from btcpay.values.networks import Network
-from btcpay.values.texts import checked_line
+from btcpay.values.texts import checked_line, typed_texts
 from btcpay.values.times import SET_CLOCK, to_ms
 from schemas.requests import MAX_USD
 from storage.database import Database
@@ -86,9 +86,10 @@ def order_of(
     """A merchant's order from the loaded body of create-invoice, or of its form for any currency.
 
     `wanted` may have other columns too. Raises CommandError for a reference or a return_url that no
-    page may show, and for an address that a person has typed and no mail can be sent to.
+    page may show, and for what a person has typed: a description with signs that cannot be seen, or
+    an address that no mail can be sent to.
     """
-    details = dict(wanted)
+    details = dict(wanted) if high is None else typed_texts(wanted)
     if high is not None and details.get("customer_email") is not None:
         details["customer_email"] = checked_email(details["customer_email"])
     if details.get("reference") is not None:

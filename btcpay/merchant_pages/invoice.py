@@ -39,7 +39,7 @@ def show(visit: Visit, id: str) -> Response:
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came = (one.amount_sats for one in story.outputs if one.vanished_at is None)
     paid_sats = sum(one.amount_sats for one in story.verdict.receipts if one.came_for_it)
-    cards = (card(db, row, paid_sats) for card in offered("merchant_views", "card"))
+    cards = (card(visit, row, paid_sats) for card in offered("merchant_views", "card"))
     payer_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(
         "invoice.html",

@@ -23,9 +23,10 @@ from btcpay.languages import formats
 from btcpay.merchant_pages import queries
 from btcpay.merchant_pages.visit import Visit
 from btcpay.values.errors import CommandError, PriceUnavailable, TooLittle, TooMuch
+from btcpay.values.texts import MAX_TYPED, TextRefused, typed_texts
 from btcpay.web.errors import STATUS
 from btcpay.web.pages import languages
-from btcpay.web.pages.forms import AmountRefused, said
+from btcpay.web.pages.forms import AmountRefused, said, unseen_sign
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.listing import Listing
 from btcpay.web.pages.qr import qr_svg
@@ -92,10 +93,12 @@ def show_edit(visit: Visit, id: str) -> Response:
 def make(visit: Visit, id: str = "") -> Response:
     """Leads to the link of this press, or the changed one (303); a mistake shows the form again."""
     link = visit.own(links.ANY_BY_ID, "lnk", id) if id else None
-    amounts, wrong = _amounts(visit, link)
+    texts, wrong_texts = _texts(visit.form)
+    amounts, wrong = _amounts(visit, link, texts)
+    wrong |= wrong_texts
     if wrong:
         return show_form(visit, 400, link, wrong=wrong)
-    wanted = _wanted(visit.form, amounts)
+    wanted = _wanted(visit.form, texts, amounts)
     try:
         id = _made(visit, wanted) if link is None else _changed(visit, link, wanted)
     except TooLittle as refused:
@@ -109,7 +112,24 @@ def make(visit: Visit, id: str = "") -> Response:
     return visit.to(f"/links/{id}", done="made" if link is None else "changed")
 
 
-def _amounts(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Decimal], dict[str, str]]:
+def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The texts that show something, and a sentence for each wrong one."""
+    texts, wrong = dict[str, str](), dict[str, str]()
+    for name in TEXTS:
+        try:
+            text = typed_texts({name: form.get(name)})[name]
+        except TextRefused as refused:
+            most = gettext("Enter at most %(most)s characters.", most=str(MAX_TYPED[name]))
+            wrong[name] = unseen_sign(refused) or most
+            continue
+        if text:
+            texts[name] = text
+    return texts, wrong
+
+
+def _amounts(
+    visit: Visit, link: PaymentLink | None, texts: Mapping[str, str]
+) -> tuple[dict[str, Decimal], dict[str, str]]:
     """The typed amounts, and a sentence for each wrong field."""
     form, amounts, wrong = visit.form, dict[str, Decimal](), dict[str, str]()
     is_fixed = link is not None and link.amount is not None
@@ -120,7 +140,7 @@ def _amounts(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Decimal]
         except AmountRefused as refused:
             wrong[name] = str(refused)
     price, low, high = map(amounts.get, AMOUNTS)
-    known = {"title": form.get("title")} | {f"{name}_usd": amounts.get(name) for name in AMOUNTS}
+    known = {"title": texts.get("title")} | {f"{name}_usd": amounts.get(name) for name in AMOUNTS}
     if is_nameless(known) and not is_fixed and not wrong:
         wrong["title"] = gettext("Give the link a title or an amount, so that customers know it.")
     if price is not None:
@@ -131,11 +151,11 @@ def _amounts(visit: Visit, link: PaymentLink | None) -> tuple[dict[str, Decimal]
     return amounts, wrong
 
 
-def _wanted(form: Mapping[str, str], amounts: Mapping[str, Decimal]) -> dict[str, Any]:
+def _wanted(
+    form: Mapping[str, str], texts: Mapping[str, str], amounts: Mapping[str, Decimal]
+) -> dict[str, Any]:
     """The loaded body of create-payment-link, with what only these pages can say."""
-    body: dict[str, Any] = {
-        name: form[name].replace("\r\n", "\n") for name in TEXTS if name in form
-    }
+    body: dict[str, Any] = dict(texts)
     body |= {f"{name}_usd": amounts[name] for name in AMOUNTS if name in amounts}
     more: dict[str, Any] = {name: form[name] if form.get(name) in HOW else HOW[0] for name in ASKS}
     suggested = [amounts[name] for name in SUGGESTED if name in amounts]

@@ -15,6 +15,7 @@ from btcpay.merchant_pages.visit import Visit
 from btcpay.merchants import branding
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.money import asked_of, places_of, rounded
+from btcpay.values.texts import TextRefused
 from btcpay.values.times import to_ms
 from btcpay.web.pages.forms import AmountRefused, said
 from btcpay.web.pages.qr import qr_svg
@@ -40,6 +41,8 @@ def press(visit: Visit) -> Response:
         return show_form(visit, 400, wrong=said(refused), readings=refused.readings)
     except InvalidRequest as refused:
         return show_form(visit, 400, wrong=said(refused))
+    except TextRefused as refused:
+        return show_form(visit, 400, problem=said(refused))
     except PriceUnavailable as error:
         return show_form(visit, 503, problem=said(error))
     if _percents(visit) and not visit.session.cashier_tips and "tip" not in form:

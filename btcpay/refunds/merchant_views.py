@@ -1,5 +1,6 @@
 """The merchant's side: a refund is made on an invoice's page, and sent from the list of refunds."""
 
+import re
 from collections import defaultdict
 from decimal import Decimal
 from functools import partial
@@ -12,19 +13,22 @@ from btcpay.languages import formats
 from btcpay.refunds import acts, by_hand, queries
 from btcpay.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
-from btcpay.values.errors import CommandError, PriceUnavailable, Refused
+from btcpay.values.amounts import LONGEST_AMOUNT
+from btcpay.values.errors import PriceUnavailable, Refused
 from btcpay.values.ids import ID_CHARACTERS
 from btcpay.values.money import btc_shown
-from btcpay.web.pages.forms import AmountRefused
+from btcpay.values.texts import TextRefused
+from btcpay.web.pages.forms import AmountRefused, unseen_sign
 from btcpay.web.pages.languages import current, gettext
 from btcpay.web.pages.qr import payment_uri, qr_svg
 from btcpay.web.pages.render import View
 from btcpay.web.pages.visit import Line, Visit
-from storage.database import Database, Values
+from storage.database import Values
 from storage.queries import attentions
 from storage.queries.invoices import InvoiceWith
 
 SENT_TWICE = "refunded_twice"  # an invoice's need of attention: nothing more goes back meanwhile
+_SIGN = re.compile("U\\+[0-9A-F]{4,6}")  # as a refused text names one
 MOST = 50  # refunds on the page, of those to be sent and of the others
 
 
@@ -79,10 +83,14 @@ def make(visit: Visit, id: str) -> Response:
             price = live_price(service.prices, visit.now, visit.currency).in_currency
             order = order._replace(amount_sats=acts.sats_at(visit.amount(text), price))
         acts.make(service.db, service.settings, order, visit.now)
-    except (AmountRefused, PriceUnavailable, Refused) as error:
+    except AmountRefused as error:
+        typed = text[:LONGEST_AMOUNT]
+        return visit.to(f"/invoices/{id}", done=f"refund_{error.code}", amount=typed)
+    except (PriceUnavailable, Refused) as error:
         return visit.to(f"/invoices/{id}", done=f"refund_{error.code}")
-    except CommandError:
-        return visit.to(f"/invoices/{id}", done="refund_reason")
+    except TextRefused as error:
+        sign = {"sign": error.sign} if error.sign else {}
+        return visit.to(f"/invoices/{id}", done="refund_reason", **sign)
     return visit.to("/refunds", done="made")
 
 
@@ -135,11 +143,28 @@ def month(visit: Visit, since: int, before: int) -> list[Line]:
     return [(gettext("Sent back: %(sums)s", sums=sums), "/refunds", {})] if sums else []
 
 
-def card(db: Database, row: InvoiceWith, came_sats: int) -> tuple[str, dict[str, Any]] | None:
+def card(visit: Visit, row: InvoiceWith, came_sats: int) -> tuple[str, dict[str, Any]] | None:
     """Template and values on an invoice's page; None where nothing has come that could go back."""
     if not came_sats:
         return None
-    made = db.rows(queries.OF_INVOICE, invoice_id=row.id)
+    made = visit.service.db.rows(queries.OF_INVOICE, invoice_id=row.id)
     left_sats = acts.left_sats(row, came_sats, acts.made_of(made))
     is_twice = row.attention == SENT_TWICE
-    return "merchant/refund_card.html", {"made": made, "left_sats": left_sats, "twice": is_twice}
+    values: dict[str, Any] = {"made": made, "left_sats": left_sats, "twice": is_twice}
+    return "merchant/refund_card.html", values | {"wrong": _sentence(visit)}
+
+
+def _sentence(visit: Visit) -> str:
+    """What is wrong with the amount or the reason that was typed; "" where it says no more.
+
+    The address of the page has what was typed, never the sentence: anybody can write an address.
+    """
+    done, asked = visit.query.get("done"), visit.query
+    if done == "refund_invalid_request":
+        try:
+            visit.amount(asked.get("amount", ""))
+        except AmountRefused as refused:
+            return str(refused)
+    if done == "refund_reason" and _SIGN.fullmatch(asked.get("sign", "")):
+        return unseen_sign(TextRefused("", "reason", asked["sign"]))
+    return ""

@@ -65,19 +65,54 @@ def test_without_json_the_id_and_the_page_are_printed(words, btcpay, till):
 
 MOST = "must be greater than 0 and at most"
 REFUSED = {
-    "a number with a comma": ("invoice create shop --usd 1,000", "--usd must be a number"),
-    "an exponent beyond numbers": (f"invoice create shop --usd 1e{'9' * 19}", "must be a number"),
-    "digits of another script": ("invoice create shop --usd ٢٥", "--usd must be a number"),
+    "a number with a comma": ("invoice create shop --usd 1,000", "--usd: '1,000' can be read as"),
+    "another currency's sign": ("invoice create shop --usd €25", "--usd: the amount is in USD"),
+    "an exponent beyond numbers": (f"invoice create shop --usd 1e{'9' * 19}", "is no amount"),
+    "a word for a number": ("invoice create shop --usd many", "--usd: 'many' is no amount of USD"),
+    "a title that shows nothing": ("link create shop --title \u200d", "give --title or an amount"),
     "a long address, and no time":
         (f"invoice create shop --usd 1 --expires-in-hours 0 --email {'a' * 321}",
         f"--email must be at most 320 characters; --expires-in-hours {MOST} 8,760"),
     "no amount": ("invoice create shop", "say --usd or --amount"),
     "a price and a bound": ("link create shop --amount 5 --min 1",
         "--amount makes the price fixed: leave it or --min out"),
-    "no title and no amount": ("link create shop --suggest 5,10", "give --title or an amount"),
+    "no title and no amount": ("link create shop --suggest 5,10,20", "give --title or an amount"),
     "no list of amounts": ("link create shop --suggest five", "such as 5,10,19.90"),
+    "suggestions that are one amount too":
+        ("link create shop --title a --suggest 19,90", "write 19, 90 for 19 and 90"),
+    "suggestions with a thousand":
+        ("link create shop --title a --suggest 5,1,000", "such as 5,10,19.90"),
     "an exponent in one": ("link create shop --suggest 1e3", "such as 5,10,19.90"),
 }  # fmt: skip
+
+
+UNSEEN = {
+    "a description": ("invoice create shop --usd 5 --description a\u202eb",
+        "the description contains U+202E"),
+    "a description in its own currency": ("invoice create shop --amount 5 --description a\u202eb",
+        "the description contains U+202E"),
+    "a link's title": ("link create shop --title a\u200fb", "the title contains U+200F"),
+    "a link's title in two lines": ("link create shop --title a\nb", "the title contains U+000A"),
+    "a link's description": ("link create shop --title a --description b\u2028c",
+        "the description contains U+2028"),
+    "a bill's description": ("bill create shop --amount 5 --description a\u200fb",
+        "the description contains U+200F"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNSEEN)
+def test_a_text_with_a_sign_that_cannot_be_seen_is_refused(case, btcpay, till):
+    words, reason = UNSEEN[case]
+    before = counters(till)
+    said, talk = btcpay.run(*words.split(" "), status=1)
+    assert said == "" and reason in talk
+    assert counters(till) == before
+
+
+def test_blanks_of_any_script_become_blanks_and_lines_of_a_description_stay(btcpay, till):
+    texts = ["--title", " Tip\u3000jar\u200d", "--description", "One\u00a0tea\r\nTwo"]
+    made = btcpay.json("link", "create", "shop", *texts)
+    assert (made["title"], made["description"]) == ("Tip jar\u200d", "One tea\nTwo")
 
 
 def counters(till):

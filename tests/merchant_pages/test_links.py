@@ -63,6 +63,9 @@ WRONG = {
     "a suggestion beyond the limits": ({"max_amount": "50", "suggested-1": "51"}, "suggested-1",
         "within the limits"),
     "the same twice": ({"suggested-1": "5", "suggested-2": "5.00"}, "suggested-1", "only once"),
+    "a title that turns": ({"title": "a\u202eb"}, "title", "cannot be seen (U+202E)"),
+    "a title that shows nothing": ({"title": "\u200d"}, "title", "title or an amount"),
+    "a long title": ({"title": "x" * 201}, "title", "at most 200 characters"),
     "a suggestion that is dust": ({"suggested-2": "0.17"}, "suggested-2", "at least $0.18"),
 }  # fmt: skip
 
@@ -74,8 +77,9 @@ def test_what_does_not_fit_makes_nothing_and_says_why(browser):
         page = Page(answer.text)
         assert answer.status_code == 400 and reason in page.texts[f"{field}-problem"]
         assert page.values.items() >= typed.items()
-    assert press(browser, title="x" * 201).status_code == 400
-    assert press(browser, description="a\0b").status_code == 400
+    for description in ("a\0b", "a\u2066b", "x" * 501):
+        answer = press(browser, title="Tip jar", description=description)
+        assert answer.status_code == 400 and "description-problem" in Page(answer.text).texts
     assert browser.shop.get("/payment-links").json["data"] == []
     link = browser.shop.link(title="Tips", max_amount_usd=50)
     page = Page(change(browser, link["id"], **{"suggested-1": "51"}).text)

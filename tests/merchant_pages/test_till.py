@@ -90,6 +90,13 @@ def test_an_amount_that_has_two_readings_is_answered_by_a_button_for_each(
     assert {row[2] for row in rows} == {"Table 4"}
 
 
+def test_a_note_that_turns_the_writing_makes_nothing_and_says_why(browser):
+    answer = press(browser, "25", note="Table \u202e4")
+    page = Page(answer.text)
+    assert answer.status_code == 400 and "cannot be seen (U+202E)" in page.texts["problem"]
+    assert count(browser.shop) == 0
+
+
 def test_without_a_price_nothing_is_made_and_what_was_typed_stays(browser, ticker):
     ticker.status = 500
     answer = press(browser, "25")

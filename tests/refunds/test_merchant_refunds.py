@@ -121,22 +121,34 @@ def test_nothing_more_goes_back_while_a_refund_was_sent_twice(till, browser):
 
 
 @pytest.mark.parametrize(
-    ("fields", "code"),
+    ("fields", "code", "sentence"),
     [
-        ({"amount": "much"}, "invalid_request"),
-        ({"amount": "60.00"}, "too_much"),
-        ({"address": "bc1q"}, "malformed"),
-        ({"amount": "0.10", "address": address(1)}, "dust"),
-        ({"reason": "x" * 201}, "reason"),
+        ({"amount": "much"}, "invalid_request&amount=much", "Enter an amount such as 25 or 19.90."),
+        ({"amount": "1,500"}, "invalid_request&amount=1%2C500", "read as two amounts: 1,500.00 or"),
+        ({"amount": "€5"}, "invalid_request&amount=%E2%82%AC5", "another currency&#39;s sign"),
+        ({"amount": "0"}, "invalid_request&amount=0", "Enter an amount above 0"),
+        ({"amount": "60.00"}, "too_much", "cannot be more than twice"),
+        ({"address": "bc1q"}, "malformed", "this address cannot be used"),
+        ({"amount": "0.10", "address": address(1)}, "dust", "this address cannot be used"),
+        ({"reason": "x" * 201}, "reason", "the reason has more than 200 characters"),
+        ({"reason": "a\u202eb"}, "reason&sign=U%2B202E", "cannot be seen (U+202E)"),
     ],
 )
-def test_what_is_wrong_is_said_beside_the_form(till, browser, fields, code):
+def test_what_is_wrong_is_said_beside_the_form(till, browser, fields, code, sentence):
     invoice = paid(till)
     path = f"/invoices/{invoice['id']}"
     answer = browser.post(f"{path}/refund", press="c", currency="USD", **fields)
     assert answer.headers["Location"].endswith(f"{path}?done=refund_{code}")
     assert refunds(till, invoice) == []
-    assert 'role="alert"' in browser.page(f"{path}?done=refund_{code}").source
+    source = browser.page(f"{path}?done=refund_{code}").source
+    assert 'role="alert"' in source and sentence in source
+
+
+@pytest.mark.parametrize("query", ["reason&sign=Pay%20here", "invalid_request&amount=5"])
+def test_an_address_that_somebody_made_up_says_nothing_of_its_own(till, browser, query):
+    invoice = paid(till)
+    source = browser.page(f"/invoices/{invoice['id']}?done=refund_{query}").source
+    assert "Nothing was created" in source and "Pay here" not in source
 
 
 def test_an_invoice_with_a_refund_to_send_counts_once(till, browser):

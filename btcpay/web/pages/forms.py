@@ -74,7 +74,7 @@ def said(refused: Exception) -> str:
         return gettext(
             "Wallets cannot send such a small amount. Enter at least %(least)s.", least=least
         )
-    return str(refused)
+    return unseen_sign(refused) or str(refused)
 
 
 def unseen_sign(refused: Exception) -> str:

@@ -132,6 +132,34 @@ def test_a_flexible_link_says_what_is_wrong_beside_the_field_and_takes_what_is_r
     assert tab.text("amount") == "$20.00"
 
 
+NO_PRICE_YET = {
+    "another currency's sign": "$100",
+    "its own sign": "€100",
+    "its sign behind it": "100 €",
+    "groups": "1'000",
+    "what may be a thousand": "1.000",
+    "the same with a comma": "1,000",
+    "more decimals than it has": "1.005",
+    "two marks": "1.000,50",
+}
+
+
+@pytest.mark.parametrize("case", NO_PRICE_YET)
+def test_beside_what_only_the_service_reads_no_price_is_shown(case, open_tab, counter):
+    link = counter.shop.link()
+    tab = show(open_tab, counter, link)
+    worth = "document.getElementById('worth').textContent"
+    tab.click("#amount")
+    tab.type("4")
+    tab.until(f"{worth} === '\u2248\u00a00.00006667\u00a0BTC'")
+    tab.ask("document.getElementById('amount').select()")
+    tab.type(NO_PRICE_YET[case])
+    tab.until(f"{worth} === ''")
+    tab.ask("document.getElementById('amount').select()")
+    tab.type("4,00")
+    tab.until(f"{worth} === '\u2248\u00a00.00006667\u00a0BTC'")
+
+
 def test_without_javascript_a_refresh_does_the_same(open_tab, counter):
     link = counter.shop.link(amount_usd=5)
     tab = show(open_tab, counter, link, script=False)

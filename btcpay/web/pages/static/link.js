@@ -9,11 +9,19 @@
   let rate = {}, until = 0, unasked = ASKED_AT_MOST, timer, pause;
   // Digits of Arabic and Persian keyboards count from these.
   const digit = (it) => it.charCodeAt(0) - (it < "\u06f0" ? 0x660 : 0x6f0);
+  // Signs, groups and what may be thousands are the service's to read: nothing is said about them.
+  const isPlain = (text) => {
+    const found = /^\d{1,11}(?:([.,])(\d+))?$/.exec(text);
+    if (!found) return false;
+    const [, mark, decimals = ""] = found;
+    const isThousand = mark === "," && decimals.length === 3;
+    return decimals.length <= worth.dataset.places && !isThousand;
+  };
   const typed = () => {
     if (!field) return Number(worth.dataset.amount);
-    const text = field.value.normalize("NFKC").trim().replace(/^\$\s*/, "").replace("\u066b", ".");
+    const text = field.value.normalize("NFKC").trim().replace("\u066b", ".");
     const plain = text.replace(/[\u0660-\u0669\u06f0-\u06f9]/g, digit);
-    return /^\d{1,11}([.,]\d{1,3})?$/.test(plain) ? Number(plain.replace(",", ".")) : 0;
+    return isPlain(plain) ? Number(plain.replace(",", ".")) : 0;
   };
   const write = (btc) => {
     const [whole, rest] = btc.toFixed(8).split(".");
