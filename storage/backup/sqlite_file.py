@@ -108,14 +108,17 @@ def inspect(path: Path, name: Path) -> tuple[int, str | None]:
                 raise CommandError(older(name))
             if not names >= _OURS:
                 raise CommandError(f"{name} is not a database of this program")
-            version = _version(db, found)
-            if version == OLDER:
+            if not _has_our_mark(found):
                 raise CommandError(older(name))
             if strange := planted(found):
                 raise CommandError(
                     f"{name} holds what this version of the program does not make, and may run code"
-                    f" here: {', '.join(strange[:MOST_NAMED])}"
+                    f" here, or an older checkout made it:"
+                    f" {', '.join(strange[:MOST_NAMED])}"
                 )
+            version = version_in(db.execute(MARK).fetchone())
+            if version == OLDER:
+                raise CommandError(older(name))
             faults = [row[0] for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
             faults += [f"a row of {row[0]}" for row in db.execute("PRAGMA foreign_key_check")]
             network = db.execute(NETWORK).fetchone()
@@ -130,12 +133,10 @@ def older(name: Path) -> str:
     return f"{name} is of an older version of this program: {OLDER_REMEDY}"
 
 
-def _version(db: sqlite3.Connection, found: list[SchemaObject]) -> int:
-    """The version, read only from a table that our steps made: another one might run code."""
+def _has_our_mark(found: list[SchemaObject]) -> bool:
+    """True if our steps made the table of the version; that of 0.3.0 keeps no hash."""
     table = next(made for made in found if made[1] == "schema_step")
-    if not any(table in objects for objects in objects_by_version()):
-        return OLDER
-    return version_in(db.execute(MARK).fetchone())
+    return any(table in objects for objects in objects_by_version())
 
 
 def publish(path: Path, target: Path) -> None:
