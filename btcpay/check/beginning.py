@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from btcpay.chain.begin import begin
+from btcpay.chain.belief import doubt_now
 from btcpay.chain.explorers.pool import open_explorers
 from btcpay.chain.explorers.quota import Quota
 from btcpay.chain.follow import Follower
@@ -16,6 +17,7 @@ from btcpay.chain.pool import open_sources
 from btcpay.check.undo import undo_above
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import ExplorerError
+from btcpay.values.times import boot_mark
 from storage.database import Database
 from storage.queries import blocks
 
@@ -44,11 +46,14 @@ def begin_chain(db: Database, settings: Settings, now: Callable[[], datetime]) -
     sources.end_within(MOST_S)
     try:
         begin(db, settings.network, sources, now_by_sources)
-        Follower(db, settings.network, sources, undo).follow()
+        follower = Follower(db, settings.network, sources, undo)
+        follower.follow()
     except ExplorerError as error:
         log.warning("the next check begins to follow the chain: %s", error)
         return False
     finally:
         sources.close()
         sources.note(db, settings, now())
+    # So the blocks that come until the first check witness the time until then.
+    doubt_now(db, settings.network, now(), boot_mark(), follower.is_agreed)
     return True

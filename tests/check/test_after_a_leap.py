@@ -7,6 +7,7 @@ import pytest
 from bills import EMAIL, all_bills, mails_of, new_bill
 from fake_esplora import Terminal
 
+from btcpay.check.beginning import begin_chain
 from storage.queries import meta
 
 pytestmark = pytest.mark.both_databases
@@ -109,3 +110,17 @@ def test_the_real_command_makes_no_bill_after_a_leap_of_twenty_years(open_tills,
 
     Terminal(till).run("check", "--once", "--clock-is-right")
     assert numbers(till) == list(range(53))
+
+
+@pytest.mark.parametrize(("behind_h", "is_believed"), [(0, True), (3, True), (48, False)])
+def test_the_blocks_since_the_merchant_was_made_witness_the_time_until_the_first_check(
+    lied_to, clock, behind_h, is_believed
+):
+    """Unless the clock was behind the chain then: no block could witness what it makes up for."""
+    till = lied_to(has_begun=False)
+    clock.move(hours=-behind_h)
+    assert begin_chain(till.shop.service.db, till.settings, clock)
+    found = meta.get(till.shop.service.db, meta.Key.TIME_BELIEVED)
+    assert bool(found) == is_believed
+    if found:
+        assert json.loads(found)["height"] == till.sandbox.chain.ledger.height
