@@ -21,6 +21,7 @@ _REFUSED = frozenset(
 )
 _REFUSED_KINDS = ("Cc", "Cs")  # controls, and halves of signs, which no database takes
 _UNSEEN_KINDS = ("Cf", "Mn", "Me", "Zs")  # a text of these alone shows nothing
+_UNSEEN_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # fillers of Hangul, blank Braille
 
 
 class TextRefused(CommandError):
@@ -51,9 +52,7 @@ def line_of(what: str, text: str, most: int) -> str:
         )
     if len(line) > most:
         raise TextRefused(f"the {what} has more than {most} characters", what)
-    if all(unicodedata.category(sign) in _UNSEEN_KINDS for sign in line):
-        return ""
-    return line
+    return "" if all(map(_is_unseen, line)) else line
 
 
 def lines_of(what: str, text: str, most: int) -> str:
@@ -94,6 +93,10 @@ def one_line(value: Any, most: int) -> str | None:
 def shown_line(text: str) -> str:
     """The text as one line, with a blank for each sign that is refused of people."""
     return "".join(" " if is_blank(sign) or is_refused(sign) else sign for sign in text).strip()
+
+
+def _is_unseen(sign: str) -> bool:
+    return sign in _UNSEEN_LETTERS or unicodedata.category(sign) in _UNSEEN_KINDS
 
 
 def is_blank(sign: str) -> bool:

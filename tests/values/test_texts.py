@@ -48,7 +48,9 @@ def test_what_changes_the_text_beside_it_is_refused_by_name(case):
     assert one_line(typed, 60) == "a b"
 
 
-@pytest.mark.parametrize("typed", ["", " ", "\u3000", "\u200d\u200c", "\ufe0f"])
+@pytest.mark.parametrize(
+    "typed", ["", " ", "\u3000", "\u200d\u200c", "\ufe0f", "\u3164", "\u2800 \uffa0"]
+)
 def test_what_shows_nothing_is_no_name(typed):
     assert line_of("name", typed, 60) == ""
     with pytest.raises(TextRefused, match="1 to 60"):
