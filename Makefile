@@ -15,10 +15,10 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 .PHONY: run install test test-nightly test-postgres check format formats screenshots bench scale lock checkpoint wheel deb site release image-test deb-test clean
 
 run: $(VENV)/.installed  ## sandbox, service and check on this machine
-	@exec $(BIN)/btcpay sandbox
+	@exec $(BIN)/blocktill sandbox
 
 # Compiled here, since a service may not write into its program's folder: else each check does it.
-install: $(VENV)/.installed  ## leaves .venv/bin/btcpay
+install: $(VENV)/.installed  ## leaves .venv/bin/blocktill
 	@$(BIN)/python -m compileall -q app.py wsgi.py gunicorn.conf.py btcpay schemas storage
 
 test: $(VENV)/.installed-dev  ## the suite, but for what needs minutes
@@ -59,7 +59,7 @@ lock: $(VENV)/.installed-dev  ## pins every requirement again, with hashes, for 
 	  $(LOCK) -c requirements.txt requirements-$$name.in -o requirements-$$name.txt || exit 1; \
 	done
 
-checkpoint: $(VENV)/.installed-dev  ## a newer checkpoint for the next release, from the explorers of BTCPAY_NETWORK
+checkpoint: $(VENV)/.installed-dev  ## a newer checkpoint for the next release, from the explorers of BLOCKTILL_NETWORK
 	@PYTHONPATH=. $(BIN)/python .ci/newest_checkpoint.py
 
 # By an environment of its own, with the pinned setuptools and nothing else; what an earlier build
@@ -93,7 +93,7 @@ clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
 $(VENV)/bin/python build/wheel/bin/python build/home/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "btcpay needs Python 3.11 or newer: make PYTHON=python3.13 ...")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "blocktill needs Python 3.11 or newer: make PYTHON=python3.13 ...")'
 	@$(PYTHON) -m venv $(@:/bin/python=)
 
 build/wheel/.installed: requirements-build.txt | build/wheel/bin/python

@@ -136,7 +136,7 @@ def create_app(settings: Settings, now: Callable[[], datetime] = utc_now) -> Fla
     """
     service = open_service(settings, now)
     app = Flask("btcpay", static_folder=None, template_folder="web/pages/templates")
-    app.extensions["btcpay"] = service
+    app.extensions["blocktill"] = service
     file = sqlite_path(settings.database_url)
     figures = Figures(service.db, service.limiter.is_complete, service.now, file and file.parent)
     collectors = [service.counters, figures]

@@ -1,6 +1,6 @@
 """Prints a newer checkpoint for the next release: a block that every explorer has, deep enough.
 
-The network and its explorers are those of the settings (BTCPAY_NETWORK, BTCPAY_EXPLORERS).
+The network and its explorers are those of the settings (BLOCKTILL_NETWORK, BLOCKTILL_EXPLORERS).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`python -m btcpay` is the command `btcpay`."""
+"""`python -m btcpay` is the command `blocktill`."""
 
 from btcpay.cli.main import main
 

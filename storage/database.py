@@ -170,13 +170,13 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def place_of(url: str) -> str:
-    """A BTCPAY_DATABASE_URL as people may see it: without user and password."""
+    """A BLOCKTILL_DATABASE_URL as people may see it: without user and password."""
     path, parts = sqlite_path(url), urlsplit(url)
     return str(path.absolute()) if path else f"{parts.path[1:]} on {parts.hostname}"
 
 
 def open_database(url: str) -> Database:
-    """The database of a BTCPAY_DATABASE_URL; connects at the first query, and makes no file.
+    """The database of a BLOCKTILL_DATABASE_URL; connects at the first query, and makes no file.
 
     Raises DatabaseNotReady when a driver is missing, or Python's SQLite is too old.
     """

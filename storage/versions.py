@@ -22,8 +22,8 @@ from storage.sqlite import create_file
 STEPS = Path(__file__).parent / "schema"
 VERSION = len(list(STEPS.glob("*.sql")))  # as many as there are
 REMEDY = (
-    "look at BTCPAY_DATABASE_URL; or run `btcpay migrate` to make a new one, or `btcpay restore"
-    " FILE` to bring back a backup"
+    "look at BLOCKTILL_DATABASE_URL; or run `blocktill migrate` to make a new one, or"
+    " `blocktill restore FILE` to bring back a backup"
 )
 UNKNOWN = 0  # the version of a database with tables that lacks our mark of the steps it has run
 # The version of one with our tables that these files did not make: a checkout of before 0.4.0 did.
@@ -31,9 +31,9 @@ OLDER = -1
 MARK = "SELECT * FROM schema_step"  # all of its one row: that of 0.3.0 has no hash
 _LASTING_TABLES = frozenset({"merchant", "invoice"})  # in the database of every version so far
 OLDER_REMEDY = (
-    "its data cannot be carried over. Keep it, let BTCPAY_DATABASE_URL name a new one, run `btcpay"
-    " migrate`, add your merchants again with the same account keys, and run `btcpay restore"
-    " --in-place`, so that no address is given out twice"
+    "its data cannot be carried over. Keep it, let BLOCKTILL_DATABASE_URL name a new one, run"
+    " `blocktill migrate`, add your merchants again with the same account keys, and run"
+    " `blocktill restore --in-place`, so that no address is given out twice"
 )
 # SQLite's spelling of the files, which are in PostgreSQL's words. A STRICT table refuses a value of
 # another type, as a server does.
@@ -173,7 +173,7 @@ def refuse_version(found: int | None, place: str, wanted: int = VERSION) -> None
     if found != wanted:
         raise DatabaseNotReady(
             f"the database is at version {found}, this program needs {wanted}:"
-            " run `btcpay migrate`, after a backup"
+            " run `blocktill migrate`, after a backup"
         )
 
 
@@ -183,8 +183,8 @@ def refuse_foreign(found: int, newest: int, place: str) -> None:
         raise DatabaseNotReady(f"{place} is of an older version of this program: {OLDER_REMEDY}")
     if found == UNKNOWN:
         raise DatabaseNotReady(
-            f"{place} is not a database of this program: let BTCPAY_DATABASE_URL name a new one,"
-            " and run `btcpay migrate`"
+            f"{place} is not a database of this program: let BLOCKTILL_DATABASE_URL name a new one,"
+            " and run `blocktill migrate`"
         )
     if found > newest:
         raise DatabaseNotReady(
@@ -213,6 +213,6 @@ def claim_network(db: Database, network: str) -> None:
 def refuse_network(kept: str | None, network: str) -> None:
     if kept not in (None, network):
         raise DatabaseNotReady(
-            f"the database belongs to {kept}, but BTCPAY_NETWORK says {network}:"
-            f" set BTCPAY_DATABASE_URL to another database, or BTCPAY_NETWORK to {kept}"
+            f"the database belongs to {kept}, but BLOCKTILL_NETWORK says {network}:"
+            f" set BLOCKTILL_DATABASE_URL to another database, or BLOCKTILL_NETWORK to {kept}"
         )

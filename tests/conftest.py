@@ -131,7 +131,7 @@ def till(open_tills: Callable[..., Till]) -> Till:
 
 
 @pytest.fixture
-def btcpay(till: Till) -> Terminal:
+def blocktill(till: Till) -> Terminal:
     """The command line of that shop."""
     return Terminal(till)
 
@@ -188,8 +188,8 @@ def open_tab(browser: Browser) -> Iterator[Callable[..., Tab]]:
 def counter(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory, ticker: TickerServer
 ) -> Iterator[Counter]:
-    """`btcpay serve`, a chain to pay on, and the check: one for the browsers of a file."""
-    pages = {"BTCPAY_MERCHANT_PAGES": "on", "BTCPAY_GREENFIELD": "on"}
+    """`blocktill serve`, a chain to pay on, and the check: one for the browsers of a file."""
+    pages = {"BLOCKTILL_MERCHANT_PAGES": "on", "BLOCKTILL_GREENFIELD": "on"}
     with open_counter(tmp_path_factory.mktemp("counter"), ticker, **pages) as opened:
         yield opened
 
@@ -197,7 +197,7 @@ def counter(
 @pytest.fixture
 def new_counter(tmp_path: Path, ticker: TickerServer) -> Iterator[Counter]:
     """One where nothing was done; named before `open_tab`, whose pages ask it to the end."""
-    with open_counter(tmp_path, ticker, BTCPAY_MERCHANT_PAGES="on") as opened:
+    with open_counter(tmp_path, ticker, BLOCKTILL_MERCHANT_PAGES="on") as opened:
         ticker.price("60000.00", eur="50000.00")
         yield opened
 

@@ -27,23 +27,23 @@ def text(name):
 
 def test_every_setting_is_in_the_table_with_its_default():
     rows = dict(
-        re.findall(r"^\| `(BTCPAY_\w+)` \| (.*?) \|", text("docs/operators/settings.md"), re.M)
+        re.findall(r"^\| `(BLOCKTILL_\w+)` \| (.*?) \|", text("docs/operators/settings.md"), re.M)
     )
-    assert set(rows) == {f"BTCPAY_{field.name.upper()}" for field in fields(Settings)}
+    assert set(rows) == {f"BLOCKTILL_{field.name.upper()}" for field in fields(Settings)}
     defaults = {name: cell.strip("`") for name, cell in rows.items() if cell.startswith("`")}
-    defaults["BTCPAY_BIND"] = "127.0.0.1:8000"
+    defaults["BLOCKTILL_BIND"] = "127.0.0.1:8000"
     assert read(defaults) == read({})
 
 
 def test_every_command_is_in_the_table():
-    """A group's later commands stand behind its first: `btcpay key issue ...` | `list`."""
+    """A group's later commands stand behind its first: `blocktill key issue ...` | `list`."""
     table = "\n".join(
         line for line in text("docs/operators/commands.md").splitlines() if line[:1] == "|"
     )
     missing = [
         name
         for name, _ in commands(cli)
-        for group, command in [f"btcpay {name}".rsplit(" ", 1)]
+        for group, command in [f"blocktill {name}".rsplit(" ", 1)]
         if not re.search(rf"`{group} [^\n]*\b{command}\b", table)
     ]
     assert missing == []
@@ -58,7 +58,7 @@ def test_no_document_names_a_command_that_is_gone():
         for document in DOCUMENTS
         if document.name != "CHANGELOG.md"
         for words in re.findall(
-            r"(?:`|\$ )btcpay ([a-z][a-z-]*(?: [a-z][a-z-]*)?)\b", text(named(document))
+            r"(?:`|\$ )blocktill ([a-z][a-z-]*(?: [a-z][a-z-]*)?)\b", text(named(document))
         )
         for first in [words.split()[0]]
         if words not in known and first not in alone and not {first, f"{first}s"} & OF_GONE
@@ -69,9 +69,11 @@ def test_no_document_names_a_command_that_is_gone():
 def test_every_metric_is_in_the_table():
     """In the code a counter has no `_total`: Prometheus's library adds it."""
     sources = Path(metrics.__file__).read_text()
-    named = re.findall(r"`btcpay_(\w+)", text("docs/operators/monitoring.md"))
+    named = re.findall(r"`blocktill_(\w+)", text("docs/operators/monitoring.md"))
     assert [name for name in named if name.removesuffix("_total") not in sources] == []
-    made = set(re.findall(r'"btcpay_(\w+)"', sources)) - {metrics.PRICED.removeprefix("btcpay_")}
+    made = set(re.findall(r'"blocktill_(\w+)"', sources)) - {
+        metrics.PRICED.removeprefix("blocktill_")
+    }
     assert made <= {name.removesuffix("_total") for name in named}
 
 

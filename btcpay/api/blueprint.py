@@ -40,7 +40,7 @@ def _view(service: Service, name: str, operation: Operation) -> Callable[..., Re
     def view(**path_values: str) -> Response:
         caller = g.caller
         if caller.store_id is not None:  # it was granted for one shop's orders
-            raise Forbidden("this API key is for a shop's plug-in alone: `btcpay key issue`")
+            raise Forbidden("this API key is for a shop's plug-in alone: `blocktill key issue`")
         if operation.scope == "write" and caller.scope != "write":
             raise Forbidden("this API key is read-only; the operation needs a write key")
         if request.query_string:

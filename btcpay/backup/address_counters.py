@@ -30,7 +30,7 @@ LOOK_AHEAD = 100
 SHOWN = 3  # first addresses of each merchant, by which its owner recognises a planted account key
 MOST_USED = 100_000  # of one merchant; an explorer that calls every address used must end somewhere
 MATCHED = 20  # in blocks, so many times as many addresses of each merchant are searched for
-OF_PEERS = ". Name nodes that run in BTCPAY_PEERS, or an explorer for this command"
+OF_PEERS = ". Name nodes that run in BLOCKTILL_PEERS, or an explorer for this command"
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def _require_own(merchant: Merchant, invoice: Invoice, network: Network) -> None
 
 def _refuse_network(file: Path, found: str | None, said: str) -> None:
     if found not in (None, said):
-        raise CommandError(f"{file} belongs to {found}, but BTCPAY_NETWORK says {said}")
+        raise CommandError(f"{file} belongs to {found}, but BLOCKTILL_NETWORK says {said}")
 
 
 @contextmanager
@@ -170,7 +170,7 @@ def _to_itself(settings: Settings, path: Path) -> Iterator[Place]:
                 raise CommandError(sqlite_file.older(path))
             if (has.version or versions.VERSION) < versions.VERSION:  # with other columns
                 raise CommandError(
-                    f"{path} is at version {has.version}: run `btcpay migrate` first"
+                    f"{path} is at version {has.version}: run `blocktill migrate` first"
                 )
         _refuse_network(path, has.network, settings.network.name)
         yield has

@@ -91,7 +91,8 @@ def make_up_for(db: Database, series: Bill, now: datetime) -> None:
     if db.run(queries.HOLD, id=series.id, now=to_ms(now)):
         log.error(
             "a year of bills of the series %s was made, and more have come due: make them by"
-            " `btcpay bill resume %s`, pass over them with --skip, or end it by `btcpay bill end`",
+            " `blocktill bill resume %s`, pass over them with --skip, or end it by"
+            " `blocktill bill end`",
             *(series.id, series.id),
         )
 

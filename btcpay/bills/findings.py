@@ -28,6 +28,6 @@ def findings(_settings: Settings, db: Database, _now: datetime) -> Iterator[Find
 
 def _remedy(id: str) -> str:
     return (
-        f"make them by `btcpay bill resume {id}`, a year of them at each check; pass over them by"
-        f" `btcpay bill resume {id} --skip`; or end the series by `btcpay bill end {id}`"
+        f"make them by `blocktill bill resume {id}`, a year of them at each check; pass over them"
+        f" by `blocktill bill resume {id} --skip`; or end the series by `blocktill bill end {id}`"
     )

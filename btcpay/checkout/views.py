@@ -125,7 +125,7 @@ class Checkout:
         return self.pages.page("proof.html", 200, brand, network=network, **shown)
 
     def show_proof_file(self, id: str) -> Response:
-        """The proof's documents, in the format that `btcpay verify-proof` reads."""
+        """The proof's documents, in the format that `blocktill verify-proof` reads."""
         proofs = proofs_of(self.service, snapshot_of(self.service, id))
         return answer([proof["document"] for proof in proofs])
 

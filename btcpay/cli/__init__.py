@@ -1,1 +1,1 @@
-"""The command line `btcpay`: one file a command, named as the command."""
+"""The command line `blocktill`: one file a command, named as the command."""

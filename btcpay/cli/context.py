@@ -26,7 +26,7 @@ from storage.queries import merchants
 from storage.statement import Typed
 from storage.versions import open_ready
 
-HAVE_DEFAULTS = ("BTCPAY_NETWORK", "BTCPAY_DATABASE_URL")  # their defaults are rarely wanted
+HAVE_DEFAULTS = ("BLOCKTILL_NETWORK", "BLOCKTILL_DATABASE_URL")  # their defaults are rarely wanted
 log = logging.getLogger(__name__)
 as_json = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 limited = click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)

@@ -62,11 +62,12 @@ SKIP = 100  # addresses given out after the backup and not paid are unknown
 A_SKIP = click.IntRange(0, 10_000)
 UNKNOWN = (
     "Invoices made after the backup are unknown: what is paid to them reaches the wallet and is"
-    f" not shown here ({DOCS}). Payments of known invoices come back with the next `btcpay check`."
+    f" not shown here ({DOCS}). Payments of known invoices come back with the next"
+    " `blocktill check`."
 )
 REVOKED = (
     "A key revoked after the backup stays revoked only if the old database still said so:"
-    " see `btcpay key list`."
+    " see `blocktill key list`."
 )
 COUNTERS = "merchant addresses before used next_index gap_limit"
 NEVER_AGAIN = "Never serve the SQLite database again: it would hand out the same addresses."
@@ -161,4 +162,4 @@ def chain_begin_anew(shell: Shell, yes: bool) -> None:
         if not yes:
             click.confirm("Begin anew?", abort=True, err=True)
         begin_anew(shell.db, shell.settings, shell.now)
-    say("forgot the chain: the next `btcpay check` starts over")
+    say("forgot the chain: the next `blocktill check` starts over")

@@ -1,4 +1,4 @@
-"""The command line `btcpay`: answers on standard output, talk on standard error.
+"""The command line `blocktill`: answers on standard output, talk on standard error.
 
 Exit status 0: done; 1: failed or refused; 2: wrong use, or mistakes in the settings.
 """
@@ -83,7 +83,7 @@ def _of_parts() -> dict[str, click.Command]:
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="btcpay", message=VERSIONS)
+@click.version_option(__version__, prog_name="blocktill", message=VERSIONS)
 @click.option(
     "--env-file",
     metavar="FILE",
@@ -109,7 +109,7 @@ def serve(shell: Shell) -> None:
     token = wanted.setup_token
     begin = wanted.merchant_pages and start_url(shell.db, wanted.base_url, token)
     if begin and token:  # whoever set it knows it; whoever reads the log should not
-        begin = f"{begin.removesuffix(token)}{HIDDEN} ({HIDDEN}: BTCPAY_SETUP_TOKEN)"
+        begin = f"{begin.removesuffix(token)}{HIDDEN} ({HIDDEN}: BLOCKTILL_SETUP_TOKEN)"
     if begin:
         say(f"To begin, open {begin}")
     # Unless it is on the path gunicorn puts this folder first, whose `app.py` may be another's.
@@ -137,5 +137,5 @@ def main() -> None:
     except (InvalidRequest, PriceUnavailable, OSError) as error:
         said, status = [str(error)], 1
     for message in said:
-        say(f"btcpay: {message}", logging.ERROR)
+        say(f"blocktill: {message}", logging.ERROR)
     sys.exit(status)

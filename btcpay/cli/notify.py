@@ -58,7 +58,10 @@ def webhook_add(
     wanted = [KINDS[kind] for kind in kinds]
     added = receivers.add(shell.db, owner.id, url, command, wanted, shell.now)
     shell.answer({"id": added.id, "secret": added.secret}, added.secret)
-    say(f"added {added.id}; `btcpay webhook test {added.id}` tries it, `btcpay check` delivers")
+    say(
+        f"added {added.id}; `blocktill webhook test {added.id}` tries it,"
+        " `blocktill check` delivers"
+    )
 
 
 @webhook.command("list")

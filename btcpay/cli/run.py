@@ -22,7 +22,7 @@ from storage.versions import STEPS, steps, version
 
 STOP_TIMEOUT_S = 30  # as long as gunicorn gives requests under way
 ORDER = "-H 'Content-Type: application/json' -d '{\"amount_usd\": 25}'"
-PAGES = "BTCPAY_MERCHANT_PAGES"
+PAGES = "BLOCKTILL_MERCHANT_PAGES"
 
 
 @click.command()

@@ -83,7 +83,7 @@ def plug_ins(service: Service) -> Blueprint:
 
 def _refuse_other_keys() -> None:
     if g.caller.store_id is None:
-        raise Forbidden("this API key belongs to no shop: `btcpay key issue --for`")
+        raise Forbidden("this API key belongs to no shop: `blocktill key issue --for`")
 
 
 def _admitted(service: Service, permission: str, view: View) -> View:

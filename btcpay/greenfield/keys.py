@@ -1,4 +1,4 @@
-"""Shops' keys: each bound to a store, with its plug-in's permissions; `btcpay key issue --for`."""
+"""Shops' keys (`blocktill key issue --for`): bound to a store, with its plug-in's permissions."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -40,7 +40,7 @@ OPTIONS = [
     ),
     click.Option(["--shop"], metavar="URL", help="Where that shop is: its key is bound to it."),
 ]
-OFF = "plug-ins are answered by the sandbox, and elsewhere only with BTCPAY_GREENFIELD=on"
+OFF = "plug-ins are answered by the sandbox, and elsewhere only with BLOCKTILL_GREENFIELD=on"
 
 
 def origin_of(url: str) -> str:

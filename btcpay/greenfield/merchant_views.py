@@ -76,5 +76,7 @@ def _asked(visit: Visit) -> Asked:
     except CommandError as error:
         raise InvalidRequest(str(error)) from None
     if network.name != "regtest" and is_near(urlsplit(origin).hostname):
-        raise InvalidRequest("the shop is on this machine's own network: `btcpay key issue --for`")
+        raise InvalidRequest(
+            "the shop is on this machine's own network: `blocktill key issue --for`"
+        )
     return Asked(redirect, origin, permissions, application or origin)

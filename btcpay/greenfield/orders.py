@@ -126,7 +126,7 @@ def mark_order(service: Service, store: queries.OfMerchant, order: Invoice) -> J
     db = service.db
     said, _ = asked.body_of(asked.Mark())
     if said["status"] == "Settled":
-        only = "only the merchant accepts what came: `btcpay invoice settle`"
+        only = "only the merchant accepts what came: `blocktill invoice settle`"
         raise ValidationError(only, "status")
     at, by = service.now(), "by the shop"
     asked.checked("status", by_hand.cancel, db, service.settings, order.id, at, False, by)

@@ -53,7 +53,9 @@ class Figures(Collector):
         together = self.counts_together()
         yield _gauge("rate_limit_store_up", "Whether all requests are counted together.", together)
         labels = {"version": __version__, "python": platform.python_version()}
-        build = GaugeMetricFamily("btcpay_build_info", "Versions that serve.", labels=list(labels))
+        build = GaugeMetricFamily(
+            "blocktill_build_info", "Versions that serve.", labels=list(labels)
+        )
         build.add_metric(list(labels.values()), 1)
         yield build
         if self.folder:
@@ -97,11 +99,11 @@ class Figures(Collector):
 
 
 def _gauge(name: str, text: str, value: Any) -> Metric:
-    return GaugeMetricFamily(f"btcpay_{name}", text, value)
+    return GaugeMetricFamily(f"blocktill_{name}", text, value)
 
 
 def _gauges(name: str, text: str, label: str, values: Mapping[str, Any]) -> Metric:
-    family = GaugeMetricFamily(f"btcpay_{name}", text, labels=[label])
+    family = GaugeMetricFamily(f"blocktill_{name}", text, labels=[label])
     for of, value in values.items():
         family.add_metric([of], value)
     return family
@@ -115,7 +117,7 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
         ("explorer_calls", "Calls to explorers.", "host", None),
         ("explorer_failures", "Calls without a good answer.", "host", None),
     ):
-        family = CounterMetricFamily(f"btcpay_{name}", text, labels=[label])
+        family = CounterMetricFamily(f"blocktill_{name}", text, labels=[label])
         for of in each or [of for tallied, of in totals if tallied == name]:
             family.add_metric([of], totals.get((name, of), 0))
         yield family
@@ -125,9 +127,9 @@ def _tallied(totals: dict[tuple[str, str], int]) -> Iterator[Metric]:
         ("payments_undone", "Payments that a reorganisation took back."),
     ):
         total = totals.get((name.removesuffix("_read"), ""), 0)
-        yield CounterMetricFamily(f"btcpay_{name}", text, total)
+        yield CounterMetricFamily(f"blocktill_{name}", text, total)
     took_s = totals.get(("check_ms", ""), 0) / 1000
-    yield CounterMetricFamily("btcpay_check_seconds", "Time that the checks took.", took_s)
+    yield CounterMetricFamily("blocktill_check_seconds", "Time that the checks took.", took_s)
 
 
 def _gaps(db: Database) -> Iterator[Metric]:
@@ -139,7 +141,7 @@ def _gaps(db: Database) -> Iterator[Metric]:
 
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-PRICED = "btcpay_price_timestamp_seconds"
+PRICED = "blocktill_price_timestamp_seconds"
 
 
 class Counters(Collector):
@@ -153,9 +155,9 @@ class Counters(Collector):
         if folder:  # the library reads its folder when it is loaded, perhaps long ago
             values.ValueClass = values.MultiProcessValue()
         self._own = own = CollectorRegistry()
-        requests = Counter("btcpay_requests", "Answers.", ["operation", "status"], registry=own)
+        requests = Counter("blocktill_requests", "Answers.", ["operation", "status"], registry=own)
         seconds = Histogram(
-            "btcpay_request_seconds",
+            "blocktill_request_seconds",
             "Time from the request to its answer.",
             ["operation"],
             registry=own,
@@ -164,7 +166,7 @@ class Counters(Collector):
         self._requests = functools.cache(requests.labels)
         self._seconds = functools.cache(seconds.labels)
         self._refreshes = Counter(
-            "btcpay_price_refreshes", "Rounds of price requests.", ["outcome"], registry=own
+            "blocktill_price_refreshes", "Rounds of price requests.", ["outcome"], registry=own
         )
         self._priced = Gauge(
             PRICED, "Unix time of the last price.", registry=own, multiprocess_mode="max"

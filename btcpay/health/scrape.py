@@ -33,7 +33,7 @@ def listen(bind: str) -> socket.socket | None:
         return socket.create_server((host.strip("[]"), int(port)), family=family)
     except OSError as error:
         logging.getLogger("gunicorn.error").error(
-            "no metrics: BTCPAY_METRICS_BIND %s: %s", bind, error.strerror
+            "no metrics: BLOCKTILL_METRICS_BIND %s: %s", bind, error.strerror
         )
         return None
 
@@ -45,7 +45,7 @@ def make_folder() -> None:
     """
     if FOLDER not in os.environ:  # a reload, or an operator who has one
         memory = MEMORY if os.access(MEMORY, os.W_OK) else None
-        prefix = f"btcpay-metrics-{os.getpid()}-"
+        prefix = f"blocktill-metrics-{os.getpid()}-"
         os.environ[FOLDER] = tempfile.mkdtemp(prefix=prefix, dir=memory)
         atexit.register(_remove, os.environ[FOLDER], os.getpid())
 

@@ -14,7 +14,7 @@ from storage.queries.lists import today
 
 # A shop that is backed up every night has then missed two backups.
 BACKUP_AGE = timedelta(days=3)
-# Of BTCPAY_CHECK_MAX_AGE_MIN: three minutes, when a check that runs every minute has failed twice.
+# Of BLOCKTILL_CHECK_MAX_AGE_MIN: three minutes, when a check of every minute has failed twice.
 LATE = 1 / 5
 
 
@@ -22,8 +22,8 @@ LATE = 1 / 5
 class State:
     """Colours of the shop's health, and the facts behind them."""
 
-    # Green while payments are found: a check was complete within BTCPAY_CHECK_MAX_AGE_MIN, and its
-    # time is no further in the future. Yellow before the first. `/readyz` and alarms use this.
+    # Green while payments are found: a check was complete within BLOCKTILL_CHECK_MAX_AGE_MIN, and
+    # its time is no further in the future. Yellow before the first. `/readyz` and alarms use this.
     found: Colour
     found_at: datetime | None
     checked: Colour  # the same, but yellow once the check is LATE: no explorer answers, or no cron

@@ -13,8 +13,8 @@ from storage.models import Invoice, Output
 
 Lines = Iterator[tuple[str, str]]
 
-_SETTLE = "`btcpay invoice settle ID --reason TEXT` accepts what came"
-_DISMISS = "`btcpay invoice dismiss ID --reason TEXT` takes it off the list"
+_SETTLE = "`blocktill invoice settle ID --reason TEXT` accepts what came"
+_DISMISS = "`blocktill invoice dismiss ID --reason TEXT` takes it off the list"
 # Commands that are not refused: `settle` refuses a paid invoice, and one without any money.
 WAYS_OUT = dict.fromkeys(REASONS, f"{_SETTLE}; {_DISMISS}") | {
     "reorganised": f"it counts again once it is in a block again; {_DISMISS}",

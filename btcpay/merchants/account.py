@@ -59,7 +59,7 @@ def parse_account(text: str, network: Network, script_type: str | None = None) -
     account = stored_account(text)
     if account.is_main != network.main_keys:
         other = "mainnet" if account.is_main else "a test network"
-        raise CommandError(f"its keys are for {other}, but BTCPAY_NETWORK is {network.name}")
+        raise CommandError(f"its keys are for {other}, but BLOCKTILL_NETWORK is {network.name}")
     return account
 
 
@@ -80,7 +80,7 @@ def _descriptor_of(text: str, network: Network, script_type: str | None) -> str:
     main, promised, prefix = _PUBLIC_VERSIONS[payload[:4]]
     if main != network.main_keys:
         other = "mainnet" if main else "a test network"
-        raise CommandError(f"this {prefix} is for {other}, but BTCPAY_NETWORK is {network.name}")
+        raise CommandError(f"this {prefix} is for {other}, but BLOCKTILL_NETWORK is {network.name}")
     if promised and script_type and promised != script_type:
         raise CommandError(f"a {prefix} means {promised}, but --script says {script_type}")
     try:

@@ -32,7 +32,7 @@ MARGIN = 100  # added to today's need when a limit is set, so that it need not b
 
 def find_merchant(db: Database, name: str) -> Merchant:
     """The merchant of that name. Raises CommandError when there is none."""
-    known = f"merchant {name!r}; `btcpay merchant list` lists them"
+    known = f"merchant {name!r}; `blocktill merchant list` lists them"
     return db.named(merchants.BY_NAME, known, name=name)
 
 

@@ -2,7 +2,7 @@
 
 Secrets are random: 142 bits in a link, which is short enough to be read out, 256 in a session's
 cookie. What is stored is their SHA-256. There are no passwords. While there is no merchant, another
-link lets a browser make one: the first run. BTCPAY_SETUP_TOKEN may name the token in it.
+link lets a browser make one: the first run. BLOCKTILL_SETUP_TOKEN may name the token in it.
 """
 
 import re

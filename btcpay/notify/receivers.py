@@ -32,7 +32,9 @@ def find(db: Database, receiver_id: str) -> Receiver:
     """The whole row, with its secret. Raises CommandError when there is none."""
     row = db.row(receivers.BY_ID, id=receiver_id)
     if row is None or row.transport in receivers.MAILS:
-        raise CommandError(f"there is no webhook {receiver_id!r}: `btcpay webhook list` lists them")
+        raise CommandError(
+            f"there is no webhook {receiver_id!r}: `blocktill webhook list` lists them"
+        )
     return row
 
 

@@ -139,7 +139,7 @@ class Rate:
             return
         self._failed_s = at_s
         counts = len(prices), len(self.sources)
-        message = "no price in %s: %d of %d sources answered; `btcpay doctor` says what to do"
+        message = "no price in %s: %d of %d sources answered; `blocktill doctor` says what to do"
         log.error(message, self.currency, *counts)
 
 

@@ -173,7 +173,7 @@ def load(text: bytes) -> list[Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise CommandError("this is not a file of `btcpay invoice show ID --proof`") from error
+        raise CommandError("this is not a file of `blocktill invoice show ID --proof`") from error
     documents = value if isinstance(value, list) else [value]
     if not documents:
         raise CommandError("there is no proof in this file")

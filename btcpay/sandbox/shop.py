@@ -65,7 +65,7 @@ class Shop:
         return self._command("merchant", "login", MERCHANT).strip()
 
     def refund(self, *words: str) -> Json:
-        """The answer of `btcpay refund`: no operation makes one."""
+        """The answer of `blocktill refund`: no operation makes one."""
         return dict(json.loads(self._command("refund", *words, "--json")))
 
     def give_address(self, refund: Json, address: str) -> None:
@@ -85,7 +85,7 @@ class Shop:
             timeout=COMMAND_TIMEOUT_S,
         )
         if ended.returncode:
-            raise ShopAway(f"`btcpay {words[0]} {words[1]}` failed: {ended.stderr.strip()}")
+            raise ShopAway(f"`blocktill {words[0]} {words[1]}` failed: {ended.stderr.strip()}")
         return ended.stdout
 
     def _list(self, path: str) -> list[Json]:

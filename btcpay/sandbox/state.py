@@ -24,7 +24,7 @@ FIRST_BLOCKS = 200  # makes 100 coinbases mature, so that 100 payments need not 
 FIRST_BLOCKS_APART_S = 600
 FIRST_PRICE_USD = Decimal("60000.00")
 SHOWN_EVENTS = 14
-EXTENSION = "btcpay-sandbox"
+EXTENSION = "blocktill-sandbox"
 
 
 @dataclass
@@ -81,7 +81,7 @@ class Sandbox:
 
     def require_shop(self) -> Shop:
         if self.shop is None:
-            raise BadRequest("no shop runs beside this chain; `btcpay sandbox` starts both")
+            raise BadRequest("no shop runs beside this chain; `blocktill sandbox` starts both")
         return self.shop
 
     def pay(self, address: str, sats: int) -> str:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from btcpay.values.errors import SettingsError
 
-VARIABLE = "BTCPAY_ENV_FILE"  # the path of the file
+VARIABLE = "BLOCKTILL_ENV_FILE"  # the path of the file
 OF_A_FILE = "_FILE"  # ends the name of a variable that holds the path of a secret's file
-EMPTY_SAYS_SOMETHING = "BTCPAY_METRICS_BIND"
+EMPTY_SAYS_SOMETHING = "BLOCKTILL_METRICS_BIND"
 ACCEPTED = (
     "a line is NAME=value, without blanks around =; a value with blanks or any of ; & | < > ( ) ~ '"
     ' goes in double quotes, one with " $ ` or a backslash in single quotes, with nothing after it;'
@@ -49,7 +49,7 @@ def parse(text: str, name: str) -> dict[str, str]:
 
 
 def values_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables in the file that BTCPAY_ENV_FILE names, if any. Raises SettingsError."""
+    """The variables in the file that BLOCKTILL_ENV_FILE names, if any. Raises SettingsError."""
     file = environ.get(VARIABLE, "")
     return parse(text_of(file, file), file) if file.strip() else {}
 

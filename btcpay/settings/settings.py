@@ -18,7 +18,7 @@ from btcpay.values.errors import SettingsError
 from btcpay.values.hosts import host_and_port, is_near
 from btcpay.values.networks import AUTO, Network
 
-PREFIX = "BTCPAY_"
+PREFIX = "BLOCKTILL_"
 T = TypeVar("T")
 
 
@@ -47,10 +47,10 @@ def _of_network(name: str, parser: Callable[[str], T]) -> T:
 
 @dataclass(frozen=True)
 class Settings:
-    """One row for each variable of docs/operators/settings.md: BTCPAY_ and the field's name."""
+    """One row for each variable of docs/operators/settings.md: BLOCKTILL_ and the field's name."""
 
     network: Network = setting("regtest", accepts.network)
-    database_url: str = setting("sqlite:///var/btcpay.db", accepts.database_url, is_secret=True)
+    database_url: str = setting("sqlite:///var/blocktill.db", accepts.database_url, is_secret=True)
     base_url: str = setting("http://127.0.0.1:8000", accepts.base_url)
     proxy: str = setting("", accepts.proxy, is_secret=True)
     explorers: tuple[str, ...] = _of_network("explorers", accepts.explorers)
@@ -107,7 +107,7 @@ OF_FILES = {
     if entry.metadata["is_secret"]
 }
 _ONION = re.compile(r"(\w+://)?[^/?#]*\.onion(:[0-9]+)?([/?#]|$)")
-ONION_WAY = "a .onion name only with BTCPAY_PROXY, such as socks5h://127.0.0.1:9050"
+ONION_WAY = "a .onion name only with BLOCKTILL_PROXY, such as socks5h://127.0.0.1:9050"
 
 
 def is_said(environ: Mapping[str, str], variable: str) -> bool:
@@ -150,7 +150,7 @@ def read(environ: Mapping[str, str]) -> Settings:
 
 
 def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
-    """The settings, also from the file that BTCPAY_ENV_FILE names.
+    """The settings, also from the file that BLOCKTILL_ENV_FILE names.
 
     Prints every mistake on standard error, and ends the process with status 2.
     """
@@ -159,7 +159,7 @@ def read_or_exit(environ: MutableMapping[str, str]) -> Settings:
         return read(environ)
     except SettingsError as error:
         for mistake in error.mistakes:
-            print(f"btcpay: {mistake}", file=sys.stderr)
+            print(f"blocktill: {mistake}", file=sys.stderr)
         raise SystemExit(2) from None
 
 

@@ -110,7 +110,7 @@ def worker_exit(server: Any, worker: Any) -> None:
     if scraped := getattr(worker, "scraped", None):
         scraped.end()
     if app := getattr(worker, "wsgi", None):  # none when it could not be loaded
-        app.extensions["btcpay"].close()
+        app.extensions["blocktill"].close()
 
 
 def check_before_start(settings: Settings, processes: int, addresses: Sequence[Any]) -> None:
@@ -132,7 +132,7 @@ def too_many(settings: Settings, processes: int) -> str:
     if processes <= 1 or settings.rate_limit_store != "memory://":
         return ""
     return (
-        f"BTCPAY_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
+        f"BLOCKTILL_RATE_LIMIT_STORE accepts memory:// for one process only; {processes} are"
         " asked for: use redis://host:port/n"
     )
 
@@ -143,11 +143,11 @@ def too_open(settings: Settings, addresses: Sequence[Any]) -> str:
     if settings.trusted_proxies or not settings.network.main_keys or all(map(is_here, hosts)):
         return ""
     return (
-        "on mainnet BTCPAY_BIND accepts an address of this machine alone: strangers could hold"
-        " every thread, so a proxy has to stand in front, and BTCPAY_TRUSTED_PROXIES says so"
+        "on mainnet BLOCKTILL_BIND accepts an address of this machine alone: strangers could hold"
+        " every thread, so a proxy has to stand in front, and BLOCKTILL_TRUSTED_PROXIES says so"
     )
 
 
 def _exit(message: str, status: int) -> NoReturn:
-    print(f"btcpay: {message}", file=sys.stderr)
+    print(f"blocktill: {message}", file=sys.stderr)
     raise SystemExit(status)

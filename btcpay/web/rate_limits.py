@@ -69,7 +69,7 @@ def missing_driver(store: str) -> str:
     if store == "memory://" or find_spec("redis"):
         return ""
     return (
-        "BTCPAY_RATE_LIMIT_STORE needs a driver for Redis: pip install --require-hashes"
+        "BLOCKTILL_RATE_LIMIT_STORE needs a driver for Redis: pip install --require-hashes"
         " -r requirements-redis.txt, in a clone of the sources"
     )
 

@@ -68,9 +68,9 @@ class SharedWindows:
 
         Requests of one `mark` are one. None while the store is away, at once during a pause.
         """
-        keys = [f"btcpay:{name}:{key}"]
+        keys = [f"blocktill:{name}:{key}"]
         if mark:
-            keys.append(f"btcpay:{name}:{key}:{mark}")
+            keys.append(f"blocktill:{name}:{key}:{mark}")
         values = [limit, period_s, int(counts)]
         answer = self._try(lambda: self._script(keys, values))
         if answer is None:
@@ -92,12 +92,13 @@ class SharedWindows:
             if self._is_news(away=True):
                 # Only the kind of error: its text, like the URL, may hold a password.
                 log.error(
-                    "BTCPAY_RATE_LIMIT_STORE cannot be asked (%s): each process counts by itself",
+                    "BLOCKTILL_RATE_LIMIT_STORE cannot be asked (%s): each process counts"
+                    " by itself",
                     type(error).__name__,
                 )
             return None
         if self._away and self._is_news(away=False):
-            log.warning("BTCPAY_RATE_LIMIT_STORE answers again: processes share their windows")
+            log.warning("BLOCKTILL_RATE_LIMIT_STORE answers again: processes share their windows")
         return answer
 
     def _may_try(self) -> bool:

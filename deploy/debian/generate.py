@@ -10,7 +10,7 @@ from btcpay.cli.main import cli
 from btcpay.cli.setup.machine import STATE
 from btcpay.cli.setup.units import PACKAGED, units
 
-NAME = ".TH BTCPAY 1\n.SH NAME\nbtcpay, blocktill \\- Bitcoin payments for small merchants\n"
+NAME = ".TH BLOCKTILL 1\n.SH NAME\nblocktill \\- Bitcoin payments for small merchants\n"
 
 
 def helps(command: click.Command, context: click.Context) -> str:
@@ -25,15 +25,15 @@ def helps(command: click.Command, context: click.Context) -> str:
 
 
 def main(root: Path) -> None:
-    page = root / "usr/share/man/man1/btcpay.1.gz"
+    page = root / "usr/share/man/man1/blocktill.1.gz"
     folder = root / PACKAGED.relative_to("/")
     folder.mkdir(parents=True)
     page.parent.mkdir(parents=True)
-    text = (NAME + helps(cli, click.Context(cli, info_name="btcpay"))).encode()
+    text = (NAME + helps(cli, click.Context(cli, info_name="blocktill"))).encode()
     page.write_bytes(gzip.compress(text, mtime=0))
     page.with_name("blocktill.1.gz").symlink_to(page.name)
-    command, env = Path("/opt/btcpay/bin/btcpay"), Path("/etc/btcpay.env")
-    for name, unit in units(command, env, "btcpay", STATE).items():
+    command, env = Path("/opt/blocktill/bin/blocktill"), Path("/etc/blocktill.env")
+    for name, unit in units(command, env, "blocktill", STATE).items():
         (folder / name).write_text(unit)
 
 

@@ -4,7 +4,7 @@
 set -eu; umask 022
 cd "$(dirname "$0")/../.."
 . /etc/os-release
-work=$(mktemp -d) root=$work/root opt=$root/opt/btcpay doc=$root/usr/share/doc/blocktill
+work=$(mktemp -d) root=$work/root opt=$root/opt/blocktill doc=$root/usr/share/doc/blocktill
 trap 'rm -rf "$work"' EXIT
 /usr/bin/python3 -m venv --without-pip "$opt"
 pip() {
@@ -15,15 +15,14 @@ pip --only-binary :all: --require-hashes -r requirements.txt \
   -r requirements-postgres.txt -r requirements-redis.txt -r requirements-socks.txt
 pip --no-index --no-deps dist/blocktill-*.whl
 # Nothing may name the folder that it was made in, and of the programs only ours are for users.
-find "$opt/bin" -type f ! -name btcpay ! -name blocktill -delete
-sed -i '1c #!/opt/btcpay/bin/python' "$opt/bin/btcpay" "$opt/bin/blocktill"
+find "$opt/bin" -type f ! -name blocktill -delete
+sed -i '1c #!/opt/blocktill/bin/python' "$opt/bin/blocktill"
 sed -i '/^command/d' "$opt/pyvenv.cfg"
 find "$opt" \( -name RECORD -o -name REQUESTED -o -name direct_url.json -o -name .gitignore \
   -o -name __pycache__ -o -path "$opt/include" -o -path "$opt/share" \) -prune -exec rm -r {} +
 find "$opt/lib" -type f -exec chmod 644 {} +
 install -d "$root/DEBIAN" "$root/usr/bin" "$root/usr/share/lintian/overrides" "$doc"
-install deploy/debian/btcpay "$root/usr/bin"
-ln -s btcpay "$root/usr/bin/blocktill"
+install deploy/debian/blocktill "$root/usr/bin"
 (cd deploy/debian && install preinst postinst prerm postrm "$root/DEBIAN")
 install -m 644 deploy/debian/templates "$root/DEBIAN"
 install -m 644 deploy/debian/lintian-overrides "$root/usr/share/lintian/overrides/blocktill"

@@ -1,6 +1,7 @@
 """A complete shop on Flask: orders, invoices, signed webhooks, and polling.
 
-BTCPAY_URL=http://127.0.0.1:8000 BTCPAY_KEY=sk_test_... WEBHOOK_SECRET=whsec_... python shop.py
+export BLOCKTILL_URL=http://127.0.0.1:8000 BLOCKTILL_KEY=sk_test_...
+WEBHOOK_SECRET=whsec_... python shop.py
 """
 
 import base64
@@ -16,7 +17,7 @@ from urllib.request import Request, urlopen
 
 from flask import Flask, redirect, request
 
-API, KEY = os.environ["BTCPAY_URL"] + "/api/v1", os.environ["BTCPAY_KEY"]
+API, KEY = os.environ["BLOCKTILL_URL"] + "/api/v1", os.environ["BLOCKTILL_KEY"]
 SECRET = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
 PRICES_USD = {"mug": 25}
 app = Flask(__name__)

@@ -51,7 +51,7 @@ def new_file(path: Path, purpose: str) -> Iterator[Path]:
 
     It is locked as long as its process lives, for `discard_all`.
     """
-    handle, name = tempfile.mkstemp(f".{purpose}.btcpay", f".{path.name}.", path.parent)
+    handle, name = tempfile.mkstemp(f".{purpose}.blocktill", f".{path.name}.", path.parent)
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
         yield Path(name)
@@ -67,7 +67,7 @@ def discard(path: Path) -> None:
 
 def discard_all(path: Path, purpose: str) -> None:
     """Removes what `new_file` made in that folder for any file, in processes that were killed."""
-    for leftover in path.parent.glob(f".*.{purpose}.btcpay"):
+    for leftover in path.parent.glob(f".*.{purpose}.blocktill"):
         with suppress(OSError), leftover.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             discard(leftover)

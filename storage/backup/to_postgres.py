@@ -28,7 +28,7 @@ def require_empty(db: Database) -> None:
     if rows := db.rows(merchants.ALL):
         raise CommandError(
             f"the database already has the merchant {rows[0].name!r}: make a new one"
-            " (createdb), set BTCPAY_DATABASE_URL to it, and run `btcpay migrate`"
+            " (createdb), set BLOCKTILL_DATABASE_URL to it, and run `blocktill migrate`"
         )
 
 

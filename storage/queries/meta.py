@@ -30,7 +30,7 @@ class Key(StrEnum):
     START_SHA256 = "start_sha256"  # of the token that lets a browser make the first merchant
     COOKIE_KEY = "cookie_key"  # signs the cookies of link pages; made once, at random
     RESTORED_AT = "restored_at"  # when a backup was put in the database's place
-    BACKED_UP_AT = "backed_up_at"  # when `btcpay backup` last wrote a whole copy
+    BACKED_UP_AT = "backed_up_at"  # when `blocktill backup` last wrote a whole copy
     NOT_BEGUN = "not_begun"  # why there is no first block to read from; empty once there is one
     TRIAL = "trial"  # written and forgotten, to see whether the database takes writes
 

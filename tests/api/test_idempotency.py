@@ -182,8 +182,8 @@ def test_a_service_whose_clock_is_ahead_frees_no_key(shop, ahead):
     [
         pytest.param({}, 24, 0, True, id="after exactly 24 hours it is remembered"),
         pytest.param({}, 24, 1, False, id="a millisecond later not"),
-        pytest.param({"BTCPAY_IDEMPOTENCY_TTL_H": "1"}, 1, 0, True, id="an hour, as set"),
-        pytest.param({"BTCPAY_IDEMPOTENCY_TTL_H": "1"}, 1, 1, False, id="no longer than set"),
+        pytest.param({"BLOCKTILL_IDEMPOTENCY_TTL_H": "1"}, 1, 0, True, id="an hour, as set"),
+        pytest.param({"BLOCKTILL_IDEMPOTENCY_TTL_H": "1"}, 1, 1, False, id="no longer than set"),
     ],
 )
 def test_a_key_is_remembered_for_24_hours_or_as_the_setting_says(

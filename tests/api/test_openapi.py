@@ -73,7 +73,7 @@ PRICED = ("amount_mode", "amount_usd", "min_amount_usd", "max_amount_usd")
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory, ticker):
     ticker.reset()
-    folder, behind_a_proxy = tmp_path_factory.mktemp("shop"), {"BTCPAY_TRUSTED_PROXIES": "1"}
+    folder, behind_a_proxy = tmp_path_factory.mktemp("shop"), {"BLOCKTILL_TRUSTED_PROXIES": "1"}
     with open_shop(folder, ticker.url, Clock(), **behind_a_proxy) as opened:
         yield opened
 

@@ -40,7 +40,7 @@ def refused_for_its_address(shop):
 
 
 def unpriced(shop):
-    deaf = shop.environ | {"BTCPAY_PRICE_SOURCES": "http://127.0.0.1:9/#/usd"}
+    deaf = shop.environ | {"BLOCKTILL_PRICE_SOURCES": "http://127.0.0.1:9/#/usd"}
     app = create_app(settings.read(deaf), shop.clock)
     answer = replace(shop, app=app).post("/invoices", {"amount_usd": 5})
     assert shop.get("/invoices").json["data"] == []

@@ -73,9 +73,9 @@ def test_nothing_of_it_gets_into_the_database(database, till, tmp_path):
     change(file, PLANTED["table merchant"])
     if database == "PostgreSQL":
         url = postgres.server().create()
-        Terminal(till).run("migrate", BTCPAY_DATABASE_URL=url)
+        Terminal(till).run("migrate", BLOCKTILL_DATABASE_URL=url)
     words = ["restore", str(file), "--yes"]
-    said = Terminal(till).run(*words, status=1, BTCPAY_DATABASE_URL=url)[1]
+    said = Terminal(till).run(*words, status=1, BLOCKTILL_DATABASE_URL=url)[1]
     assert "table merchant" in said and not (tmp_path / "place.db").exists()
     if database == "PostgreSQL":
         with raw(url) as connection:
@@ -96,7 +96,9 @@ def test_whom_it_pays_and_what_it_runs_are_shown_before_it_asks(till, tmp_path):
         " SELECT 'whk_1', id, 'command', 'sh -c ' || name, 0 FROM merchant",
     )
     first = [derive(str(theirs), n, till.settings.network) for n in range(3)]
-    process = Terminal(till).start("restore", str(file), BTCPAY_DATABASE_URL=f"sqlite:///{place}")
+    process = Terminal(till).start(
+        "restore", str(file), BLOCKTILL_DATABASE_URL=f"sqlite:///{place}"
+    )
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1 and not place.exists()
     assert "a shop on regtest with 1 merchant" in said and "\x1b" not in said
@@ -139,6 +141,6 @@ def test_a_spoiled_backup_is_refused_with_a_sentence(till, tmp_path, name):
     statements, said = SPOILED[name]
     for statement in statements:
         change(file, statement)
-    environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{place}"}
+    environ = {"BLOCKTILL_DATABASE_URL": f"sqlite:///{place}"}
     errors = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
     assert said in errors and "Traceback" not in errors and not place.exists()

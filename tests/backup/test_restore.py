@@ -1,4 +1,4 @@
-"""`btcpay backup` and `restore` of SQLite: whole copies, and no paid address given out twice.
+"""`blocktill backup` and `restore` of SQLite: whole copies, and no paid address given out twice.
 
 What a server has instead: test_restore_postgres.py, test_to_postgres.py.
 """
@@ -35,7 +35,7 @@ def place(tmp_path):
 
 
 def url_of(path):
-    return {"BTCPAY_DATABASE_URL": f"sqlite:///{path}"}
+    return {"BLOCKTILL_DATABASE_URL": f"sqlite:///{path}"}
 
 
 def restored(till, file, place, skip=100, agree=lambda moves, lost, programs: None, **environ):
@@ -62,7 +62,7 @@ def test_a_backup_is_whole_its_owners_alone_and_says_what_it_is(till, tmp_path):
 def test_a_backup_overwrites_only_when_told_and_never_the_database(till, tmp_path, file):
     missing = tmp_path / "no" / "kept.db"
     said = Terminal(till).run("backup", str(missing), status=1)[1]
-    assert said == f"btcpay: there is no folder {missing.parent}: make it first\n"
+    assert said == f"blocktill: there is no folder {missing.parent}: make it first\n"
     before = file.read_bytes()
     till.shop.invoice()
     assert "--force" in Terminal(till).run("backup", str(file), status=1)[1]
@@ -70,8 +70,8 @@ def test_a_backup_overwrites_only_when_told_and_never_the_database(till, tmp_pat
     Terminal(till).run("backup", str(file), "--force")
     assert len(content(file)["invoice"]) == 1
     linked = tmp_path / "linked.db"
-    linked.symlink_to(tmp_path / "btcpay.db")
-    for own in (tmp_path / "btcpay.db", tmp_path / "btcpay.db-wal", linked):
+    linked.symlink_to(tmp_path / "blocktill.db")
+    for own in (tmp_path / "blocktill.db", tmp_path / "blocktill.db-wal", linked):
         said = Terminal(till).run("backup", str(own), "--force", status=1)[1]
         assert "the database itself" in said
 
@@ -79,7 +79,7 @@ def test_a_backup_overwrites_only_when_told_and_never_the_database(till, tmp_pat
 def test_a_backup_sweeps_what_a_killed_one_left_and_nothing_of_one_under_way(till, tmp_path):
     file = tmp_path / "kept" / "monday.db"
     file.parent.mkdir()
-    for name in (".monday.db.killed.part.btcpay", ".sunday.db.killed.part.btcpay"):
+    for name in (".monday.db.killed.part.blocktill", ".sunday.db.killed.part.blocktill"):
         (file.parent / name).write_bytes(b"half of a backup")
     with new_file(file, "part") as other:
         Terminal(till).run("backup", str(file))
@@ -160,7 +160,7 @@ def test_a_database_in_place_of_an_older_version_is_not_replaced(till, file, pla
 
 
 def test_the_database_itself_and_a_missing_file_are_refused(till, tmp_path):
-    own = str(tmp_path / "btcpay.db")
+    own = str(tmp_path / "blocktill.db")
     assert "itself" in Terminal(till).run("restore", own, "--yes", status=1)[1]
     assert "no file" in Terminal(till).run("restore", str(tmp_path / "x"), "--yes", status=1)[1]
     Terminal(till).run("restore", "--yes", status=2)
@@ -224,7 +224,7 @@ def test_no_paid_address_is_given_out_twice(till, tmp_path):
     till.mine()
     till.pay(lost[55])  # still in the mempool
 
-    place = tmp_path / "new" / "btcpay.db"
+    place = tmp_path / "new" / "blocktill.db"
     restoring = Terminal(till).start("restore", str(file), "--yes", "--json", **url_of(place))
     answer = json.loads(restoring.communicate(timeout=60)[0])
     assert answer["aside"] is None

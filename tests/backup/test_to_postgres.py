@@ -1,4 +1,4 @@
-"""`btcpay restore FILE` on PostgreSQL: a SQLite shop goes on there, with all that it has."""
+"""`blocktill restore FILE` on PostgreSQL: a SQLite shop goes on there, with all that it has."""
 
 import json
 import tracemalloc
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.both_databases
 @pytest.fixture
 def till(open_tills, tmp_path):
     """A shop on a SQLite file, whatever this run of the tests is about."""
-    url = f"sqlite:///{tmp_path}/btcpay.db"
-    return open_tills(BTCPAY_DATABASE_URL=url)
+    url = f"sqlite:///{tmp_path}/blocktill.db"
+    return open_tills(BLOCKTILL_DATABASE_URL=url)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def target():
 
 def carry(till, file, target, *words, status=0, **environ):
     """The answer of `restore`, and its messages."""
-    environ["BTCPAY_DATABASE_URL"] = target
+    environ["BLOCKTILL_DATABASE_URL"] = target
     return Terminal(till).run("restore", str(file), "--yes", *words, status=status, **environ)
 
 
@@ -52,7 +52,7 @@ def test_all_that_a_shop_has_is_there_and_answers_as_before(till, target, tmp_pa
     file = backed_up(till, tmp_path / "kept.db")
     old = rows_of(f"sqlite:///{file}")
     assert all(old.values()), [name for name in old if not old[name]]
-    Terminal(till).run("check", BTCPAY_DATABASE_URL=target)  # notes what gives way
+    Terminal(till).run("check", BLOCKTILL_DATABASE_URL=target)  # notes what gives way
     output, said = carry(till, file, target, "--json")
     result = json.loads(output)
     assert "Never serve the SQLite database again" in said
@@ -79,7 +79,7 @@ def test_all_that_a_shop_has_is_there_and_answers_as_before(till, target, tmp_pa
 
 def test_the_next_row_of_every_table_has_a_number_of_its_own(till, target, tmp_path):
     lived_in(till, tmp_path)
-    change(tmp_path / "btcpay.db", "INSERT INTO sqlite_sequence VALUES ('unknown', 9)")
+    change(tmp_path / "blocktill.db", "INSERT INTO sqlite_sequence VALUES ('unknown', 9)")
     till.shop.sql("UPDATE sqlite_sequence SET seq = 900 WHERE name = 'event'")  # rows now gone
     carry(till, backed_up(till, tmp_path / "kept.db"), target)
     with on(target, till) as again:

@@ -34,7 +34,10 @@ def secret(scope: str, number: int) -> str:
 def fill(path: str, invoices: int) -> None:
     """A million rows in seconds; nothing of them needs to survive a crash."""
     # By the command, which an earlier commit has too.
-    environ = os.environ | {"BTCPAY_DATABASE_URL": f"sqlite:///{path}", "BTCPAY_NETWORK": "regtest"}
+    environ = os.environ | {
+        "BLOCKTILL_DATABASE_URL": f"sqlite:///{path}",
+        "BLOCKTILL_NETWORK": "regtest",
+    }
     migrate = [sys.executable, "-m", "btcpay", "migrate"]
     subprocess.run(migrate, env=environ, stdout=subprocess.DEVNULL, check=True)
     db = sqlite3.connect(path)

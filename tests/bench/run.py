@@ -224,7 +224,7 @@ def main() -> None:
     if options.beside:
         wanted[BEFORE] = options.beside.resolve(), 1_000
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-bench-")))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="blocktill-bench-")))
         price = f"{stack.enter_context(TickerServer()).url}#/usd"
         services = {}
         for name, (root, stored) in wanted.items():
@@ -235,8 +235,11 @@ def main() -> None:
                 env=os.environ | {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1"},
                 check=True,
             )
-            environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{file}", "BTCPAY_PRICE_SOURCES": price}
-            server = Server(("wsgi:app",), root, root, BTCPAY_METRICS_BIND="", **environ)
+            environ = {
+                "BLOCKTILL_DATABASE_URL": f"sqlite:///{file}",
+                "BLOCKTILL_PRICE_SOURCES": price,
+            }
+            server = Server(("wsgi:app",), root, root, BLOCKTILL_METRICS_BIND="", **environ)
             server.stored = stored
             services[name] = stack.enter_context(server)
         sizes = {each: answered_bytes(services[SMALL], each) for each in OPERATIONS}

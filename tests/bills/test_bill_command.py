@@ -1,4 +1,4 @@
-"""`btcpay bill`: made, listed, shown and ended on the command line."""
+"""`blocktill bill`: made, listed, shown and ended on the command line."""
 
 import pytest
 from bills import all_bills
@@ -7,29 +7,29 @@ WORDS = ("--amount", "19.90", "--currency", "eur", "--email", "ada@example.com")
 MORE = ("--reference", "A-17", "--description", "Tea", "--due", "7", "--every", "month")
 
 
-def test_a_bill_is_made_listed_shown_and_ended(till, btcpay, ticker):
+def test_a_bill_is_made_listed_shown_and_ended(till, blocktill, ticker):
     ticker.price("60000.00", eur="50000.00")
-    made = btcpay.json("bill", "create", "shop", *WORDS, *MORE, "--until", "2099-12-31")
+    made = blocktill.json("bill", "create", "shop", *WORDS, *MORE, "--until", "2099-12-31")
     assert (made["amount"], made["currency"], made["missing"]) == ("19.90", "EUR", "19.90")
     assert made["merchant"] == "shop"
     assert made["bill_url"] == f"{till.settings.base_url}/bill/{made['id']}"
     (bill,) = all_bills(till.shop)
     assert (bill.due_days, bill.every, bill.until_day) == (7, "month", 47_481)
-    (listed,) = btcpay.json("bill", "list")
+    (listed,) = blocktill.json("bill", "list")
     assert (listed["id"], listed["status"], listed["reference"]) == (bill.id, "open", "A-17")
     page = till.shop.client.post(f"/bill/{bill.id}").headers["Location"]
-    shown = btcpay.json("bill", "show", bill.id)
+    shown = blocktill.json("bill", "show", bill.id)
     assert listed == {name: shown[name] for name in listed} and listed["merchant"] == "shop"
     assert (listed["amount"], listed["paid"]) == ("19.90", "0.00")
     assert shown == made | {"invoices": [page.removeprefix("../pay/")]}
-    text = btcpay.run("bill", "show", bill.id)[0]
+    text = blocktill.run("bill", "show", bill.id)[0]
     assert "amount: 19.90\n" in text and f"invoices: {shown['invoices'][0]}" in text
-    btcpay.run("bill", "end", bill.id)
-    assert btcpay.json("bill", "show", bill.id)["status"] == "ended"
+    blocktill.run("bill", "end", bill.id)
+    assert blocktill.json("bill", "show", bill.id)["status"] == "ended"
 
 
-def test_without_words_it_is_due_in_a_fortnight_and_its_page_is_printed(till, btcpay):
-    id, url = btcpay.run("bill", "create", "shop", "--amount", "25")[0].split()
+def test_without_words_it_is_due_in_a_fortnight_and_its_page_is_printed(till, blocktill):
+    id, url = blocktill.run("bill", "create", "shop", "--amount", "25")[0].split()
     (bill,) = all_bills(till.shop)
     assert (bill.id, bill.due_days, bill.every) == (id, 14, None)
     assert till.shop.client.get(url.removeprefix(till.settings.base_url)).status_code == 200
@@ -53,6 +53,6 @@ def test_without_words_it_is_due_in_a_fortnight_and_its_page_is_printed(till, bt
         (("end", "bil_x"), 1, "no bill"),
     ],
 )
-def test_what_cannot_be_is_refused(btcpay, ticker, words, status, said):
+def test_what_cannot_be_is_refused(blocktill, ticker, words, status, said):
     ticker.price("60000.00", eur="50000.00")
-    assert said in btcpay.run("bill", *words, status=status)[1]
+    assert said in blocktill.run("bill", *words, status=status)[1]

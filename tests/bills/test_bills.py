@@ -21,7 +21,7 @@ def hour(till):
     till.mine_and_check()
 
 
-def test_half_is_paid_today_and_half_after_the_price_has_doubled(till, ticker, btcpay):
+def test_half_is_paid_today_and_half_after_the_price_has_doubled(till, ticker, blocktill):
     bill = new_bill(till.shop)
     first = pay_now(till.shop, bill)
     assert first["amount_sats"] == 166_667  # 100 dollars at 60,000
@@ -31,13 +31,13 @@ def test_half_is_paid_today_and_half_after_the_price_has_doubled(till, ticker, b
     assert till.look(first)["status"] == "expired" and reason_of(till, first) is None
     till.clock.move(days=1)
     ticker.price("120000.00")
-    with on(till.shop.environ["BTCPAY_DATABASE_URL"], till) as later:  # which knows no old price
+    with on(till.shop.environ["BLOCKTILL_DATABASE_URL"], till) as later:  # which knows no old price
         second = pay_now(later.shop, bill)
         assert second["amount_sats"] == 41_667  # 50 dollars at 120,000
         later.confirm(second)
     assert stands(till.shop, bill) == ("paid", "100.00")
     assert "submit" not in page_of(till.shop.client, bill).attributes
-    books = btcpay.run("export", "payments")[0].splitlines()
+    books = blocktill.run("export", "payments")[0].splitlines()
     columns = books[0].split(",")
     rows = [dict(zip(columns, line.split(","), strict=True)) for line in books[1:]]
     assert [row["value_at_receipt"] for row in rows] == ["50.00", "50.00"]

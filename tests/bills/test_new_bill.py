@@ -141,7 +141,7 @@ def test_the_button_leads_back_to_the_last_invoice_while_nothing_has_come(browse
 
 
 def test_the_limits_of_a_link_hold(open_shops):
-    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="1")
+    shop = open_shops(BLOCKTILL_LINK_OPEN_INVOICES="1")
     bill = new_bill(shop)
     pay_now(shop, bill, shop.app.test_client())
     answer = shop.app.test_client().post(f"/bill/{bill.id}")

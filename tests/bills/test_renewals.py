@@ -171,7 +171,7 @@ class Post:
     def run(self, url):
         settings = read(
             self.shop.environ
-            | {"BTCPAY_SMTP_URL": url, "BTCPAY_MAIL_FROM": "Shop <shop@example.com>"}
+            | {"BLOCKTILL_SMTP_URL": url, "BLOCKTILL_MAIL_FROM": "Shop <shop@example.com>"}
         )
         Outbox(self.shop.service.db, settings, self.shop.clock, new_send(settings)).run()
 
@@ -234,7 +234,7 @@ def test_a_mail_of_a_series_says_how_to_end_it_and_after_that_none_comes(shop, p
 
 
 def test_addresses_of_bills_that_are_over_are_erased_with_those_of_invoices(open_shops, clock):
-    shop = open_shops(BTCPAY_EMAIL_RETENTION_DAYS="30")
+    shop = open_shops(BLOCKTILL_EMAIL_RETENTION_DAYS="30")
     paid, still_open = (new_bill(shop, customer_email=EMAIL) for _ in range(2))
     series = new_bill(shop, every="year", customer_email=EMAIL)
     for bill in (paid, series):

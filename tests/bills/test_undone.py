@@ -54,7 +54,7 @@ def test_a_turn_makes_a_years_bills_of_a_series_and_asks_about_the_others(shop, 
         turn(shop)
     assert len(all_bills(shop)) == 2 + most
     (remedy,) = red(shop)
-    assert f"btcpay bill resume {series.id}" in remedy
+    assert f"blocktill bill resume {series.id}" in remedy
     resume(shop, series)
     turn(shop), turn(shop)
     assert len(all_bills(shop)) == 2 + 2 * most and red(shop)

@@ -59,7 +59,7 @@ def test_nothing_is_printed_of_a_chain_without_the_checkpoint(till):
 
 
 def test_the_command_says_what_is_missing(till):
-    environ = {"BTCPAY_NETWORK": "regtest", "BTCPAY_EXPLORERS": till.liar.root}
+    environ = {"BLOCKTILL_NETWORK": "regtest", "BLOCKTILL_EXPLORERS": till.liar.root}
     words = [sys.executable, PROJECT / ".ci" / "newest_checkpoint.py"]
     ended = subprocess.run(words, cwd=PROJECT, env=environ, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (1, "")

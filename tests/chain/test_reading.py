@@ -253,7 +253,7 @@ def test_nothing_expires_while_blocks_are_unread(till, monkeypatch):
 
 
 def test_the_hours_calls_end_a_run_and_the_next_hour_goes_on(lied_to):
-    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="60")
+    till = lied_to(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="60")
     invoice = till.shop.invoice()
     assert till.check().complete
     till.clock.move(hours=2)
@@ -272,7 +272,7 @@ def test_the_hours_calls_end_a_run_and_the_next_hour_goes_on(lied_to):
 
 
 def test_while_a_pause_is_made_up_for_new_customers_are_seen_within_five_minutes(lied_to):
-    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="240")
+    till = lied_to(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="240")
     till.confirm(till.shop.invoice())
     till.clock.move(days=2)
     till.mine(250)

@@ -17,7 +17,7 @@ HOUR_S = 3600
 
 @pytest.fixture
 def till(open_tills):
-    return open_tills(BTCPAY_EMAIL_RETENTION_DAYS="7")
+    return open_tills(BLOCKTILL_EMAIL_RETENTION_DAYS="7")
 
 
 def numbers(till):

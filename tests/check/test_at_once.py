@@ -63,7 +63,7 @@ def rows_of(shop, ids):
     """Every row that payments have changed, with an invoice's place for its id."""
     places, made = {id: place for place, id in enumerate(ids)}, {"seq", "number", "event_seq"}
     named = {"id", "payment_id", "about", "deposit_address", "script", "state", "receiver_id"}
-    with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
+    with raw(shop.environ["BLOCKTILL_DATABASE_URL"]) as connection:
         found = tables(connection)
     of = "invoice output payment proof event balance merchant_day public_event delivery attention"
     return {

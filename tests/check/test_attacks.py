@@ -46,7 +46,7 @@ def test_a_title_cannot_command_the_terminal(shop):
 
 
 def test_processes_that_make_a_database_together_make_one(tmp_path, ticker):
-    environ = clean_environ(BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}/new/btcpay.db")
+    environ = clean_environ(BLOCKTILL_DATABASE_URL=f"sqlite:///{tmp_path}/new/blocktill.db")
     started = [forge().start(environ, ["migrate", "--json"]) for _ in range(4)]
     results = [json.loads(child.communicate(timeout=60)[0]) for child in started]
     assert [child.returncode for child in started] == [0] * 4
@@ -68,7 +68,7 @@ def test_a_coinbase_waits_for_its_maturity(till):
 
 
 def test_addresses_that_always_fail_do_not_keep_the_others_from_their_look(lied_to):
-    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
+    till = lied_to(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="600")
     bad = [till.shop.invoice(expires_in_hours=1) for _ in range(8)]
     good = [till.shop.invoice(expires_in_hours=1) for _ in range(12)]
     addresses = "|".join(invoice["deposit_address"] for invoice in bad)
@@ -91,7 +91,7 @@ def test_addresses_that_always_fail_do_not_keep_the_others_from_their_look(lied_
 
 
 def test_a_run_that_ends_with_an_error_gives_back_what_it_had_counted(lied_to, monkeypatch):
-    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
+    till = lied_to(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="600")
     till.shop.invoice()
 
     def locked(*_):

@@ -31,7 +31,7 @@ from storage.write_behind import Notes
 @pytest.fixture
 def till(tmp_path, ticker, clock):
     url = postgres.server().create()
-    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+    with open_till(tmp_path, ticker, clock, BLOCKTILL_DATABASE_URL=url) as opened:
         yield opened
     postgres.server().drop(url)
 
@@ -44,14 +44,14 @@ def shop(till):
 @pytest.fixture
 def other(shop):
     """Another machine's connections to the same database."""
-    db = open_database(shop.environ["BTCPAY_DATABASE_URL"])
+    db = open_database(shop.environ["BLOCKTILL_DATABASE_URL"])
     yield db
     db.close()
 
 
 def waiting(shop):
     """The number of the database's connections that wait for a lock."""
-    with psycopg.connect(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
+    with psycopg.connect(shop.environ["BLOCKTILL_DATABASE_URL"]) as connection:
         counted = connection.execute(
             "SELECT count(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND wait_event_type = 'Lock'"
@@ -165,7 +165,7 @@ def test_nothing_is_settled_while_a_block_is_undone(till, other, monkeypatch):
 
 def test_no_connection_is_open_when_workers_are_forked(shop, clock):
     """With gunicorn's --preload the application is made before: they would share its socket."""
-    url = shop.environ["BTCPAY_DATABASE_URL"]
+    url = shop.environ["BLOCKTILL_DATABASE_URL"]
     shop.close()
     made = create_app(shop.service.settings, clock)
     # By itself each question sees who is there now: within a transaction the first answer is kept.
@@ -175,12 +175,12 @@ def test_no_connection_is_open_when_workers_are_forked(shop, clock):
             " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
         until(lambda: connection.execute(others).fetchone() == (0,), "none to be open")
-    made.extensions["btcpay"].close()
+    made.extensions["blocktill"].close()
 
 
 def test_what_the_url_asks_of_the_session_is_not_lost(shop):
     """A schema of its own, say: without it the tables would be looked for in another."""
-    url = shop.environ["BTCPAY_DATABASE_URL"]
+    url = shop.environ["BLOCKTILL_DATABASE_URL"]
     db = open_database(f"{url}?options=-csearch_path%3Dshop%20-clock_timeout%3D0&connect_timeout=3")
     with db.connected():
         ask = db.connection.execute_sql

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.both_databases
 
 @pytest.fixture
 def till(lied_to):
-    return lied_to(BTCPAY_CONFIRMATIONS="2")
+    return lied_to(BLOCKTILL_CONFIRMATIONS="2")
 
 
 def replaced(till, *, with_all=False):
@@ -41,7 +41,7 @@ def test_a_replaced_chain_is_an_error_that_names_the_command(till, caplog):
     paid_and_shallow(till)
     till.liar.instead = replaced(till)
     assert till.check().chain_failed
-    assert "`btcpay chain begin-anew`" in caplog.text
+    assert "`blocktill chain begin-anew`" in caplog.text
 
 
 def test_payments_stay_and_what_is_no_payment_yet_waits_again(till):

@@ -144,7 +144,7 @@ def test_money_that_waits_has_every_block_read_until_it_is_in_one(till):
 
 
 def test_with_a_tolerance_a_little_less_pays(open_tills):
-    tolerance = {"BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT": "1"}
+    tolerance = {"BLOCKTILL_UNDERPAYMENT_TOLERANCE_PERCENT": "1"}
     till = open_tills(**tolerance)
     enough, short = till.shop.invoice(60), till.shop.invoice(60)
     till.pay(enough, 99_000), till.pay(short, 98_999)

@@ -72,7 +72,7 @@ def test_an_output_once_shown_at_a_wrong_address_is_found_at_the_right_one(till)
 
 def test_the_page_does_not_say_paid_before_the_invoice_is(lied_to):
     """A killed run knows a higher tip and has settled nothing yet."""
-    till = lied_to(BTCPAY_CONFIRMATIONS="2")
+    till = lied_to(BLOCKTILL_CONFIRMATIONS="2")
     invoice = till.shop.invoice()
     till.confirm(invoice)
     till.mine()

@@ -18,7 +18,7 @@ SENT = format_datetime(NOON, usegmt=True)
 
 @pytest.fixture
 def till(open_tills):
-    return open_tills(BTCPAY_EMAIL_RETENTION_DAYS="7")
+    return open_tills(BLOCKTILL_EMAIL_RETENTION_DAYS="7")
 
 
 def ahead_of(clock, **delta):

@@ -38,7 +38,7 @@ def test_a_run_has_found_all_payments_unless(case):
 @pytest.fixture
 def busy(open_tills, clock):
     """A shop whose explorer allows fewer calls than its pages need; its blocks are read."""
-    limits = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "100"}
+    limits = {"BLOCKTILL_EXPLORER_CALLS_PER_HOUR": "100"}
     till = open_tills(**limits)
     till.shop.invoice()
     assert till.check().complete
@@ -71,12 +71,12 @@ def test_late_previews_are_yellow_with_a_number_and_no_alarm(busy):
     doctor = found(busy)
     assert doctor["check"].colour == "green"
     assert doctor["previews"].colour == "yellow" and f"{late[-1]} " in doctor["previews"].sentence
-    assert "BTCPAY_EXPLORER_CALLS_PER_HOUR" in doctor["previews"].remedy
-    assert figures(busy.shop)["btcpay_previews_late"] == late[-1]
+    assert "BLOCKTILL_EXPLORER_CALLS_PER_HOUR" in doctor["previews"].remedy
+    assert figures(busy.shop)["blocktill_previews_late"] == late[-1]
 
 
 def test_a_mempool_that_fails_while_blocks_are_read_makes_previews_late(lied_to):
-    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="10000")
+    till = lied_to(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="10000")
     seen, ended = till.shop.invoice(), till.shop.invoice(expires_in_hours=0.5)
     till.clock.move(minutes=31)
     till.open_page(seen)

@@ -55,7 +55,7 @@ def received(till, *invoices):
 
 
 def test_what_is_announced_is_seen_and_takes_nothing_else_back(lied_to):
-    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
+    till = lied_to(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="600")
     one, other = till.shop.invoice(), till.shop.invoice()
     half = one["amount_sats"] // 2
     first, second, third = till.pay(one, half), till.pay(other), till.pay(one, half)

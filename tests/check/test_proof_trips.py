@@ -8,8 +8,8 @@ from fake_esplora import Terminal
 from btcpay.bitcoin.address import script_of
 
 NOWHERE = {
-    "BTCPAY_DATABASE_URL": "sqlite:////nowhere/at/all.db",
-    "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
+    "BLOCKTILL_DATABASE_URL": "sqlite:////nowhere/at/all.db",
+    "BLOCKTILL_EXPLORERS": "http://127.0.0.1:9",
 }
 
 

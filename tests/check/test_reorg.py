@@ -119,15 +119,15 @@ def test_a_late_payment_is_taken_back_and_the_invoice_stays_expired(till):
 
 def test_a_settlement_by_hand_does_not_survive_the_loss_of_its_payment(till):
     invoice = till.shop.invoice()
-    btcpay = Terminal(till)
+    blocktill = Terminal(till)
     till.confirm(invoice, 1_000)
-    btcpay.run("invoice", "settle", invoice["id"], "--reason", "good enough")
+    blocktill.run("invoice", "settle", invoice["id"], "--reason", "good enough")
     assert till.look(invoice)["status"] == "paid"
     assert till.check().changed == {}
     reorganise(till, double_spend=True)
     till.check()
     looks(till, invoice)
-    shown = btcpay.json("invoice", "show", invoice["id"])["invoice"]
+    shown = blocktill.json("invoice", "show", invoice["id"])["invoice"]
     assert shown["status"] == "open" and not shown.get("settled_reason")
     assert till.payments() == [] and till.balance() == (0, 0)
 
@@ -197,7 +197,7 @@ def test_undoing_again_does_nothing_and_neither_does_undoing_above_the_tip(till)
 def test_what_was_in_time_by_its_block_stays_in_time_when_the_block_is_lost(
     lied_to, seen_waiting, confirmations
 ):
-    till = lied_to(BTCPAY_CONFIRMATIONS=confirmations)
+    till = lied_to(BLOCKTILL_CONFIRMATIONS=confirmations)
     invoice = till.shop.invoice(expires_in_hours=1)
     till.clock.move(minutes=59)
     till.pay(invoice)

@@ -1,4 +1,4 @@
-"""A merchant's brand on the pages (`btcpay merchant brand`), and the owner of the root page."""
+"""A merchant's brand on the pages (`blocktill merchant brand`), and the owner of the root page."""
 
 import re
 
@@ -42,20 +42,20 @@ def hrefs(page, rel):
     return [named["href"] for tag, named in page.tags if tag == "link" and named["rel"] == rel]
 
 
-def test_without_a_brand_the_pages_have_the_name_that_the_merchant_was_added_by(shop, btcpay):
+def test_without_a_brand_the_pages_have_the_name_that_the_merchant_was_added_by(shop, blocktill):
     for page in pages(shop):
         assert page.texts["brand"].strip() == "shop" and "\u00b7 shop</title>" in page.source
         assert len(hrefs(page, "stylesheet")) == 1 and "&amp;label=" not in page.source
-    assert btcpay.json("merchant", "brand", "shop")[0]["name"] is None
+    assert blocktill.json("merchant", "brand", "shop")[0]["name"] is None
 
 
-def test_a_brand_shows_on_both_pages_of_its_merchant_alone(shop, btcpay, tmp_path):
+def test_a_brand_shows_on_both_pages_of_its_merchant_alone(shop, blocktill, tmp_path):
     (tmp_path / "logo").write_bytes(PNG)
-    btcpay.run("merchant", "brand", "shop", "--logo", str(tmp_path / "logo"))
+    blocktill.run("merchant", "brand", "shop", "--logo", str(tmp_path / "logo"))
     for page in pages(shop):  # a logo without a name stands for it
         assert page.attributes["logo"]["alt"] == "shop" and not page.texts["brand"].strip()
     words = ("--name", "Caf\u00e9 & Co", "--accent", "#0B7A4B")
-    (row,) = btcpay.json("merchant", "brand", "shop", *words)
+    (row,) = blocktill.json("merchant", "brand", "shop", *words)
     assert (row["name"], row["accent"], row["logo_type"]) == ("Caf\u00e9 & Co", GREEN, "image/png")
     for page in pages(shop):
         assert page.texts["brand"].strip() == "Caf\u00e9 & Co"
@@ -77,13 +77,13 @@ def test_a_brand_shows_on_both_pages_of_its_merchant_alone(shop, btcpay, tmp_pat
     ("network", "mark"), [("mainnet", None), ("signet", "Test network: signet")]
 )
 def test_every_page_of_a_test_network_is_marked(open_shops, network, mark):
-    shop = open_shops(BTCPAY_NETWORK=network)
+    shop = open_shops(BLOCKTILL_NETWORK=network)
     nothing_here = Page(shop.client.get("/pay/inv_x").text)
     for page in (*pages(shop), nothing_here):
         assert page.texts.get("testing") == mark
 
 
-def test_what_is_not_given_stays_and_clear_forgets(shop, btcpay):
+def test_what_is_not_given_stays_and_clear_forgets(shop, blocktill):
     db, own = shop.service.db, shop.merchant_id
     set_brand(db, own, branding.checked(name="One", accent=GREEN))
     row = set_brand(db, own, branding.checked(name="Two", logo=PNG))
@@ -91,7 +91,7 @@ def test_what_is_not_given_stays_and_clear_forgets(shop, btcpay):
     assert set_brand(db, own, {}) == row
     row = set_brand(db, own, branding.checked(accent=GREEN), clear=True)
     assert (row.name, row.accent, row.logo) == (None, GREEN, None)
-    (row,) = btcpay.json("merchant", "brand", "shop", "--clear")
+    (row,) = blocktill.json("merchant", "brand", "shop", "--clear")
     assert set(row.values()) == {"shop", None}
 
 
@@ -114,12 +114,12 @@ def test_a_logo_is_known_by_its_bytes_and_any_other_is_refused():
             branding.image_type(other)
 
 
-def test_what_is_refused_changes_nothing(btcpay, tmp_path):
+def test_what_is_refused_changes_nothing(blocktill, tmp_path):
     (tmp_path / "logo.png").write_bytes(b"<svg/>")
     words = ("--name", "New", "--logo", str(tmp_path / "logo.png"))
-    assert "PNG, JPEG or WebP" in btcpay.run("merchant", "brand", "shop", *words, status=1)[1]
-    assert btcpay.json("merchant", "brand", "shop")[0]["name"] is None
-    assert "'nobody'" in btcpay.run("merchant", "brand", "nobody", "--name", "x", status=1)[1]
+    assert "PNG, JPEG or WebP" in blocktill.run("merchant", "brand", "shop", *words, status=1)[1]
+    assert blocktill.json("merchant", "brand", "shop")[0]["name"] is None
+    assert "'nobody'" in blocktill.run("merchant", "brand", "nobody", "--name", "x", status=1)[1]
 
 
 def test_what_there_is_not_is_404(shop):
@@ -170,8 +170,8 @@ def test_the_pages_own_texts_have_a_contrast_of_aa(theme):
     assert colours["on-accent"] == branding.button_text(colours["accent"])
 
 
-def test_a_name_is_text_and_never_markup(shop, btcpay):
-    btcpay.run("merchant", "brand", "shop", "--name", "<b>&{{7*7}}</title>")
+def test_a_name_is_text_and_never_markup(shop, blocktill):
+    blocktill.run("merchant", "brand", "shop", "--name", "<b>&{{7*7}}</title>")
     for page in pages(shop):
         assert page.texts["brand"].strip() == "<b>&{{7*7}}</title>"
         assert "b" not in [tag for tag, _ in page.tags]

@@ -95,7 +95,7 @@ def test_nobody_is_told_at_once_that_the_chain_was_not_looked_at_yet(shop):
 
 
 def test_what_is_seen_in_full_waits_for_confirmations_and_asks_for_nothing(open_shops):
-    shop = open_shops(BTCPAY_CONFIRMATIONS="3")
+    shop = open_shops(BLOCKTILL_CONFIRMATIONS="3")
     seen, mined = shop.invoice(), shop.invoice()
     pay(shop, seen, confirmed=False)
     page = show(shop, seen)

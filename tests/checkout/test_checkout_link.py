@@ -20,7 +20,7 @@ from storage.statement import as_dict
 
 
 def test_a_fixed_link_shows_title_price_and_one_button_and_a_preview_where_it_is_sent(open_shops):
-    shop = open_shops(BTCPAY_BASE_URL="https://pay.example/till")
+    shop = open_shops(BLOCKTILL_BASE_URL="https://pay.example/till")
     link = shop.link(amount_usd=1200, title="Tea & cake", description="One\nyear")
     page = Page(shop.client.get(f"/link/{link['id']}").text)
     assert page.texts["title"] == "Tea & cake" and page.texts["description"] == "One\nyear"
@@ -166,7 +166,7 @@ def test_an_inactive_link_answers_410_and_says_whom_to_ask(shop):
 
 
 def test_too_many_invoices_of_a_visitor_or_of_a_link_are_refused_with_the_reason(open_shops):
-    limits = {"BTCPAY_LINK_INVOICES_PER_VISITOR": "2", "BTCPAY_LINK_OPEN_INVOICES": "3"}
+    limits = {"BLOCKTILL_LINK_INVOICES_PER_VISITOR": "2", "BLOCKTILL_LINK_OPEN_INVOICES": "3"}
     shop = open_shops(**limits)
     link, elsewhere = shop.link(amount_usd=5), {"REMOTE_ADDR": "2001:db8:0:2::1"}
     network = [{"REMOTE_ADDR": f"2001:db8:0:1::{number}"} for number in range(3)]
@@ -202,7 +202,7 @@ def test_the_page_leads_a_browser_on_to_an_open_invoice_that_it_has_not_paid(sho
 def test_the_cookie_is_for_this_link_alone_and_short_lived(shop, open_shops):
     sent = press(shop.client, shop.link(amount_usd=5)).headers["Set-Cookie"]
     assert "Secure" not in sent and cookie_key(shop) not in sent
-    shop = open_shops(BTCPAY_BASE_URL="https://shop.example.com/till")
+    shop = open_shops(BLOCKTILL_BASE_URL="https://shop.example.com/till")
     link = shop.link(amount_usd=5)
     parts = press(shop.client, link).headers["Set-Cookie"].split("; ")[1:]
     path = f"Path=/till/link/{link['id']}"
@@ -245,7 +245,7 @@ def test_a_cookie_that_is_not_ours_for_this_link_is_nothing(shop):
 
 def test_the_key_of_the_cookies_is_made_once_whoever_comes_first(shop):
     def keep(number):
-        db = open_database(shop.environ["BTCPAY_DATABASE_URL"])
+        db = open_database(shop.environ["BLOCKTILL_DATABASE_URL"])
         kept = meta.keep(db, meta.Key.COOKIE_KEY, f"key {number}")
         db.close()
         return kept

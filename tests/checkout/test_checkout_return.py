@@ -52,11 +52,13 @@ STATES = {
 
 
 @pytest.mark.parametrize("case", STATES)
-def test_each_state_has_its_own_way_back_and_an_invoices_own_stands_before_it(case, shop, btcpay):
+def test_each_state_has_its_own_way_back_and_an_invoices_own_stands_before_it(
+    case, shop, blocktill
+):
     happens, url, text = STATES[case]
-    btcpay.run("merchant", "return", "shop", "--paid", PAID, "--unpaid", UNPAID)
+    blocktill.run("merchant", "return", "shop", "--paid", PAID, "--unpaid", UNPAID)
     words = ("invoice", "create", "shop", "--usd", "25", "--expires-in-hours", "1", "--return", OWN)
-    invoice, with_own = shop.invoice(expires_in_hours=1), btcpay.json(*words)
+    invoice, with_own = shop.invoice(expires_in_hours=1), blocktill.json(*words)
     for one in (invoice, with_own):
         happens(shop, one)
     page = page_of(shop, invoice)
@@ -70,11 +72,11 @@ def test_each_state_has_its_own_way_back_and_an_invoices_own_stands_before_it(ca
     assert page.texts["return"] == (text or "Back to the shop")
 
 
-def test_only_the_merchants_own_pages_have_a_link_and_their_policy_stays(shop, btcpay):
+def test_only_the_merchants_own_pages_have_a_link_and_their_policy_stays(shop, blocktill):
     waiting = page_of(shop, invoice := shop.invoice())
     assert "return" not in {*waiting.attributes, *page_of(shop, paid(shop)).attributes}
     before = shop.client.get(f"/pay/{invoice['id']}").headers["Content-Security-Policy"]
-    btcpay.run("merchant", "return", "shop", "--paid", PAID)
+    blocktill.run("merchant", "return", "shop", "--paid", PAID)
     assert "return" not in page_of(shop, invoice).attributes
     pay(shop, invoice)
     assert invoice["id"] in page_of(shop, invoice).attributes["return"]["href"]
@@ -86,9 +88,9 @@ def test_only_the_merchants_own_pages_have_a_link_and_their_policy_stays(shop, b
     assert "return" not in page_of(shop, theirs).attributes
 
 
-def test_it_is_shown_changed_and_taken_away(btcpay):
+def test_it_is_shown_changed_and_taken_away(blocktill):
     def row(*words):
-        (shown,) = btcpay.json("merchant", "return", "shop", *words)
+        (shown,) = blocktill.json("merchant", "return", "shop", *words)
         return [shown["return_paid"], shown["return_unpaid"]]
 
     assert row() == [None, None]
@@ -97,15 +99,15 @@ def test_it_is_shown_changed_and_taken_away(btcpay):
     assert row("off") == [None, None] == row()
 
 
-def test_the_brand_and_the_way_back_are_changed_apart(shop, btcpay):
-    btcpay.run("merchant", "brand", "shop", "--name", "Harbour Roasters")
-    btcpay.run("merchant", "return", "shop", "--paid", PAID)
+def test_the_brand_and_the_way_back_are_changed_apart(shop, blocktill):
+    blocktill.run("merchant", "brand", "shop", "--name", "Harbour Roasters")
+    blocktill.run("merchant", "return", "shop", "--paid", PAID)
     assert page_of(shop, shop.invoice()).texts["brand"].strip() == "Harbour Roasters"
-    btcpay.run("merchant", "brand", "shop", "--clear")
+    blocktill.run("merchant", "brand", "shop", "--clear")
     assert "return" in page_of(shop, paid(shop)).attributes
-    btcpay.run("merchant", "brand", "shop", "--name", "Roasters")
-    btcpay.run("merchant", "return", "shop", "off")
-    assert btcpay.json("merchant", "brand", "shop")[0]["name"] == "Roasters"
+    blocktill.run("merchant", "brand", "shop", "--name", "Roasters")
+    blocktill.run("merchant", "return", "shop", "off")
+    assert blocktill.json("merchant", "brand", "shop")[0]["name"] == "Roasters"
 
 
 TAKEN = {
@@ -122,11 +124,11 @@ def test_a_host_of_other_letters_is_taken_as_browsers_read_it():
     assert branding.checked_url("https://straße.de/a") == "https://xn--strae-oqa.de/a"
 
 
-def test_an_address_is_taken_and_shown(shop, btcpay):
+def test_an_address_is_taken_and_shown(shop, blocktill):
     for case, address in TAKEN.items():
         assert branding.checked_url(address) == address, case
     invoice, address = paid(shop), TAKEN["a query and a fragment"]
-    btcpay.run("merchant", "return", "shop", "--paid", address)
+    blocktill.run("merchant", "return", "shop", "--paid", address)
     href = page_of(shop, invoice).attributes["return"]["href"]
     assert href == address.replace("{invoice}", invoice["id"])
 
@@ -158,26 +160,26 @@ REFUSED = {
 }
 
 
-def test_an_address_is_refused(btcpay):
+def test_an_address_is_refused(blocktill):
     for case, address in REFUSED.items():
         with pytest.raises(CommandError) as refused:
             branding.checked_url(address)
         assert len(str(refused.value).splitlines()) == 1, case
     for option in ("--paid", "--unpaid"):
         words = {"--paid": PAID, option: REFUSED["a script"]}
-        said = btcpay.run("merchant", "return", "shop", *sum(words.items(), ()), status=1)[1]
-        assert said.startswith("btcpay: ") and len(said.splitlines()) == 1
-    assert btcpay.json("merchant", "return", "shop")[0]["return_paid"] is None
+        said = blocktill.run("merchant", "return", "shop", *sum(words.items(), ()), status=1)[1]
+        assert said.startswith("blocktill: ") and len(said.splitlines()) == 1
+    assert blocktill.json("merchant", "return", "shop")[0]["return_paid"] is None
 
 
-def test_words_that_do_not_go_together_are_wrong_use(btcpay):
+def test_words_that_do_not_go_together_are_wrong_use(blocktill):
     """Thanks for nobody, off and on, another word."""
     for words in (f"--unpaid {UNPAID}", f"off --paid {PAID}", f"off --unpaid {UNPAID}", "on"):
-        btcpay.run("merchant", "return", "shop", *words.split(), status=2)
+        blocktill.run("merchant", "return", "shop", *words.split(), status=2)
 
 
-def test_nor_does_the_database_take_anything_but_a_web_address(shop, btcpay):
-    btcpay.run("merchant", "return", "shop", "--paid", PAID)
+def test_nor_does_the_database_take_anything_but_a_web_address(shop, blocktill):
+    blocktill.run("merchant", "return", "shop", "--paid", PAID)
     for column in ("return_paid", "return_unpaid"):
         with pytest.raises(Exception, match=r"(?i)check"):
             shop.sql(f"UPDATE brand SET {column} = 'javascript:alert(1)'")  # noqa: S608

@@ -34,7 +34,7 @@ def test_every_answer_forbids_what_pages_do_not_need(shop, open_shops):
         assert "Set-Cookie" not in headers
         assert not [name for name, _ in headers if name.startswith("X-RateLimit")]
     ancestors = "https://a.example https://b.example:8443"
-    shop = open_shops(BTCPAY_FRAME_ANCESTORS=ancestors)
+    shop = open_shops(BLOCKTILL_FRAME_ANCESTORS=ancestors)
     for path in paths(shop):
         assert shop.client.get(path).headers["Content-Security-Policy"] == POLICY + ancestors
 
@@ -143,7 +143,7 @@ def test_a_first_visit_weighs_under_20_kb_and_asks_four_times(shop, language):
 
 
 def test_a_fault_and_a_body_that_is_too_large_are_pages_that_give_nothing_away(open_shops, caplog):
-    shop = open_shops(BTCPAY_MAX_BODY_BYTES="1024")
+    shop = open_shops(BLOCKTILL_MAX_BODY_BYTES="1024")
     path, link = f"/pay/{shop.invoice()['id']}", shop.link()
     answer = shop.client.post(f"/link/{link['id']}", data={"amount": "9" * 2000})
     assert answer.status_code == 413 and answer.mimetype == "text/html"

@@ -35,7 +35,7 @@ def open_here(client, link):
 
 def test_whoever_pays_is_not_counted_for_the_next_one(open_shops):
     """So that a tablet on a counter serves any number of customers in an hour."""
-    limits = {"BTCPAY_LINK_INVOICES_PER_VISITOR": "1", "BTCPAY_LINK_OPEN_INVOICES": "1"}
+    limits = {"BLOCKTILL_LINK_INVOICES_PER_VISITOR": "1", "BLOCKTILL_LINK_OPEN_INVOICES": "1"}
     shop = open_shops(**limits)
     link, client = shop.link(amount_usd=5), shop.client
     for _ in range(3):
@@ -48,7 +48,7 @@ def test_whoever_pays_is_not_counted_for_the_next_one(open_shops):
 
 def test_one_payment_frees_one_invoice_and_no_more(open_shops):
     """Also for presses at once, each with another amount, so that none is a copy of another."""
-    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1")
+    shop = open_shops(BLOCKTILL_LINK_INVOICES_PER_VISITOR="1")
     link = shop.link()
     first = press(shop.client, link, "5")
     pay(shop, shop.get(f"/invoices/{made(first)}").json, confirmed=False)
@@ -67,7 +67,7 @@ def test_one_payment_frees_one_invoice_and_no_more(open_shops):
 
 def test_payments_that_each_vanish_after_the_next_press_pass_no_limit(open_shops):
     """A waiting payment that is replaced by one to the next address costs next to nothing."""
-    limits = {"BTCPAY_LINK_INVOICES_PER_VISITOR": "1", "BTCPAY_LINK_OPEN_INVOICES": "3"}
+    limits = {"BLOCKTILL_LINK_INVOICES_PER_VISITOR": "1", "BLOCKTILL_LINK_OPEN_INVOICES": "3"}
     shop = open_shops(**limits)
     link, client = shop.link(amount_usd=5), shop.client
     for _ in range(4):
@@ -78,7 +78,7 @@ def test_payments_that_each_vanish_after_the_next_press_pass_no_limit(open_shops
 
 
 def test_money_that_vanished_was_seen_all_the_same_and_frees_nothing(open_shops):
-    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="1")
+    shop = open_shops(BLOCKTILL_LINK_INVOICES_PER_VISITOR="1")
     link, client = shop.link(amount_usd=5), shop.client
     invoice_id = made(press(client, link))
     assert open_here(client, link) == invoice_id
@@ -123,7 +123,7 @@ def test_one_form_sent_eight_times_at_once_makes_one_invoice_and_one_more_once_t
 @pytest.mark.parametrize("copies", [2, 8])
 def test_the_copies_of_a_press_count_once_and_none_is_refused(open_shops, copies):
     """A double click with the last invoice that this visitor may make in an hour."""
-    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="2")
+    shop = open_shops(BLOCKTILL_LINK_INVOICES_PER_VISITOR="2")
     link = shop.link()
     for already_made in (0, 1):
         form = token(shop.client, link)
@@ -135,7 +135,7 @@ def test_the_copies_of_a_press_count_once_and_none_is_refused(open_shops, copies
 
 
 def test_a_form_that_is_changed_each_time_counts_each_time(open_shops):
-    shop = open_shops(BTCPAY_LINK_INVOICES_PER_VISITOR="3")
+    shop = open_shops(BLOCKTILL_LINK_INVOICES_PER_VISITOR="3")
     link = shop.link()
     form = token(shop.client, link)
     answers = at_once(8, lambda number: send(shop.client, link, form, f"{5 + number}"))
@@ -144,7 +144,7 @@ def test_a_form_that_is_changed_each_time_counts_each_time(open_shops):
 
 
 def test_a_press_that_a_full_link_refuses_counts_nothing(open_shops):
-    limits = {"BTCPAY_LINK_INVOICES_PER_VISITOR": "2", "BTCPAY_LINK_OPEN_INVOICES": "1"}
+    limits = {"BLOCKTILL_LINK_INVOICES_PER_VISITOR": "2", "BLOCKTILL_LINK_OPEN_INVOICES": "1"}
     shop = open_shops(**limits)
     link, other = shop.link(), shop.link()
     made(press(shop.client, link, "5"))
@@ -176,7 +176,7 @@ def look_at(shop, invoice_id):
 def test_unpaid_invoices_close_a_link_until_nobody_looks_or_they_are_overdue(
     open_shops, expiry_min, open_s
 ):
-    limits = {"BTCPAY_LINK_OPEN_INVOICES": "3", "BTCPAY_LINK_INVOICE_EXPIRY_MIN": expiry_min}
+    limits = {"BLOCKTILL_LINK_OPEN_INVOICES": "3", "BLOCKTILL_LINK_INVOICE_EXPIRY_MIN": expiry_min}
     shop = open_shops(**limits)
     link = shop.link(amount_usd=5)
     crowd(shop, link, 3)
@@ -188,7 +188,7 @@ def test_unpaid_invoices_close_a_link_until_nobody_looks_or_they_are_overdue(
 
 
 def test_an_invoice_that_somebody_still_looks_at_counts(open_shops):
-    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="2")
+    shop = open_shops(BLOCKTILL_LINK_OPEN_INVOICES="2")
     link = shop.link(amount_usd=5)
     watched, _ = crowd(shop, link, 2)
     shop.clock.move(minutes=9)
@@ -202,7 +202,7 @@ def test_an_invoice_that_somebody_still_looks_at_counts(open_shops):
 
 
 def test_presses_at_once_do_not_pass_the_limit_together(open_shops):
-    shop = open_shops(BTCPAY_LINK_OPEN_INVOICES="3")
+    shop = open_shops(BLOCKTILL_LINK_OPEN_INVOICES="3")
     link = shop.link(amount_usd=5)
 
     def once(number):
@@ -228,7 +228,7 @@ OF_OTHERS = {
 
 
 def test_a_press_from_another_site_makes_nothing_and_asks_to_be_made_here(open_shops):
-    shop = open_shops(BTCPAY_BASE_URL=f"{HERE}/till", BTCPAY_LINK_INVOICES_PER_VISITOR="1")
+    shop = open_shops(BLOCKTILL_BASE_URL=f"{HERE}/till", BLOCKTILL_LINK_INVOICES_PER_VISITOR="1")
     link = shop.link(amount_usd=5)
     refused = press(shop.client, link, headers=OF_OTHERS["a form"])
     assert refused.status_code == 403 and count(shop) == 0

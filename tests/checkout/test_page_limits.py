@@ -5,7 +5,7 @@ import pytest
 from btcpay.web import rate_limits
 from btcpay.web.pages import render
 
-ONION = {"BTCPAY_VISITOR_ADDRESSES": "off"}
+ONION = {"BLOCKTILL_VISITOR_ADDRESSES": "off"}
 
 
 def statuses(shop, path, times):
@@ -44,7 +44,7 @@ def test_where_addresses_mean_nothing_a_stranger_closes_no_payers_page(open_shop
 
 @pytest.mark.parametrize(("environ", "made"), [(ONION, 12), ({}, 10)])
 def test_where_addresses_mean_nothing_the_link_alone_bounds_its_invoices(open_shops, environ, made):
-    shop = open_shops(**environ, BTCPAY_LINK_OPEN_INVOICES="12")
+    shop = open_shops(**environ, BLOCKTILL_LINK_OPEN_INVOICES="12")
     link = shop.link()["id"]
     presses = (shop.client.post(f"/link/{link}", data={"amount": "5"}) for _ in range(14))
     assert [answer.status_code for answer in presses] == [303] * made + [429] * (14 - made)

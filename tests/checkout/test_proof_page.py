@@ -58,7 +58,7 @@ def test_the_file_is_checked_by_the_command_that_the_page_names(till, tmp_path):
     invoice = paid(till)
     page = Page(show(till.shop, invoice).text)
     words = page.texts["command"].split()
-    assert words[:2] == ["btcpay", "verify-proof"]
+    assert words[:2] == ["blocktill", "verify-proof"]
     assert words[2] == page.attributes["download"]["download"]
     file = tmp_path / words[2]
     file.write_bytes(till.shop.client.get(page.attributes["download"]["href"][5:]).data)
@@ -129,7 +129,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("network", ELSEWHERE)
 def test_a_block_is_looked_up_at_the_public_explorers_of_its_network(open_shops, network):
-    shop = open_shops(BTCPAY_NETWORK=network, BTCPAY_EXPLORERS="http://10.0.0.5:3000/api")
+    shop = open_shops(BLOCKTILL_NETWORK=network, BLOCKTILL_EXPLORERS="http://10.0.0.5:3000/api")
     pay(shop, invoice := shop.invoice())
     shop.sql(f"UPDATE proof SET document = '{json.dumps(dict.fromkeys(DOCUMENT, ''))}'")  # noqa: S608
     page = Page(show(shop, invoice).text)

@@ -29,9 +29,9 @@ INVOICES = {
 
 
 @pytest.mark.parametrize("case", INVOICES)
-def test_an_invoice_is_the_one_that_the_operation_makes(case, btcpay, till):
+def test_an_invoice_is_the_one_that_the_operation_makes(case, blocktill, till):
     options, body = INVOICES[case]
-    made = btcpay.json("invoice", "create", "shop", *options.split())
+    made = blocktill.json("invoice", "create", "shop", *options.split())
     asked = till.shop.invoice(**body)
     assert_same(made, asked)
     assert till.shop.get(f"/invoices/{made['id']}").json == made
@@ -48,16 +48,16 @@ LINKS = {
 
 
 @pytest.mark.parametrize("case", LINKS)
-def test_a_link_is_the_one_that_the_operation_makes(case, btcpay, till):
+def test_a_link_is_the_one_that_the_operation_makes(case, blocktill, till):
     options, body = LINKS[case]
-    made = btcpay.json("link", "create", "shop", *options.split())
+    made = blocktill.json("link", "create", "shop", *options.split())
     assert_same(made, till.shop.link(**body))
     assert till.shop.get(f"/payment-links/{made['id']}").json == made
 
 
 @pytest.mark.parametrize("words", ["invoice create shop --usd 25", "link create shop --title Tips"])
-def test_without_json_the_id_and_the_page_are_printed(words, btcpay, till):
-    said, talk = btcpay.run(*words.split())
+def test_without_json_the_id_and_the_page_are_printed(words, blocktill, till):
+    said, talk = blocktill.run(*words.split())
     id, page = said.splitlines()
     assert talk == "" and page.startswith("http") and page.endswith(id)
     assert till.shop.client.get(page.removeprefix(till.settings.base_url)).status_code == 200
@@ -101,17 +101,17 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("case", UNSEEN)
-def test_a_text_with_a_sign_that_cannot_be_seen_is_refused(case, btcpay, till):
+def test_a_text_with_a_sign_that_cannot_be_seen_is_refused(case, blocktill, till):
     words, reason = UNSEEN[case]
     before = counters(till)
-    said, talk = btcpay.run(*words.split(" "), status=1)
+    said, talk = blocktill.run(*words.split(" "), status=1)
     assert said == "" and reason in talk
     assert counters(till) == before
 
 
-def test_blanks_of_any_script_become_blanks_and_lines_of_a_description_stay(btcpay, till):
+def test_blanks_of_any_script_become_blanks_and_lines_of_a_description_stay(blocktill, till):
     texts = ["--title", " Tip\u3000jar\u200d", "--description", "One\u00a0tea\r\nTwo"]
-    made = btcpay.json("link", "create", "shop", *texts)
+    made = blocktill.json("link", "create", "shop", *texts)
     assert (made["title"], made["description"]) == ("Tip jar\u200d", "One tea\nTwo")
 
 
@@ -124,10 +124,10 @@ def counters(till):
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_the_operation_refuses_is_refused_by_the_options_name(case, btcpay, till):
+def test_what_the_operation_refuses_is_refused_by_the_options_name(case, blocktill, till):
     words, message = REFUSED[case]
     before = counters(till)
-    assert message in btcpay.run(*words.split(), status=2)[1]
+    assert message in blocktill.run(*words.split(), status=2)[1]
     assert counters(till) == before
 
 
@@ -138,23 +138,23 @@ DUST = {  # at 60,000 dollars 294 satoshis are worth 17.64 cents
 
 
 @pytest.mark.parametrize("case", DUST)
-def test_less_than_a_wallet_can_send_is_refused(case, btcpay, till):
+def test_less_than_a_wallet_can_send_is_refused(case, blocktill, till):
     before = counters(till)
-    said = btcpay.run(*DUST[case].split(), status=1)[1]
+    said = blocktill.run(*DUST[case].split(), status=1)[1]
     assert "wallets cannot send less than 0.18 USD" in said and counters(till) == before
-    btcpay.run(*DUST[case].replace("0.17", "0.18").split())
+    blocktill.run(*DUST[case].replace("0.17", "0.18").split())
 
 
-def test_without_a_price_no_invoice_is_made(btcpay, till):
+def test_without_a_price_no_invoice_is_made(blocktill, till):
     before, nobody = counters(till), "http://127.0.0.1:9#/usd"
     words = ("invoice", "create", "shop", "--usd", "25")
-    output, errors = btcpay.run(*words, status=1, BTCPAY_PRICE_SOURCES=nobody)
-    assert output == "" and "\nbtcpay: " in errors and "price" in errors
+    output, errors = blocktill.run(*words, status=1, BLOCKTILL_PRICE_SOURCES=nobody)
+    assert output == "" and "\nblocktill: " in errors and "price" in errors
     assert "Traceback" not in errors and counters(till) == before
 
 
-def test_a_link_suggests_amounts(btcpay, till):
-    said, _ = btcpay.run("link", "create", "shop", "--min", "1", "--suggest", "5, 10,19.90")
+def test_a_link_suggests_amounts(blocktill, till):
+    said, _ = blocktill.run("link", "create", "shop", "--min", "1", "--suggest", "5, 10,19.90")
     assert ">19.90<" in till.shop.client.get(f"/link/{said.split()[0]}").text
 
 
@@ -172,22 +172,22 @@ AS_PAGES_DO = {
 
 
 @pytest.mark.parametrize("case", AS_PAGES_DO)
-def test_a_command_refuses_what_its_page_refuses(case, btcpay, till):
+def test_a_command_refuses_what_its_page_refuses(case, blocktill, till):
     id = till.shop.invoice()["id"]
     words = [id if word == "ID" else word for word in AS_PAGES_DO[case].split()]
     words += [new_xpub()] if words[-1] == "--xpub" else []
     keys = "SELECT COUNT(*) FROM api_key"
     before = (counters(till), till.shop.sql(keys).fetchone())
-    _, said = btcpay.run(*words, status=1)
+    _, said = blocktill.run(*words, status=1)
     assert "Traceback" not in said
     assert (counters(till), till.shop.sql(keys).fetchone()) == before
 
 
-def test_a_links_title_of_blanks_is_none(btcpay, till):
-    said = btcpay.run("link", "create", "shop", "--title", " \u3000 ", status=2)[1]
+def test_a_links_title_of_blanks_is_none(blocktill, till):
+    said = blocktill.run("link", "create", "shop", "--title", " \u3000 ", status=2)[1]
     assert "give --title or an amount" in said
 
 
-def test_a_merchants_name_is_kept_without_blanks_around_it(btcpay, till):
-    btcpay.run("merchant", "add", f"  {'x' * 60} ", "--xpub", new_xpub(), "--yes")
-    assert "x" * 60 in [row["name"] for row in btcpay.json("merchant", "list")]
+def test_a_merchants_name_is_kept_without_blanks_around_it(blocktill, till):
+    blocktill.run("merchant", "add", f"  {'x' * 60} ", "--xpub", new_xpub(), "--yes")
+    assert "x" * 60 in [row["name"] for row in blocktill.json("merchant", "list")]

@@ -7,22 +7,22 @@ from paths import GONE
 pytestmark = pytest.mark.both_databases
 
 
-def made(till, btcpay):
+def made(till, blocktill):
     """The words of `show` for a row of each kind that has both commands, by the kind's command."""
     invoice = till.shop.invoice(amount_usd=12.5, description="tea")
     pay(till.shop, invoice)
     found = {"invoice": invoice["id"]}
     if "bills" not in GONE:
-        found["bill"] = btcpay.json("bill", "create", "shop", "--amount", "100")["id"]
+        found["bill"] = blocktill.json("bill", "create", "shop", "--amount", "100")["id"]
     if "refunds" not in GONE:
-        found["refund"] = btcpay.json("refund", "create", invoice["id"], "--sats", "700")["id"]
+        found["refund"] = blocktill.json("refund", "create", invoice["id"], "--sats", "700")["id"]
     return found
 
 
-def test_a_row_is_the_same_in_its_list_and_alone(till, btcpay):
-    for command, id in made(till, btcpay).items():
-        (listed,) = btcpay.json(command, "list")
-        shown = btcpay.json(command, "show", id)
+def test_a_row_is_the_same_in_its_list_and_alone(till, blocktill):
+    for command, id in made(till, blocktill).items():
+        (listed,) = blocktill.json(command, "list")
+        shown = blocktill.json(command, "show", id)
         facts = shown.get("invoice", shown) | shown.get("standing", {})
         common = listed.keys() & facts.keys()
         assert {"id", "merchant", "status", "created_at"} <= common, command
@@ -30,9 +30,9 @@ def test_a_row_is_the_same_in_its_list_and_alone(till, btcpay):
         assert listed["merchant"] == "shop"
 
 
-def test_a_list_says_whose_each_row_is(till, btcpay):
+def test_a_list_says_whose_each_row_is(till, blocktill):
     till.shop.link(amount_usd=5)
-    btcpay.run("webhook", "add", "shop", "https://shop.example/hook")
+    blocktill.run("webhook", "add", "shop", "https://shop.example/hook")
     for command in ("link", "webhook", "key"):
-        rows = btcpay.json(command, "list")
+        rows = blocktill.json(command, "list")
         assert rows and {row["merchant"] for row in rows} == {"shop"}

@@ -1,4 +1,4 @@
-"""`btcpay merchant add`: keys by standard input, and seed words that are never repeated."""
+"""`blocktill merchant add`: keys by standard input, and seed words that are never repeated."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ JAPANESE = "\u3000".join(["\u3042\u3044\u3053\u304f\u3057\u3093"] * 12)
 
 
 def add(shop, *words, typed="", status=0):
-    """All that `btcpay merchant add` said, with this on its standard input."""
+    """All that `blocktill merchant add` said, with this on its standard input."""
     ended = subprocess.run(
         [sys.executable, "-m", "btcpay", "merchant", "add", *words],
         input=typed,
@@ -47,7 +47,7 @@ def test_the_key_is_the_first_line_of_standard_input_and_the_next_answers(shop):
     said = add(shop, "second", "--xpub", "-", typed=f"  {new_xpub()}  \ny\n")
     assert "bcrt1q" in said and "added second" in said
     said = add(shop, "third", "--xpub", "-", typed=f"{new_xpub()}\nn\n", status=1)
-    assert said.endswith("btcpay: nothing was added\n")
+    assert said.endswith("blocktill: nothing was added\n")
     said = add(shop, "third", "--xpub", "-", typed=new_xpub(), status=1)
     assert said.endswith("Aborted!\n")
     add(shop, "third", "--xpub", "-", "--yes", typed=new_xpub())
@@ -75,7 +75,9 @@ def test_a_key_that_another_merchant_has_is_refused_before_addresses_are_compare
     key = new_xpub()
     add(shop, "second", "--xpub", key, "--yes")
     said = add(shop, "third", "--xpub", key, status=1)
-    assert said.startswith("btcpay: merchant second has this key already: ") and "bcrt" not in said
+    assert (
+        said.startswith("blocktill: merchant second has this key already: ") and "bcrt" not in said
+    )
 
 
 def test_of_two_keys_none_is_taken_and_none_is_repeated(shop):

@@ -34,7 +34,7 @@ def test_an_option_with_an_empty_value_is_refused():
         assert "secret" not in str(refused.value)
 
 
-UNKNOWN = "there is no merchant 'x'; `btcpay merchant list` lists them"
+UNKNOWN = "there is no merchant 'x'; `blocktill merchant list` lists them"
 REFUSED = {
     "key issue x --scope read": UNKNOWN,
     "merchant brand x": UNKNOWN,
@@ -48,20 +48,22 @@ REFUSED = {
     "invoice create x --usd 1": UNKNOWN,
     "link create x": UNKNOWN,
     "link deactivate lnk_x": "there is no payment link 'lnk_x'",
-    f"verify-proof {PROJECT}/README.md": "this is not a file of `btcpay invoice show ID --proof`",
+    f"verify-proof {PROJECT}/README.md": (
+        "this is not a file of `blocktill invoice show ID --proof`"
+    ),
 }
 
 
 def test_a_refusal_says_what_to_use_instead(till):
     for words, message in REFUSED.items():
         said = Terminal(till).run(*words.split(), status=1, **ON)[1]
-        assert said == f"btcpay: {message}\n", words
+        assert said == f"blocktill: {message}\n", words
 
 
 def test_a_database_url_is_refused_with_how_it_is_written(till):
     message = "sqlite:///path (four slashes for an absolute path) or postgresql://"
     for url in ("mysql://x/y", "postgres://u:p@h/x"):
-        assert message in Terminal(till).run("check", status=2, BTCPAY_DATABASE_URL=url)[1]
+        assert message in Terminal(till).run("check", status=2, BLOCKTILL_DATABASE_URL=url)[1]
 
 
 EVERY = {"at", "level", "logger", "message"}
@@ -74,37 +76,37 @@ def lines(errors):
     return found
 
 
-def test_a_check_is_one_line_with_what_its_json_has(till, btcpay):
+def test_a_check_is_one_line_with_what_its_json_has(till, blocktill):
     invoice = till.shop.invoice()
     till.pay(invoice)
     till.mine()
-    output, errors = btcpay.run("--log-json", "check")
+    output, errors = blocktill.run("--log-json", "check")
     (line,) = lines(errors)
     assert output == ""
     assert (line["message"], line["level"]) == ("check", "info")
     assert line["changed"] == {invoice["id"]: "paid"} and line["blocks_behind"] == 0
-    assert line.keys() - EVERY == btcpay.json("check").keys()
+    assert line.keys() - EVERY == blocktill.json("check").keys()
 
 
-def test_a_check_that_fails_says_why_before_and_json_is_beside_it(till, btcpay):
+def test_a_check_that_fails_says_why_before_and_json_is_beside_it(till, blocktill):
     till.shop.invoice()
     till.sandbox.switches.explorer = "down"
-    output, errors = btcpay.run("--log-json", "check", status=1)
+    output, errors = blocktill.run("--log-json", "check", status=1)
     *reasons, last = lines(errors)
     assert output == "" and "127.0.0.1" in str(reasons)
     assert (last["message"], last["level"], last["chain_failed"]) == ("check", "error", True)
     assert "error" in {line["level"] for line in reasons}
-    output, errors = btcpay.run("--log-json", "check", "--json", status=1)
+    output, errors = blocktill.run("--log-json", "check", "--json", status=1)
     assert json.loads(output)["chain_failed"] is True
     assert "check" not in {line["message"] for line in lines(errors)}
 
 
-def test_what_a_command_refuses_is_a_line_too(btcpay):
+def test_what_a_command_refuses_is_a_line_too(blocktill):
     for environ, message in (
         ({}, "there is no invoice"),
-        ({"BTCPAY_DATABASE_URL": "sqlite:////nowhere/lost.db"}, "there is no database"),
+        ({"BLOCKTILL_DATABASE_URL": "sqlite:////nowhere/lost.db"}, "there is no database"),
     ):
-        output, errors = btcpay.run("--log-json", "invoice", "show", "x", status=1, **environ)
+        output, errors = blocktill.run("--log-json", "invoice", "show", "x", status=1, **environ)
         found = lines(errors)
         assert output == "" and message in str([line["message"] for line in found])
         assert found[-1]["level"] == "error"

@@ -1,4 +1,4 @@
-"""A wrong BTCPAY_DATABASE_URL is no new shop: few commands make a database, and say so."""
+"""A wrong BLOCKTILL_DATABASE_URL is no new shop: few commands make a database, and say so."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from forge import forge
 
 from storage.database import open_database
 
-MAKES_IT = "`btcpay migrate`"
+MAKES_IT = "`blocktill migrate`"
 COMMANDS = [
     *("check", "check --invoice inv_1", "check --watch 1", "serve", "merchant list"),
     *("merchant add shop --xpub {xpub} --yes", "key list", "invoice list", "link list"),
@@ -24,9 +24,16 @@ COMMANDS = [
 
 def refused(folder, url, words):
     """The message of a command that could not begin."""
-    environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url, "BTCPAY_BIND": "127.0.0.1:0"}
-    environ |= {"BTCPAY_METRICS_BIND": "", "BTCPAY_NETWORK": "regtest"}
-    environ |= {"BTCPAY_EXPLORERS": "http://127.0.0.1:9", "BTCPAY_PRICE_SOURCES": "http://a:9#/a"}
+    environ = {
+        "PATH": "/usr/bin:/bin",
+        "BLOCKTILL_DATABASE_URL": url,
+        "BLOCKTILL_BIND": "127.0.0.1:0",
+    }
+    environ |= {"BLOCKTILL_METRICS_BIND": "", "BLOCKTILL_NETWORK": "regtest"}
+    environ |= {
+        "BLOCKTILL_EXPLORERS": "http://127.0.0.1:9",
+        "BLOCKTILL_PRICE_SOURCES": "http://a:9#/a",
+    }
     ended = forge().run(environ, words.format(xpub=new_xpub()).split(), folder=str(folder))
     assert ended.status == 1 and "Traceback" not in ended.errors, ended
     return ended.output + ended.errors
@@ -34,8 +41,8 @@ def refused(folder, url, words):
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_where_there_is_no_shop_none_is_made_and_the_place_is_named(words, tmp_path):
-    said = refused(tmp_path, "sqlite:///lost/btcpay.db", words)
-    assert f"{tmp_path}/lost/btcpay.db" in said and MAKES_IT in said, said
+    said = refused(tmp_path, "sqlite:///lost/blocktill.db", words)
+    assert f"{tmp_path}/lost/blocktill.db" in said and MAKES_IT in said, said
     assert list(tmp_path.iterdir()) == []
     for content in ("no bytes", "no tables"):
         path = tmp_path / f"{content}.db"
@@ -65,7 +72,7 @@ def test_nothing_that_opens_a_database_can_make_one(tmp_path):
 
 def test_a_name_with_odd_letters_is_the_file_that_it_names(tmp_path):
     url = f"sqlite:///{tmp_path}/a%20b?c#d e.db"
-    environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url}
+    environ = {"PATH": "/usr/bin:/bin", "BLOCKTILL_DATABASE_URL": url}
     for words in (["migrate"], ["merchant", "list"]):
         assert forge().run(environ, words).status == 0
     assert "a%20b?c#d e.db" in {path.name for path in tmp_path.iterdir()}
@@ -78,17 +85,19 @@ def test_a_servers_empty_database_is_refused_and_named_without_the_password(tmp_
 
 
 def test_migrate_says_where_it_made_a_new_database_and_where_it_did_not(tmp_path):
-    url = f"sqlite:///{tmp_path}/new/btcpay.db"
-    environ = {"PATH": "/usr/bin:/bin", "BTCPAY_DATABASE_URL": url}
+    url = f"sqlite:///{tmp_path}/new/blocktill.db"
+    environ = {"PATH": "/usr/bin:/bin", "BLOCKTILL_DATABASE_URL": url}
     first, second = (forge().run(environ, ["migrate"]).output for _ in range(2))
-    assert first.startswith(f"made a new database for regtest, {tmp_path}/new/btcpay.db")
+    assert first.startswith(f"made a new database for regtest, {tmp_path}/new/blocktill.db")
     assert "nothing to do" in second and "new" not in second
 
 
 def test_check_and_doctor_of_a_shop_without_a_merchant_say_so_and_end_well(till, tmp_path):
-    empty = {"BTCPAY_DATABASE_URL": new_database(tmp_path, "empty")}
+    empty = {"BLOCKTILL_DATABASE_URL": new_database(tmp_path, "empty")}
     output, said = Terminal(till).run("check", **empty)
-    assert "in the mempool: 0" in output and "no merchant" in said and "BTCPAY_DATABASE_URL" in said
+    assert (
+        "in the mempool: 0" in output and "no merchant" in said and "BLOCKTILL_DATABASE_URL" in said
+    )
     assert '"merchants": 0' in Terminal(till).run("check", "--json", **empty)[0]
     assert Terminal(till).json("check")["merchants"] == 1
     assert "merchant" not in Terminal(till).run("check")[1]
@@ -96,4 +105,4 @@ def test_check_and_doctor_of_a_shop_without_a_merchant_say_so_and_end_well(till,
         findings = json.loads(Terminal(till).run("doctor", "--json", **environ)[0])
         (found,) = (finding for finding in findings if finding["name"] == "merchants")
         assert found["colour"] == colour
-    assert "BTCPAY_DATABASE_URL" in found["remedy"]
+    assert "BLOCKTILL_DATABASE_URL" in found["remedy"]

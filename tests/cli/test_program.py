@@ -21,19 +21,19 @@ PATH = {"PATH": "/usr/bin:/bin"}
 def test_the_version_is_told_with_those_of_python_and_sqlite():
     ended = forge().run(PATH, ["--version"])
     python, sqlite = platform.python_version(), sqlite3.sqlite_version
-    said = f"btcpay, version {__version__}\nPython {python}, SQLite {sqlite}\n"
+    said = f"blocktill, version {__version__}\nPython {python}, SQLite {sqlite}\n"
     assert (ended.status, ended.errors, ended.output) == (0, "", said)
 
 
 def test_bash_completes_with_the_script_as_the_documentation_says(tmp_path):
     """A bash of its own evaluates the line and calls what it has set up for the command."""
-    program = tmp_path / "btcpay"
-    program.write_text(f'#!/bin/sh\nexec {tool("btcpay")} "$@"\n')
+    program = tmp_path / "blocktill"
+    program.write_text(f'#!/bin/sh\nexec {tool("blocktill")} "$@"\n')
     program.chmod(0o755)
     script = """
-eval "$(_BTCPAY_COMPLETE=bash_source btcpay)"
-COMP_WORDS=(btcpay key iss) COMP_CWORD=2
-$(complete -p btcpay | sed -E 's/.* -F ([^ ]+) .*/\\1/') btcpay iss key
+eval "$(_BLOCKTILL_COMPLETE=bash_source blocktill)"
+COMP_WORDS=(blocktill key iss) COMP_CWORD=2
+$(complete -p blocktill | sed -E 's/.* -F ([^ ]+) .*/\\1/') blocktill iss key
 echo "${COMPREPLY[@]}"
 """
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}

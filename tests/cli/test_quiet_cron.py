@@ -30,7 +30,7 @@ class Cron:
 
     @property
     def file(self):
-        return self.folder / "btcpay.env"
+        return self.folder / "blocktill.env"
 
     def write(self, **environ):
         values = self.till.shop.environ | environ
@@ -38,8 +38,8 @@ class Cron:
 
     def mail(self):
         """The mail that cron would send: everything printed."""
-        program, *words = LINE.replace("/etc/btcpay.env", str(self.file)).split()
-        assert program == "/opt/btcpay/bin/btcpay"
+        program, *words = LINE.replace("/etc/blocktill.env", str(self.file)).split()
+        assert program == "/opt/blocktill/bin/blocktill"
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder), "SHELL": "/bin/sh"}
         ended = forge().run(environ, words, folder=str(self.folder))
         self.status = ended.status
@@ -79,29 +79,29 @@ def test_an_explorer_that_fails_beside_one_that_answers_is_no_mail(cron):
     assert cron.mail() == ""
     with FakeEsplora() as sick:
         sick.instead = lambda _path: say("oops", 500)
-        cron.write(BTCPAY_EXPLORERS=f"{sick.root} {cron.till.settings.explorers[0]}")
+        cron.write(BLOCKTILL_EXPLORERS=f"{sick.root} {cron.till.settings.explorers[0]}")
         assert cron.mail() == "" and sick.asked
 
 
 def no_explorer(cron):
     cron.till.shop.invoice()
-    cron.write(BTCPAY_EXPLORERS="http://127.0.0.1:9")
+    cron.write(BLOCKTILL_EXPLORERS="http://127.0.0.1:9")
 
 
 def no_merchant(cron):
     url = f"sqlite:///{cron.folder}/other.db"
     versions.migrate(url, "regtest")
-    cron.write(BTCPAY_DATABASE_URL=url)
+    cron.write(BLOCKTILL_DATABASE_URL=url)
 
 
 WRONG = {
     "no explorer can be asked": (no_explorer, "127.0.0.1"),
-    "there is no database": (lambda cron: cron.write(BTCPAY_DATABASE_URL="sqlite:///lost.db"),
+    "there is no database": (lambda cron: cron.write(BLOCKTILL_DATABASE_URL="sqlite:///lost.db"),
         "there is no database at"),
     "there is no merchant": (no_merchant, "no merchant"),
     "the file is gone": (lambda cron: cron.file.unlink(), "cannot be read"),
-    "the network is another": (lambda cron: cron.write(BTCPAY_NETWORK="signet"), "belongs to"),
-    "the network is not said": (lambda cron: cron.write(BTCPAY_NETWORK=""), "not set: this is"),
+    "the network is another": (lambda cron: cron.write(BLOCKTILL_NETWORK="signet"), "belongs to"),
+    "the network is not said": (lambda cron: cron.write(BLOCKTILL_NETWORK=""), "not set: this is"),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`btcpay run`: service and check as one command, which makes its database and ends as one."""
+"""`blocktill run`: service and check as one command, which makes its database and ends as one."""
 
 import contextlib
 import json
@@ -66,12 +66,12 @@ def test_when_it_is_killed_itself_both_end(shop, tmp_path):
 def test_a_port_that_is_taken_ends_it(shop, tmp_path):
     (tmp_path / "second").mkdir()
     with Live(shop, tmp_path) as first, pytest.raises(AssertionError, match="the service ended"):
-        Live(shop, tmp_path / "second", words=RUN, BTCPAY_BIND=f"127.0.0.1:{first.port}")
+        Live(shop, tmp_path / "second", words=RUN, BLOCKTILL_BIND=f"127.0.0.1:{first.port}")
 
 
 def test_the_database_is_made_once(shop, tmp_path):
     path = tmp_path / "new" / "shop.db"
-    made = {"BTCPAY_DATABASE_URL": f"sqlite:///{path}"}
+    made = {"BLOCKTILL_DATABASE_URL": f"sqlite:///{path}"}
     for words in ("made a new database for regtest", "Starting gunicorn"):
         with Live(shop, tmp_path, words=RUN, **made) as live:
             assert words in live.log() and live.log().count("made a new") == (words[0] == "m")

@@ -12,13 +12,13 @@ from btcpay.settings.settings import OF_FILES, read
 SECRET = "hunter2-0123456789-hunter2"
 # A value of each secret setting that is accepted. Nothing answers at these places.
 SECRETS = {
-    "BTCPAY_DATABASE_URL": f"postgresql://me:{SECRET}@127.0.0.1:1/name",
-    "BTCPAY_PROXY": f"http://me:{SECRET}@127.0.0.1:1",
-    "BTCPAY_RATE_LIMIT_STORE": f"redis://me:{SECRET}@127.0.0.1:1/0",
-    "BTCPAY_SMTP_URL": f"smtp://me:{SECRET}@127.0.0.1:1",
-    "BTCPAY_SETUP_TOKEN": SECRET,
+    "BLOCKTILL_DATABASE_URL": f"postgresql://me:{SECRET}@127.0.0.1:1/name",
+    "BLOCKTILL_PROXY": f"http://me:{SECRET}@127.0.0.1:1",
+    "BLOCKTILL_RATE_LIMIT_STORE": f"redis://me:{SECRET}@127.0.0.1:1/0",
+    "BLOCKTILL_SMTP_URL": f"smtp://me:{SECRET}@127.0.0.1:1",
+    "BLOCKTILL_SETUP_TOKEN": SECRET,
 }
-MAIL = {"BTCPAY_MAIL_FROM": "shop@example.com"}
+MAIL = {"BLOCKTILL_MAIL_FROM": "shop@example.com"}
 UNENDING = {"run", "serve", "listen", "sandbox"}  # `serve` has a test of its own
 
 
@@ -28,18 +28,18 @@ def test_there_is_a_value_of_each_secret_setting():
 
 
 SHOWN = {
-    "a token": ("BTCPAY_SETUP_TOKEN", "a-token_of-20-letter", "***"),
-    "no token": ("BTCPAY_SETUP_TOKEN", "", ""),
-    "a URL": ("BTCPAY_DATABASE_URL", "postgresql://u:p@w:1/x", "postgresql://***@w:1/x"),
-    "a password with a slash, a blank and a sign that ends users": ("BTCPAY_PROXY",
+    "a token": ("BLOCKTILL_SETUP_TOKEN", "a-token_of-20-letter", "***"),
+    "no token": ("BLOCKTILL_SETUP_TOKEN", "", ""),
+    "a URL": ("BLOCKTILL_DATABASE_URL", "postgresql://u:p@w:1/x", "postgresql://***@w:1/x"),
+    "a password with a slash, a blank and a sign that ends users": ("BLOCKTILL_PROXY",
         "http://u:p/ @q@w:1", "http://***@w:1"),
-    "a password in the query": ("BTCPAY_RATE_LIMIT_STORE", "redis://w/0?password=p",
+    "a password in the query": ("BLOCKTILL_RATE_LIMIT_STORE", "redis://w/0?password=p",
         "redis://w/0?password=***"),
-    "a URL without its scheme": ("BTCPAY_SMTP_URL", "me:p@w", "***"),
-    "a file": ("BTCPAY_DATABASE_URL", "sqlite:////var/lib/a.db", "sqlite:////var/lib/a.db"),
-    "the path of a secret's file": ("BTCPAY_SETUP_TOKEN_FILE", "/run/token", "/run/token"),
-    "no secret": ("BTCPAY_CONFIRMATIONS", "1 3@1000", "1 3@1000"),
-    "a key in a URL": ("BTCPAY_EXPLORERS", "https://a/v1/0a1b2c3d4e5f6071/x", "https://a/v1/***/x"),
+    "a URL without its scheme": ("BLOCKTILL_SMTP_URL", "me:p@w", "***"),
+    "a file": ("BLOCKTILL_DATABASE_URL", "sqlite:////var/lib/a.db", "sqlite:////var/lib/a.db"),
+    "the path of a secret's file": ("BLOCKTILL_SETUP_TOKEN_FILE", "/run/token", "/run/token"),
+    "no secret": ("BLOCKTILL_CONFIRMATIONS", "1 3@1000", "1 3@1000"),
+    "a key in a URL": ("BLOCKTILL_EXPLORERS", "https://a/v1/0a1b2c3d4e5f6071/x", "https://a/v1/***/x"),
 }  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def words_of_all(folder):
 
 @pytest.mark.parametrize("database", ["of the shop", "of a server that is away"])
 def test_no_command_shows_a_secret(till, tmp_path, database):
-    secrets = {name: text for name, text in SECRETS.items() if name != "BTCPAY_DATABASE_URL"}
+    secrets = {name: text for name, text in SECRETS.items() if name != "BLOCKTILL_DATABASE_URL"}
     if database != "of the shop":
         secrets = SECRETS
     environ = {"PATH": "/usr/bin:/bin"} | till.shop.environ | MAIL | secrets

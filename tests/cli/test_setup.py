@@ -1,4 +1,4 @@
-"""`btcpay setup`: a shop from options or a talk, twice, cut off, and by who is not root."""
+"""`blocktill setup`: a shop from options or a talk, twice, cut off, and by who is not root."""
 
 import contextlib
 import json
@@ -23,10 +23,10 @@ from ports import free_port
 from programs import done
 from terminal import InTerminal
 
-PROGRAM = Path(sys.executable).with_name("btcpay")
+PROGRAM = Path(sys.executable).with_name("blocktill")
 ME = pwd.getpwuid(os.geteuid()).pw_name
 # No explorer and no ticker is asked for long: nobody listens there.
-NOBODY = "BTCPAY_EXPLORERS=http://127.0.0.1:9\nBTCPAY_PRICE_SOURCES=http://127.0.0.1:9#/usd\n"
+NOBODY = "BLOCKTILL_EXPLORERS=http://127.0.0.1:9\nBLOCKTILL_PRICE_SOURCES=http://127.0.0.1:9#/usd\n"
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def for_all(folder):
             if ".." not in file.parts and file.locate().is_file():
                 (site / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(file.locate(), site / file)
-    program = folder / "opt" / "bin" / "btcpay"
+    program = folder / "opt" / "bin" / "blocktill"
     python = folder / "opt" / "bin" / "python"
     program.write_text(f"#!{python}\nfrom btcpay.cli.main import main\n\nmain()\n")
     program.chmod(0o755)
@@ -105,10 +105,10 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     first = run(["setup", *words])
     assert first.stdout.startswith("sk_test_") and first.stdout.count("\n") == 1
     assert "bcrt1q" in first.stderr and "http://127.0.0.1:8000/merchant/login/" in first.stderr
-    assert "What `btcpay doctor` finds:\n" in first.stderr
+    assert "What `blocktill doctor` finds:\n" in first.stderr
     assert f"Start it: {PROGRAM} --env-file {folder}/shop.env run\n" in first.stderr
     text = (folder / "shop.env").read_text()
-    assert text.startswith(f"# kept\n{NOBODY}BTCPAY_NETWORK=regtest\n")
+    assert text.startswith(f"# kept\n{NOBODY}BLOCKTILL_NETWORK=regtest\n")
     assert stat.S_IMODE((folder / "shop.env").stat().st_mode) == 0o600
     (folder / "shop.env").chmod(0o644)
     again = run(["setup", "--env-file", f"{folder}/shop.env", "--units", "none", "--user", ME])
@@ -121,7 +121,7 @@ def test_options_alone_make_a_shop_and_a_second_run_changes_what_is_said(folder)
     )
     changed = run([*same, "--email-retention-days", "30"])
     assert changed.stdout == "" and "is there already" in changed.stderr
-    assert (folder / "shop.env").read_text() == f"{text}BTCPAY_EMAIL_RETENTION_DAYS=30\n"
+    assert (folder / "shop.env").read_text() == f"{text}BLOCKTILL_EMAIL_RETENTION_DAYS=30\n"
     assert [row["name"] for row in stored(folder, "merchant", "list")] == ["My shop"]
     assert [row["scope"] for row in stored(folder, "key", "list")] == ["write"]
     assert "has another account key" in run(other, status=1).stderr
@@ -134,10 +134,10 @@ def test_yes_asks_nothing_and_keeps_what_was_answered(folder):
     terminal = in_terminal([PROGRAM, *words])
     assert terminal.wait() == 0, terminal.text
     file = folder / "shop.env"
-    assert "BTCPAY_BASE_URL=http://127.0.0.1:8000\n" in file.read_text()
+    assert "BLOCKTILL_BASE_URL=http://127.0.0.1:8000\n" in file.read_text()
     file.write_text(file.read_text().replace(":8000", ":8123"))
     run(words)
-    assert "BTCPAY_BASE_URL=http://127.0.0.1:8123\n" in file.read_text()
+    assert "BLOCKTILL_BASE_URL=http://127.0.0.1:8123\n" in file.read_text()
 
 
 SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
@@ -201,7 +201,7 @@ def test_roots_shop_belongs_to_its_user_who_can_serve_it_from_wherever_root_is(f
     with subprocess.Popen(
         ["sh", "-c", command],
         cwd=folder / "closed",
-        env=clean_environ(BTCPAY_BIND=bind, BTCPAY_METRICS_BIND=""),
+        env=clean_environ(BLOCKTILL_BIND=bind, BLOCKTILL_METRICS_BIND=""),
         start_new_session=True,
     ) as process:
         until(lambda: process.poll() is not None or answers(f"http://{bind}/healthz"), "an answer")
@@ -221,7 +221,7 @@ def test_who_is_not_root_has_the_shop_in_the_folder(folder, for_all):
     setup = ["setup", *words, "--xpub", new_xpub(), "--yes"]
     ended = run(setup, program=for_all, cwd=place, **as_nobody)
     assert (place / "var/regtest.db").exists()
-    assert f"--env-file {place}/btcpay.env run\n" in ended.stderr
+    assert f"--env-file {place}/blocktill.env run\n" in ended.stderr
     assert "units" not in ended.stderr
     refused = run(["setup", "--user", "root"], 2, for_all, cwd=place, **as_nobody)
     assert "only root can make a shop for root" in refused.stderr
@@ -238,20 +238,23 @@ def test_units_are_written_and_started_when_they_are_asked_for(folder):
     environ = {"PATH": f"{folder}/tools:/usr/bin:/bin"}
     run(["setup", *words, *more, "--units"], environ=environ)
     units = folder / "units"
-    of_one = {"btcpay.service", "btcpay-backup.service", "btcpay-backup.timer"}
+    of_one = {"blocktill.service", "blocktill-backup.service", "blocktill-backup.timer"}
     assert {path.name for path in units.iterdir()} == of_one
     command = f"ExecStart={PROGRAM} --env-file {folder}/shop.env"
-    assert f"{command} run\n" in (units / "btcpay.service").read_text()
+    assert f"{command} run\n" in (units / "blocktill.service").read_text()
     assert told(folder) == [
         "daemon-reload",
-        "enable --now btcpay.service btcpay-backup.timer",
-        "restart btcpay.service",
+        "enable --now blocktill.service blocktill-backup.timer",
+        "restart blocktill.service",
     ]
     run(["setup", *words, *more, "--units", "cron"], environ=environ)
-    of_cron = {"btcpay-check.service", "btcpay-check.timer"}
+    of_cron = {"blocktill-check.service", "blocktill-check.timer"}
     assert {path.name for path in units.iterdir()} == of_one | of_cron
-    assert f"{command} serve\n" in (units / "btcpay.service").read_text()
-    assert told(folder)[1] == "enable --now btcpay.service btcpay-check.timer btcpay-backup.timer"
+    assert f"{command} serve\n" in (units / "blocktill.service").read_text()
+    assert (
+        told(folder)[1]
+        == "enable --now blocktill.service blocktill-check.timer blocktill-backup.timer"
+    )
     run(["setup", *words, *more, "--units"], environ=environ)
     assert {path.name for path in units.iterdir()} == of_one
     assert told(folder)[:2] == [f"disable --now {name}" for name in sorted(of_cron)]
@@ -264,7 +267,9 @@ def test_without_systemd_nothing_is_made_and_what_to_do_is_said(folder):
         words = ["setup", *options(folder)[:-2], *more, "--units-folder", str(folder)]
         ended = run(words, 1, environ=environ)
         start = f"{PROGRAM} --env-file {folder}/shop.env run"
-        said = "btcpay: this machine has no systemd (no systemctl): say --units none --no-start, "
+        said = (
+            "blocktill: this machine has no systemd (no systemctl): say --units none --no-start, "
+        )
         assert ended.stderr.endswith(f"{said}and start the shop by {start}\n")
         assert not (folder / "data").exists()
 
@@ -296,7 +301,7 @@ def test_a_developers_shop_lies_in_the_folder_and_one_command_starts_it(folder):
 
 def started(folder, command, awaited):
     """The output of a command until it has said that, and its service listens."""
-    environ = clean_environ(HOME="/nowhere", BTCPAY_METRICS_BIND="")
+    environ = clean_environ(HOME="/nowhere", BLOCKTILL_METRICS_BIND="")
     with subprocess.Popen(
         command, cwd=folder, env=environ, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -347,10 +352,10 @@ def test_a_talk_asks_again_until_each_answer_is_good(folder):
         terminal.type(f"{text}\n")
     assert terminal.wait() == 0, terminal.text
     text = (folder / "shop.env").read_text()
-    assert f"BTCPAY_BASE_URL=http://127.0.0.1:{port}\n" in text
-    assert "BTCPAY_EMAIL_RETENTION_DAYS=7\n" in text and "PROXY" not in text
-    assert "sk_test_" in terminal.text and "BTCPAY_MERCHANT_PAGES=on\n" in text
+    assert f"BLOCKTILL_BASE_URL=http://127.0.0.1:{port}\n" in text
+    assert "BLOCKTILL_EMAIL_RETENTION_DAYS=7\n" in text and "PROXY" not in text
+    assert "sk_test_" in terminal.text and "BLOCKTILL_MERCHANT_PAGES=on\n" in text
     assert f"http://127.0.0.1:{port}/merchant/login/" in terminal.text
     assert "\u2588" in terminal.text  # the link's QR code
-    assert "Error: BTCPAY_NETWORK accepts one of" in terminal.text
+    assert "Error: BLOCKTILL_NETWORK accepts one of" in terminal.text
     assert "seed words" in terminal.text

@@ -1,4 +1,4 @@
-"""The parts of `btcpay setup`: changed lines, units, answers."""
+"""The parts of `blocktill setup`: changed lines, units, answers."""
 
 import os
 import pwd
@@ -52,9 +52,9 @@ def test_what_no_line_can_say_is_refused_without_repeating_it():
 
 def test_the_file_is_the_owners_alone_and_never_half_written(tmp_path):
     me = pwd.getpwuid(os.geteuid())
-    file = tmp_path / "a" / "btcpay.env"
+    file = tmp_path / "a" / "blocktill.env"
     (tmp_path / "a").mkdir()
-    (tmp_path / "a" / ".btcpay.env.new").write_text("of a run that was killed")
+    (tmp_path / "a" / ".blocktill.env.new").write_text("of a run that was killed")
     write_settings(file, "A=1\n", me)
     assert file.read_text() == "A=1\n" and stat.S_IMODE(file.stat().st_mode) == 0o600
     assert list(file.parent.iterdir()) == [file]
@@ -124,7 +124,7 @@ def test_the_services_user_may_read_what_root_may_write(tmp_path):
     assert stat.S_IMODE(found.st_mode) == 0o640
 
 
-GOOD = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_BASE_URL": "https://pay.shop.net"}
+GOOD = {"BLOCKTILL_NETWORK": "testnet4", "BLOCKTILL_BASE_URL": "https://pay.shop.net"}
 
 
 def test_a_wrong_answer_is_refused_at_its_question():
@@ -135,32 +135,32 @@ def test_a_wrong_answer_is_refused_at_its_question():
 
 
 def test_a_mistake_elsewhere_in_the_file_is_not_this_answers():
-    wrong = GOOD | {"BTCPAY_CONFIRMATIONS": "many"}
+    wrong = GOOD | {"BLOCKTILL_CONFIRMATIONS": "many"}
     assert answered(BY_NAME["proxy"], " none ", wrong) == ""
     assert answered(BY_NAME["trusted_proxies"], "1", wrong) == "1"
 
 
 def test_another_network_gets_another_file_and_what_is_there_stays_otherwise():
     def database(present, network):
-        answers = present | {"BTCPAY_NETWORK": network}
+        answers = present | {"BLOCKTILL_NETWORK": network}
         return default_of(BY_NAME["database_url"], answers, present, Path("/d"))
 
-    present = {"BTCPAY_NETWORK": "testnet4", "BTCPAY_DATABASE_URL": "sqlite:////x/y.db"}
+    present = {"BLOCKTILL_NETWORK": "testnet4", "BLOCKTILL_DATABASE_URL": "sqlite:////x/y.db"}
     assert database({}, "testnet4") == "sqlite:////d/testnet4.db"
     assert database(present, "testnet4") == "sqlite:////x/y.db"
     assert database(present, "mainnet") == "sqlite:////d/mainnet.db"
-    on_server = present | {"BTCPAY_DATABASE_URL": "postgresql://h/n"}
+    on_server = present | {"BLOCKTILL_DATABASE_URL": "postgresql://h/n"}
     assert database(on_server, "mainnet") == "postgresql://h/n"
 
 
 def test_systemd_takes_the_units_for_another_place_and_user(tmp_path):
-    program = tmp_path / "btcpay"
+    program = tmp_path / "blocktill"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     texts = units(program, Path("/srv/shop.env"), "daemon", Path("/srv/db"), kind="cron")
     assert sorted(write(tmp_path, texts)) == sorted(texts) and len(texts) == 5
     for name, text in texts.items():
-        assert "/opt/btcpay" not in text and "/etc/btcpay.env" not in text
+        assert "/opt/blocktill" not in text and "/etc/blocktill.env" not in text
         if name.endswith(".service"):
             assert f"{program} --env-file /srv/shop.env " in text
             assert "User=daemon\n" in text and "ReadWritePaths=/srv/db\n" in text
@@ -179,12 +179,12 @@ def test_units_that_a_package_has_are_written_only_where_they_differ(tmp_path):
 
 
 def test_units_are_those_of_the_package_but_for_what_differs_and_name_no_odd_path():
-    state, program = Path("/var/lib/btcpay"), Path("/opt/btcpay/bin/btcpay")
-    for name, text in units(program, Path("/etc/btcpay.env"), "btcpay", state).items():
-        assert text == template(name).replace("Group=btcpay\n", "")
-    for path in ("/srv/my shop/btcpay", "/srv/100%/btcpay", "/srv/$x/btcpay"):
+    state, program = Path("/var/lib/blocktill"), Path("/opt/blocktill/bin/blocktill")
+    for name, text in units(program, Path("/etc/blocktill.env"), "blocktill", state).items():
+        assert text == template(name).replace("Group=blocktill\n", "")
+    for path in ("/srv/my shop/blocktill", "/srv/100%/blocktill", "/srv/$x/blocktill"):
         with pytest.raises(CommandError, match="choose a path without"):
-            units(Path(path), Path("/etc/btcpay.env"), "btcpay", None)
+            units(Path(path), Path("/etc/blocktill.env"), "blocktill", None)
 
 
 def test_a_user_without_a_name_is_told_so(monkeypatch):

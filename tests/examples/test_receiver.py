@@ -39,7 +39,9 @@ class Documented:
         added = Terminal(till).json("webhook", "add", "shop", self.url)
         self.id, self.secret = added["id"], added["secret"]
         environ = clean_environ(
-            BTCPAY_URL=live.url, BTCPAY_KEY=till.shop.issue("read"), WEBHOOK_SECRET=self.secret
+            BLOCKTILL_URL=live.url,
+            BLOCKTILL_KEY=till.shop.issue("read"),
+            WEBHOOK_SECRET=self.secret,
         )
         with self._out.open("wb") as out, (folder / "receiver.log").open("wb") as log:
             self.process = subprocess.Popen(

@@ -29,8 +29,8 @@ class ExampleShop:
         secret = Terminal(till).json("webhook", "add", "shop", f"{self.url}hooks")["secret"]
         self._key = base64.b64decode(secret.removeprefix("whsec_"))
         environ = clean_environ(
-            BTCPAY_URL=live.url,
-            BTCPAY_KEY=till.shop.write_key,
+            BLOCKTILL_URL=live.url,
+            BLOCKTILL_KEY=till.shop.write_key,
             WEBHOOK_SECRET=secret,
             SHOP_DATABASE=str(folder / "shop.db"),
             SHOP_PORT=str(port),

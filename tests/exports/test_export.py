@@ -1,4 +1,4 @@
-"""Exports for bookkeeper and wallet: `btcpay export payments` and `export labels`."""
+"""Exports for bookkeeper and wallet: `blocktill export payments` and `export labels`."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ VECTORS = json.loads((VECTORS / "bip329.json").read_text())
 
 
 @pytest.fixture
-def btcpay(shop):
+def blocktill(shop):
     return Terminal(shop)
 
 
@@ -68,12 +68,12 @@ def test_what_a_spreadsheet_would_calculate_is_defused():
         assert defused(text) == cell, case
 
 
-def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock, btcpay):
+def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock, blocktill):
     invoice = shop.invoice(25, description="Coffee, \u201ctwo\u201d\nbags")
     mined_at = clock() - timedelta(minutes=5)
     clock.move(minutes=10)
     txid = pay(shop, invoice, mined_at=mined_at + timedelta(minutes=7))
-    output, _ = btcpay.run("export", "payments")
+    output, _ = blocktill.run("export", "payments")
     (line,) = table(output)
     assert list(line) == COLUMNS.split()
     (payment,) = shop.get("/payments").json["data"]
@@ -91,12 +91,12 @@ def test_a_payment_is_one_line_with_everything_a_bookkeeper_asks_for(shop, clock
     }  # fmt: skip
 
 
-def test_the_file_is_what_rfc_4180_says_whatever_the_terminal_speaks(shop, btcpay):
+def test_the_file_is_what_rfc_4180_says_whatever_the_terminal_speaks(shop, blocktill):
     pay(shop, shop.invoice(1, description='a "b", \u00fc'))
-    btcpay.environ |= {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    blocktill.environ |= {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
     ended = subprocess.run(
         [sys.executable, "-m", "btcpay", "export", "payments"],
-        env=btcpay.environ,
+        env=blocktill.environ,
         cwd=PROJECT,
         capture_output=True,
         timeout=60,
@@ -106,16 +106,16 @@ def test_the_file_is_what_rfc_4180_says_whatever_the_terminal_speaks(shop, btcpa
     assert '"a ""b"", \u00fc"'.encode() in lines[1] and b"\n" not in lines[1]
 
 
-def test_no_payments_leave_the_header_or_an_empty_array(btcpay):
-    assert btcpay.run("export", "payments")[0] == COLUMNS.replace(" ", ",") + "\n"
-    assert btcpay.json("export", "payments") == []
-    assert btcpay.run("export", "labels")[0] == ""
+def test_no_payments_leave_the_header_or_an_empty_array(blocktill):
+    assert blocktill.run("export", "payments")[0] == COLUMNS.replace(" ", ",") + "\n"
+    assert blocktill.json("export", "payments") == []
+    assert blocktill.run("export", "labels")[0] == ""
 
 
-def test_what_is_short_or_late_has_not_settled(shop, btcpay):
+def test_what_is_short_or_late_has_not_settled(shop, blocktill):
     invoice = shop.invoice(25)
     pay(shop, invoice, 20_000)
-    (record,) = btcpay.json("export", "payments")
+    (record,) = blocktill.json("export", "payments")
     assert (record["settled"], record["invoice_status"]) == (False, "open")
     assert (record["amount_sats"], record["usd_at_quote"]) == (20_000, 12)
 
@@ -133,7 +133,7 @@ def test_several_outputs_of_a_payment_stand_in_one_line(shop, clock):
 
 
 @pytest.mark.parametrize(("zone", "begins"), [("UTC", 0), ("Asia/Kathmandu", -5.75)])
-def test_days_are_those_of_the_merchants_zone_and_half_open(shop, clock, btcpay, zone, begins):
+def test_days_are_those_of_the_merchants_zone_and_half_open(shop, clock, blocktill, zone, begins):
     shop.sql(f"UPDATE merchant SET timezone = '{zone}'")  # noqa: S608
     date = clock().replace(hour=0, minute=0, second=0)
     day = date + timedelta(hours=begins)
@@ -146,11 +146,15 @@ def test_days_are_those_of_the_merchants_zone_and_half_open(shop, clock, btcpay,
         pay(shop, invoice, mined_at=at)
 
     def found(*words):
-        return [row["description"] for row in btcpay.json("export", "payments", *words)]
+        return [row["description"] for row in blocktill.json("export", "payments", *words)]
 
     today, tomorrow = (f"{date + timedelta(days):%Y-%m-%d}" for days in (0, 1))
     assert found() == ["0", "1", "2", "3"]
-    assert [row["day"] for row in btcpay.json("export", "payments")][1:] == [today, today, tomorrow]
+    assert [row["day"] for row in blocktill.json("export", "payments")][1:] == [
+        today,
+        today,
+        tomorrow,
+    ]
     assert found("--from", today) == ["1", "2", "3"]
     assert found("--to", today) == ["0"]
     assert found("--from", today, "--to", tomorrow) == ["1", "2"]
@@ -168,20 +172,20 @@ def test_days_are_those_of_the_merchants_zone_and_half_open(shop, clock, btcpay,
         (("--from", "2026-02-02", "--to", "2026-02-01"), "later than --to"),
     ],
 )
-def test_dates_that_are_none_are_wrong_use(btcpay, words, says):
-    assert says in btcpay.run("export", "payments", *words, status=2)[1]
+def test_dates_that_are_none_are_wrong_use(blocktill, words, says):
+    assert says in blocktill.run("export", "payments", *words, status=2)[1]
 
 
-def test_one_merchants_payments_alone(shop, btcpay):
+def test_one_merchants_payments_alone(shop, blocktill):
     other = shop.add_merchant("=other")
     pay(shop, shop.invoice(10))
     response = shop.post("/invoices", {"amount_usd": 10}, shop.issue("write", other))
     pay(shop, response.json)
-    assert [row["merchant"] for row in btcpay.json("export", "payments")] == ["shop", "=other"]
-    (row,) = table(btcpay.run("export", "payments", "--merchant", "=other")[0])
+    assert [row["merchant"] for row in blocktill.json("export", "payments")] == ["shop", "=other"]
+    (row,) = table(blocktill.run("export", "payments", "--merchant", "=other")[0])
     assert row["merchant"] == "'=other"
-    assert len(btcpay.run("export", "labels", "--merchant", "=other")[0].splitlines()) == 3
-    refused = btcpay.run("export", "payments", "--merchant", "nobody", status=1)
+    assert len(blocktill.run("export", "labels", "--merchant", "=other")[0].splitlines()) == 3
+    refused = blocktill.run("export", "payments", "--merchant", "nobody", status=1)
     assert "no merchant 'nobody'" in refused[1]
 
 
@@ -196,10 +200,10 @@ def test_pages_neither_lose_nor_repeat_what_came_in_one_millisecond(shop, clock,
     assert len(refs) == len(set(refs)) == 15
 
 
-def test_labels_are_bip329_with_the_description_or_the_id(shop, btcpay):
+def test_labels_are_bip329_with_the_description_or_the_id(shop, blocktill):
     one, two = shop.invoice(10, description="Two\nbags " + "x" * 300), shop.invoice(10)
     txid = pay(shop, one)
-    lines = [json.loads(line) for line in btcpay.run("export", "labels")[0].splitlines()]
+    lines = [json.loads(line) for line in blocktill.run("export", "labels")[0].splitlines()]
     text = ("Two bags " + "x" * 300)[:255]
     assert lines == [
         {"type": "addr", "ref": one["deposit_address"], "label": text},

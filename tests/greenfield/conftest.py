@@ -6,4 +6,4 @@ from plug_in import GreenfieldShop
 
 @pytest.fixture
 def greenfield(open_shops):
-    return GreenfieldShop(open_shops(BTCPAY_GREENFIELD="on"))
+    return GreenfieldShop(open_shops(BLOCKTILL_GREENFIELD="on"))

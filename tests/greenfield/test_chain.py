@@ -31,7 +31,7 @@ def node_client():
 
 
 def python_client():
-    """btcpay-python-sdk, in a folder of its own: the package is called `btcpay` as ours is."""
+    """btcpay-python-sdk, in a folder of its own: the package is called `blocktill` as ours is."""
     folder = Path(sys.prefix) / "sdk"
     if not (folder / "btcpay").is_dir():
         lack(f"btcpay-python-sdk is not in {folder}: CONTRIBUTING.md says how it is installed")
@@ -62,7 +62,7 @@ def open_client(shop, live, words, environ):
 
 @pytest.fixture
 def till(tmp_path, ticker):
-    with open_till(tmp_path, ticker, Watch(), BTCPAY_GREENFIELD="on") as opened:
+    with open_till(tmp_path, ticker, Watch(), BLOCKTILL_GREENFIELD="on") as opened:
         yield opened
 
 

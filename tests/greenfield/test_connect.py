@@ -11,7 +11,7 @@ from storage.queries import keys
 
 pytest.importorskip("btcpay.merchant_pages")
 
-REDIRECT = "https://shop.example/?btcpay-settings-callback"
+REDIRECT = "https://shop.example/?blocktill-settings-callback"
 ASKED = [
     "btcpay.store.canviewinvoices",
     "btcpay.store.cancreatepullpayments",
@@ -21,7 +21,7 @@ ASKED = [
 
 @pytest.fixture
 def shop(open_shops):
-    return open_shops(**ON, BTCPAY_GREENFIELD="on")
+    return open_shops(**ON, BLOCKTILL_GREENFIELD="on")
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_what_no_shop_asks_is_refused(browser):
 
 
 def test_on_public_networks_no_shop_is_on_a_machine_near_by(open_shops):
-    shop = open_shops(**ON, BTCPAY_GREENFIELD="on", BTCPAY_NETWORK="signet")
+    shop = open_shops(**ON, BLOCKTILL_GREENFIELD="on", BLOCKTILL_NETWORK="signet")
     browser = MerchantBrowser(shop).log_in()
     for url, status in (
         ("http://127.0.0.1:9464/", 400),
@@ -156,6 +156,6 @@ def test_the_shops_own_name_is_one_line_whatever_it_sends(browser, shop):
 
 def test_there_is_nothing_when_either_is_off(open_shops):
     logged_in = MerchantBrowser(open_shops(**ON)).log_in().client
-    for client in (logged_in, open_shops(BTCPAY_GREENFIELD="on").client):
+    for client in (logged_in, open_shops(BLOCKTILL_GREENFIELD="on").client):
         answers = client.get(path()), client.post(path(), headers=FROM_THIS_SITE)
         assert [answer.status_code for answer in answers] == [404, 404]

@@ -19,11 +19,11 @@ def test_a_shops_key_is_printed_below_where_it_is_used(shop):
 
     (base_url, store_id, secret), said = issued("woocommerce")
     assert base_url == shop.service.settings.base_url and SECRET.fullmatch(secret)
-    assert "BTCPAY_GREENFIELD=on" in said
+    assert "BLOCKTILL_GREENFIELD=on" in said
     assert "canmodifystoresettings" not in said
     for plugin in ("magento", "prestashop"):
-        lines, said = issued(plugin, BTCPAY_GREENFIELD="on")
-        assert lines[:2] == [base_url, store_id] and "BTCPAY_GREENFIELD" not in said
+        lines, said = issued(plugin, BLOCKTILL_GREENFIELD="on")
+        assert lines[:2] == [base_url, store_id] and "BLOCKTILL_GREENFIELD" not in said
         unhonoured = (
             "canmodifystoresettings is there because its plug-in wants it: it changes nothing"
         )

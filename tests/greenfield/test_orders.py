@@ -48,7 +48,7 @@ def test_a_list_of_the_largest_orders_leaves_the_worker_small(greenfield, tmp_pa
             greenfield.shop.clock.move(minutes=2)
         greenfield.order(**with_metadata(MAX_METADATA))
     url = f"/stores/{greenfield.store}/invoices?take=1000"
-    with Live(greenfield.shop, tmp_path, BTCPAY_GREENFIELD="on") as live:
+    with Live(greenfield.shop, tmp_path, BLOCKTILL_GREENFIELD="on") as live:
         secret = greenfield.issued.secret
         with ThreadPoolExecutor(4) as pool:
             answers = list(pool.map(lambda _: live.ask("GET", url, secret), range(4)))
@@ -183,9 +183,9 @@ def test_what_is_tiny_long_or_has_blanks_is_kept_within_bounds(greenfield):
 
 
 def test_the_stricter_of_plug_in_and_service_wins(tmp_path, ticker, greenfield):
-    more = {"BTCPAY_CONFIRMATIONS": "3", "BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT": "2"}
+    more = {"BLOCKTILL_CONFIRMATIONS": "3", "BLOCKTILL_UNDERPAYMENT_TOLERANCE_PERCENT": "2"}
     (tmp_path / "strict").mkdir()
-    url, clock, on = ticker.url, greenfield.shop.clock, {"BTCPAY_GREENFIELD": "on"}
+    url, clock, on = ticker.url, greenfield.shop.clock, {"BLOCKTILL_GREENFIELD": "on"}
     with open_shop(tmp_path / "strict", url, clock, **on, **more) as opened:
         strict = GreenfieldShop(opened)
         for shop, checkout, confirmations, percent, speed in (
@@ -448,7 +448,7 @@ def test_every_state_has_its_names(status, came, called):
 @pytest.mark.parametrize("usual", ["0", "0.29", "4.000000001", "5"])
 def test_the_status_that_is_listed_is_the_one_that_is_shown(open_shops, usual):
     """At each side of the least sum that pays, for tolerances of the service and of the order."""
-    shop = open_shops(BTCPAY_GREENFIELD="on", BTCPAY_UNDERPAYMENT_TOLERANCE_PERCENT=usual)
+    shop = open_shops(BLOCKTILL_GREENFIELD="on", BLOCKTILL_UNDERPAYMENT_TOLERANCE_PERCENT=usual)
     greenfield = GreenfieldShop(shop)
     order = greenfield.order()
     for own in (None, "0.00", "0.29", "4.99", "5.00"):

@@ -10,8 +10,8 @@ from btcpay.notify import receivers
 
 pytestmark = pytest.mark.both_databases
 WEBHOOKS = "/stores/STORE/webhooks"
-URL = "https://shop.example/?wc-api=btcpaygf_default"
-OPENCARTS = "https://shop.example/index.php?route=extension/btcpay/payment/btcpay|callback"
+URL = "https://shop.example/?wc-api=blocktillgf_default"
+OPENCARTS = "https://shop.example/index.php?route=extension/blocktill/payment/blocktill|callback"
 
 
 def test_what_a_plug_in_registers_it_reads_changes_and_removes(greenfield):

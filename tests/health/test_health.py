@@ -43,7 +43,7 @@ def test_a_shop_with_a_fresh_check_is_ready(checked):
 
 
 def test_an_old_check_is_not_ready(open_shops):
-    shop = open_shops(BTCPAY_CHECK_MAX_AGE_MIN="60")
+    shop = open_shops(BLOCKTILL_CHECK_MAX_AGE_MIN="60")
     meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock())
     for minutes, status in ((60, 200), (1, 503)):
         shop.clock.move(minutes=minutes)
@@ -133,7 +133,7 @@ def test_neither_has_limits_or_is_for_writing(checked, path):
 def test_redis_away_is_shown_and_sells_on(tmp_path, open_shops, caplog):
     caplog.set_level(logging.ERROR)
     with RedisServer(tmp_path) as redis:
-        shop = open_shops(BTCPAY_RATE_LIMIT_STORE=redis.url.replace("//", "//:hunter2@"))
+        shop = open_shops(BLOCKTILL_RATE_LIMIT_STORE=redis.url.replace("//", "//:hunter2@"))
         meta.put_time(shop.service.db, meta.Key.CHECKED_AT, shop.clock())
     response = ready(shop)
     assert response.status_code == 200 and response.json["ok"] is True
@@ -144,7 +144,7 @@ def test_redis_away_is_shown_and_sells_on(tmp_path, open_shops, caplog):
 def test_who_is_told_of_a_fault_is_said_if_it_is_set(open_shops):
     path = "/.well-known/security.txt"
     assert open_shops().client.get(path).status_code == 404
-    shop = open_shops(BTCPAY_SECURITY_CONTACT="mailto:me@example.com")
+    shop = open_shops(BLOCKTILL_SECURITY_CONTACT="mailto:me@example.com")
     said = shop.client.get(path)
     assert said.content_type.startswith("text/plain")
     contact, expires = said.text.splitlines()

@@ -29,25 +29,25 @@ def scrape(port, path="/metrics"):
 
 def test_requests_are_counted_by_operation_and_status(shop, tmp_path):
     port = free_port()
-    with Live(shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{port}") as live:
+    with Live(shop, tmp_path, BLOCKTILL_METRICS_BIND=f"127.0.0.1:{port}") as live:
         for _ in range(3):
             live.ask("GET", "/balance", shop.read_key)
         live.ask("POST", "/invoices", shop.read_key)
         live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5})
         requests.get(f"{live.url}/nothing", timeout=60)
         found = scrape(port)
-    counted = "btcpay_requests_total{operation=%s}{status=%d}"
+    counted = "blocktill_requests_total{operation=%s}{status=%d}"
     assert found[counted % ("get-balance", 200)] == 3
     assert found[counted % ("create-invoice", 403)] == 1
     assert found[counted % ("create-invoice", 201)] == 1
     assert found[counted % ("none", 404)] == 1
-    assert found["btcpay_request_seconds_count{operation=create-invoice}"] == 2
-    assert found["btcpay_request_seconds_bucket{le=+Inf}{operation=get-balance}"] == 3
-    assert found["btcpay_request_seconds_sum{operation=get-balance}"] > 0
-    assert found["btcpay_open_invoices"] == 1
-    assert 0 <= found["btcpay_price_age_seconds"] < 10
-    assert found["btcpay_price_refreshes_total{outcome=price}"] == 1
-    assert found["btcpay_database_up"] == found["btcpay_rate_limit_store_up"] == 1
+    assert found["blocktill_request_seconds_count{operation=create-invoice}"] == 2
+    assert found["blocktill_request_seconds_bucket{le=+Inf}{operation=get-balance}"] == 3
+    assert found["blocktill_request_seconds_sum{operation=get-balance}"] > 0
+    assert found["blocktill_open_invoices"] == 1
+    assert 0 <= found["blocktill_price_age_seconds"] < 10
+    assert found["blocktill_price_refreshes_total{outcome=price}"] == 1
+    assert found["blocktill_database_up"] == found["blocktill_rate_limit_store_up"] == 1
 
 
 def has_new_worker(live, old):
@@ -63,8 +63,8 @@ def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop, tmp_path):
     with RedisServer(tmp_path) as redis:
         environ = {
             "GUNICORN_CMD_ARGS": "--workers 2",
-            "BTCPAY_RATE_LIMIT_STORE": redis.url,
-            "BTCPAY_METRICS_BIND": f"127.0.0.1:{port}",
+            "BLOCKTILL_RATE_LIMIT_STORE": redis.url,
+            "BLOCKTILL_METRICS_BIND": f"127.0.0.1:{port}",
             FOLDER: str(folder),
         }
         with Live(shop, tmp_path, **environ) as live, ThreadPoolExecutor(8) as pool:
@@ -73,7 +73,7 @@ def test_two_workers_are_added_up_and_a_dead_ones_counts_stay(shop, tmp_path):
             def health(_):
                 return requests.get(f"{live.url}/healthz", timeout=60).status_code
 
-            counted = "btcpay_requests_total{operation=healthz}{status=200}"
+            counted = "blocktill_requests_total{operation=healthz}{status=200}"
             for round in (1, 2, 3):
                 assert set(pool.map(health, range(100))) == {200}
                 # Whoever answers says the same.
@@ -91,10 +91,10 @@ def test_the_metrics_have_an_address_of_their_own_and_a_folder_that_ends_with_th
     shop, tmp_path
 ):
     def folders():
-        return list(Path(MEMORY).glob(f"btcpay-metrics-{live.pid}-*"))
+        return list(Path(MEMORY).glob(f"blocktill-metrics-{live.pid}-*"))
 
     port = free_port()
-    environ = {"BTCPAY_METRICS_BIND": f"127.0.0.1:{port}"}
+    environ = {"BLOCKTILL_METRICS_BIND": f"127.0.0.1:{port}"}
     with Live(shop, tmp_path, by_command=True, **environ) as live:
         assert len(folders()) == 1
         assert requests.get(f"{live.url}/metrics", timeout=60).status_code == 404
@@ -122,9 +122,9 @@ def test_a_scraper_that_says_nothing_does_not_keep_the_next_one_out(monkeypatch)
 def test_a_shop_serves_without_metrics_when_their_address_is_taken(shop, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = f"127.0.0.1:{other.getsockname()[1]}"
-        with Live(shop, tmp_path, BTCPAY_METRICS_BIND=taken) as live:
+        with Live(shop, tmp_path, BLOCKTILL_METRICS_BIND=taken) as live:
             assert live.ask("GET", "/balance", shop.read_key).status_code == 200
-            assert live.log().count("no metrics: BTCPAY_METRICS_BIND") == 1
+            assert live.log().count("no metrics: BLOCKTILL_METRICS_BIND") == 1
 
 
 def finish(till):
@@ -134,22 +134,22 @@ def finish(till):
 
 def test_what_checks_did_is_added_up_in_the_database(till):
     before = figures(till.shop)
-    assert before["btcpay_checks_total{outcome=complete}"] == 0
-    assert "btcpay_last_check_timestamp_seconds" not in before
+    assert before["blocktill_checks_total{outcome=complete}"] == 0
+    assert "blocktill_last_check_timestamp_seconds" not in before
     invoice = till.shop.invoice()
     till.pay(invoice)
     till.mine()
     finish(till)
     finish(till)
     found = figures(till.shop)
-    assert found["btcpay_checks_total{outcome=complete}"] == 2
-    assert found["btcpay_checks_total{outcome=incomplete}"] == 0
-    assert found["btcpay_check_seconds_total"] >= 0
-    assert found["btcpay_last_check_timestamp_seconds"] == till.clock().timestamp()
-    assert found["btcpay_explorer_calls_total{host=127.0.0.1}"] >= 4
-    assert found["btcpay_explorer_failures_total{host=127.0.0.1}"] == 0
-    assert found["btcpay_settled_satoshis"] == invoice["amount_sats"]
-    assert found["btcpay_open_invoices"] == 0
+    assert found["blocktill_checks_total{outcome=complete}"] == 2
+    assert found["blocktill_checks_total{outcome=incomplete}"] == 0
+    assert found["blocktill_check_seconds_total"] >= 0
+    assert found["blocktill_last_check_timestamp_seconds"] == till.clock().timestamp()
+    assert found["blocktill_explorer_calls_total{host=127.0.0.1}"] >= 4
+    assert found["blocktill_explorer_failures_total{host=127.0.0.1}"] == 0
+    assert found["blocktill_settled_satoshis"] == invoice["amount_sats"]
+    assert found["blocktill_open_invoices"] == 0
 
 
 def test_what_a_reorganisation_undoes_is_not_settled(till):
@@ -158,13 +158,13 @@ def test_what_a_reorganisation_undoes_is_not_settled(till):
     finish(till)
     till.mine()
     finish(till)  # a block that follows another is no reorganisation
-    counts = ("btcpay_reorganisations_total", "btcpay_payments_undone_total")
+    counts = ("blocktill_reorganisations_total", "blocktill_payments_undone_total")
     before = figures(till.shop)
-    assert before["btcpay_settled_satoshis"] > 0
+    assert before["blocktill_settled_satoshis"] > 0
     till.sandbox.chain.reorganise(2, till.now, [])
     finish(till)
     found = figures(till.shop)
-    assert found["btcpay_settled_satoshis"] == 0
+    assert found["blocktill_settled_satoshis"] == 0
     assert [(before[name], found[name]) for name in counts] == [(0, 1), (0, 1)]
 
 
@@ -174,33 +174,33 @@ def test_each_wallet_has_the_gap_limit_that_it_needs_and_the_one_that_it_has(til
     for _ in range(6):
         last = till.shop.invoice()
     found = figures(till.shop)
-    assert found["btcpay_gap_needed{merchant=shop}"] == 7
-    assert found["btcpay_gap_limit{merchant=shop}"] == 20
-    assert found['btcpay_gap_limit{merchant=The "other" shop}'] == 100
+    assert found["blocktill_gap_needed{merchant=shop}"] == 7
+    assert found["blocktill_gap_limit{merchant=shop}"] == 20
+    assert found['blocktill_gap_limit{merchant=The "other" shop}'] == 100
     till.pay(last)
     till.look_for(last)
     till.shop.invoice()
-    assert figures(till.shop)["btcpay_gap_needed{merchant=shop}"] == 6
+    assert figures(till.shop)["blocktill_gap_needed{merchant=shop}"] == 6
 
 
 def test_the_free_disk_is_that_of_the_databases_folder(shop, tmp_path):
     free = shutil.disk_usage(tmp_path).free
-    assert abs(figures(shop)["btcpay_disk_free_bytes"] - free) < 2e9
+    assert abs(figures(shop)["blocktill_disk_free_bytes"] - free) < 2e9
 
 
 def test_a_database_that_does_not_answer_is_told_and_the_rest_stays(shop):
     shop.get("/balance")
     shop.sql("ALTER TABLE tally RENAME TO gone")
     found = figures(shop)
-    assert found["btcpay_database_up"] == 0
-    assert "btcpay_open_invoices" not in found
-    assert found["btcpay_requests_total{operation=get-balance}{status=200}"] == 1
+    assert found["blocktill_database_up"] == 0
+    assert "blocktill_open_invoices" not in found
+    assert found["blocktill_requests_total{operation=get-balance}{status=200}"] == 1
     python = platform.python_version()
-    assert found[f"btcpay_build_info{{python={python}}}{{version={__version__}}}"] == 1
+    assert found[f"blocktill_build_info{{python={python}}}{{version={__version__}}}"] == 1
 
 
 def test_the_age_of_the_price_grows(shop):
-    assert "btcpay_price_age_seconds" not in figures(shop)
+    assert "blocktill_price_age_seconds" not in figures(shop)
     shop.invoice()
     shop.clock.move(seconds=90)
-    assert figures(shop)["btcpay_price_age_seconds"] == 90
+    assert figures(shop)["blocktill_price_age_seconds"] == 90

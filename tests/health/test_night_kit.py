@@ -39,7 +39,7 @@ def test_every_metric_and_label_that_is_named_exists(query, found):
     labels: dict[str, set[str]] = {}
     for sample in found:
         labels.setdefault(sample.partition("{")[0], set()).update(re.findall(r"\{(\w+)=", sample))
-    named = re.findall(r"(btcpay_\w+)(\{[^}]*\})?", query)
+    named = re.findall(r"(blocktill_\w+)(\{[^}]*\})?", query)
     assert named
     for metric, matchers in named:
         assert metric in labels, metric
@@ -52,64 +52,69 @@ def test_every_metric_and_label_that_is_named_exists(query, found):
 
 # Each alert's reason, when it rings and when it does not yet. A series is a value a minute,
 # `0+60x30` as Prometheus writes it; asked for at so many minutes. Every shop has BUILD and CHECKED.
-BUILD = {"btcpay_build_info": "1x240"}
-CHECKED = {"btcpay_last_check_timestamp_seconds": "0+60x240"}
-FAILED, CALLED = (f'btcpay_explorer_{kind}_total{{host="a"}}' for kind in ("failures", "calls"))
-NONE, GOOD = (f'btcpay_price_refreshes_total{{outcome="{kind}"}}' for kind in ("none", "price"))
-LATE = 'btcpay_invoices_attention{reason="late"}'
-NEEDED, LIMIT = (f'btcpay_gap_{kind}{{merchant="shop"}}' for kind in ("needed", "limit"))
+BUILD = {"blocktill_build_info": "1x240"}
+CHECKED = {"blocktill_last_check_timestamp_seconds": "0+60x240"}
+FAILED, CALLED = (f'blocktill_explorer_{kind}_total{{host="a"}}' for kind in ("failures", "calls"))
+NONE, GOOD = (f'blocktill_price_refreshes_total{{outcome="{kind}"}}' for kind in ("none", "price"))
+LATE = 'blocktill_invoices_attention{reason="late"}'
+NEEDED, LIMIT = (f'blocktill_gap_{kind}{{merchant="shop"}}' for kind in ("needed", "limit"))
 FAULT, WELL = (
-    f'btcpay_requests_total{{operation="get-balance",status="{status}"}}' for status in (500, 503)
+    f'blocktill_requests_total{{operation="get-balance",status="{status}"}}'
+    for status in (500, 503)
 )
 GIVEN_UP, AGAIN = (
-    f'btcpay_webhook_deliveries_total{{result="{result}"}}' for result in ("given_up", "failed")
+    f'blocktill_webhook_deliveries_total{{result="{result}"}}' for result in ("given_up", "failed")
 )
-LOST = 'btcpay_mails_total{result="given_up"}'
-CHECK, OPEN = "btcpay_last_check_timestamp_seconds", "btcpay_open_invoices"
-UNDONE, FREE = "btcpay_payments_undone_total", "btcpay_disk_free_bytes"
-AGE, WAITS = "btcpay_price_age_seconds", "btcpay_webhook_waiting_seconds"
+LOST = 'blocktill_mails_total{result="given_up"}'
+CHECK, OPEN = "blocktill_last_check_timestamp_seconds", "blocktill_open_invoices"
+UNDONE, FREE = "blocktill_payments_undone_total", "blocktill_disk_free_bytes"
+AGE, WAITS = "blocktill_price_age_seconds", "blocktill_webhook_waiting_seconds"
 CASES = {
-    "all is well": ({"btcpay_database_up": "1x240", LATE: "0x240"}, 60, set()),
-    "nothing answers": ({"btcpay_build_info": "1x10 stale"}, 17, {"BtcpayDown"}),
-    "nothing answers for four minutes": ({"btcpay_build_info": "1x10 stale"}, 14, set()),
-    "the database is away": ({"btcpay_database_up": "0x9"}, 3, {"BtcpayDatabaseDown"}),
-    "the database is away for a minute": ({"btcpay_database_up": "1x5 0x9"}, 7, set()),
-    "the last check is 16 minutes old": ({CHECK: "0x99"}, 16, {"BtcpayCheckTooOld"}),
+    "all is well": ({"blocktill_database_up": "1x240", LATE: "0x240"}, 60, set()),
+    "nothing answers": ({"blocktill_build_info": "1x10 stale"}, 17, {"BlocktillDown"}),
+    "nothing answers for four minutes": ({"blocktill_build_info": "1x10 stale"}, 14, set()),
+    "the database is away": ({"blocktill_database_up": "0x9"}, 3, {"BlocktillDatabaseDown"}),
+    "the database is away for a minute": ({"blocktill_database_up": "1x5 0x9"}, 7, set()),
+    "the last check is 16 minutes old": ({CHECK: "0x99"}, 16, {"BlocktillCheckTooOld"}),
     "the last check is 15 minutes old": ({CHECK: "0x99"}, 15, set()),
-    "no check was ever complete": ({CHECK: "_", OPEN: "1x99"}, 15, {"BtcpayNeverChecked"}),
+    "no check was ever complete": ({CHECK: "_", OPEN: "1x99"}, 15, {"BlocktillNeverChecked"}),
     "no check was complete, and nobody waits": ({CHECK: "_", OPEN: "0x99"}, 60, set()),
     "an open invoice is no news": ({OPEN: "1x99"}, 60, set()),
-    "four blocks are to be read for half an hour": ({"btcpay_blocks_behind": "4x99"}, 30,
-        {"BtcpayBehindTheChain"}),
-    "four blocks are to be read for less": ({"btcpay_blocks_behind": "4x99"}, 29, set()),
-    "three blocks are to be read": ({"btcpay_blocks_behind": "3x99"}, 60, set()),
-    "a payment was undone": ({UNDONE: "0x20 1x99"}, 25, {"BtcpayPaymentUndone"}),
+    "four blocks are to be read for half an hour": ({"blocktill_blocks_behind": "4x99"}, 30,
+        {"BlocktillBehindTheChain"}),
+    "four blocks are to be read for less": ({"blocktill_blocks_behind": "4x99"}, 29, set()),
+    "three blocks are to be read": ({"blocktill_blocks_behind": "3x99"}, 60, set()),
+    "a payment was undone": ({UNDONE: "0x20 1x99"}, 25, {"BlocktillPaymentUndone"}),
     "a payment was undone long ago": ({UNDONE: "0x20 1x99"}, 90, set()),
-    "an invoice was paid late": ({LATE: "1x9"}, 5, {"BtcpayAttention"}),
+    "an invoice was paid late": ({LATE: "1x9"}, 5, {"BlocktillAttention"}),
     "an explorer fails always": ({FAILED: "0+1x99", CALLED: "0+1x99"}, 45,
-        {"BtcpayExplorerFailing"}),
+        {"BlocktillExplorerFailing"}),
     "an explorer fails one time in three": ({FAILED: "0+1x99", CALLED: "0+3x99"}, 45, set()),
     "an explorer that is hardly asked failed": ({FAILED: "0x30 1x99", CALLED: "0x30 1x99"}, 45,
         set()),
-    "no source has given a price": ({NONE: "0+1x30", GOOD: "5x30"}, 12, {"BtcpayPriceOld"}),
-    "no source has ever given a price": ({NONE: "0+1x30"}, 12, {"BtcpayPriceOld"}),
+    "no source has given a price": ({NONE: "0+1x30", GOOD: "5x30"}, 12, {"BlocktillPriceOld"}),
+    "no source has ever given a price": ({NONE: "0+1x30"}, 12, {"BlocktillPriceOld"}),
     "some rounds had no price": ({NONE: "0+1x30", GOOD: "0+1x30"}, 12, set()),
     "nobody asks for a price": ({NONE: "2x30", GOOD: "5x30", AGE: "0+60x30"}, 25, set()),
-    "less than a gigabyte is free": ({FREE: "999999999x20"}, 10, {"BtcpayDiskLow"}),
+    "less than a gigabyte is free": ({FREE: "999999999x20"}, 10, {"BlocktillDiskLow"}),
     "a gigabyte is free": ({FREE: "1000000000x20"}, 15, set()),
-    "less than 100 MB are free": ({FREE: "1000000000 99999999x20"}, 1, {"BtcpayDiskFull"}),
+    "less than 100 MB are free": ({FREE: "1000000000 99999999x20"}, 1, {"BlocktillDiskFull"}),
     "more than three quarters of a gap limit are used": ({NEEDED: "16x20", LIMIT: "20x20"}, 5,
-        {"BtcpayGapLimit"}),
+        {"BlocktillGapLimit"}),
     "three quarters of a gap limit are used": ({NEEDED: "15x20", LIMIT: "20x20"}, 15, set()),
-    "an endpoint has taken nothing for an hour": ({WAITS: "3540+60x20"}, 7, {"BtcpayWebhooksLate"}),
+    "an endpoint has taken nothing for an hour": (
+        {WAITS: "3540+60x20"},
+        7,
+        {"BlocktillWebhooksLate"},
+    ),
     "an endpoint has taken nothing for less": ({WAITS: "0+60x60"}, 60, set()),
-    "a webhook was given up": ({GIVEN_UP: "0 0 1x20"}, 5, {"BtcpayNotificationLost"}),
-    "a mail was given up": ({LOST: "0 0 1x20"}, 5, {"BtcpayNotificationLost"}),
+    "a webhook was given up": ({GIVEN_UP: "0 0 1x20"}, 5, {"BlocktillNotificationLost"}),
+    "a mail was given up": ({LOST: "0 0 1x20"}, 5, {"BlocktillNotificationLost"}),
     "a webhook will be tried again": ({AGAIN: "0 0 1x20"}, 5, set()),
-    "a request failed": ({FAULT: "0 0 1x20"}, 5, {"BtcpayServerErrors"}),
+    "a request failed": ({FAULT: "0 0 1x20"}, 5, {"BlocktillServerErrors"}),
     "a request found no price": ({WELL: "0 0 1x20"}, 5, set()),
-    "each process counts by itself": ({"btcpay_rate_limit_store_up": "0x9"}, 5,
-        {"BtcpayRateLimitsApart"}),
+    "each process counts by itself": ({"blocktill_rate_limit_store_up": "0x9"}, 5,
+        {"BlocktillRateLimitsApart"}),
 }  # fmt: skip
 
 
@@ -153,7 +158,7 @@ def test_an_alert_rings_when_it_should(tmp_path):
 def of_a_shop(series):
     """The series as Prometheus has it, with its own labels."""
     name, _, labels = series.partition("{")
-    own = 'instance="shop:9464",job="btcpay"'
+    own = 'instance="shop:9464",job="blocktill"'
     return f"{name}{{{own},{labels}" if labels else f"{name}{{{own}}}"
 
 
@@ -177,5 +182,5 @@ def test_every_alert_says_how_bad_it_is_and_what_to_do():
 
 def test_the_dashboard_shows_every_metric_that_an_alert_is_set_on():
     shown = " ".join(query for _, query in QUERIES[len(RULES) :])
-    named = {name for rule in RULES.values() for name in re.findall(r"btcpay_\w+", rule["expr"])}
+    named = {name for rule in RULES.values() for name in re.findall(r"blocktill_\w+", rule["expr"])}
     assert {name for name in named if name not in shown} == set()

@@ -46,7 +46,9 @@ PARTS = {
 @pytest.mark.parametrize("case", PARTS)
 def test_how_well_a_part_of_the_shop_is(case):
     facts, colours = PARTS[case]
-    read = settings.read({"BTCPAY_NETWORK": "mainnet", "BTCPAY_EXPLORERS": "https://a.example"})
+    read = settings.read(
+        {"BLOCKTILL_NETWORK": "mainnet", "BLOCKTILL_EXPLORERS": "https://a.example"}
+    )
     state = state_of(**(WELL | facts), settings=read, now=NOW)
     well = dict.fromkeys(("found", "checked", "previews", "chain", "backup"), "green")
     assert {name: getattr(state, name) for name in well} == well | colours

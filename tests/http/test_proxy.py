@@ -134,12 +134,12 @@ def test_an_explorer_of_ones_own_is_asked_directly_beside_the_proxy():
 def test_price_and_explorer_of_a_shop_come_through_the_proxy(open_shops, tmp_path, clock, kind):
     sources = "http://ticker.invalid/a#/usd http://ticker.invalid/b#/usd"
     with TickerServer() as ticker, kind(int(ticker.url.split(":")[2][:-1])) as proxy:
-        shop: Shop = open_shops(BTCPAY_PRICE_SOURCES=sources, BTCPAY_PROXY=proxy.url)
+        shop: Shop = open_shops(BLOCKTILL_PRICE_SOURCES=sources, BLOCKTILL_PROXY=proxy.url)
         assert shop.post("/invoices", {"amount_usd": 5}).status_code == 201
         assert set(proxy.asked) == {("ticker.invalid", 80)}
     with serving_sandbox(tmp_path / "chain", clock) as (_, chain):
         with kind(int(chain.rpartition(":")[2])) as proxy:
-            environ = {"BTCPAY_EXPLORERS": f"http://{NAME}:3000", "BTCPAY_PROXY": proxy.url}
+            environ = {"BLOCKTILL_EXPLORERS": f"http://{NAME}:3000", "BLOCKTILL_PROXY": proxy.url}
             ended = forge().run(shop.environ | environ, ["check"])
         assert ended.status == 0, ended.errors
         assert set(proxy.asked) == {(NAME, 3000)}
@@ -152,7 +152,7 @@ def test_a_webhook_is_told_through_the_proxy(shop, kind):
     added = receivers.add(shop.service.db, shop.merchant_id, url, None, [], shop.clock())
     shop.link()
     with Receiver() as receiver, kind(receiver.port) as proxy:
-        environ = shop.environ | {"BTCPAY_PROXY": proxy.url}
+        environ = shop.environ | {"BLOCKTILL_PROXY": proxy.url}
         for words in (["check"], ["webhook", "test", added.id]):
             forge().run(environ, words)
         assert len(receiver.messages) == 2
@@ -163,7 +163,9 @@ def test_a_socks_proxy_without_pysocks_is_a_mistake_that_says_what_to_install(tm
     absent = "import sys; sys.modules['socks'] = None; from btcpay.cli.main import main; main()"
     words = [sys.executable, "-c", absent, "check"]
     for url in ("socks5h://127.0.0.1:9050", "http://127.0.0.1:9"):
-        environ = clean_environ(PYTHONPATH=str(PROJECT), BTCPAY_PROXY=url)
+        environ = clean_environ(PYTHONPATH=str(PROJECT), BLOCKTILL_PROXY=url)
         ended = subprocess.run(words, env=environ, cwd=tmp_path, capture_output=True, text=True)
-        said = "BTCPAY_PROXY accepts socks5h:// only with PySocks: pip install --require-hashes -r"
+        said = (
+            "BLOCKTILL_PROXY accepts socks5h:// only with PySocks: pip install --require-hashes -r"
+        )
         assert (ended.returncode == 2, said in ended.stderr) == (("socks5h" in url),) * 2

@@ -23,28 +23,28 @@ def story(till, invoice):
 
 
 @pytest.mark.parametrize(("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES)
-def test_it_is_listed_counted_and_yellow_until_it_is_dismissed(till, btcpay, way, reason):
+def test_it_is_listed_counted_and_yellow_until_it_is_dismissed(till, blocktill, way, reason):
     invoice, db = way(till), till.shop.service.db
     with db.write():  # what is stored is what is decided anew
         assert update_attention(db, till.settings, invoice["id"], till.clock()) == reason
-    (row,) = btcpay.json("invoice", "list", "--attention")
+    (row,) = blocktill.json("invoice", "list", "--attention")
     assert (row["id"], row["reason"]) == (invoice["id"], reason)
-    metric = "btcpay_invoices_attention{reason=%s}"
+    metric = "blocktill_invoices_attention{reason=%s}"
     assert {name: figures(till.shop)[metric % name] for name in NAMES} == {
         name: int(name == reason) for name in NAMES
     }
     finding = found(till)["attention"]
     assert finding.colour == "yellow" and "--attention" in finding.remedy
-    advice = btcpay.run("invoice", "list", "--attention")[1]
+    advice = blocktill.run("invoice", "list", "--attention")[1]
     assert advice.startswith(f"{reason}: ") and advice.count("\n") == 1
     assert "attention" in dict(story(till, invoice))
     assert WAYS_OUT[reason] in [said for _, said in story(till, invoice)]
-    assert btcpay.json("invoice", "show", invoice["id"])["attention"]["reason"] == reason
-    btcpay.run("invoice", "dismiss", invoice["id"], "--reason", "told them")
-    assert btcpay.json("invoice", "list", "--attention") == []
+    assert blocktill.json("invoice", "show", invoice["id"])["attention"]["reason"] == reason
+    blocktill.run("invoice", "dismiss", invoice["id"], "--reason", "told them")
+    assert blocktill.json("invoice", "list", "--attention") == []
     assert figures(till.shop)[metric % reason] == 0
     assert found(till)["attention"].colour == "green"
-    shown = btcpay.json("invoice", "show", invoice["id"])
+    shown = blocktill.json("invoice", "show", invoice["id"])
     last = shown["events"][-1]
     assert shown["attention"] is None and last["kind"] == "dismissed"
     assert last["detail"] == {"attention": reason, "reason": "told them"}
@@ -52,49 +52,51 @@ def test_it_is_listed_counted_and_yellow_until_it_is_dismissed(till, btcpay, way
     assert reason_of(till, invoice) is None
 
 
-def test_the_lists_say_what_was_asked_for_and_what_came(till, btcpay):
-    assert btcpay.run("invoice", "list", "--attention") == ("", "no invoice needs attention\n")
-    assert btcpay.json("invoice", "list", "--attention") == []
+def test_the_lists_say_what_was_asked_for_and_what_came(till, blocktill):
+    assert blocktill.run("invoice", "list", "--attention") == ("", "no invoice needs attention\n")
+    assert blocktill.json("invoice", "list", "--attention") == []
     invoice = late(till, 1_000)
-    (row,) = btcpay.json("invoice", "list", "--attention")
+    (row,) = blocktill.json("invoice", "list", "--attention")
     assert (row["description"], row["status"], row["merchant"]) == ("two bags", "expired", "shop")
     assert (row["amount_sats"], row["received_sats"]) == (invoice["amount_sats"], 1_000)
     assert row["since_at"]
-    lines = btcpay.run("invoice", "list", "--attention")[0].splitlines()
+    lines = blocktill.run("invoice", "list", "--attention")[0].splitlines()
     assert "received_sats" in lines[0] and "two bags" in lines[1] and "paid_late" in lines[1]
     waiting = till.shop.invoice(description="tea")
     till.pay(waiting, 2_000)
     till.look_for(waiting)
-    (row,) = btcpay.json("invoice", "list", "--status", "open")
+    (row,) = blocktill.json("invoice", "list", "--status", "open")
     assert (row["description"], row["received_sats"]) == ("tea", 2_000)
-    assert row in btcpay.json("invoice", "list")
-    btcpay.run("invoice", "list", "--attention", "--status", "open", status=2)
+    assert row in blocktill.json("invoice", "list")
+    blocktill.run("invoice", "list", "--attention", "--status", "open", status=2)
 
 
-def test_what_has_waited_longest_is_listed_first_and_the_limit_holds(till, btcpay):
+def test_what_has_waited_longest_is_listed_first_and_the_limit_holds(till, blocktill):
     first = dust_missing(till)
     till.clock.move(minutes=1)
     second = dust_missing(till)
     for limit, listed in (("5", [first, second]), ("1", [first])):
-        rows = btcpay.json("invoice", "list", "--attention", "--limit", limit)
+        rows = blocktill.json("invoice", "list", "--attention", "--limit", limit)
         assert [row["id"] for row in rows] == [one["id"] for one in listed]
 
 
 @pytest.mark.parametrize("way", [late, short, after_cancellation, dust_missing])
-def test_a_settlement_by_hand_ends_it_and_what_comes_later_wants_attention_again(till, btcpay, way):
+def test_a_settlement_by_hand_ends_it_and_what_comes_later_wants_attention_again(
+    till, blocktill, way
+):
     invoice = way(till)
-    assert "invoice settle" in btcpay.run("invoice", "list", "--attention")[1]
-    btcpay.run("invoice", "settle", invoice["id"], "--reason", "accepted")
+    assert "invoice settle" in blocktill.run("invoice", "list", "--attention")[1]
+    blocktill.run("invoice", "settle", invoice["id"], "--reason", "accepted")
     assert till.look(invoice)["status"] == "paid" and reason_of(till, invoice) is None
     till.confirm(invoice, 1_000)
     assert reason_of(till, invoice) == "too_much"
 
 
-def test_of_two_dismissals_at_once_one_is_refused_and_so_is_one_without_a_reason(till, btcpay):
+def test_of_two_dismissals_at_once_one_is_refused_and_so_is_one_without_a_reason(till, blocktill):
     invoice = late(till)
-    assert "--reason" in btcpay.run("invoice", "dismiss", invoice["id"], status=2)[1]
+    assert "--reason" in blocktill.run("invoice", "dismiss", invoice["id"], status=2)[1]
     started = [
-        btcpay.start("invoice", "dismiss", invoice["id"], "--reason", who) for who in ("a", "b")
+        blocktill.start("invoice", "dismiss", invoice["id"], "--reason", who) for who in ("a", "b")
     ]
     result = [child.communicate(timeout=60) for child in started]
     assert sorted(child.returncode for child in started) == [0, 1], result

@@ -1,4 +1,4 @@
-"""`btcpay invoice show`: reads like an explanation, and says when the next look is."""
+"""`blocktill invoice show`: reads like an explanation, and says when the next look is."""
 
 import pytest
 from fake_esplora import Terminal
@@ -10,7 +10,7 @@ from btcpay.invoices.status import find_story
 
 @pytest.fixture
 def till(open_tills):
-    return open_tills(BTCPAY_CONFIRMATIONS="1 3@1000")
+    return open_tills(BLOCKTILL_CONFIRMATIONS="1 3@1000")
 
 
 def explained(till, invoice):
@@ -112,7 +112,7 @@ def test_the_history_says_each_end_once_and_only_a_block_tells_more(till, word):
 
 def test_a_look_that_is_not_due_yet_says_when_it_is(open_tills, clock):
     """An explorer of others is asked less often, and a page that is open is not forgotten."""
-    budget = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "600"}
+    budget = {"BLOCKTILL_EXPLORER_CALLS_PER_HOUR": "600"}
     till = open_tills(**budget)
     invoice, paid = till.shop.invoice(), till.shop.invoice()
     till.open_page(invoice)

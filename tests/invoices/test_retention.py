@@ -74,7 +74,7 @@ def test_a_check_erases_a_bounded_number_oldest_first(shop, clock, monkeypatch):
 
 @about_sqlite
 def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(open_tills, tmp_path, clock):
-    till = open_tills(BTCPAY_EMAIL_RETENTION_DAYS="7")
+    till = open_tills(BLOCKTILL_EMAIL_RETENTION_DAYS="7")
     headers = {"Idempotency-Key": "order-1"}
     order = {"amount_usd": 25, "customer_email": EMAIL}
     invoice = till.shop.post("/invoices", order, headers=headers).json
@@ -83,8 +83,8 @@ def test_the_check_does_it_and_no_byte_of_it_stays_in_the_file(open_tills, tmp_p
     clock.move(days=7, seconds=1)
     till.check()
     assert till.look(invoice)["customer_email"] is None
-    path = tmp_path / "btcpay.db"
+    path = tmp_path / "blocktill.db"
     with sqlite3.connect(path) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    held = [file.name for file in tmp_path.glob("btcpay.db*") if file.is_file()]
+    held = [file.name for file in tmp_path.glob("blocktill.db*") if file.is_file()]
     assert {name for name in held if EMAIL.encode() in (tmp_path / name).read_bytes()} == set()

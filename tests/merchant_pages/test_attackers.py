@@ -23,7 +23,7 @@ HOSTILE = "=1+1\"'><script>alert(1)</script><img src=x onerror=alert(1)> javascr
 @pytest.fixture
 def shop(open_shops):
     """With the pages on, and a frame that the checkout pages would allow."""
-    return open_shops(**ON, BTCPAY_FRAME_ANCESTORS="https://evil.example")
+    return open_shops(**ON, BLOCKTILL_FRAME_ANCESTORS="https://evil.example")
 
 
 def belongings(shop, merchant_id, text):
@@ -173,7 +173,7 @@ def test_a_session_lives_on_by_being_used_and_ends_after_thirty_days_without(sho
     ids=["over https", "over http, on this machine"],
 )
 def test_the_cookie_is_the_browsers_alone(base_url, name, secure, open_shops):
-    shop = open_shops(**ON, BTCPAY_BASE_URL=base_url)
+    shop = open_shops(**ON, BLOCKTILL_BASE_URL=base_url)
     secret = new_login(shop.service.db, shop.merchant_id, shop.clock())
     answer = shop.client.post(f"/merchant/login/{secret}", headers=FROM_THIS_SITE)
     value, *flags = answer.headers["Set-Cookie"].split("; ")

@@ -132,7 +132,7 @@ def test_what_is_worth_more_than_a_million_dollars_is_refused_everywhere(euros):
         "link create shop --max 1000000.01 --currency USD",
     ):
         _, errors = Terminal(euros).run(*words.split(), status=1)
-        assert errors == "btcpay: the amount is worth more than 1,000,000 USD\n", words
+        assert errors == "blocktill: the amount is worth more than 1,000,000 USD\n", words
     answers = sell(euros, "1000000"), new_link(euros, "1000000")
     assert [answer.status_code for answer in answers] == [400, 400]
     assert all("1,000,000.00" in answer.text for answer in answers)
@@ -194,15 +194,15 @@ def test_a_links_page_works_out_bitcoin_by_its_own_currency_and_no_page_asks_a_t
 
 
 def test_the_command_sets_it_and_shows_it(shop, ticker):
-    btcpay = Terminal(shop)
+    blocktill = Terminal(shop)
     ticker.price("60000.00", eur="55200.00")
     dollars = {"merchant": "shop", "currency": "USD", "price": 60000}
-    assert btcpay.json("merchant", "currency", "shop") == [dollars]
+    assert blocktill.json("merchant", "currency", "shop") == [dollars]
     euro = {"merchant": "shop", "currency": "EUR", "price": 55200}
-    assert btcpay.json("merchant", "currency", "shop", "eur") == [euro]
-    said, errors = btcpay.run("merchant", "currency", "shop", "GBP")
+    assert blocktill.json("merchant", "currency", "shop", "eur") == [euro]
+    said, errors = blocktill.run("merchant", "currency", "shop", "GBP")
     assert "GBP" in said and "no price in GBP now" in errors
-    _, errors = btcpay.run("merchant", "currency", "shop", "EUX", status=1)
+    _, errors = blocktill.run("merchant", "currency", "shop", "EUX", status=1)
     assert "not an ISO 4217" in errors
-    (kept,) = btcpay.json("merchant", "currency", "shop")
+    (kept,) = blocktill.json("merchant", "currency", "shop")
     assert kept["currency"] == "GBP"

@@ -26,9 +26,9 @@ def test_the_files_are_those_of_the_command_line(shop, browser):
         pay(shop, shop.invoice(description=text, customer_email="ann@example.com"))
     theirs = shop.issue("write", shop.add_merchant("rival"))
     pay(shop, shop.post("/invoices", {"amount_usd": 7, "description": "secret"}, theirs).json)
-    btcpay = Terminal(shop)
+    blocktill = Terminal(shop)
     sent = browser.get("/downloads/payments")
-    printed, _ = btcpay.run("export", "payments", "--merchant", "shop")
+    printed, _ = blocktill.run("export", "payments", "--merchant", "shop")
     assert sent.text.replace("\r\n", "\n") == printed and [*lines(sent.text)[0]] == COLUMNS.split()
     assert {line["description"] for line in lines(sent.text)} == {"'=1+1", "Kaffee;' =2", ""}
     assert "secret" not in sent.text and "ann@" in sent.text

@@ -29,7 +29,7 @@ def server(tmp_path):
 
 @pytest.fixture
 def shop(open_shops, server):
-    mail = {"BTCPAY_SMTP_URL": server.url, "BTCPAY_MAIL_FROM": "pay@shop.example"}
+    mail = {"BLOCKTILL_SMTP_URL": server.url, "BLOCKTILL_MAIL_FROM": "pay@shop.example"}
     shop = open_shops(**ON, **mail)
     set_mail(shop.service.db, shop.merchant_id, {"address": OWNER}, shop.clock())
     return shop

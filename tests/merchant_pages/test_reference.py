@@ -68,7 +68,7 @@ def test_what_is_no_line_of_print_is_refused(shop):
     terminal = Terminal(shop)
     for words in (["--reference", REFUSED["a line end"]], ["--return", "javascript:alert(1)"]):
         said = terminal.run("invoice", "create", "shop", "--usd", "5", *words, status=1)[1]
-        assert said.startswith("btcpay: ") and len(said.splitlines()) == 1
+        assert said.startswith("blocktill: ") and len(said.splitlines()) == 1
     assert shop.sql("SELECT MAX(next_index) FROM merchant").fetchone()[0] == 0
 
 

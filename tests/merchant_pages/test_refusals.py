@@ -79,7 +79,7 @@ def test_what_is_not_there_or_asked_wrongly_is_answered_by_a_page_with_a_way_bac
 
 
 def test_a_form_that_is_too_large_is_refused_in_words_that_name_the_size(open_shops):
-    shop = open_shops(BTCPAY_MERCHANT_PAGES="on", BTCPAY_MAX_BODY_BYTES="131072")
+    shop = open_shops(BLOCKTILL_MERCHANT_PAGES="on", BLOCKTILL_MAX_BODY_BYTES="131072")
     browser = MerchantBrowser(shop).log_in()
     answer = browser.post("/till", amount="25", note="x" * 140_000)
     assert answer.status_code == 413 and "at most 128 KiB" in answer.text

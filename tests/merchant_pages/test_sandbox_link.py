@@ -1,4 +1,4 @@
-"""The way in to the merchant's pages that `btcpay sandbox` prints."""
+"""The way in to the merchant's pages that `blocktill sandbox` prints."""
 
 import re
 

@@ -67,7 +67,7 @@ def test_a_form_then_three_addresses_then_a_shop_that_this_browser_is_logged_in_
 
 def test_the_chain_is_begun_before_the_first_invoice_can_be_made(tmp_path, ticker, clock):
     with serving_sandbox(tmp_path / "chain", clock) as (sandbox, root):
-        environ = {**ON, "BTCPAY_EXPLORERS": root}
+        environ = {**ON, "BLOCKTILL_EXPLORERS": root}
         with open_shop(tmp_path, ticker.url, clock, empty=True, **environ) as shop:
             assert press(shop, path_of(shop), same="1").status_code == 303
             assert blocks.tip_height(shop.service.db) == sandbox.chain.ledger.height
@@ -145,8 +145,8 @@ def test_the_link_is_the_newest_one_and_of_this_site_alone(shop):
 
 
 def test_the_pages_are_on_under_run_unless_the_setting_says_off(shop, tmp_path):
-    for said, status in (({}, 401), ({"BTCPAY_MERCHANT_PAGES": "off"}, 404)):
-        shop.environ.pop("BTCPAY_MERCHANT_PAGES", None)
+    for said, status in (({}, 401), ({"BLOCKTILL_MERCHANT_PAGES": "off"}, 404)):
+        shop.environ.pop("BLOCKTILL_MERCHANT_PAGES", None)
         with Live(shop, tmp_path, words=("run",), **said) as live:
             assert requests.get(f"{live.url}/merchant", timeout=60).status_code == status
             assert ("To begin, open " in live.log()) == (status == 401)
@@ -154,7 +154,7 @@ def test_the_pages_are_on_under_run_unless_the_setting_says_off(shop, tmp_path):
 
 def test_a_token_that_was_set_is_in_no_log_and_opens_the_page(shop, tmp_path):
     token = "hunter2-0123456789-hunter2"
-    with Live(shop, tmp_path, words=("run",), BTCPAY_SETUP_TOKEN=token) as live:
+    with Live(shop, tmp_path, words=("run",), BLOCKTILL_SETUP_TOKEN=token) as live:
         assert requests.get(f"{live.url}/merchant/start/{token}", timeout=60).status_code == 200
-        assert "/merchant/start/*** (***: BTCPAY_SETUP_TOKEN)" in live.log()
+        assert "/merchant/start/*** (***: BLOCKTILL_SETUP_TOKEN)" in live.log()
         assert token not in live.log()

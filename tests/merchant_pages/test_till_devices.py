@@ -27,7 +27,7 @@ OPEN = {
 @pytest.fixture
 def shop(open_shops):
     """With every part that brings pages for the merchant."""
-    greenfield = {"BTCPAY_GREENFIELD": "on"} if brought("merchant_views") else {}
+    greenfield = {"BLOCKTILL_GREENFIELD": "on"} if brought("merchant_views") else {}
     return open_shops(**ON, **greenfield)
 
 

@@ -116,7 +116,7 @@ def test_a_month_of_the_shops_zone_stands_beside_the_month_before(shop, browser)
 
 def test_a_new_shop_is_told_what_is_left_to_do_until_it_is_done(open_shops):
     shop = open_shops(
-        **ON, BTCPAY_SMTP_URL="smtp://127.0.0.1:9", BTCPAY_MAIL_FROM="shop@example.com"
+        **ON, BLOCKTILL_SMTP_URL="smtp://127.0.0.1:9", BLOCKTILL_MAIL_FROM="shop@example.com"
     )
     browser = MerchantBrowser(shop).log_in()
 

@@ -100,6 +100,6 @@ def test_all_others_and_links_that_wait_end_at_once_but_no_other_merchants(shop)
 
 
 def test_where_addresses_mean_nothing_a_stranger_keeps_no_merchant_out(open_shops):
-    client = open_shops(**ON, BTCPAY_VISITOR_ADDRESSES="off").client
+    client = open_shops(**ON, BLOCKTILL_VISITOR_ADDRESSES="off").client
     visits = (client.get("/merchant") for _ in range(rate_limits.VISITS.limit + 1))
     assert {answer.status_code for answer in visits} == {401}

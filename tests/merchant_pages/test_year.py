@@ -87,7 +87,7 @@ def of_lines(text):
 
 
 def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, clock):
-    chance, payments, btcpay = random.Random(24), [], Terminal(shop)
+    chance, payments, blocktill = random.Random(24), [], Terminal(shop)
     db, owner = shop.service.db, shop.merchant_id
     clock.at = datetime(2026, 1, 1, tzinfo=UTC)
     set_timezone(db, owner, "Europe/Berlin")
@@ -97,7 +97,7 @@ def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, 
         if at >= FRANCS_FROM:
             set_currency(db, owner, "CHF")
         while month < at.month:
-            month = assert_month(month, payments, btcpay, browser, clock)
+            month = assert_month(month, payments, blocktill, browser, clock)
         clock.at = at
         currency = "CHF" if at >= FRANCS_FROM else "EUR"
         sats, price = chance.randint(1, 10**7), f"{chance.randint(10**6, 10**7) / 100:.2f}"
@@ -106,9 +106,9 @@ def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, 
         cents = minor_units(sats, price) if known else 0
         payments.append((day_in_berlin(at), currency, cents))
     clock.at = datetime(2027, 1, 1, 12, tzinfo=UTC)
-    assert_month(12, payments, btcpay, browser, clock)
+    assert_month(12, payments, blocktill, browser, clock)
     everything = totals(payments)
-    assert of_lines(btcpay.run("export", "payments")[0]) == everything
+    assert of_lines(blocktill.run("export", "payments")[0]) == everything
     assert {day.year for _, day in everything} == {2026, 2027}
     # Once more in a year of 24 hours a day, and back: no payment has moved.
     set_timezone(db, owner, "UTC")
@@ -117,10 +117,10 @@ def test_csv_months_and_chart_agree_with_the_payments_one_by_one(shop, browser, 
     assert_chart(payments, browser, clock)
 
 
-def assert_month(month, payments, btcpay, browser, clock):
+def assert_month(month, payments, blocktill, browser, clock):
     """The takings of the month by the CSV, and by the chart at its end; the next month."""
     first, next = date(2026, month, 1), date(2026 + month // 12, month % 12 + 1, 1)
-    text = btcpay.run("export", "payments", "--from", f"{first}", "--to", f"{next}")[0]
+    text = blocktill.run("export", "payments", "--from", f"{first}", "--to", f"{next}")[0]
     assert of_lines(text) == totals(payments, first, next - timedelta(days=1))
     clock.at = max(clock.at, datetime(next.year, next.month, 1, tzinfo=UTC) - timedelta(hours=6))
     browser.log_in()

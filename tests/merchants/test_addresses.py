@@ -117,7 +117,7 @@ def test_a_key_of_another_network_is_refused(prefix, version, main, promised):
         if main == (name == "mainnet"):
             parse_account(key, network)
         else:
-            with pytest.raises(CommandError, match=f"BTCPAY_NETWORK is {name}"):
+            with pytest.raises(CommandError, match=f"BLOCKTILL_NETWORK is {name}"):
                 parse_account(key, network)
 
 
@@ -150,7 +150,7 @@ def test_the_same_keys_are_known_in_every_spelling_order_and_form():
 
 NO_DESCRIPTORS = {
     "of another network": (f"wpkh({BIP44_XPUB}/0/*)", None,
-        "for mainnet, but BTCPAY_NETWORK is regtest"),
+        "for mainnet, but BLOCKTILL_NETWORK is regtest"),
     "with --script": (THE_SAME[2], "p2wpkh", "leave out --script"),
     "with a private key": (f"wpkh({SOME_WALLET.xprv()}/0/*)", None, "private key"),
     "with a wrong checksum": (f"{THE_SAME[2]}#00000000", None, "checksum"),

@@ -68,7 +68,7 @@ def python_of(folder):
     libraries = Path(sysconfig.get_path("purelib", vars={"base": paths.env_dir}))
     (libraries / "copy.pth").write_text(f"{folder}\n{sysconfig.get_path('purelib')}\n")
     link(Path(sys.prefix) / "sdk", Path(paths.env_dir) / "sdk")
-    command = Path(paths.bin_path) / "btcpay"
+    command = Path(paths.bin_path) / "blocktill"
     command.write_text(f"#!{paths.env_exe}\nfrom btcpay.cli.main import main\n\nmain()\n")
     command.chmod(0o755)
     return paths.env_exe

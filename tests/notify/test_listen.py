@@ -1,4 +1,4 @@
-"""`btcpay listen` shows a life from created to paid, and forwards it signed."""
+"""`blocktill listen` shows a life from created to paid, and forwards it signed."""
 
 import json
 import re

@@ -22,7 +22,7 @@ from storage.queries import invoices, meta
 from storage.queries.meta import Key
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.filterwarnings("ignore:Requiring AUTH while")]
-MAIL_SETTINGS = ("BTCPAY_SMTP_URL", "BTCPAY_MAIL_FROM")
+MAIL_SETTINGS = ("BLOCKTILL_SMTP_URL", "BLOCKTILL_MAIL_FROM")
 SHOP, ADA = "owner@shop.example", "ada@example.com"
 
 
@@ -66,7 +66,10 @@ def offices(tmp_path, open_shops, clock):
 
         def make(shop=None, **options):
             server = stack.enter_context(MailServer(tmp_path, **options))
-            environ = {"BTCPAY_SMTP_URL": server.url, "BTCPAY_MAIL_FROM": "Mugs <pay@shop.example>"}
+            environ = {
+                "BLOCKTILL_SMTP_URL": server.url,
+                "BLOCKTILL_MAIL_FROM": "Mugs <pay@shop.example>",
+            }
             return Office(open_shops(**environ | (shop or {})), server, clock)
 
         yield make
@@ -99,7 +102,7 @@ def test_an_invoice_that_needs_a_human_is_told_with_the_reason(offices):
     attention = next(mail for mail in office.server.taken if "klären" in mail.subject)
     assert attention.subject == "Eine Rechnung ist zu klären: 25,00 $"
     assert "Es ist mehr eingegangen als gefordert." in attention.text
-    assert f"btcpay invoice show {invoice['id']}" in attention.text
+    assert f"blocktill invoice show {invoice['id']}" in attention.text
     assert 'lang="de"' in attention.html
 
 
@@ -120,7 +123,7 @@ def test_nobody_is_told_who_does_not_want_it(change, recipients, offices):
     assert [mail.to[0] for mail in office.server.taken] == recipients
 
 
-@pytest.mark.parametrize("missing", ["", "BTCPAY_MAIL_FROM", "BTCPAY_SMTP_URL"])
+@pytest.mark.parametrize("missing", ["", "BLOCKTILL_MAIL_FROM", "BLOCKTILL_SMTP_URL"])
 def test_nothing_leaves_without_settings(missing, offices):
     office = offices(dict.fromkeys([missing] if missing else MAIL_SETTINGS, ""))
     office.paid(customer_email=ADA)
@@ -129,12 +132,12 @@ def test_nothing_leaves_without_settings(missing, offices):
 
 
 def test_the_first_check_with_mail_on_sends_what_happened_since_an_address_was_given(offices):
-    office = offices({"BTCPAY_SMTP_URL": ""})
+    office = offices({"BLOCKTILL_SMTP_URL": ""})
     office.want(address=None, receipts=0)
     office.paid(customer_email=ADA)
     office.want(address=SHOP)
     office.paid(30)
-    office.run(office.new_outbox(BTCPAY_SMTP_URL=office.server.url))
+    office.run(office.new_outbox(BLOCKTILL_SMTP_URL=office.server.url))
     assert office.server.subjects == ["Invoice paid: $30.00"]
 
 
@@ -144,10 +147,10 @@ def test_the_first_check_with_mail_on_sends_what_happened_since_an_address_was_g
 def test_mail_that_is_switched_on_again_sends_what_is_not_older_than_four_days(
     seconds, sent, offices
 ):
-    office = offices({"BTCPAY_SMTP_URL": ""})
+    office = offices({"BLOCKTILL_SMTP_URL": ""})
     office.paid()
     office.clock.move(days=4, seconds=seconds)
-    again = office.new_outbox(BTCPAY_SMTP_URL=office.server.url)
+    again = office.new_outbox(BLOCKTILL_SMTP_URL=office.server.url)
     assert office.run(again) == Delivered(sent, 0)
     assert {bool(row[2]) for row in office.rows()} == {True}
 
@@ -237,7 +240,7 @@ def test_a_server_that_hangs_has_its_time_and_no_more(scheme, offices):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}"
         began_s = time.monotonic()
-        assert office.run(office.new_outbox(times, BTCPAY_SMTP_URL=url)) == Delivered(0, 1)
+        assert office.run(office.new_outbox(times, BLOCKTILL_SMTP_URL=url)) == Delivered(0, 1)
         assert time.monotonic() - began_s < 30  # the usual times would be sixty
     assert {row[4] for row in office.rows()} == {"does not answer in time"}
 
@@ -283,7 +286,7 @@ def test_what_a_mail_server_says_is_bounded(piece, offices):
         url = f"smtp://127.0.0.1:{listening.getsockname()[1]}"
         tracemalloc.start()
         began_s = time.monotonic()
-        assert office.run(office.new_outbox(times, BTCPAY_SMTP_URL=url)) == Delivered(0, 1)
+        assert office.run(office.new_outbox(times, BLOCKTILL_SMTP_URL=url)) == Delivered(0, 1)
         assert time.monotonic() - began_s < 30
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
         tracemalloc.stop()
@@ -336,7 +339,7 @@ def test_a_way_that_fails_hides_the_password(kind, password, message, offices, m
         monkeypatch.setenv("SSL_CERT_FILE", str(office.server.ca))
         url = f"smtp://shop%40example.com:{password}@127.0.0.1:{office.server.port}"
     office.paid()
-    assert office.run(office.new_outbox(BTCPAY_SMTP_URL=url)) == Delivered(0, 1)
+    assert office.run(office.new_outbox(BLOCKTILL_SMTP_URL=url)) == Delivered(0, 1)
     (row,) = office.rows()
     assert message in row[4] and not row[2]
     assert "hunter" not in row[4] + caplog.text
@@ -354,7 +357,7 @@ def test_a_check_that_is_overdue_is_told_once_a_day_of_the_merchants(offices):
         office.outbox.run()
         office.clock.move(hours=1)
     assert office.server.subjects == ["Payments are not being found"]
-    assert "btcpay doctor" in office.server.taken[0].text
+    assert "blocktill doctor" in office.server.taken[0].text
     assert "UTC+5:45" in office.server.taken[0].text
     office.clock.move(hours=5)
     office.outbox.run()
@@ -417,7 +420,7 @@ def test_a_payer_has_the_receipt_sent_once_where_the_shop_sends_none_by_itself(o
 def test_no_receipt_is_offered_without_a_mail_server_or_for_an_address_that_would_be_erased(
     offices, open_shops, clock
 ):
-    office = offices({"BTCPAY_EMAIL_RETENTION_DAYS": "2"})
+    office = offices({"BLOCKTILL_EMAIL_RETENTION_DAYS": "2"})
     invoice = office.paid()
     clock.move(days=1.9)
     assert offers_receipt(office, invoice)

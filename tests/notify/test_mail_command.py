@@ -1,4 +1,4 @@
-"""`merchant mail`, the mail of a real `btcpay check`, and what the doctor says of it."""
+"""`merchant mail`, the mail of a real `blocktill check`, and what the doctor says of it."""
 
 import pytest
 from builders import Clock
@@ -10,7 +10,7 @@ from btcpay.health.doctor.shop import Shop
 from btcpay.settings import settings
 
 pytestmark = pytest.mark.filterwarnings("ignore:Requiring AUTH while")
-FROM = {"BTCPAY_MAIL_FROM": "pay@shop.example"}
+FROM = {"BLOCKTILL_MAIL_FROM": "pay@shop.example"}
 
 
 @pytest.fixture
@@ -45,20 +45,20 @@ def test_what_is_no_address_and_a_shop_without_a_mail_server_are_told(till):
     _, message = Terminal(till).run(*words, "a@example.com\nBcc: b@example.com", status=1)
     assert "is not an address such as" in message and "\nBcc" not in message
     _, message = Terminal(till).run(*words, "owner@shop.example")
-    assert "nothing is sent until BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set" in message
+    assert "nothing is sent until BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM are set" in message
     _, message = Terminal(till).run(*words)
     assert "nothing is sent" not in message
 
 
 def test_a_check_sends_and_a_dead_mail_server_changes_nothing_for_it(till, server):
-    environ = FROM | {"BTCPAY_SMTP_URL": server.url}
+    environ = FROM | {"BLOCKTILL_SMTP_URL": server.url}
     Terminal(till).run("merchant", "mail", "shop", "owner@shop.example", "--receipts", **environ)
     Terminal(till).run("check", **environ)
     for url, expected in (("smtp://127.0.0.1:1", 0), (server.url, 4)):
         invoice = till.shop.invoice(customer_email="ada@example.com")
         till.pay(invoice)
         till.mine()
-        out, errors = Terminal(till).run("check", **environ | {"BTCPAY_SMTP_URL": url})
+        out, errors = Terminal(till).run("check", **environ | {"BLOCKTILL_SMTP_URL": url})
         assert f"{invoice['id']} is paid" in out
         assert len(server.taken) == expected
         assert ("mail server 127.0.0.1 could not be spoken to" in errors) == (not expected)
@@ -67,9 +67,9 @@ def test_a_check_sends_and_a_dead_mail_server_changes_nothing_for_it(till, serve
 
 DOCTOR = {
     "a server that lets us in": ({}, "green", "127.0.0.1 takes mail from pay@shop.example"),
-    "nobody there": ({"BTCPAY_SMTP_URL": "smtp://127.0.0.1:1"}, "yellow", "Connection refused"),
-    "no sender": ({"BTCPAY_MAIL_FROM": ""}, "yellow", "only one of BTCPAY_SMTP_URL and"),
-    "a wrong password": ({"BTCPAY_SMTP_URL":
+    "nobody there": ({"BLOCKTILL_SMTP_URL": "smtp://127.0.0.1:1"}, "yellow", "Connection refused"),
+    "no sender": ({"BLOCKTILL_MAIL_FROM": ""}, "yellow", "only one of BLOCKTILL_SMTP_URL and"),
+    "a wrong password": ({"BLOCKTILL_SMTP_URL":
         "smtp://shop%40example.com:wrong-word@127.0.0.1:PORT"}, "yellow",
         "does not let us in: 535"),
 }  # fmt: skip
@@ -78,8 +78,10 @@ DOCTOR = {
 @pytest.mark.parametrize(("environ", "colour", "sentence"), DOCTOR.values(), ids=DOCTOR)
 def test_the_doctor_tries_the_mail_server(environ, colour, sentence, tmp_path):
     with MailServer(tmp_path, login=True) as server:
-        environ = FROM | {"BTCPAY_SMTP_URL": server.url} | environ
-        environ["BTCPAY_SMTP_URL"] = environ["BTCPAY_SMTP_URL"].replace("PORT", str(server.port))
+        environ = FROM | {"BLOCKTILL_SMTP_URL": server.url} | environ
+        environ["BLOCKTILL_SMTP_URL"] = environ["BLOCKTILL_SMTP_URL"].replace(
+            "PORT", str(server.port)
+        )
         shop = Shop(settings.read(environ), environ, Clock(), lambda _: 0)
         (finding,) = mail_server(shop)
     assert server.taken == []
@@ -91,4 +93,7 @@ def test_the_doctor_tries_the_mail_server(environ, colour, sentence, tmp_path):
 def test_the_doctor_tells_of_mail_that_nobody_can_send(till):
     Terminal(till).run("merchant", "mail", "shop", "owner@shop.example")
     (row,) = [row for row in Terminal(till).json("doctor") if row["name"] == "mail"]
-    assert (row["colour"], row["remedy"]) == ("yellow", "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")
+    assert (row["colour"], row["remedy"]) == (
+        "yellow",
+        "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM",
+    )

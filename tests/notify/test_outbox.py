@@ -308,13 +308,13 @@ def test_metrics_count_attempts_and_tell_how_long_something_waits(till, receiver
     deliver(till)
     till.clock.move(minutes=2)
     shown = figures(till.shop)
-    assert shown["btcpay_webhook_deliveries_total{result=failed}"] == 1
-    assert shown["btcpay_webhook_waiting_seconds"] == 120
+    assert shown["blocktill_webhook_deliveries_total{result=failed}"] == 1
+    assert shown["blocktill_webhook_waiting_seconds"] == 120
     receiver.instead = lambda _: say(b"", 204)
     deliver(till)
     shown = figures(till.shop)
-    assert shown["btcpay_webhook_deliveries_total{result=delivered}"] == 1
-    assert shown["btcpay_webhook_waiting_seconds"] == 0
+    assert shown["blocktill_webhook_deliveries_total{result=delivered}"] == 1
+    assert shown["blocktill_webhook_waiting_seconds"] == 0
 
 
 def test_a_merchant_has_at_most_twenty_receivers_whoever_adds_at_once(till):

@@ -32,7 +32,7 @@ def waiting(shop):
 
 def deliver(shop, send):
     """A run as a process of its own makes it, with the locks of one."""
-    url, settings = shop.environ["BTCPAY_DATABASE_URL"], shop.service.settings
+    url, settings = shop.environ["BLOCKTILL_DATABASE_URL"], shop.service.settings
     db = open_database(url)
     with ExitStack() as held:
         held.callback(db.close)

@@ -18,7 +18,7 @@ from storage.queries.meta import Key
 
 pytestmark = pytest.mark.both_databases
 OLD_BOUND_S = 5.5  # what was too long before
-MAIL_FROM = {"BTCPAY_MAIL_FROM": "pay@shop.example"}
+MAIL_FROM = {"BLOCKTILL_MAIL_FROM": "pay@shop.example"}
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ class Office:
 
 @pytest.fixture
 def office(open_shops, server, clock):
-    return Office(open_shops(BTCPAY_SMTP_URL=server.url, **MAIL_FROM), server, clock)
+    return Office(open_shops(BLOCKTILL_SMTP_URL=server.url, **MAIL_FROM), server, clock)
 
 
 def test_a_slow_greeting_and_a_slow_answer_to_the_mail_are_waited_for(office):
@@ -148,7 +148,7 @@ def test_a_mail_server_that_keeps_silent_delays_no_webhook_and_no_check(
 ):
     server.greet = lambda: released.wait(600)
     terminal = Terminal(till)
-    terminal.environ |= {"BTCPAY_SMTP_URL": server.url, **MAIL_FROM}
+    terminal.environ |= {"BLOCKTILL_SMTP_URL": server.url, **MAIL_FROM}
     terminal.run("merchant", "mail", "shop", "--receipts")
     terminal.run("webhook", "add", "shop", receiver.url, "--kinds", "invoice.paid")
     with terminal.start("check", "--watch", "1") as watching:

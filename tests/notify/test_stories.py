@@ -12,7 +12,7 @@ from btcpay.sandbox.payer.wallet import replace
 
 @pytest.fixture
 def till(open_tills):
-    return open_tills(BTCPAY_CONFIRMATIONS="1 3@1000")
+    return open_tills(BLOCKTILL_CONFIRMATIONS="1 3@1000")
 
 
 def in_two_parts(till):

@@ -1,4 +1,4 @@
-"""`btcpay webhook` as an operator gives it, and the check that delivers."""
+"""`blocktill webhook` as an operator gives it, and the check that delivers."""
 
 import json
 import re
@@ -13,69 +13,69 @@ from fake_esplora import say, silent
 from storage.queries.totals import tallies
 
 
-def test_a_shop_is_told_that_it_was_paid(till, btcpay, receiver):
-    added = btcpay.json("webhook", "add", "shop", receiver.url)
+def test_a_shop_is_told_that_it_was_paid(till, blocktill, receiver):
+    added = blocktill.json("webhook", "add", "shop", receiver.url)
     invoice = till.shop.invoice()
     till.pay(invoice)
     till.mine()
-    btcpay.run("check")
+    blocktill.run("check")
     assert set(receiver.kinds) == {"invoice.created", "payment.received", "invoice.paid"}
     for message in receiver.messages:
         assert message.verify(added["secret"])["data"]["invoice"]["id"] == invoice["id"]
-    (row,) = btcpay.json("webhook", "list")
+    (row,) = blocktill.json("webhook", "list")
     assert (row["merchant"], row["url"], row["pending"]) == ("shop", receiver.url, 0)
-    rows = btcpay.json("webhook", "deliveries", added["id"])
+    rows = blocktill.json("webhook", "deliveries", added["id"])
     assert [row["number"] for row in rows] == [3, 2, 1]
     assert {(row["state"], row["status"]) for row in rows} == {("delivered", 204)}
 
 
-def test_the_secret_is_shown_once_and_by_nothing_else(till, btcpay, receiver):
-    printed, said = btcpay.run("webhook", "add", "shop", receiver.url)
+def test_the_secret_is_shown_once_and_by_nothing_else(till, blocktill, receiver):
+    printed, said = blocktill.run("webhook", "add", "shop", receiver.url)
     secret = printed.strip()
     assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret) and secret not in said
-    webhook_id = btcpay.json("webhook", "list")[0]["id"]
+    webhook_id = blocktill.json("webhook", "list")[0]["id"]
     receiver.instead = lambda _: say(b"no", 500)
     till.shop.link()
-    assert btcpay.json("webhook", "rotate", webhook_id)["secret"] != secret
+    assert blocktill.json("webhook", "rotate", webhook_id)["secret"] != secret
     words = (["check"], ["webhook", "list"], ["webhook", "list", "--json"], ["doctor"])
     more = (["webhook", "deliveries", webhook_id, "--json"], ["webhook", "remove", webhook_id])
     for command in (*words, *more):
-        ended = btcpay.start(*command)
+        ended = blocktill.start(*command)
         assert secret not in "".join(ended.communicate(timeout=60))
 
 
-def test_the_check_logs_no_part_of_a_url(till, btcpay):
-    btcpay.run("webhook", "add", "shop", "http://127.0.0.1:9/x?token=hunter2")
+def test_the_check_logs_no_part_of_a_url(till, blocktill):
+    blocktill.run("webhook", "add", "shop", "http://127.0.0.1:9/x?token=hunter2")
     till.shop.link()
-    printed, said = btcpay.run("check")
+    printed, said = blocktill.run("check")
     assert "hunter2" not in printed + said and "notifications: 0 delivered, 1 not" in said
 
 
-def test_a_test_sends_a_made_up_payment_and_says_what_was_answered(till, btcpay, receiver):
+def test_a_test_sends_a_made_up_payment_and_says_what_was_answered(till, blocktill, receiver):
     words = ("--kinds", "invoice.paid", "--kinds", "payment.received")
-    added = btcpay.json("webhook", "add", "shop", receiver.url, *words)
-    (listed,) = btcpay.json("webhook", "list")
+    added = blocktill.json("webhook", "add", "shop", receiver.url, *words)
+    (listed,) = blocktill.json("webhook", "list")
     assert listed["kinds"] == ["invoice.paid", "payment.received"]
     for status, taken in ((204, True), (503, False)):
         receiver.instead = lambda _, code=status: say(b"", code)
-        (row,) = btcpay.json("webhook", "test", added["id"], status=int(not taken))
+        (row,) = blocktill.json("webhook", "test", added["id"], status=int(not taken))
         assert (row["kind"], row["status"], row["is_taken"]) == ("invoice.paid", status, taken)
     assert all(message.verify(added["secret"]) for message in receiver.messages)
 
 
-def test_an_event_is_sent_again_and_none_to_an_endpoint_that_was_removed(till, btcpay, receiver):
-    added = btcpay.json("webhook", "add", "shop", receiver.url)
+def test_an_event_is_sent_again_and_none_to_an_endpoint_that_was_removed(till, blocktill, receiver):
+    added = blocktill.json("webhook", "add", "shop", receiver.url)
     till.shop.link()
-    btcpay.run("check")
-    btcpay.run("webhook", "resend", added["id"], "--since", "0")
-    btcpay.run("check")
+    blocktill.run("check")
+    blocktill.run("webhook", "resend", added["id"], "--since", "0")
+    blocktill.run("check")
     assert len(receiver.ids) == 2 and len(set(receiver.ids)) == 1
-    _, said = btcpay.run("webhook", "resend", added["id"], "--failed", status=1)
+    _, said = blocktill.run("webhook", "resend", added["id"], "--failed", status=1)
     assert "nothing was given up" in said
     till.shop.link()
-    btcpay.run("webhook", "remove", added["id"])
-    btcpay.run("check")
-    assert len(receiver.ids) == 2 and btcpay.json("webhook", "list") == []
+    blocktill.run("webhook", "remove", added["id"])
+    blocktill.run("check")
+    assert len(receiver.ids) == 2 and blocktill.json("webhook", "list") == []
 
 
 REFUSALS = {
@@ -92,10 +92,10 @@ REFUSALS = {
 }  # fmt: skip
 
 
-def test_what_cannot_be_is_refused_with_what_would_be(btcpay):
+def test_what_cannot_be_is_refused_with_what_would_be(blocktill):
     for refusal, (words, status, message) in REFUSALS.items():
-        assert message in btcpay.run("webhook", *words, status=status)[1], refusal
-    assert btcpay.json("webhook", "list") == []
+        assert message in blocktill.run("webhook", *words, status=status)[1], refusal
+    assert blocktill.json("webhook", "list") == []
 
 
 # Writes what it was given into the file that it is named.
@@ -109,58 +109,60 @@ sys.exit(int(sys.argv[2]))
 
 
 @pytest.mark.parametrize(("status", "state"), [(0, "delivered"), (3, "waiting")])
-def test_a_command_gets_the_body_and_nothing_of_our_settings(till, btcpay, tmp_path, status, state):
+def test_a_command_gets_the_body_and_nothing_of_our_settings(
+    till, blocktill, tmp_path, status, state
+):
     file = tmp_path / "told"
     (tmp_path / "program.py").write_text(PROGRAM)
     command = f"{sys.executable} {tmp_path}/program.py {file} {status}"
-    added = btcpay.json("webhook", "add", "shop", "--exec", command)
+    added = blocktill.json("webhook", "add", "shop", "--exec", command)
     assert added["secret"] is None
     link = till.shop.link()
-    btcpay.run("check")
+    blocktill.run("check")
     (given,) = [json.loads(line) for line in file.read_text().splitlines()]
     assert given["body"]["data"]["payment_link"] == link
     assert given["environ"]["EVENT_TYPE"] == given["body"]["type"] == "payment_link.created"
-    assert not [name for name in given["environ"] if name.startswith("BTCPAY")]
-    (row,) = btcpay.json("webhook", "deliveries", added["id"])
+    assert not [name for name in given["environ"] if name.startswith("BLOCKTILL")]
+    (row,) = blocktill.json("webhook", "deliveries", added["id"])
     assert (row["state"], row["status"]) == (state, status)
     assert row["event_id"] == given["environ"]["EVENT_ID"]
 
 
 @pytest.mark.parametrize("command", ["/nowhere/program -x", "sh -c 'x", " "])
-def test_a_command_that_cannot_be_started_is_a_failure_that_says_so(till, btcpay, command):
-    added = btcpay.json("webhook", "add", "shop", "--exec", command)
-    (row,) = btcpay.json("webhook", "test", added["id"], status=1)
+def test_a_command_that_cannot_be_started_is_a_failure_that_says_so(till, blocktill, command):
+    added = blocktill.json("webhook", "add", "shop", "--exec", command)
+    (row,) = blocktill.json("webhook", "test", added["id"], status=1)
     assert (row["is_taken"], row["status"]) == (False, None)
     assert row["answer"].startswith("could not be started: ")
 
 
-def test_a_shell_runs_only_when_it_is_named(till, btcpay, tmp_path):
+def test_a_shell_runs_only_when_it_is_named(till, blocktill, tmp_path):
     for command in (f"echo told > {tmp_path}/b", f"sh -c 'cat > {tmp_path}/c'"):
-        btcpay.run("webhook", "add", "shop", "--exec", command)
+        blocktill.run("webhook", "add", "shop", "--exec", command)
     till.shop.link()
-    btcpay.run("check")
+    blocktill.run("check")
     assert not (tmp_path / "b").exists() and (tmp_path / "c").read_text().startswith('{"type"')
 
 
-def test_no_check_waits_for_a_receiver(till, btcpay, receiver):
+def test_no_check_waits_for_a_receiver(till, blocktill, receiver):
     """It is held for as long as the test likes; meanwhile check follows check."""
     released = threading.Event()
     receiver.instead = lambda _: silent(released)
-    btcpay.run("webhook", "add", "shop", receiver.url)
+    blocktill.run("webhook", "add", "shop", receiver.url)
     till.shop.link()
 
     def checks():
         rows = till.shop.service.db.rows(tallies.ALL)
         return sum(row.total for row in rows if row.name == "checks")
 
-    watching = btcpay.start("check", "--watch", "1")
+    watching = blocktill.start("check", "--watch", "1")
     try:
         until(lambda: receiver.messages, "the attempt")
         before, began_s = checks(), time.monotonic()
         until(lambda: checks() >= before + 3, "three more checks")
         assert len(receiver.messages) == 1 or time.monotonic() - began_s > 8
         # Another check beside it is not held up either, and tells nobody twice.
-        btcpay.run("check")
+        blocktill.run("check")
         assert len(receiver.messages) == 1 or time.monotonic() - began_s > 8
     finally:
         released.set()

@@ -29,8 +29,8 @@ def prices_of(server, sources=SOURCES):
     return Prices(
         settings.read(
             {
-                "BTCPAY_PRICE_SOURCES": f"{server.root}/usd#/usd",
-                "BTCPAY_CURRENCY_SOURCES": sources.format(root=server.root),
+                "BLOCKTILL_PRICE_SOURCES": f"{server.root}/usd#/usd",
+                "BLOCKTILL_CURRENCY_SOURCES": sources.format(root=server.root),
             }
         )
     )

@@ -46,7 +46,7 @@ def tickers(clock):
 def shop(open_shops, tickers):
     """A shop that asks these five."""
     sources = " ".join(f"http://ticker.example/{number}#/usd" for number in range(5))
-    return open_shops(BTCPAY_PRICE_SOURCES=sources, BTCPAY_PROXY=tickers.root)
+    return open_shops(BLOCKTILL_PRICE_SOURCES=sources, BLOCKTILL_PROXY=tickers.root)
 
 
 def order(shop, **headers):

@@ -1,4 +1,4 @@
-"""The payer's browser proves what `btcpay verify-proof` proves, of the same documents."""
+"""The payer's browser proves what `blocktill verify-proof` proves, of the same documents."""
 
 import itertools
 import json
@@ -241,13 +241,13 @@ def document_of(name, position):
 # As mainnet's rules have it, only the last has work enough: the others are older.
 @pytest.mark.parametrize(("name", "is_hard"), [("413567", 0), ("2021-09", 0), ("866342", 1)])
 def test_payments_of_real_blocks_are_proven_where_the_block_has_todays_work(
-    tab, btcpay, tmp_path, name, is_hard
+    tab, blocktill, tmp_path, name, is_hard
 ):
     documents = [document_of(name, position) for position in (0, 1, 700, 1556)]
     pages = [told(document, sats) for document, sats in documents]
     texts = [json.dumps(document) for document, _ in documents]
     (file := tmp_path / "proof.json").write_text(f"[{','.join(texts)}]")
-    output, errors = btcpay.run("verify-proof", str(file), "--json", status=1 - is_hard)
+    output, errors = blocktill.run("verify-proof", str(file), "--json", status=1 - is_hard)
     assert is_hard or "claims too little difficulty" in errors
     found = browser_says(tab, *zip(texts, pages, strict=True))
     assert found == ["proven" if is_hard else "work"] * 4

@@ -101,7 +101,7 @@ HEIGHT, TXID = 100, ALONE["txid"]
 
 @pytest.fixture
 def shop(tmp_path, ticker, clock):
-    with open_shop(tmp_path, ticker.url, clock, BTCPAY_CONFIRMATIONS="3") as opened:
+    with open_shop(tmp_path, ticker.url, clock, BLOCKTILL_CONFIRMATIONS="3") as opened:
         with opened.service.db.write():
             for height, raw in enumerate([FIRST, *FOLLOWING], HEIGHT):
                 add_header(opened.service.db, height, raw)

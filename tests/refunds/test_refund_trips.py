@@ -314,7 +314,7 @@ def test_a_restored_shop_finds_what_was_sent_meanwhile(till, tmp_path):
     backup = backed_up(till, tmp_path / "backup")
     txid = send(till, refund)
     till.mine(3)
-    Terminal(till).run("restore", str(backup), "--yes", BTCPAY_DATABASE_URL=url)
+    Terminal(till).run("restore", str(backup), "--yes", BLOCKTILL_DATABASE_URL=url)
     with on(url, till) as restored:
         restored.check()
         assert status(restored, refund) == ("sent", txid)

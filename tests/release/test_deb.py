@@ -14,9 +14,9 @@ from wheel import copy_sources
 
 from btcpay import __version__
 
-UNIT = Path("usr/lib/systemd/system/btcpay.service")
+UNIT = Path("usr/lib/systemd/system/blocktill.service")
 SUITES = {"bookworm": "3.11", "trixie": "3.13"}
-ENV, STATE, OPT = Path("etc/btcpay.env"), Path("var/lib/btcpay"), Path("opt/btcpay")
+ENV, STATE, OPT = Path("etc/blocktill.env"), Path("var/lib/blocktill"), Path("opt/blocktill")
 ANSWER = "echo 'blocktill blocktill/remove-data boolean true' | debconf-set-selections"
 
 
@@ -41,7 +41,7 @@ def newer(package, folder):
     (program,) = folder.glob(f"{OPT}/lib/python3.*/site-packages/btcpay/__init__.py")
     for file in (program, folder / "DEBIAN/control"):
         file.write_text(file.read_text().replace(__version__, "9.9.9"))
-    (folder / "opt/btcpay/added").touch()
+    (folder / "opt/blocktill/added").touch()
     made = package.with_name(package.name.replace(__version__, "9.9.9"))
     done(["dpkg-deb", "--root-owner-group", "-Znone", "--build", folder, made])
     return made
@@ -70,16 +70,16 @@ def test_a_shop_in_two_commands_outlives_upgrade_removal_and_purge(built, tmp_pa
 
         system.run(*install, f"/{old.name}")
         assert f"version {__version__}\n" in system.run("blocktill", "--version")
-        assert "btcpay merchant" in system.run("zcat", "/usr/share/man/man1/blocktill.1.gz")
-        assert "/etc/btcpay.env run\n" in (system.root / UNIT).read_text()
+        assert "blocktill merchant" in system.run("zcat", "/usr/share/man/man1/blocktill.1.gz")
+        assert "/etc/blocktill.env run\n" in (system.root / UNIT).read_text()
         lines = [f"{name}={value}\n" for name, value in around.settings.items()]
         (system.root / ENV).write_text("".join(lines))
         options = ["--network", "regtest", "--base-url", around.url, "--merchant", "My shop"]
-        said = system.run("btcpay", "setup", *options, "--xpub", new_xpub(), "--yes")
-        served = replace(system, user="btcpay:btcpay")
-        run = ["btcpay", "--env-file", f"/{ENV}", "run"]
+        said = system.run("blocktill", "setup", *options, "--xpub", new_xpub(), "--yes")
+        served = replace(system, user="blocktill:blocktill")
+        run = ["blocktill", "--env-file", f"/{ENV}", "run"]
         with served.running(around.url, *run):
-            assert "My shop" in system.run("btcpay", "merchant", "list")  # by root, of this shop
+            assert "My shop" in system.run("blocktill", "merchant", "list")  # by root, of this shop
             invoice = around.order(said)
             around.pay(invoice)
             until(lambda: around.status(invoice) == "paid", "the check to see it", every_s=1)
@@ -87,7 +87,7 @@ def test_a_shop_in_two_commands_outlives_upgrade_removal_and_purge(built, tmp_pa
         kept = lambda: (system.root / STATE / "regtest.db").exists()  # noqa: E731
 
         system.run(*install, f"/{new.name}")
-        assert "version 9.9.9\n" in system.run("btcpay", "--version")
+        assert "version 9.9.9\n" in system.run("blocktill", "--version")
         with served.running(around.url, *run):
             assert around.status(invoice) == "paid"
         system.run("apt-get", "remove", "--yes", "blocktill")

@@ -36,7 +36,7 @@ def image():
         config = json.loads(buildah("inspect", "--type=image", "blocktill"))["Docker"]["config"]
         root = buildah("mount", buildah("from", "--pull-never", "blocktill"))
         volume = folder / "volume"
-        shutil.copytree(Path(root) / "var/lib/btcpay", volume)  # as a new volume is made
+        shutil.copytree(Path(root) / "var/lib/blocktill", volume)  # as a new volume is made
         os.chown(volume, 10001, 10001)
         environ = dict(line.split("=", 1) for line in config["Env"])
         yield System(Path(root), environ, config["User"], volume), config
@@ -48,7 +48,7 @@ def shop(image, tmp_path):
     system, config = image
     with outside(tmp_path) as around:
         bind = around.url.removeprefix("http://")
-        own = {"BTCPAY_BASE_URL": around.url, "BTCPAY_BIND": bind} | around.settings
+        own = {"BLOCKTILL_BASE_URL": around.url, "BLOCKTILL_BIND": bind} | around.settings
         words = ["env", f"--chdir={config['WorkingDir']}", *config["Entrypoint"]]
         environ = system.environ | own
         yield System(system.root, environ, system.user, system.volume), words, around
@@ -56,17 +56,17 @@ def shop(image, tmp_path):
 
 def test_it_is_this_version(image):
     system, config = image
-    assert f"btcpay, version {__version__}\n" in system.run(*config["Entrypoint"], "--version")
+    assert f"blocktill, version {__version__}\n" in system.run(*config["Entrypoint"], "--version")
 
 
 def test_its_user_can_write_nothing_but_the_volume_and_tmp(image):
     system, _ = image
     assert system.user == "10001:10001"
-    for place in ("/var/lib/btcpay", "/tmp"):
+    for place in ("/var/lib/blocktill", "/tmp"):
         system.run("touch", f"{place}/file")
-    system.run("rm", "/var/lib/btcpay/file")
+    system.run("rm", "/var/lib/blocktill/file")
     as_root = System(system.root, system.environ, "0:0", system.volume)
-    for place in ("/", "/opt/btcpay", "/etc"):
+    for place in ("/", "/opt/blocktill", "/etc"):
         assert "Read-only file system" in as_root.run("touch", f"{place}/file", status=1)
 
 
@@ -83,4 +83,4 @@ def test_a_shop_of_one_command_sees_its_payment_and_a_restart_keeps_it(image, sh
     with system.running(around.url, *run) as log:
         assert around.status(invoice) == "paid"
         assert "To begin" not in log.read_text()
-    assert (system.volume / "btcpay.db").stat().st_uid == 10001
+    assert (system.volume / "blocktill.db").stat().st_uid == 10001

@@ -15,7 +15,7 @@ def page(playground):
 
 
 def test_no_key_leaves_the_sandboxs_processes(playground):
-    folder = Path(playground.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")).parent
+    folder = Path(playground.environ["BLOCKTILL_DATABASE_URL"].removeprefix("sqlite:///")).parent
     files = [folder / "sandbox" / name for name in ("write_key", "workbench_key", "webhook_secret")]
     keys = {file.read_text().strip() for file in files}
     assert len(keys) == 3 and playground.key in keys
@@ -52,7 +52,7 @@ def test_too_much_that_is_sent_back_leaves_nothing_that_needs_attention(playgrou
 
 def wanting(playground):
     """The invoices that need attention, by the shop's own command."""
-    answer = playground.btcpay("invoice", "list", "--attention", "--json")
+    answer = playground.blocktill("invoice", "list", "--attention", "--json")
     assert answer.returncode == 0, answer.stderr
     return json.loads(answer.stdout)
 

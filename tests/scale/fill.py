@@ -51,8 +51,8 @@ def invoice_id(number: int) -> str:
 def fill(url: str, merchants: int, invoices: int, now_ms: int, receivers: str) -> None:
     """Takes a minute for a million. `receivers`: the address of their webhooks, without a number.
 
-    The addresses are made up, as a million real ones would take minutes, and `btcpay restore` says
-    so. The invoices take turns at the merchants.
+    The addresses are made up, as a million real ones would take minutes, and `blocktill restore`
+    says so. The invoices take turns at the merchants.
     """
     migrate(url, "regtest")
     values = {

@@ -166,7 +166,7 @@ def filled(server: postgres.Server, options: argparse.Namespace, receivers: str)
 
 
 def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="btcpay-scale-")))
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="blocktill-scale-")))
     folder.chmod(0o755)
     server, chain = postgres.Server(), stack.enter_context(Chain())
     receivers, ticker = stack.enter_context(Receivers()), stack.enter_context(TickerServer())
@@ -175,23 +175,23 @@ def run(options: argparse.Namespace, stack: contextlib.ExitStack) -> None:
     pooler = Pooler(server, folder)
     stack.callback(pooler.stop)
     environ = clean_environ(
-        BTCPAY_NETWORK="regtest",
-        BTCPAY_DATABASE_URL=url,
-        BTCPAY_EXPLORERS=chain.root,
-        BTCPAY_EXPLORER_CALLS_PER_HOUR="10000000",
-        BTCPAY_PRICE_SOURCES=f"{ticker.url}#/usd",
-        BTCPAY_CURRENCY_SOURCES=f"{ticker.url}#/{{currency}}",
-        BTCPAY_RATE_LIMIT_STORE=redis.url,
-        BTCPAY_METRICS_BIND="",
+        BLOCKTILL_NETWORK="regtest",
+        BLOCKTILL_DATABASE_URL=url,
+        BLOCKTILL_EXPLORERS=chain.root,
+        BLOCKTILL_EXPLORER_CALLS_PER_HOUR="10000000",
+        BLOCKTILL_PRICE_SOURCES=f"{ticker.url}#/usd",
+        BLOCKTILL_CURRENCY_SOURCES=f"{ticker.url}#/{{currency}}",
+        BLOCKTILL_RATE_LIMIT_STORE=redis.url,
+        BLOCKTILL_METRICS_BIND="",
     )
     ports = [free_port(), free_port()]
-    pooled = environ | {"BTCPAY_DATABASE_URL": pooler.url("scale")}
+    pooled = environ | {"BLOCKTILL_DATABASE_URL": pooler.url("scale")}
     webs = [
         Program(["gunicorn", "wsgi:app", "-b", f"127.0.0.1:{port}"], pooled, folder / f"web{port}")
         for port in ports
     ]
     checks = [
-        Program(["btcpay", "check", "--watch", "5"], environ, folder / f"check{number}")
+        Program(["blocktill", "check", "--watch", "5"], environ, folder / f"check{number}")
         for number in range(2)
     ]
     for program in (*webs, *checks):
@@ -297,7 +297,7 @@ def fail_over(
 ) -> None:
     """The server is gone for good, and the replica takes over.
 
-    Without `btcpay restore`, which postgresql.md asks for: it refuses made-up addresses.
+    Without `blocktill restore`, which postgresql.md asks for: it refuses made-up addresses.
     """
     server.stop("immediate")
     began_s = time.monotonic()
@@ -306,7 +306,7 @@ def fail_over(
     with psycopg.connect(replica.url("postgres"), autocommit=True) as db:
         db.execute("ALTER SYSTEM RESET synchronous_standby_names")
         db.execute("SELECT pg_reload_conf()")
-    moved = environ | {"BTCPAY_DATABASE_URL": url}
+    moved = environ | {"BLOCKTILL_DATABASE_URL": url}
     checked = subprocess.run(
         [sys.executable, "-m", "btcpay", "check", "--once"],
         cwd=ROOT,

@@ -83,7 +83,7 @@ def test_systemd_reads_it_so_too(name, tmp_path):
 
 
 def test_what_setup_writes_is_read_alike(tmp_path):
-    begun = template("btcpay.env")
+    begun = template("blocktill.env")
     text = changed(begun, {"A": "signet", "B": "1 3@1000"})
     assert parse(begun, "f") == {} and parse(text, "f") == {"A": "signet", "B": "1 3@1000"}
     assert parse(text, "f") == by_sh(tmp_path, text) == by_systemd(tmp_path, text)
@@ -145,9 +145,11 @@ def test_of_random_lines_those_that_are_taken_are_read_alike(tmp_path_factory, t
 def test_the_environment_stands_before_the_file(tmp_path):
     """The file of a secret and the secret are one setting: nothing is set twice."""
     file = tmp_path / "env"
-    file.write_text("A=file\nB=file\nC=file\nBTCPAY_METRICS_BIND=file\nURL=file\nSTORE_FILE=file\n")
-    environ = {"BTCPAY_ENV_FILE": str(file), "A": "environment", "B": " "}
-    environ["BTCPAY_METRICS_BIND"] = ""  # the one that says something when it is empty
+    file.write_text(
+        "A=file\nB=file\nC=file\nBLOCKTILL_METRICS_BIND=file\nURL=file\nSTORE_FILE=file\n"
+    )
+    environ = {"BLOCKTILL_ENV_FILE": str(file), "A": "environment", "B": " "}
+    environ["BLOCKTILL_METRICS_BIND"] = ""  # the one that says something when it is empty
     environ |= {"URL_FILE": "environment", "STORE": "environment"}
     before = dict(environ)
     fill(environ)
@@ -156,17 +158,20 @@ def test_the_environment_stands_before_the_file(tmp_path):
 
 def test_commands_and_doctor_read_the_file_of_a_secret_and_show_its_path_alone(tmp_path):
     (tmp_path / "url").write_text(f"sqlite:///{tmp_path}/hunter2.db\n")
-    file = tmp_path / "btcpay.env"
-    file.write_text(f"BTCPAY_NETWORK=signet\nBTCPAY_DATABASE_URL_FILE={tmp_path}/url\n")
+    file = tmp_path / "blocktill.env"
+    file.write_text(f"BLOCKTILL_NETWORK=signet\nBLOCKTILL_DATABASE_URL_FILE={tmp_path}/url\n")
     assert run(f"--env-file {file} migrate", tmp_path).errors == ""
-    explorer = {"BTCPAY_EXPLORERS": "http://127.0.0.1:9", "BTCPAY_PRICE_SOURCES": "http://a:9#/a"}
+    explorer = {
+        "BLOCKTILL_EXPLORERS": "http://127.0.0.1:9",
+        "BLOCKTILL_PRICE_SOURCES": "http://a:9#/a",
+    }
     said = run(f"--env-file {file} doctor", tmp_path, **explorer).output
-    assert "setting BTCPAY_EXPLORERS: http://127.0.0.1:9 (environment)" in said
-    assert f"setting BTCPAY_DATABASE_URL_FILE: {tmp_path}/url ({file})" in said
+    assert "setting BLOCKTILL_EXPLORERS: http://127.0.0.1:9 (environment)" in said
+    assert f"setting BLOCKTILL_DATABASE_URL_FILE: {tmp_path}/url ({file})" in said
     assert "nothing reads this variable" not in said
     (tmp_path / "url").unlink()
     ended = run(f"--env-file {file} check", tmp_path)
-    assert ended.status == 2 and "BTCPAY_DATABASE_URL_FILE: " in ended.errors
+    assert ended.status == 2 and "BLOCKTILL_DATABASE_URL_FILE: " in ended.errors
 
 
 def run(words, folder, **environ):
@@ -176,30 +181,30 @@ def run(words, folder, **environ):
 
 @pytest.fixture
 def file(tmp_path):
-    file = tmp_path / "btcpay.env"
-    database = f"export BTCPAY_DATABASE_URL=sqlite:///{tmp_path}/x.db\n"
-    file.write_text(f"BTCPAY_NETWORK=signet\n{database}")
+    file = tmp_path / "blocktill.env"
+    database = f"export BLOCKTILL_DATABASE_URL=sqlite:///{tmp_path}/x.db\n"
+    file.write_text(f"BLOCKTILL_NETWORK=signet\n{database}")
     return file
 
 
 def test_the_word_and_the_variable_do_the_same_and_the_word_comes_first(file, tmp_path):
-    (other := tmp_path / "other.env").write_text("BTCPAY_NETWORK=wrong\n")
+    (other := tmp_path / "other.env").write_text("BLOCKTILL_NETWORK=wrong\n")
     assert run(f"--env-file {file} migrate", tmp_path).output.startswith("made a new database")
     for words, environ in [
-        (f"--env-file {file} merchant list", {"BTCPAY_ENV_FILE": str(other)}),
-        ("merchant list", {"BTCPAY_ENV_FILE": str(file)}),
-        ("--env-file btcpay.env merchant list", {}),
+        (f"--env-file {file} merchant list", {"BLOCKTILL_ENV_FILE": str(other)}),
+        ("merchant list", {"BLOCKTILL_ENV_FILE": str(file)}),
+        ("--env-file blocktill.env merchant list", {}),
     ]:
         ended = run(words, tmp_path, **environ)
         assert (ended.status, ended.errors) == (0, ""), words
-    ended = run("merchant list", tmp_path, BTCPAY_ENV_FILE=str(other))
-    assert ended.status == 2 and "BTCPAY_NETWORK accepts one of" in ended.errors
+    ended = run("merchant list", tmp_path, BLOCKTILL_ENV_FILE=str(other))
+    assert ended.status == 2 and "BLOCKTILL_NETWORK accepts one of" in ended.errors
 
 
 def test_a_file_that_is_not_there_or_has_mistakes_ends_every_command_with_status_2(file, tmp_path):
     ended = run("--env-file none.env check", tmp_path)
     assert ended.status == 2 and "none.env cannot be read: No such file" in ended.errors
-    file.write_bytes(b"BTCPAY_NETWORK=a b\nB=1\nC=$x\n")
+    file.write_bytes(b"BLOCKTILL_NETWORK=a b\nB=1\nC=$x\n")
     ended = run(f"--env-file {file} check --quiet", tmp_path)
     assert ended.status == 2 and ", line 1, 3: " in ended.errors
     file.write_bytes(b"A=\xff\n")
@@ -207,21 +212,21 @@ def test_a_file_that_is_not_there_or_has_mistakes_ends_every_command_with_status
 
 
 def test_gunicorn_without_the_command_line_reads_the_file_too(file, tmp_path):
-    text = file.read_text() + "BTCPAY_BIND=127.0.0.1:0\nBTCPAY_METRICS_BIND=\n"
+    text = file.read_text() + "BLOCKTILL_BIND=127.0.0.1:0\nBLOCKTILL_METRICS_BIND=\n"
     file.write_text(text)
-    environ = {"PATH": os.environ["PATH"], "BTCPAY_ENV_FILE": str(file)}
+    environ = {"PATH": os.environ["PATH"], "BLOCKTILL_ENV_FILE": str(file)}
     words = ["-c", str(PROJECT / "gunicorn.conf.py"), "wsgi:app"]
     ended = forge().run(environ, words, program="gunicorn", folder=str(tmp_path))
     assert ended.status == 1 and f"there is no database at {tmp_path}/x.db" in ended.errors
 
 
-@pytest.mark.parametrize("missing", ["BTCPAY_NETWORK", "BTCPAY_DATABASE_URL"])
+@pytest.mark.parametrize("missing", ["BLOCKTILL_NETWORK", "BLOCKTILL_DATABASE_URL"])
 def test_a_command_on_a_default_says_which_network_and_database_it_is(missing, tmp_path):
-    said = {"BTCPAY_NETWORK": "regtest"}
-    said |= {"BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/var/btcpay.db"}
+    said = {"BLOCKTILL_NETWORK": "regtest"}
+    said |= {"BLOCKTILL_DATABASE_URL": f"sqlite:///{tmp_path}/var/blocktill.db"}
     assert run("migrate", tmp_path, **said).errors == ""
     del said[missing]
     for words in ("migrate", "merchant list", "key list"):
         ended = run(words, tmp_path, **said)
-        expected = f"{missing} not set: this is regtest, {tmp_path}/var/btcpay.db\n"
+        expected = f"{missing} not set: this is regtest, {tmp_path}/var/blocktill.db\n"
         assert (ended.status, ended.errors) == (0, expected), words

@@ -8,7 +8,7 @@ from btcpay.settings.settings import OF_FILES, VARIABLES, read, strange_names
 from btcpay.values.errors import SettingsError
 from btcpay.values.networks import NETWORKS
 
-PREFIX = "BTCPAY_"
+PREFIX = "BLOCKTILL_"
 SOURCES = " ".join(f"https://{name}.example/#/usd" for name in "abc")
 
 
@@ -23,8 +23,8 @@ def mistakes(**environ):
 
 
 def test_blanks_are_no_value_and_other_names_are_nobodys_mistake():
-    blank = dict.fromkeys(set(VARIABLES.values()) - {"BTCPAY_METRICS_BIND"}, "  ")
-    found = read(blank | {"PATH": "/bin", "BTCPAY": "x"})
+    blank = dict.fromkeys(set(VARIABLES.values()) - {"BLOCKTILL_METRICS_BIND"}, "  ")
+    found = read(blank | {"PATH": "/bin", "BLOCKTILL": "x"})
     assert found == read({})
     assert (found.proxy, found.frame_ancestors) == ("", ())
     assert (found.smtp_url, found.mail_from) == (None, None)
@@ -57,7 +57,7 @@ def each(texts):
 GOOD = {
     "NETWORK": each("mainnet | testnet | testnet4 | signet | regtest"),
     "DATABASE_URL": each(
-        "sqlite:///btcpay.db | sqlite:////var/lib/btcpay.db | "
+        "sqlite:///blocktill.db | sqlite:////var/lib/blocktill.db | "
         "postgresql://u:p@host:5432/name | postgresql://host/name | "
         "postgresql://u@localhost/name?host=/run/postgresql | "
         "postgresql://u:p@host/name?sslmode=verify-full&sslrootcert=/etc/ssl/ca.pem | "
@@ -83,12 +83,12 @@ GOOD = {
     "METRICS_BIND": each("0.0.0.0:9000 | [::1]:9464"),
     "MERCHANT_PAGES": ["on", "off"],
     "FRAME_ANCESTORS": ["https://shop.example.com", "http://127.0.0.1:8080 https://[::1]"],
-    "BIND": each("127.0.0.1:8000 | 0.0.0.0:1 | [::1]:65535 | unix:/run/btcpay.sock"),
+    "BIND": each("127.0.0.1:8000 | 0.0.0.0:1 | [::1]:65535 | unix:/run/blocktill.sock"),
 }
 BAD = {
     "NETWORK": each("main | Mainnet | bitcoin | mainnet testnet"),
     "DATABASE_URL": each(
-        "btcpay.db | sqlite://btcpay.db | sqlite:/// | mysql://host/name | "
+        "blocktill.db | sqlite://blocktill.db | sqlite:/// | mysql://host/name | "
         "postgresql://host | postgresql:///name | postgresql://host:port/name | "
         "postgresql://host:65536/name | postgresql://u:100%@host/name | "
         "postgresql://u:%zz@host/name | postgresql://u:%00@host/name | "
@@ -164,66 +164,70 @@ def test_no_mistake_repeats_the_value_for_it_may_be_a_secret():
 def test_the_quorum_is_more_than_half_of_the_sources_or_what_is_said_up_to_all():
     for sources, quorum in enumerate((1, 2, 2, 3, 3, 4, 4), start=1):
         named = " ".join(f"http://host{number}#/usd" for number in range(sources))
-        assert read({"BTCPAY_PRICE_SOURCES": named}).price_quorum == quorum
+        assert read({"BLOCKTILL_PRICE_SOURCES": named}).price_quorum == quorum
     for text in "13":
-        environ = {"BTCPAY_PRICE_SOURCES": SOURCES, "BTCPAY_PRICE_QUORUM": text}
+        environ = {"BLOCKTILL_PRICE_SOURCES": SOURCES, "BLOCKTILL_PRICE_QUORUM": text}
         assert read(environ).price_quorum == int(text)
     for text in "04":
         (mistake,) = mistakes(PRICE_SOURCES=SOURCES, PRICE_QUORUM=text)
-        assert mistake == "BTCPAY_PRICE_QUORUM accepts a whole number from 1 to 3"
+        assert mistake == "BLOCKTILL_PRICE_QUORUM accepts a whole number from 1 to 3"
 
 
 @pytest.mark.parametrize(
     ("network", "per_hour", "quorum"), [("mainnet", 600, 3), ("regtest", 10_000_000, 1)]
 )
 def test_a_network_brings_its_explorers_and_sources(network, per_hour, quorum):
-    found, brought = read({"BTCPAY_NETWORK": network}), NETWORKS[network]
+    found, brought = read({"BLOCKTILL_NETWORK": network}), NETWORKS[network]
     assert (found.network, found.explorers) == (brought, brought.explorers)
     assert (found.explorer_calls_per_hour, found.price_quorum) == (per_hour, quorum)
 
 
 def test_the_service_listens_at_the_port_of_its_base_url_unless_told_otherwise():
     for host, port in (("127.0.0.1:9000", 9000), ("example.com", 8000), ("example.com:8443", 8443)):
-        environ = {"BTCPAY_BASE_URL": f"https://{host}"}
+        environ = {"BLOCKTILL_BASE_URL": f"https://{host}"}
         assert read(environ).bind == f"127.0.0.1:{port}"
-        assert read(environ | {"BTCPAY_BIND": "0.0.0.0:80"}).bind == "0.0.0.0:80"
+        assert read(environ | {"BLOCKTILL_BIND": "0.0.0.0:80"}).bind == "0.0.0.0:80"
 
 
 def test_trailing_slashes_of_roots_are_dropped_and_nothing_can_be_changed_later():
-    settings = read({"BTCPAY_BASE_URL": "http://a/", "BTCPAY_EXPLORERS": "http://b/api/ http://c/"})
+    settings = read(
+        {"BLOCKTILL_BASE_URL": "http://a/", "BLOCKTILL_EXPLORERS": "http://b/api/ http://c/"}
+    )
     assert (settings.base_url, settings.explorers) == ("http://a", ("http://b/api", "http://c"))
     with pytest.raises(AttributeError):
         settings.base_url = "http://b"
 
 
 def test_peers_stand_beside_explorers_or_in_their_place():
-    environ = {"BTCPAY_PEERS": "10.0.0.5:8333,[::1]:18444, node.lan:8333"}
+    environ = {"BLOCKTILL_PEERS": "10.0.0.5:8333,[::1]:18444, node.lan:8333"}
     places = ("10.0.0.5:8333", "[::1]:18444", "node.lan:8333")
     assert read(environ).peers == places and read(environ).explorers
-    assert read(environ | {"BTCPAY_EXPLORERS": "none"}).explorers == ()
+    assert read(environ | {"BLOCKTILL_EXPLORERS": "none"}).explorers == ()
     (alone,) = mistakes(EXPLORERS="none")
-    assert alone == "BTCPAY_EXPLORERS accepts none only with BTCPAY_PEERS"
+    assert alone == "BLOCKTILL_EXPLORERS accepts none only with BLOCKTILL_PEERS"
     tor = "http://127.0.0.1:8118"
     (far,) = mistakes(PEERS="10.0.0.5:8333,node.lan:8333", PROXY=tor)
-    assert far.startswith("BTCPAY_PEERS accepts with an http:// proxy only peers on this machine")
-    read({"BTCPAY_PEERS": "10.0.0.5:8333", "BTCPAY_PROXY": tor})
-    assert read({"BTCPAY_PEERS": "auto", "BTCPAY_NETWORK": "signet"}).peers == ("auto",)
+    assert far.startswith(
+        "BLOCKTILL_PEERS accepts with an http:// proxy only peers on this machine"
+    )
+    read({"BLOCKTILL_PEERS": "10.0.0.5:8333", "BLOCKTILL_PROXY": tor})
+    assert read({"BLOCKTILL_PEERS": "auto", "BLOCKTILL_NETWORK": "signet"}).peers == ("auto",)
     for ways, network, said in (
         ({"PEERS": "auto"}, "regtest", "accepts auto only on public networks"),
-        ({"PEERS": "abc.onion:8333"}, "signet", "accepts a .onion name only with BTCPAY_PROXY"),
+        ({"PEERS": "abc.onion:8333"}, "signet", "accepts a .onion name only with BLOCKTILL_PROXY"),
         ({"PEERS": "auto", "PROXY": tor}, "signet", "accepts with an http:// proxy only"),
     ):
         (mistake,) = mistakes(NETWORK=network, **ways)
-        assert mistake.startswith(f"BTCPAY_PEERS {said}")
+        assert mistake.startswith(f"BLOCKTILL_PEERS {said}")
     for wrong in ("node", "node:", "node:0", "node:65536", "http://node:1", "a b:1"):
         (mistake,) = mistakes(PEERS=wrong)
-        assert mistake.startswith("BTCPAY_PEERS accepts host:port of nodes")
+        assert mistake.startswith("BLOCKTILL_PEERS accepts host:port of nodes")
 
 
 def test_the_confirmations_follow_the_amount_from_each_step_on():
     amounts = [Decimal(usd) for usd in ("0.01", "999.99", "1000", "9999.99", "10000", "1000000")]
     for text, blocks in (("1 3@1000 6@10000", [1, 1, 3, 3, 6, 6]), ("", [1] * 6)):
-        asked = read({"BTCPAY_CONFIRMATIONS": text}).confirmations
+        asked = read({"BLOCKTILL_CONFIRMATIONS": text}).confirmations
         assert [asked.for_usd(usd) for usd in amounts] == blocks
 
 
@@ -231,8 +235,8 @@ def test_the_confirmations_follow_the_amount_from_each_step_on():
 def test_an_onion_name_needs_a_proxy_that_looks_names_up(name):
     text = f"http://{'a' * 56}.onion/api" + ("#/usd" if name == "PRICE_SOURCES" else "")
     (mistake,) = mistakes(**{name: text})
-    assert mistake.startswith(f"{PREFIX}{name} accepts a .onion name only with BTCPAY_PROXY")
-    read({PREFIX + name: text, "BTCPAY_PROXY": "http://127.0.0.1:8118"})
+    assert mistake.startswith(f"{PREFIX}{name} accepts a .onion name only with BLOCKTILL_PROXY")
+    read({PREFIX + name: text, "BLOCKTILL_PROXY": "http://127.0.0.1:8118"})
     (mistake,) = mistakes(PROXY="socks5://127.0.0.1:9050")
     assert mistake.endswith("; socks5:// would look names up on this machine")
 
@@ -268,15 +272,20 @@ def test_a_file_of_a_secret_that_is_wrong_is_named_and_never_shown(name, tmp_pat
 def test_a_file_that_has_no_good_value_is_told_by_the_variables_name(tmp_path):
     (tmp_path / "secret").write_text("mysql://user:hunter2@host/name\n")
     (mistake,) = mistakes(DATABASE_URL_FILE=f"{tmp_path}/secret")
-    assert mistake.startswith("BTCPAY_DATABASE_URL accepts") and "hunter2" not in mistake
+    assert mistake.startswith("BLOCKTILL_DATABASE_URL accepts") and "hunter2" not in mistake
 
 
 def test_a_secret_and_its_file_are_not_both_set(tmp_path):
     (mistake,) = mistakes(DATABASE_URL="sqlite:///a.db", DATABASE_URL_FILE=f"{tmp_path}/secret")
-    assert mistake.startswith("BTCPAY_DATABASE_URL and BTCPAY_DATABASE_URL_FILE are both set")
+    assert mistake.startswith("BLOCKTILL_DATABASE_URL and BLOCKTILL_DATABASE_URL_FILE are both set")
 
 
 def test_a_name_that_nobody_reads_is_strange_and_so_is_a_file_of_what_is_no_secret():
-    names = ["BTCPAY_DATABASE_URL_FILE", "BTCPAY_NETWORK_FILE", "BTCPAY_NETWRK", "BTCPAY_ENV_FILE"]
-    environ = dict.fromkeys(names, "x") | {"BTCPAY_BND": " ", "PATH": "/bin"}
-    assert strange_names(environ) == ["BTCPAY_NETWORK_FILE", "BTCPAY_NETWRK"]
+    names = [
+        "BLOCKTILL_DATABASE_URL_FILE",
+        "BLOCKTILL_NETWORK_FILE",
+        "BLOCKTILL_NETWRK",
+        "BLOCKTILL_ENV_FILE",
+    ]
+    environ = dict.fromkeys(names, "x") | {"BLOCKTILL_BND": " ", "PATH": "/bin"}
+    assert strange_names(environ) == ["BLOCKTILL_NETWORK_FILE", "BLOCKTILL_NETWRK"]

@@ -34,7 +34,7 @@ def test_totals_equal_the_sum_of_the_outputs_through_a_random_life(till, seed):
             steps[chance.choice(list(steps))]()
         except (BadRequest, ExplorerError):
             continue
-        assert_sound(till.shop.environ["BTCPAY_DATABASE_URL"])
+        assert_sound(till.shop.environ["BLOCKTILL_DATABASE_URL"])
     till.check()
     assert till.balance()[1] > 0
 
@@ -75,7 +75,7 @@ def test_what_a_block_proves_is_never_refused_for_what_a_lie_adds(lied_to):
     show(till, first, MAX_MONEY_SATS)
     till.look_for(first)
     assert till.confirm(second).changed == {second["id"]: "paid"}
-    assert_sound(till.shop.environ["BTCPAY_DATABASE_URL"])
+    assert_sound(till.shop.environ["BLOCKTILL_DATABASE_URL"])
 
 
 def test_a_reorganisation_is_never_refused_for_what_a_coin_that_comes_back_adds(lied_to):
@@ -90,4 +90,4 @@ def test_a_reorganisation_is_never_refused_for_what_a_coin_that_comes_back_adds(
     till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
     assert not till.check().chain_failed
     assert till.shop.get(f"/invoices/{first['id']}").json["status"] == "open"
-    assert_sound(till.shop.environ["BTCPAY_DATABASE_URL"])
+    assert_sound(till.shop.environ["BLOCKTILL_DATABASE_URL"])

@@ -29,7 +29,7 @@ ZONES = ("Europe/Berlin", "Pacific/Apia", "Asia/Kathmandu", "Australia/Lord_Howe
 
 
 def rows(shop):
-    with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
+    with raw(shop.environ["BLOCKTILL_DATABASE_URL"]) as connection:
         return tables(connection)
 
 
@@ -40,10 +40,12 @@ def of_days(shop):
 
 
 def test_another_zone_counts_all_days_again_and_later_payments_by_it(shop, clock):
-    btcpay = Terminal(shop)
+    blocktill = Terminal(shop)
     other = shop.post("/invoices", {"amount_usd": 1}, shop.issue("write", shop.add_merchant("b")))
     pay(shop, other.json, mined_at=MOMENTS[0])
-    assert btcpay.json("merchant", "timezone", "shop") == [{"merchant": "shop", "timezone": "UTC"}]
+    assert blocktill.json("merchant", "timezone", "shop") == [
+        {"merchant": "shop", "timezone": "UTC"}
+    ]
     for at in MOMENTS:
         clock.at = at
         pay(shop, shop.invoice(1), EUR="50000")
@@ -53,11 +55,11 @@ def test_another_zone_counts_all_days_again_and_later_payments_by_it(shop, clock
             pay(shop, shop.invoice(1), EUR="50000")
         assert_days(rows(shop))
         answer = [{"merchant": "shop", "timezone": zone}]
-        assert btcpay.json("merchant", "timezone", "shop", zone.lower()) == answer
+        assert blocktill.json("merchant", "timezone", "shop", zone.lower()) == answer
         assert_days(rows(shop))
-    refused = btcpay.run("merchant", "timezone", "shop", "Berlin", status=1)[1]
+    refused = blocktill.run("merchant", "timezone", "shop", "Berlin", status=1)[1]
     assert "'Berlin' is not a time zone such as Europe/Berlin" in refused
-    assert btcpay.json("merchant", "timezone", "shop") == answer
+    assert blocktill.json("merchant", "timezone", "shop") == answer
 
 
 def test_who_is_killed_while_days_are_counted_again_has_changed_nothing(shop):
@@ -75,7 +77,7 @@ def test_who_is_killed_while_days_are_counted_again_has_changed_nothing(shop):
 
 def test_a_payment_beside_a_change_of_zone_is_counted_once(shop):
     """The second of the two waits, so the zone never changes while a payment is being made."""
-    db, url = shop.service.db, shop.environ["BTCPAY_DATABASE_URL"]
+    db, url = shop.service.db, shop.environ["BLOCKTILL_DATABASE_URL"]
     late = datetime(2026, 1, 1, 20, tzinfo=UTC)  # the next day in Kathmandu
     invoice = shop.invoice()
     change = Thread(target=set_timezone, args=(db, shop.merchant_id, "Asia/Kathmandu"))

@@ -91,16 +91,16 @@ def test_doctor_and_check_on_a_full_disk_tell_all_that_they_can_find_out(tmp_pat
     with small_filesystem(tmp_path) as folder, open_shop(folder, ticker.url, clock) as shop:
         shop.invoice(25)
         fill(folder)
-        btcpay = Terminal(shop)
-        found = {one["name"]: one for one in btcpay.json("doctor", "--integrity", status=1)}
+        blocktill = Terminal(shop)
+        found = {one["name"]: one for one in blocktill.json("doctor", "--integrity", status=1)}
         assert {"check", "gap of shop"} <= set(found)
         assert found["database"]["colour"] == found["disk"]["colour"] == "red"
         assert "database or disk is full" in found["database"]["sentence"]
         assert found["totals of shop"]["colour"] == found["price"]["colour"] == "green"
-        output, errors = btcpay.run("doctor", status=1)
+        output, errors = blocktill.run("doctor", status=1)
         assert re.search("^red +disk: 0 MB are free -> make room", output, re.M)
         assert re.search("^green +price: ", output, re.M) and "Traceback" not in errors
-        _, errors = btcpay.run("check", status=1)
+        _, errors = blocktill.run("check", status=1)
         assert "database or disk is full" in errors and "Traceback" not in errors
         shop.service.db.close()
 
@@ -140,11 +140,11 @@ def test_a_damaged_page_is_told_in_one_line_whenever_it_is_read(words, shop, tmp
     for number in range(40):
         shop.invoice(description=f"order {number} ".ljust(500, "."))
     damaged = tmp_path / "damaged.db"
-    copy_of(shop.environ["BTCPAY_DATABASE_URL"], damaged)
+    copy_of(shop.environ["BLOCKTILL_DATABASE_URL"], damaged)
     pages = bytearray(damaged.read_bytes())
     start = pages.index(b"order 20 ") // PAGE * PAGE
     pages[start : start + PAGE] = b"\xff" * PAGE
     damaged.write_bytes(pages)
-    url = {"BTCPAY_DATABASE_URL": f"sqlite:///{damaged}"}
+    url = {"BLOCKTILL_DATABASE_URL": f"sqlite:///{damaged}"}
     _, errors = Terminal(shop).run(*words.split(), status=1, **url)
-    assert errors == "btcpay: the database cannot be used: database disk image is malformed\n"
+    assert errors == "blocktill: the database cannot be used: database disk image is malformed\n"

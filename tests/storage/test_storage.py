@@ -179,7 +179,7 @@ VERSIONS = {
     "of other statements": ("UPDATE schema_step SET sha256 = 'other'",
         "is of an older version of this program: its data cannot be carried over. Keep it"),
     "of no version": ("DELETE FROM schema_step",
-        "is not a database of this program: let BTCPAY_DATABASE_URL name a new one"),
+        "is not a database of this program: let BLOCKTILL_DATABASE_URL name a new one"),
     "a newer one": ("UPDATE schema_step SET number = 9999", "install the newer program"),
 }  # fmt: skip
 
@@ -202,7 +202,7 @@ def test_a_database_of_another_version_is_refused_and_not_touched(url, case):
 def test_a_database_of_another_network_is_refused(url, open_it):
     versions.migrate(url, "mainnet")
     with pytest.raises(
-        DatabaseNotReady, match="belongs to mainnet, but BTCPAY_NETWORK says regtest"
+        DatabaseNotReady, match="belongs to mainnet, but BLOCKTILL_NETWORK says regtest"
     ):
         open_it(url, "regtest")
 

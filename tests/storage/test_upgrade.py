@@ -109,7 +109,7 @@ class Later:
         ended = subprocess.run(
             [sys.executable, "-m", "btcpay", *words],
             cwd=self._folder,
-            env=self._environ | {"PYTHONPATH": str(self._folder), "BTCPAY_DATABASE_URL": url},
+            env=self._environ | {"PYTHONPATH": str(self._folder), "BLOCKTILL_DATABASE_URL": url},
             capture_output=True,
             text=True,
         )
@@ -161,7 +161,7 @@ def test_a_restore_leaves_a_database_of_the_version_before_to_be_migrated(
     file = backed_up(filled, tmp_path / "kept.db")
     place = shutil.copy(file, tmp_path / "place.db")
     said = program.run(f"sqlite:///{place}", "restore", str(file), "--yes", status=1)[1]
-    assert f"is at version {versions.VERSION}: run `btcpay migrate` first" in said
+    assert f"is at version {versions.VERSION}: run `blocktill migrate` first" in said
 
 
 # Once, or not at all
@@ -206,7 +206,7 @@ def test_a_step_that_fails_in_the_middle_leaves_the_version_before_it(url, later
 
 
 def test_a_program_refuses_the_database_of_an_earlier_one(url):
-    with pytest.raises(DatabaseNotReady, match="run `btcpay migrate`, after a backup"):
+    with pytest.raises(DatabaseNotReady, match="run `blocktill migrate`, after a backup"):
         versions.refuse_version(version(url), "shop.db", wanted=versions.VERSION + 1)
 
 

@@ -193,18 +193,20 @@ def open_shop(
 
     An `empty` one has no merchant.
     """
-    if "BTCPAY_DATABASE_URL" not in environ:
-        environ["BTCPAY_DATABASE_URL"] = new_database(folder)
-    elif environ["BTCPAY_DATABASE_URL"].startswith("sqlite"):
-        versions.migrate(environ["BTCPAY_DATABASE_URL"], environ.get("BTCPAY_NETWORK", "regtest"))
+    if "BLOCKTILL_DATABASE_URL" not in environ:
+        environ["BLOCKTILL_DATABASE_URL"] = new_database(folder)
+    elif environ["BLOCKTILL_DATABASE_URL"].startswith("sqlite"):
+        versions.migrate(
+            environ["BLOCKTILL_DATABASE_URL"], environ.get("BLOCKTILL_NETWORK", "regtest")
+        )
     environ = {
-        "BTCPAY_NETWORK": "regtest",
-        "BTCPAY_PRICE_SOURCES": f"{ticker_url}#/usd",
-        "BTCPAY_CURRENCY_SOURCES": f"{ticker_url}#/{{currency}}",
-        "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
+        "BLOCKTILL_NETWORK": "regtest",
+        "BLOCKTILL_PRICE_SOURCES": f"{ticker_url}#/usd",
+        "BLOCKTILL_CURRENCY_SOURCES": f"{ticker_url}#/{{currency}}",
+        "BLOCKTILL_EXPLORERS": "http://127.0.0.1:9",
     } | environ
     app = create_app(settings.read(environ), clock)
-    shop = Shop(app, app.extensions["btcpay"], clock, environ)
+    shop = Shop(app, app.extensions["blocktill"], clock, environ)
     if not empty:
         shop.merchant_id = shop.add_merchant("shop")
         shop.write_key, shop.read_key = shop.issue("write"), shop.issue("read")
@@ -254,7 +256,7 @@ def dump(shop: Shop) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, without what each look and each request may note."""
     noted = {"checked_at", "asked_at", "asked_since", "history_at", "last_used_at"}
     facts = {"checked_at", "read_at", "ran_at", "tip_since", "run_since", "time_believed"}
-    with raw(shop.environ["BTCPAY_DATABASE_URL"]) as connection:
+    with raw(shop.environ["BLOCKTILL_DATABASE_URL"]) as connection:
         found = tables(connection)
     return {
         table: sorted(
@@ -315,12 +317,12 @@ def answers(url: str) -> bool:
 
 def clean_environ(**environ: str) -> dict[str, str]:
     """This process's environment without settings of the service, then `environ`."""
-    ours = ("BTCPAY_", "GUNICORN_")
+    ours = ("BLOCKTILL_", "GUNICORN_")
     return {n: v for n, v in os.environ.items() if not n.startswith(ours)} | environ
 
 
 # Tests run beside each other: the service takes any port, and shows its metrics to nobody.
-NO_PORTS = {"BTCPAY_BIND": "127.0.0.1:0", "BTCPAY_METRICS_BIND": ""}
+NO_PORTS = {"BLOCKTILL_BIND": "127.0.0.1:0", "BLOCKTILL_METRICS_BIND": ""}
 
 
 def among_strangers(folder: Path) -> Path:
@@ -331,7 +333,7 @@ def among_strangers(folder: Path) -> Path:
 
 
 class Live:
-    """`btcpay serve` on a free port: processes of their own, on the database of a shop.
+    """`blocktill serve` on a free port: processes of their own, on the database of a shop.
 
     They are forked from one that has loaded the program, and begin as what the command executes.
     """
@@ -347,7 +349,7 @@ class Live:
     ) -> None:
         """`before` are the words of a command that starts the server with fewer rights.
 
-        That, `by_command`, and other `words`, have a new interpreter run `btcpay serve` itself.
+        That, `by_command`, and other `words`, have a new interpreter run `blocktill serve` itself.
         """
         self._log = folder / "serve.log"
         environ = clean_environ(**(shop.environ | NO_PORTS | environ))

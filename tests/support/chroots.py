@@ -25,14 +25,14 @@ PACKAGES = "python3,python-is-python3,python3-venv,python3-pip,ca-certificates,m
 TRUSTED = Path("/etc/ssl/certs/ca-certificates.crt")  # also what this machine alone trusts
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 MADE_WITHIN_S = 900
-# The root, its volume for /var/lib/btcpay or nothing, the user, and the words. With a volume
+# The root, its volume for /var/lib/blocktill or nothing, the user, and the words. With a volume
 # nothing but that and /tmp can be written, as in a container that is read-only.
 ENTER = """
 root=$1 volume=$2 user=$3; shift 3
 if [ "$volume" ]; then
   mount --bind "$root" "$root"
   mount -o remount,bind,ro "$root"
-  mount --bind "$volume" "$root/var/lib/btcpay"
+  mount --bind "$volume" "$root/var/lib/blocktill"
   mount -t tmpfs -o size=64m tmpfs "$root/tmp"
 fi
 mount --bind /dev "$root/dev"
@@ -137,8 +137,8 @@ def outside(folder: Path) -> Iterator[Outside]:
     with TickerServer() as ticker, serving_sandbox(folder / "chain", Clock()) as (_, chain):
         url = f"http://127.0.0.1:{free_port()}"
         settings = {
-            "BTCPAY_EXPLORERS": chain,
-            "BTCPAY_PRICE_SOURCES": f"{ticker.url}#/usd",
-            "BTCPAY_METRICS_BIND": f"127.0.0.1:{free_port()}",
+            "BLOCKTILL_EXPLORERS": chain,
+            "BLOCKTILL_PRICE_SOURCES": f"{ticker.url}#/usd",
+            "BLOCKTILL_METRICS_BIND": f"127.0.0.1:{free_port()}",
         }
         yield Outside(url, chain, settings)

@@ -27,7 +27,7 @@ ON_POSTGRES = os.environ.get("TESTS_ON", "sqlite") == "postgresql"
 about_sqlite = pytest.mark.skipif(ON_POSTGRES, reason="is about SQLite itself")
 
 
-def new_database(folder: Path, name: str = "btcpay") -> str:
+def new_database(folder: Path, name: str = "blocktill") -> str:
     """The URL of a new database that has its tables already: a file in this folder, or a server's.
 
     Migrations take longer than most tests.
@@ -54,7 +54,7 @@ def empty_database(folder: Path) -> str:
     """The URL of a database without tables; a file whose folder is missing too."""
     if ON_POSTGRES:
         return postgres.server().create("template1")
-    return f"sqlite:///{folder}/new/btcpay.db"
+    return f"sqlite:///{folder}/new/blocktill.db"
 
 
 def copy_of(url: str, to: Path) -> str:

@@ -50,7 +50,7 @@ from storage.queries import invoices as pages
 Json = dict[str, Any]
 ADDRESS = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
 SCRIPT = script_of(ADDRESS)
-OWN_EXPLORER = {"BTCPAY_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is tested elsewhere
+OWN_EXPLORER = {"BLOCKTILL_EXPLORER_CALLS_PER_HOUR": "10000000"}  # its quota is tested elsewhere
 BLOCKS_BELOW = 20  # empty blocks below one that is made, so that a page of headers links
 _serving: dict[str, Flask] = {}  # by their roots
 HEADERS_KEPT = 1 + BELOW + 12  # those of the last two hours, and what is kept below
@@ -328,7 +328,7 @@ class Till:
         clock: Clock | None = None,
         **changes: Any,
     ) -> Checker:
-        """The parts of one `btcpay check`: its own connections, its own knowledge of the price.
+        """The parts of one `blocktill check`: its own connections, its own knowledge of the price.
 
         On a machine with a clock of its own, if one is named; `changes` are of the settings.
         """
@@ -370,7 +370,7 @@ class Till:
         return self.check()
 
     def look_for(self, *invoices: Json, clock: Clock | None = None) -> Report:
-        """A run that asks the mempool for these alone, due or not: `btcpay check --invoice`."""
+        """A run that asks the mempool for these alone, due or not: `blocktill check --invoice`."""
         return self.checker(clock=clock).run([invoice["id"] for invoice in invoices])
 
     def open_page(self, *invoices: Json) -> None:
@@ -407,7 +407,7 @@ def open_till(
     """A shop that has read the chain so far, unless it has not begun."""
     ticker.reset()
     with serving_sandbox(folder / "chain", clock) as (sandbox, root):
-        environ = {"BTCPAY_EXPLORERS": root} | OWN_EXPLORER | environ
+        environ = {"BLOCKTILL_EXPLORERS": root} | OWN_EXPLORER | environ
         with open_shop(folder, ticker.url, clock, **environ) as shop:
             till = Till(shop, sandbox, clock)
             yield till.begin() if has_begun else till
@@ -431,14 +431,14 @@ def open_lied_to(
     ticker.reset()
     with serving_sandbox(folder / "chain", clock) as (sandbox, root), Liar(root) as liar:
         roots = f"{liar.root} {root}" if honest_too else liar.root
-        environ = {"BTCPAY_EXPLORERS": roots} | OWN_EXPLORER | environ
+        environ = {"BLOCKTILL_EXPLORERS": roots} | OWN_EXPLORER | environ
         with open_shop(folder, ticker.url, clock, **environ) as shop:
             till = LiedTo(shop, sandbox, clock, liar)
             yield till.begin() if has_begun else till
 
 
 class Terminal:
-    """Runs `btcpay ...` with the settings of a shop."""
+    """Runs `blocktill ...` with the settings of a shop."""
 
     def __init__(self, of: Till | Shop) -> None:
         self.environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT)} | of.environ

@@ -151,7 +151,7 @@ class Forge:
         return Process(channel, *(open(end, errors="replace") for end in (output, errors)))
 
     def serve(self, environ: dict[str, str], folder: Path, output: int, errors: int) -> Process:
-        """The server that `btcpay serve` executes, in this folder."""
+        """The server that `blocktill serve` executes, in this folder."""
         more = {"folder": str(folder), "program": "gunicorn"}
         return Process(self.order(environ, GUNICORN, output, errors, **more), None, None)
 
@@ -253,7 +253,7 @@ def _leave(status: int) -> NoReturn:
 
 def program(order: dict[str, Any]) -> None:
     """The command line, or what it executes to serve: `python -m gunicorn` with these words."""
-    sys.argv = [order.get("name", "btcpay"), *order["words"]]
+    sys.argv = [order.get("name", "blocktill"), *order["words"]]
     if order.get("program") == "gunicorn":
         runpy.run_module("gunicorn", run_name="__main__", alter_sys=True)
     else:

@@ -1,4 +1,4 @@
-"""`btcpay serve` as browsers are shown it, on the database of a shop that the test moves."""
+"""`blocktill serve` as browsers are shown it, on the database of a shop that the test moves."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The real `btcpay check`, and what its process held at its peak.
+"""The real `blocktill check`, and what its process held at its peak.
 
 As a script this file is what those processes come from (see forge.py), which load nothing else.
 """
@@ -20,7 +20,7 @@ forge = cache(lambda: Forge(__file__))
 
 
 def check(till: Any, folder: Path) -> tuple[dict[str, Any], float]:
-    """The answer of `btcpay check --json`, and its peak memory in megabytes."""
+    """The answer of `blocktill check --json`, and its peak memory in megabytes."""
     ended = forge().run(till.shop.environ, ["check", "--json"], folder=str(folder))
     assert ended.output, ended.errors
     (peak_kb,) = re.findall(r"VmHWM:\s+([0-9]+) kB", (folder / "status").read_text())

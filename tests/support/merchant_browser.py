@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 from btcpay.merchants.sessions import new_login
 
 FROM_THIS_SITE = {"Sec-Fetch-Site": "same-origin"}
-ON = {"BTCPAY_MERCHANT_PAGES": "on"}  # for `open_shops`
+ON = {"BLOCKTILL_MERCHANT_PAGES": "on"}  # for `open_shops`
 
 
 @dataclass

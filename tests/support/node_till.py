@@ -116,7 +116,7 @@ def open_node_till(
     ticker.reset()
     clock.move(minutes=1)
     wallet = HdWallet.from_seed(str(folder).encode())
-    environ = {"BTCPAY_EXPLORERS": esplora.root} | OWN_EXPLORER | environ
+    environ = {"BLOCKTILL_EXPLORERS": esplora.root} | OWN_EXPLORER | environ
     with open_shop(folder, ticker.url, clock, **environ) as shop:
         account = parse_account(wallet.at(ACCOUNT).xpub(), REGTEST)
         shop.merchant_id = add_merchant(shop.service.db, "spender", account, clock()).id

@@ -355,9 +355,9 @@ def run(folder: Path, ticker: TickerServer, steps: int = STEPS, over: Over | Non
     """
     with contextlib.ExitStack() as stack:
         chain = stack.enter_context(open_chain())
-        environ = {"BTCPAY_CONFIRMATIONS": "1 3@100"}
+        environ = {"BLOCKTILL_CONFIRMATIONS": "1 3@100"}
         if over:
-            environ |= {"BTCPAY_EXPLORERS": "none"} | over(chain[0])
+            environ |= {"BLOCKTILL_EXPLORERS": "none"} | over(chain[0])
         till = stack.enter_context(open_node_till(folder, ticker, chain, **environ))
         forge = Forge(__file__)
         stack.callback(forge.close)

@@ -32,9 +32,9 @@ SENT = """INSERT INTO refund (id, merchant_id, store_id, status, amount_sats, re
 @contextlib.contextmanager
 def on(url: str, till: Till) -> Iterator[Till]:
     """The same shop beside the same chain, on another database."""
-    environ = till.shop.environ | {"BTCPAY_DATABASE_URL": url}
+    environ = till.shop.environ | {"BLOCKTILL_DATABASE_URL": url}
     app = create_app(settings.read(environ), till.clock)
-    shop = Shop(app, app.extensions["btcpay"], till.clock, environ, till.shop.merchant_id)
+    shop = Shop(app, app.extensions["blocktill"], till.clock, environ, till.shop.merchant_id)
     shop.read_key, shop.write_key = till.shop.read_key, till.shop.write_key
     with shop:
         yield Till(shop, till.sandbox, till.clock)

@@ -1,7 +1,7 @@
 """`python pictures.py SHOTS PICTURES`: the pictures that README and the documents show.
 
 SHOTS has what `make screenshots` took of the checkout; the workbench joins it. What is shown are
-the real pages: of `btcpay sandbox`, and of a shop whose sales are made up.
+the real pages: of `blocktill sandbox`, and of a shop whose sales are made up.
 """
 
 import io
@@ -167,7 +167,7 @@ def main(shots: Path, pictures: Path) -> None:
     with (
         tempfile.TemporaryDirectory() as place,
         TickerServer() as ticker,
-        open_hosted(Path(place), ticker, BTCPAY_MERCHANT_PAGES="on") as hosted,
+        open_hosted(Path(place), ticker, BLOCKTILL_MERCHANT_PAGES="on") as hosted,
         Browser(Path(place)) as browser,
     ):
         ticker.price("60000.00", eur="52000.00")

@@ -100,7 +100,7 @@ class Playground:
     def page_status(self, invoice: dict[str, Any]) -> dict[str, Any]:
         return requests.get(f"{invoice['pay_url']}/status", timeout=60).json()
 
-    def btcpay(self, *words: str) -> subprocess.CompletedProcess:
+    def blocktill(self, *words: str) -> subprocess.CompletedProcess:
         """A command line beside the running service."""
         return subprocess.run(
             [sys.executable, "-m", "btcpay", *words],
@@ -124,18 +124,18 @@ def start_playground(
     cwd: Path | None = None,
     program: Sequence[str] = (sys.executable, "-P", "-m", "btcpay"),
 ) -> Playground:
-    """Runs `btcpay sandbox` until it has introduced itself."""
+    """Runs `blocktill sandbox` until it has introduced itself."""
     if "cli/sandbox" in GONE:
         pytest.skip("the part was deleted")
     service_port, chain_port = service_port or free_port(), chain_port or free_port()
     service, chain = f"http://127.0.0.1:{service_port}", f"http://127.0.0.1:{chain_port}"
     began_s = time.monotonic()
-    environ = {name: value for name, value in os.environ.items() if "BTCPAY" not in name} | {
-        "BTCPAY_DATABASE_URL": f"sqlite:///{folder}/btcpay.db",
-        "BTCPAY_BASE_URL": service,
-        "BTCPAY_EXPLORERS": chain,
-        "BTCPAY_PRICE_SOURCES": f"{chain}/price#/usd",
-        "BTCPAY_CURRENCY_SOURCES": f"{chain}/price#/{{currency}}",
+    environ = {name: value for name, value in os.environ.items() if "BLOCKTILL" not in name} | {
+        "BLOCKTILL_DATABASE_URL": f"sqlite:///{folder}/blocktill.db",
+        "BLOCKTILL_BASE_URL": service,
+        "BLOCKTILL_EXPLORERS": chain,
+        "BLOCKTILL_PRICE_SOURCES": f"{chain}/price#/usd",
+        "BLOCKTILL_CURRENCY_SOURCES": f"{chain}/price#/{{currency}}",
     }
     words = ["sandbox", "--port", str(chain_port), "--state", str(folder / "sandbox")]
     talk, introduction = folder / "talk", ""

@@ -12,7 +12,7 @@ from ports import free_port, is_open
 
 CONFIGURATION = """
 [databases]
-* = host=127.0.0.1 port={server} user=btcpay
+* = host=127.0.0.1 port={server} user=blocktill
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {port}

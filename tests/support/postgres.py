@@ -24,7 +24,7 @@ PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), default=Path("/usr/lib
 # Nothing is kept for a crash: the data ends with the server.
 FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_connections": "200"}
 END = 'read _; "$0" --mode immediate --pgdata "$1/data" stop; rm -r "$1"'
-USER, SECRET = "btcpay", "correct-horse"
+USER, SECRET = "blocktill", "correct-horse"
 TEMPLATE = "migrated"  # the database that new ones are copied from
 _numbers = itertools.count(1)
 
@@ -40,7 +40,7 @@ class Server:
         self._admin: psycopg.Connection | None = None
         self._user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
         place = None if follows else in_memory()  # both of a large one may not fit there
-        self._folder = Path(tempfile.mkdtemp(prefix="btcpay-postgres-", dir=place))
+        self._folder = Path(tempfile.mkdtemp(prefix="blocktill-postgres-", dir=place))
         if os.getuid() == 0:
             shutil.chown(self._folder, "postgres")
         self.port = free_port()
@@ -65,7 +65,7 @@ class Server:
         )
 
     def url(self, name: str) -> str:
-        """The BTCPAY_DATABASE_URL of one of its databases."""
+        """The BLOCKTILL_DATABASE_URL of one of its databases."""
         return f"postgresql://{USER}:{SECRET}@127.0.0.1:{self.port}/{name}"
 
     @property

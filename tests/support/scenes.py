@@ -108,7 +108,7 @@ class Scene:
         settings = replace(service.settings, database_url=url, explorers=(root,))
         db = open_database(url)
         shop = replace(self.till.shop, service=replace(service, db=db, settings=settings))
-        environ = shop.environ | {"BTCPAY_DATABASE_URL": url, "BTCPAY_EXPLORERS": root}
+        environ = shop.environ | {"BLOCKTILL_DATABASE_URL": url, "BLOCKTILL_EXPLORERS": root}
         try:
             clock = Clock()
             clock.at = self.till.clock.at
@@ -128,7 +128,7 @@ def open_scene(
     """Plays `prepare`, which takes two hours, so that it ends half an hour before the present."""
     present = clock.at
     clock.move(hours=-2.5)
-    environ = {"BTCPAY_CONFIRMATIONS": "1 3@1000"}
+    environ = {"BLOCKTILL_CONFIRMATIONS": "1 3@1000"}
     with open_till(folder, ticker, clock, has_begun=False, **environ) as till:
         prepare(till)
         clock.at = present

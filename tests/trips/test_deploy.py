@@ -20,7 +20,7 @@ from btcpay.settings.settings import OF_FILES, VARIABLES, read
 
 DEPLOY = PROJECT / "deploy"
 FILES = PROJECT / "btcpay/cli/setup/files"
-UNITS = sorted(path.name for path in FILES.glob("btcpay*.service"))
+UNITS = sorted(path.name for path in FILES.glob("blocktill*.service"))
 TIMERS = sorted(path.name for path in FILES.glob("*.timer"))
 MOST_EXPOSED = 15  # tenths, of systemd's own scale up to 100; below 20 it says OK
 
@@ -37,7 +37,7 @@ def installed(tmp_path_factory):
     for name in UNITS + TIMERS:
         text = (FILES / name).read_text()
         bin_folder = str(Path(sys.executable).parent)
-        (folder / name).write_text(text.replace("/opt/btcpay/bin", bin_folder))
+        (folder / name).write_text(text.replace("/opt/blocktill/bin", bin_folder))
     return folder
 
 
@@ -67,23 +67,25 @@ def test_systemd_understands_when():
 
 
 def test_the_backup_is_called_with_the_day_of_the_week(installed, tmp_path):
-    """The line as systemd gives it to the shell, which finds a `btcpay` that says its words."""
-    echo = tmp_path / "btcpay"
+    """The line as systemd gives it to the shell, which finds a `blocktill` that says its words."""
+    echo = tmp_path / "blocktill"
     echo.write_text('#!/bin/sh\necho "$@"\n')
     echo.chmod(0o755)
-    line = settings_of("btcpay-backup.service")["ExecStart"].replace("%%", "%").replace("$$", "$")
-    words = shlex.split(line.replace("/opt/btcpay/bin/btcpay", str(echo)))
+    line = (
+        settings_of("blocktill-backup.service")["ExecStart"].replace("%%", "%").replace("$$", "$")
+    )
+    words = shlex.split(line.replace("/opt/blocktill/bin/blocktill", str(echo)))
     day = done(["date", "+%u"]).strip()
     said = done(words)
-    backup = f"backup --quiet --force /var/backups/btcpay/btcpay-{day}.db\n"
-    assert said == f"--env-file /etc/btcpay.env {backup}"
+    backup = f"backup --quiet --force /var/backups/blocktill/blocktill-{day}.db\n"
+    assert said == f"--env-file /etc/blocktill.env {backup}"
 
 
 def test_the_backup_of_every_night_says_nothing_while_all_is_well_and_why_when_it_is_not(
     tmp_path, shop
 ):
     """Its words as they stand in the unit, for another place; cron would mail what is printed."""
-    line = settings_of("btcpay-backup.service")["ExecStart"]
+    line = settings_of("blocktill-backup.service")["ExecStart"]
     options = re.search(r" backup ((?:--\w+ )+)", line)[1].split()
     for _ in range(2):  # the second one overwrites the first, as after a week
         ended = forge().run(shop.environ, ["backup", *options, str(tmp_path / "copy.db")])
@@ -140,9 +142,9 @@ COMPOSED = {
     "compose.yaml": (
         {"migrate", "serve", "check"},
         {"postgres", "valkey"},
-        "postgresql://btcpay:THE-SAME@postgres:5432/btcpay",
+        "postgresql://blocktill:THE-SAME@postgres:5432/blocktill",
     ),
-    "compose.single.yaml": ({"shop"}, set(), "sqlite:////var/lib/btcpay/testnet4.db"),
+    "compose.single.yaml": ({"shop"}, set(), "sqlite:////var/lib/blocktill/testnet4.db"),
 }
 
 
@@ -165,9 +167,9 @@ def test_a_compose_file_fits_its_schema_is_hardened_and_publishes_one_port(name)
 
 def test_the_single_file_keeps_its_database_in_the_one_volume():
     found = compose("compose.single.yaml")
-    assert list(found["volumes"]) == ["btcpay"]
+    assert list(found["volumes"]) == ["blocktill"]
     for service in found["services"].values():
-        assert service["volumes"] == ["btcpay:/var/lib/btcpay"]
+        assert service["volumes"] == ["blocktill:/var/lib/blocktill"]
 
 
 @pytest.mark.parametrize(
@@ -175,13 +177,16 @@ def test_the_single_file_keeps_its_database_in_the_one_volume():
 )
 def test_the_settings_of_the_compose_file_are_settings(name, part, tmp_path):
     service = compose(name)["services"][part]
-    written, values = dict(service["environment"]), {"BTCPAY_BASE_URL": "https://pay.example.com"}
+    written, values = (
+        dict(service["environment"]),
+        {"BLOCKTILL_BASE_URL": "https://pay.example.com"},
+    )
     for secret in service.get("secrets", ()):
         assert secret in compose(name)["secrets"]
-        assert written["BTCPAY_DATABASE_URL_FILE"] == f"/run/secrets/{secret}"
+        assert written["BLOCKTILL_DATABASE_URL_FILE"] == f"/run/secrets/{secret}"
         example = re.search(rf"deploy/{secret} +(\S+)", (DEPLOY / name).read_text())[1]
         (tmp_path / secret).write_text(f"{example}\n")
-        written["BTCPAY_DATABASE_URL_FILE"] = f"{tmp_path}/{secret}"
+        written["BLOCKTILL_DATABASE_URL_FILE"] = f"{tmp_path}/{secret}"
 
     def filled(text):
         in_place = lambda m: values.get(m[1], m[3] if m[2] == ":-" else "")  # noqa: E731

@@ -24,9 +24,9 @@ INVOICES = Invoice.select().order_by(Invoice.seq)
 def shop(request, tmp_path, ticker, clock):
     """On each kind of database in every run."""
     is_sqlite = request.param == "sqlite"
-    url = f"sqlite:///{tmp_path}/btcpay.db" if is_sqlite else postgres.server().create()
+    url = f"sqlite:///{tmp_path}/blocktill.db" if is_sqlite else postgres.server().create()
     ticker.reset()
-    with open_shop(tmp_path, ticker.url, clock, BTCPAY_DATABASE_URL=url) as opened:
+    with open_shop(tmp_path, ticker.url, clock, BLOCKTILL_DATABASE_URL=url) as opened:
         yield opened
 
 

@@ -124,13 +124,13 @@ SETTINGS = {
 @pytest.mark.parametrize("host", ["straße.de", "STRASSE.de", "strasse．de"])
 def test_every_setting_that_names_a_host_reads_it_so(name, host):
     form, field = SETTINGS[name]
-    found = {getattr(read({f"BTCPAY_{name}": form.format(text)}), field)
+    found = {getattr(read({f"BLOCKTILL_{name}": form.format(text)}), field)
              for text in (host, ascii_host(host))}  # fmt: skip
     assert len(found) == 1
     assert ascii_host(host) in str(found)
 
 
 def test_the_path_of_the_base_url_is_ascii_too():
-    assert read({"BTCPAY_BASE_URL": "https://a.example/caf%C3%A9/é"}).base_url == (
+    assert read({"BLOCKTILL_BASE_URL": "https://a.example/caf%C3%A9/é"}).base_url == (
         "https://a.example/caf%C3%A9/%C3%A9"
     )

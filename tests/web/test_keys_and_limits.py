@@ -18,18 +18,18 @@ SECRET = re.compile("sk_test_[0-9A-Za-z]{43}")
 NOBODY = "sk_test_" + "0" * 43
 
 
-def btcpay(shop, *arguments, status=0, **environ):
+def blocktill(shop, *arguments, status=0, **environ):
     ended = forge().run(shop.environ | environ, list(arguments))
     assert ended.status == status, ended.errors
     return ended.output
 
 
 def issue(shop, scope, *more):
-    return btcpay(shop, "key", "issue", "shop", "--scope", scope, *more).strip()
+    return blocktill(shop, "key", "issue", "shop", "--scope", scope, *more).strip()
 
 
 def listed(shop):
-    return {row["last_four"]: row for row in json.loads(btcpay(shop, "key", "list", "--json"))}
+    return {row["last_four"]: row for row in json.loads(blocktill(shop, "key", "list", "--json"))}
 
 
 def status_of(shop, key, method="GET"):
@@ -44,36 +44,36 @@ def test_an_issued_key_is_printed_alone_and_once_and_works_with_its_scope(shop):
     for key, may_post in ((secret, 403), (issued["secret"], 201)):
         assert SECRET.fullmatch(key)
         assert (status_of(shop, key), status_of(shop, key, "POST")) == (200, may_post)
-    assert secret not in btcpay(shop, "key", "list")
-    assert secret not in btcpay(shop, "key", "list", "--json")
+    assert secret not in blocktill(shop, "key", "list")
+    assert secret not in blocktill(shop, "key", "list", "--json")
 
 
 def test_a_mainnet_key_says_that_it_is_live(tmp_path, shop):
     mainnet = {
-        "BTCPAY_NETWORK": "mainnet",
-        "BTCPAY_DATABASE_URL": new_database(tmp_path, "mainnet"),
-        "BTCPAY_EXPLORERS": "http://127.0.0.1:9",
+        "BLOCKTILL_NETWORK": "mainnet",
+        "BLOCKTILL_DATABASE_URL": new_database(tmp_path, "mainnet"),
+        "BLOCKTILL_EXPLORERS": "http://127.0.0.1:9",
     }
     # The zpub of BIP84's test vectors.
     zpub = (
         "zpub6rFR7y4Q2AijBEqTUquhVz398htDFrtymD9xYYfG1m4wAcvPhXNfE3EfH1r1ADqtfSdVCToUG868RvUUk"
         "gDKf31mGDtKsAYz2oz2AGutZYs"
     )
-    btcpay(shop, "merchant", "add", "live", "--xpub", zpub, "--yes", **mainnet)
-    secret = btcpay(shop, "key", "issue", "live", "--scope", "read", **mainnet).strip()
+    blocktill(shop, "merchant", "add", "live", "--xpub", zpub, "--yes", **mainnet)
+    secret = blocktill(shop, "key", "issue", "live", "--scope", "read", **mainnet).strip()
     assert re.fullmatch("sk_live_[0-9A-Za-z]{43}", secret)
 
 
 def test_a_key_needs_a_merchant_and_a_scope(shop):
-    assert btcpay(shop, "key", "issue", "nobody", "--scope", "read", status=1) == ""
+    assert blocktill(shop, "key", "issue", "nobody", "--scope", "read", status=1) == ""
     for arguments in ([], ["--scope", "admin"], ["--scope", ""]):
-        assert btcpay(shop, "key", "issue", "shop", *arguments, status=2) == ""
+        assert blocktill(shop, "key", "issue", "shop", *arguments, status=2) == ""
 
 
 def test_a_key_belongs_to_the_merchant_that_it_was_issued_to(shop):
     shop.link()
-    btcpay(shop, "merchant", "add", "second", "--xpub", new_xpub(), "--yes")
-    second = btcpay(shop, "key", "issue", "second", "--scope", "read").strip()
+    blocktill(shop, "merchant", "add", "second", "--xpub", new_xpub(), "--yes")
+    second = blocktill(shop, "key", "issue", "second", "--scope", "read").strip()
     assert shop.get("/payment-links", second).json["data"] == []
     assert len(shop.get("/payment-links").json["data"]) == 1
 
@@ -91,7 +91,7 @@ def test_the_list_says_whose_key_it_is_and_when_it_was_used(shop):
 def test_a_revoked_key_alone_is_unauthorized_from_then_on(shop):
     secret = issue(shop, "read")
     assert status_of(shop, secret) == 200
-    btcpay(shop, "key", "revoke", listed(shop)[secret[-4:]]["id"])
+    blocktill(shop, "key", "revoke", listed(shop)[secret[-4:]]["id"])
     shop.clock.at = datetime.fromisoformat(listed(shop)[secret[-4:]]["revoked_at"])
     assert status_of(shop, secret) == 401
     shop.clock.move(days=1000)
@@ -100,10 +100,10 @@ def test_a_revoked_key_alone_is_unauthorized_from_then_on(shop):
 
 @pytest.mark.parametrize("command", ["revoke", "rotate"])
 def test_an_unknown_or_revoked_key_is_neither_revoked_nor_rotated(shop, command):
-    assert btcpay(shop, "key", command, "key_" + "0" * 24, status=1) == ""
+    assert blocktill(shop, "key", command, "key_" + "0" * 24, status=1) == ""
     key_id = shop.key_ids[shop.read_key]
-    btcpay(shop, "key", "revoke", key_id)
-    assert btcpay(shop, "key", command, key_id, status=1) == ""
+    blocktill(shop, "key", "revoke", key_id)
+    assert blocktill(shop, "key", command, key_id, status=1) == ""
     alive = [row["id"] for row in listed(shop).values() if row["revoked_at"] is None]
     assert alive == [shop.key_ids[shop.write_key]]
 
@@ -116,7 +116,7 @@ def test_the_old_secret_works_until_its_grace_is_over_and_the_new_is_like_it(
 ):
     old = issue(shop, "read", "--name", "till")
     before = datetime.now(shop.clock().tzinfo)
-    new = btcpay(shop, "key", "rotate", listed(shop)[old[-4:]]["id"], *arguments).strip()
+    new = blocktill(shop, "key", "rotate", listed(shop)[old[-4:]]["id"], *arguments).strip()
     assert SECRET.fullmatch(new) and new != old
     assert status_of(shop, new, "POST") == 403
     row = listed(shop)[new[-4:]]
@@ -131,8 +131,8 @@ def test_the_old_secret_works_until_its_grace_is_over_and_the_new_is_like_it(
 
 def test_a_key_in_its_grace_can_be_revoked_at_once(shop):
     key_id = shop.key_ids[shop.read_key]
-    btcpay(shop, "key", "rotate", key_id)
-    btcpay(shop, "key", "revoke", key_id)
+    blocktill(shop, "key", "rotate", key_id)
+    blocktill(shop, "key", "revoke", key_id)
     shop.clock.move(minutes=5)
     assert status_of(shop, shop.read_key) == 401
 
@@ -140,7 +140,7 @@ def test_a_key_in_its_grace_can_be_revoked_at_once(shop):
 def test_a_grace_that_is_no_number_of_hours_is_refused(shop):
     key_id = shop.key_ids[shop.read_key]
     for grace in ("-1", "8761", "1.5", "soon"):
-        assert btcpay(shop, "key", "rotate", key_id, "--grace", grace, status=2) == ""
+        assert blocktill(shop, "key", "rotate", key_id, "--grace", grace, status=2) == ""
     shop.clock.move(days=400)
     assert status_of(shop, shop.read_key) == 200
 
@@ -148,11 +148,11 @@ def test_a_grace_that_is_no_number_of_hours_is_refused(shop):
 @about_sqlite
 def test_no_secret_is_in_the_database_only_its_sha256(shop):
     first = issue(shop, "write")
-    second = btcpay(shop, "key", "rotate", listed(shop)[first[-4:]]["id"]).strip()
+    second = blocktill(shop, "key", "rotate", listed(shop)[first[-4:]]["id"]).strip()
     for secret in (first, second):
         status_of(shop, secret)
     status_of(shop, NOBODY)
-    path = Path(shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///"))
+    path = Path(shop.environ["BLOCKTILL_DATABASE_URL"].removeprefix("sqlite:///"))
     files = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
     assert {path.name, f"{path.name}-wal"} <= set(files)
     together = b"".join(files.values())

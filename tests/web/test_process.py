@@ -60,12 +60,12 @@ def test_a_wrong_setting_ends_gunicorn_wherever_it_was_started(tmp_path):
     ended = subprocess.run(
         [sys.executable, *words],
         cwd=tmp_path,
-        env=clean_environ(BTCPAY_NETWORK="mars"),
+        env=clean_environ(BLOCKTILL_NETWORK="mars"),
         capture_output=True,
         text=True,
         timeout=30,
     )
-    assert ended.returncode == 3 and "BTCPAY_NETWORK accepts one of" in ended.stderr
+    assert ended.returncode == 3 and "BLOCKTILL_NETWORK accepts one of" in ended.stderr
 
 
 def test_any_wsgi_server_serves_the_application(shop, tmp_path):
@@ -95,8 +95,8 @@ def test_any_wsgi_server_serves_the_application(shop, tmp_path):
 @pytest.mark.parametrize(
     "environ",
     [
-        {"BTCPAY_BIND": "0.0.0.0:0"},
-        {"BTCPAY_BIND": "[::]:0"},
+        {"BLOCKTILL_BIND": "0.0.0.0:0"},
+        {"BLOCKTILL_BIND": "[::]:0"},
         {"GUNICORN_CMD_ARGS": "-b 0.0.0.0:0"},
         {"GUNICORN_CMD_ARGS": "-b 127.0.0.1:0 -b 0.0.0.0:0"},
     ],
@@ -105,14 +105,18 @@ def test_any_wsgi_server_serves_the_application(shop, tmp_path):
 def test_real_money_is_served_to_strangers_through_a_proxy_alone(tmp_path, environ):
     url = f"sqlite:///{tmp_path}/shop.db"
     migrate(url, "mainnet")
-    said = {"BTCPAY_NETWORK": "mainnet", "BTCPAY_DATABASE_URL": url, "BTCPAY_METRICS_BIND": ""}
+    said = {
+        "BLOCKTILL_NETWORK": "mainnet",
+        "BLOCKTILL_DATABASE_URL": url,
+        "BLOCKTILL_METRICS_BIND": "",
+    }
     words = [sys.executable, "-P", "-m", "btcpay", "serve"]
     ended = subprocess.run(
         words, env=clean_environ(**said | environ), capture_output=True, text=True, timeout=300
     )
     assert ended.returncode == 2 and "Traceback" not in ended.stderr
-    assert "on mainnet BTCPAY_BIND accepts an address of this machine alone" in ended.stderr
-    behind = clean_environ(**said | environ, BTCPAY_TRUSTED_PROXIES="1")
+    assert "on mainnet BLOCKTILL_BIND accepts an address of this machine alone" in ended.stderr
+    behind = clean_environ(**said | environ, BLOCKTILL_TRUSTED_PROXIES="1")
     with subprocess.Popen(words, env=behind, stderr=subprocess.PIPE, text=True) as process:
         assert any("Listening at" in line for line in process.stderr)
         process.terminate()

@@ -101,7 +101,7 @@ def test_a_window_that_has_ended_leaves_redis(redis, limiter):
     limiter.hit(Bucket("brief", 2, period_s=100), "key")
     with Redis.from_url(redis.url) as store:
         (key,) = store.keys()
-        assert key == b"btcpay:brief:key" and 0 < store.ttl(key) <= 101
+        assert key == b"blocktill:brief:key" and 0 < store.ttl(key) <= 101
 
 
 @needs_redis
@@ -109,7 +109,7 @@ def test_two_workers_share_each_window_exactly(redis, shop, tmp_path):
     """The windows are of a minute, and a worker waits a quarter of a second for Redis: a machine
     that stands still for longer shows nothing, so it is asked again.
     """
-    two = {"GUNICORN_CMD_ARGS": "--workers 2", "BTCPAY_RATE_LIMIT_STORE": redis.url}
+    two = {"GUNICORN_CMD_ARGS": "--workers 2", "BLOCKTILL_RATE_LIMIT_STORE": redis.url}
     with Live(shop, tmp_path, **two) as live, ThreadPoolExecutor(16) as pool:
         until(lambda: live.log().count("Booting worker") == 2, "the second worker")
 
@@ -220,7 +220,7 @@ def test_redis_started_anew_is_used_with_the_connections_of_before(redis, limite
 
 
 def test_the_shop_sells_without_redis(shop, tmp_path):
-    nowhere = {"BTCPAY_RATE_LIMIT_STORE": "redis://:hunter2@127.0.0.1:9/0"}
+    nowhere = {"BLOCKTILL_RATE_LIMIT_STORE": "redis://:hunter2@127.0.0.1:9/0"}
     order = {"json": {"amount_usd": 5}}
     with Live(shop, tmp_path, **nowhere) as live:
         reads = [live.ask("GET", "/balance", shop.read_key) for _ in range(5)]
@@ -230,13 +230,13 @@ def test_the_shop_sells_without_redis(shop, tmp_path):
         assert [answer.status_code for answer in answers] == [status] * 5
         left = [int(answer.headers["X-RateLimit-Remaining"]) for answer in answers]
         assert left == list(range(limit - 1, limit - 6, -1))
-    assert log.count("BTCPAY_RATE_LIMIT_STORE") == 1 and "hunter2" not in log
+    assert log.count("BLOCKTILL_RATE_LIMIT_STORE") == 1 and "hunter2" not in log
 
 
 def test_a_signal_for_one_worker_more_is_refused_too(shop, tmp_path):
     with Live(shop, tmp_path) as live:
         os.kill(live.pid, signal.SIGTTIN)
-        until(lambda: "BTCPAY_RATE_LIMIT_STORE accepts memory://" in live.log(), "the refusal")
+        until(lambda: "BLOCKTILL_RATE_LIMIT_STORE accepts memory://" in live.log(), "the refusal")
         assert live.ask("GET", "/balance", shop.read_key).status_code == 200
         assert live.log().count("Booting worker") == 1
 
@@ -245,18 +245,20 @@ def test_a_signal_for_one_worker_more_is_refused_too(shop, tmp_path):
     ("program", "words", "environ"),
     [
         pytest.param(
-            "btcpay", ["serve"], {"GUNICORN_CMD_ARGS": "--workers 2"}, id="serve, by args"
+            "blocktill", ["serve"], {"GUNICORN_CMD_ARGS": "--workers 2"}, id="serve, by args"
         ),
-        pytest.param("btcpay", ["serve"], {"WEB_CONCURRENCY": "2"}, id="serve, by WEB_CONCURRENCY"),
+        pytest.param(
+            "blocktill", ["serve"], {"WEB_CONCURRENCY": "2"}, id="serve, by WEB_CONCURRENCY"
+        ),
         pytest.param("gunicorn", ["wsgi:app"], {"WEB_CONCURRENCY": "3"}, id="plain gunicorn"),
         pytest.param("gunicorn", ["-w", "2", "wsgi:app"], {}, id="gunicorn -w"),
     ],
 )
 def test_several_workers_with_windows_in_memory_refuse_to_start(shop, program, words, environ):
-    environ = clean_environ(**(shop.environ | {"BTCPAY_BIND": "127.0.0.1:0"} | environ))
+    environ = clean_environ(**(shop.environ | {"BLOCKTILL_BIND": "127.0.0.1:0"} | environ))
     ended = forge().run(environ, words, program=program)
     assert ended.status == 2
-    assert "BTCPAY_RATE_LIMIT_STORE" in ended.errors and "redis://" in ended.errors
+    assert "BLOCKTILL_RATE_LIMIT_STORE" in ended.errors and "redis://" in ended.errors
 
 
 def without_driver(code, **environ):
@@ -277,7 +279,7 @@ SERVE = (
 
 
 def test_a_driver_that_is_missing_is_named_before_anything_starts(shop):
-    asked = {"BTCPAY_RATE_LIMIT_STORE": "redis://127.0.0.1:9/0", "BTCPAY_BIND": "127.0.0.1:0"}
+    asked = {"BLOCKTILL_RATE_LIMIT_STORE": "redis://127.0.0.1:9/0", "BLOCKTILL_BIND": "127.0.0.1:0"}
     ended = without_driver(SERVE, **(shop.environ | asked))
     assert ended.returncode == 2
     _, *lines = ended.stderr.splitlines()  # the first is gunicorn's own

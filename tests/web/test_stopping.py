@@ -79,7 +79,7 @@ def test_others_are_answered_at_once_while_another_process_holds_the_lock(shop, 
     before = counts(shop)
     with Live(shop, tmp_path) as live:
         assert live.ask("POST", "/invoices", shop.write_key, json={"amount_usd": 5}).ok
-        other = sqlite3.connect(sqlite_path(shop.environ["BTCPAY_DATABASE_URL"]))
+        other = sqlite3.connect(sqlite_path(shop.environ["BLOCKTILL_DATABASE_URL"]))
         other.execute("BEGIN EXCLUSIVE")
         with flood.orders_under_way(live, keys, answers):
             alive_s = flood.slowest_s(f"{live.url}/healthz")
@@ -121,7 +121,7 @@ def test_who_waits_for_a_lock_that_stays_is_refused_with_the_first(shop, monkeyp
         return answer.status_code
 
     shop.invoice()
-    other = sqlite3.connect(sqlite_path(shop.environ["BTCPAY_DATABASE_URL"]))
+    other = sqlite3.connect(sqlite_path(shop.environ["BLOCKTILL_DATABASE_URL"]))
     other.execute("BEGIN IMMEDIATE")
     started_s = time.monotonic()
     assert at_once(12, ask) == [500] * 12

@@ -104,7 +104,7 @@ class Esplora(Endpoint, Explorer):
                 return known.height
         raise FetchError(
             f"its chain lacks our block {locator[-1].height}, the first that we keep (when no"
-            " explorer has it: `btcpay chain begin-anew`)"
+            " explorer has it: `blocktill chain begin-anew`)"
         )
 
     def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:

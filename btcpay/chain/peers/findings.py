@@ -15,7 +15,7 @@ from storage.queries.sources import PEERS
 from storage.statement import blank
 
 LATELY = timedelta(hours=1)
-REMEDY = "check that it runs and can be reached, or name another one in BTCPAY_PEERS"
+REMEDY = "check that it runs and can be reached, or name another one in BLOCKTILL_PEERS"
 KNOWN = timedelta(days=1)  # with `auto`, a peer that has not been good for so long is forgotten
 
 
@@ -34,7 +34,7 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
         wanted = tuple(lately or good_since(now - KNOWN))
         if not wanted:
             yield Finding(
-                "peers", YELLOW, "none was found yet", "run `btcpay check`, and see its log"
+                "peers", YELLOW, "none was found yet", "run `blocktill check`, and see its log"
             )
     good = set(lately).intersection(wanted)
     top = max((rows[place].height or 0 for place in good), default=0)
@@ -58,5 +58,5 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
     else:
         colour = GREEN if settings.explorers else YELLOW  # which show what waits
         yield Finding(
-            "listening", colour, "the last check did not listen", "`btcpay check --watch`"
+            "listening", colour, "the last check did not listen", "`blocktill check --watch`"
         )

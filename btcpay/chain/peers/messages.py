@@ -75,7 +75,7 @@ def parse_head(magic: bytes, raw: bytes) -> Head:
 
 def version_body(nonce: int, relay: bool = False) -> bytes:
     """We serve nothing, and do not reveal our time. `relay`: transactions are announced (BIP37)."""
-    agent = prefixed(f"/btcpay:{__version__}/".encode())
+    agent = prefixed(f"/blocktill:{__version__}/".encode())
     begins = _version_begins.pack(VERSION, 0, 0)
     ends = nonce.to_bytes(8, "little") + agent + u32(0) + bytes([relay])
     return begins + _NOWHERE + _NOWHERE + ends

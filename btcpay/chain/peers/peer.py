@@ -61,7 +61,7 @@ class Peer(BlockSource):
                 if height is None:
                     raise FetchError(
                         f"its chain lacks our block {locator[-1].height}, the first that we keep"
-                        " (when nobody has it: `btcpay chain begin-anew`)"
+                        " (when nobody has it: `blocktill chain begin-anew`)"
                     )
             yield raws
             height += len(raws)

@@ -19,7 +19,7 @@ from storage.queries import merchants, meta, sources
 
 log = logging.getLogger(__name__)
 
-MORE_CALLS = "see BTCPAY_EXPLORER_CALLS_PER_HOUR"
+MORE_CALLS = "see BLOCKTILL_EXPLORER_CALLS_PER_HOUR"
 # Fields of a report that its summary has.
 SHOWN = (
     "blocks_read blocks_behind hours_behind looked_at failed unreached put_off chain_failed stuck"
@@ -39,7 +39,7 @@ class Reporter:
         if not self._merchants:
             place = place_of(shell.settings.database_url)
             said = f"there is no merchant in {place} yet: until there is, nothing can be paid"
-            say(f"{said} (`btcpay merchant add`); or is BTCPAY_DATABASE_URL wrong?")
+            say(f"{said} (`blocktill merchant add`); or is BLOCKTILL_DATABASE_URL wrong?")
         if quiet:
             self._held = [_holding(handler) for handler in logging.root.handlers]
             logging.root.handlers = list(self._held)
@@ -106,11 +106,11 @@ def lines_of(report: Report) -> list[str]:
         (behind, f"{blocks} still to be read, which takes about {hours}: {MORE_CALLS}"),
         (report.failed, f"invoices that could not be looked for: {len(report.failed)}"),
         (report.set_aside, f"blocks that could not be read, for now: {_heights(report)}"),
-        (report.chain_failed, "the chain could not be read: `btcpay doctor` says what to do"),
+        (report.chain_failed, "the chain could not be read: `blocktill doctor` says what to do"),
         (report.stuck, f"the chain may not be whole, and nothing expires: {report.stuck}"),
         (ahead_s, f"this machine's clock is {ahead_s} s ahead: {SET_CLOCK}"),
     ]
-    parts = "parts could not do their work, and do it later; payments are found: `btcpay doctor`"
+    parts = "parts could not do their work, and do it later; payments are found: `blocktill doctor`"
     doubt = "nothing is renewed or erased until the time is confirmed: " + report.doubt
     late = [  # and no failure
         (
@@ -122,7 +122,7 @@ def lines_of(report: Report) -> list[str]:
         (
             report.answered and not report.is_agreed,
             "only one of the sources shows the newest blocks: invoices end a day after their"
-            " deadline; `btcpay doctor` says which",
+            " deadline; `blocktill doctor` says which",
         ),
     ]
     return [

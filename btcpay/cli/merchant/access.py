@@ -93,7 +93,9 @@ def key_rotate(shell: Shell, key_id: str, grace: int) -> None:
 
 COLUMNS = "id opens browser created_at last_used_at"
 OPENS = ("everything", "till")
-MAYBE_OFF = "`btcpay run` and the sandbox have these pages; `serve` wants BTCPAY_MERCHANT_PAGES=on"
+MAYBE_OFF = (
+    "`blocktill run` and the sandbox have these pages; `serve` wants BLOCKTILL_MERCHANT_PAGES=on"
+)
 
 
 @click.command("login")
@@ -127,7 +129,7 @@ def sessions(shell: Shell, merchant: str) -> None:
 
 @click.command("logout")
 @click.argument("merchant")
-@click.option("--session", metavar="ID", help="Only this one, from `btcpay merchant sessions`.")
+@click.option("--session", metavar="ID", help="Only this one, from `blocktill merchant sessions`.")
 @with_shell
 def logout(shell: Shell, merchant: str, session: str | None) -> None:
     """Log out every browser of a merchant, or one, and revoke its unused login links."""

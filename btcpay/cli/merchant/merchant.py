@@ -133,7 +133,7 @@ def wallet_export(shell: Shell, merchant: str, count: int | None, addresses: boo
     """Write the descriptor for Bitcoin Core's importdescriptors, with its range.
 
     For a wallet without private keys:
-    bitcoin-cli -rpcwallet=NAME importdescriptors "$(btcpay wallet export MERCHANT)".
+    bitcoin-cli -rpcwallet=NAME importdescriptors "$(blocktill wallet export MERCHANT)".
     """
     row, network = find_merchant(shell.db, merchant), shell.settings.network
     indexes = range(count) if count else range(row.next_index + MARGIN + 1)
@@ -154,7 +154,7 @@ def wallet_export(shell: Shell, merchant: str, count: int | None, addresses: boo
 def wallet_gap(shell: Shell, merchant: str, limit: int | None) -> None:
     """Note the gap limit that the wallet has now; without LIMIT, show the last one noted.
 
-    It is 20 until you set it. `btcpay doctor` warns when three quarters of it are used.
+    It is 20 until you set it. `blocktill doctor` warns when three quarters of it are used.
     """
     row = find_merchant(shell.db, merchant)
     if limit is not None:

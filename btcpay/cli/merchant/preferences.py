@@ -97,7 +97,7 @@ def mail(
             raise CommandError(f"{printable(address)} is not {error}") from None
     row = merchants.set_mail(shell.db, owner.id, change, shell.now)
     if change and not shell.settings.has_mail:
-        say("nothing is sent until BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM are set")
+        say("nothing is sent until BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM are set")
     switched = {name: bool(getattr(row, name)) for name in switches}
     shown = as_dict(row) | {"merchant": merchant} | switched
     shell.show([shown], "merchant address receipts evening language")

@@ -48,11 +48,12 @@ def sandbox(port: int | None, state: Path | None, once: bool, words: tuple[str, 
     """Start a regtest playground: chain, price, service, and a check every two seconds.
 
     With --once it uses a temporary folder and free ports, and ends with COMMAND's exit status.
-    COMMAND has BTCPAY_URL, BTCPAY_KEY and BTCPAY_SANDBOX_URL in its environment. Without a command
-    these are printed as JSON; it runs until a signal, or until standard input, if a pipe, closes.
+    COMMAND has BLOCKTILL_URL, BLOCKTILL_KEY and BLOCKTILL_SANDBOX_URL in its environment. Without
+    a command these are printed as JSON; it runs until a signal, or until standard input, if a
+    pipe, closes.
 
     `python -m btcpay.sandbox --port 8001 --state var/sandbox` starts only the chain, for
-    `btcpay restore` while the service is stopped.
+    `blocktill restore` while the service is stopped.
     """
     if words and not once:
         raise click.UsageError("a command needs --once")
@@ -157,11 +158,11 @@ start over    remove {place.state} and {database}, after Ctrl-C
 @contextlib.contextmanager
 def _thrown_away(state: Path | None, port: int | None) -> Iterator[Place]:
     """A place in a temporary folder, on free ports, but for what the environment sets."""
-    with tempfile.TemporaryDirectory(prefix="btcpay-sandbox-") as folder:
+    with tempfile.TemporaryDirectory(prefix="blocktill-sandbox-") as folder:
         usual = {
-            "BTCPAY_DATABASE_URL": f"sqlite:///{folder}/btcpay.db",
-            "BTCPAY_BASE_URL": f"http://127.0.0.1:{_free_port()}",
-            "BTCPAY_METRICS_BIND": "",
+            "BLOCKTILL_DATABASE_URL": f"sqlite:///{folder}/blocktill.db",
+            "BLOCKTILL_BASE_URL": f"http://127.0.0.1:{_free_port()}",
+            "BLOCKTILL_METRICS_BIND": "",
         }
         unset = {name: text for name, text in usual.items() if not is_said(os.environ, name)}
         own = os.environ | unset
@@ -171,10 +172,10 @@ def _thrown_away(state: Path | None, port: int | None) -> Iterator[Place]:
 def _run_once(place: Place, key: str, children: Children, words: Sequence[str], stop: Stop) -> int:
     """The command's exit status; without one, prints the shop and waits. Raises CommandError."""
     shop = {"url": place.settings.base_url, "key": key, "sandbox_url": place.chain_url}
-    environ = place.environ | {f"BTCPAY_{name.upper()}": text for name, text in shop.items()}
+    environ = place.environ | {f"BLOCKTILL_{name.upper()}": text for name, text in shop.items()}
     if words:
         return _run(words, environ, children, stop)
-    settings = {name: text for name, text in environ.items() if name.startswith("BTCPAY_")}
+    settings = {name: text for name, text in environ.items() if name.startswith("BLOCKTILL_")}
     write_data(orjson.dumps({**shop, "merchant": MERCHANT, "environ": settings}) + b"\n")
     # A shell gives /dev/null to what it starts in the background: only a pipe's end means anything.
     mode = os.fstat(sys.stdin.fileno()).st_mode if sys.stdin else 0

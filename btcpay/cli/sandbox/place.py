@@ -38,12 +38,12 @@ class Place:
     def environ(self) -> dict[str, str]:
         """Variables for each program of this shop: our own, with the chain as explorer."""
         return dict(self.own) | {
-            "BTCPAY_NETWORK": self.settings.network.name,
-            "BTCPAY_DATABASE_URL": self.settings.database_url,
-            "BTCPAY_EXPLORERS": self.chain_url,
-            "BTCPAY_PRICE_SOURCES": f"{self.chain_url}/price#/usd",
-            "BTCPAY_CURRENCY_SOURCES": f"{self.chain_url}/price#/{{currency}}",
-            "BTCPAY_PRICE_QUORUM": "1",
+            "BLOCKTILL_NETWORK": self.settings.network.name,
+            "BLOCKTILL_DATABASE_URL": self.settings.database_url,
+            "BLOCKTILL_EXPLORERS": self.chain_url,
+            "BLOCKTILL_PRICE_SOURCES": f"{self.chain_url}/price#/usd",
+            "BLOCKTILL_CURRENCY_SOURCES": f"{self.chain_url}/price#/{{currency}}",
+            "BLOCKTILL_PRICE_QUORUM": "1",
         }
 
     @property
@@ -52,11 +52,11 @@ class Place:
         benches = (self.chain_url, f"http://localhost:{self.port}")
         return {
             # The explorer is on this machine: each run of the check may look up every open page.
-            "BTCPAY_EXPLORER_CALLS_PER_HOUR": "100000",
+            "BLOCKTILL_EXPLORER_CALLS_PER_HOUR": "100000",
             **self.environ,
-            "BTCPAY_MERCHANT_PAGES": "on",
-            "BTCPAY_GREENFIELD": "on",
-            "BTCPAY_FRAME_ANCESTORS": " ".join([*self.settings.frame_ancestors, *benches]),
+            "BLOCKTILL_MERCHANT_PAGES": "on",
+            "BLOCKTILL_GREENFIELD": "on",
+            "BLOCKTILL_FRAME_ANCESTORS": " ".join([*self.settings.frame_ancestors, *benches]),
             # The pages ask every two seconds: a line for each would bury what matters in the log.
             "GUNICORN_CMD_ARGS": f"--log-level warning {self.own.get('GUNICORN_CMD_ARGS', '')}",
         }
@@ -66,12 +66,12 @@ class Place:
         if self.settings.network.name != "regtest":
             raise CommandError(
                 f"the sandbox is for regtest only, not for {self.settings.network.name}:"
-                " unset BTCPAY_NETWORK and the variables that go with it"
+                " unset BLOCKTILL_NETWORK and the variables that go with it"
             )
         if self.settings.bind.startswith("unix:"):
-            raise CommandError("the sandbox serves on a port; BTCPAY_BIND names a socket file")
-        _refuse_taken(f"127.0.0.1:{self.port}", "`btcpay sandbox --port`")
-        _refuse_taken(self.settings.bind, "BTCPAY_BASE_URL or BTCPAY_BIND")
+            raise CommandError("the sandbox serves on a port; BLOCKTILL_BIND names a socket file")
+        _refuse_taken(f"127.0.0.1:{self.port}", "`blocktill sandbox --port`")
+        _refuse_taken(self.settings.bind, "BLOCKTILL_BASE_URL or BLOCKTILL_BIND")
 
     def prepare_folders(self) -> None:
         """Makes folders for their owner alone; `parents=True` would leave the upper ones open."""
@@ -94,14 +94,14 @@ def _refuse_taken(bind: str, name: str) -> None:
 
 
 def command_line(program: str, environ: Mapping[str, str]) -> str:
-    """`btcpay` for another terminal: with the variables that it needs, but no secrets."""
+    """`blocktill` for another terminal: with the variables that it needs, but no secrets."""
     settings = read(environ)
     needed = {
         name: shown(name, value)
         for name, value in sorted(environ.items())
-        if name.startswith("BTCPAY_")
+        if name.startswith("BLOCKTILL_")
         if read({n: v for n, v in environ.items() if n != name}) != settings
     }
     assigned = [f"{name}={shlex.quote(value)}" for name, value in needed.items()]
-    own = [program] if Path(program).name == "btcpay" else [sys.executable, "-m", "btcpay"]
+    own = [program] if Path(program).name == "blocktill" else [sys.executable, "-m", "btcpay"]
     return " ".join([*assigned, *own])

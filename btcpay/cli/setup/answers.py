@@ -68,11 +68,11 @@ def default_of(
     """The present value, or the default that follows from these `answers`; None for neither."""
     now = present.get(question.variable, "").strip()
     if question.name == "database_url":  # it belongs to one network
-        moved = answers["BTCPAY_NETWORK"] != present.get("BTCPAY_NETWORK")
+        moved = answers["BLOCKTILL_NETWORK"] != present.get("BLOCKTILL_NETWORK")
         if not now or (moved and now.startswith(SQLITE)):
-            return f"{SQLITE}{state}/{answers['BTCPAY_NETWORK']}.db"
+            return f"{SQLITE}{state}/{answers['BLOCKTILL_NETWORK']}.db"
     if question.name == "trusted_proxies" and not now:  # the service itself speaks no TLS
-        return "1" if urlsplit(answers["BTCPAY_BASE_URL"]).scheme == "https" else "0"
+        return "1" if urlsplit(answers["BLOCKTILL_BASE_URL"]).scheme == "https" else "0"
     return now or question.usual
 
 
@@ -120,7 +120,7 @@ class Talk:
 
     def _questions(self, present: Mapping[str, str]) -> Sequence[Question]:
         """With --yes a shop of play money, if nothing else is said, is for this machine alone."""
-        network = self.given["network"] or present.get("BTCPAY_NETWORK", "").strip()
+        network = self.given["network"] or present.get("BLOCKTILL_NETWORK", "").strip()
         is_play_money = network in NETWORKS and not NETWORKS[network].main_keys
         if not (self.given["yes"] and is_play_money):
             return QUESTIONS

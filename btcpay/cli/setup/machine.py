@@ -1,4 +1,4 @@
-"""The machine's side of `btcpay setup`: places and owners of files."""
+"""The machine's side of `blocktill setup`: places and owners of files."""
 
 import os
 import pwd
@@ -11,8 +11,8 @@ from typing import TextIO
 
 from btcpay.values.errors import CommandError
 
-PROGRAM = Path(sys.executable).with_name("btcpay")
-STATE = Path("/var/lib/btcpay")  # systemd makes it too (StateDirectory=)
+PROGRAM = Path(sys.executable).with_name("blocktill")
+STATE = Path("/var/lib/blocktill")  # systemd makes it too (StateDirectory=)
 
 
 def has_blocks(stream: TextIO) -> bool:
@@ -70,8 +70,8 @@ def _become(user: pwd.struct_passwd) -> None:
     os.environ["HOME"] = user.pw_dir  # where PostgreSQL's library looks for certificates
     if not all(os.access(file, os.X_OK) for file in (PROGRAM, sys.executable)):
         raise CommandError(
-            f"{user.pw_name} may not run {PROGRAM}: install it outside of a home, as in /opt/btcpay"
-            " (docs/operators/install.md)"
+            f"{user.pw_name} may not run {PROGRAM}: install it outside of a home, as in"
+            " /opt/blocktill (docs/operators/install.md)"
         )
 
 

@@ -47,7 +47,7 @@ OF_QUESTIONS = [click.Option([q.option], help=q.text, metavar="TEXT") for q in Q
 @key_option(help="Extended PUBLIC key, or descriptor; - to paste it.")
 @click.option("--script", type=click.Choice(SCRIPT_TYPES), help="For an xpub or tpub.")
 @click.option("--env-file", type=A_PATH, metavar="FILE", help="The settings.")
-@click.option("--user", help="The owner of service and database. [default as root: btcpay]")
+@click.option("--user", help="The owner of service and database. [default as root: blocktill]")
 @click.option(
     "--units",
     type=click.Choice([*units.KINDS, units.NONE]),
@@ -99,11 +99,11 @@ class _Run(Talk):
     def __init__(self, given: Mapping[str, Any], asks: bool) -> None:
         super().__init__(given, asks)
         self.me, self.is_root = machine.this_user(), os.geteuid() == 0
-        usual = "/etc/btcpay.env" if self.is_root else "btcpay.env"
+        usual = "/etc/blocktill.env" if self.is_root else "blocktill.env"
         named = given["env_file"] or os.environ.get(VARIABLE, "").strip()
         self.file = Path(named or usual).absolute()
         self.usual_state = machine.STATE if self.is_root else Path("var").absolute()
-        self.text = machine.text_of(self.file, units.template("btcpay.env"))
+        self.text = machine.text_of(self.file, units.template("blocktill.env"))
         self.present = parse(self.text, str(self.file))
 
     def go(self) -> None:
@@ -112,11 +112,11 @@ class _Run(Talk):
         given = self.given
         kind = units.chosen_kind(given["units"], given["start"], self._command)
         answers = self.settings(self.present, self.usual_state)
-        database = sqlite_path(answers.get("BTCPAY_DATABASE_URL", ""))
+        database = sqlite_path(answers.get("BLOCKTILL_DATABASE_URL", ""))
         merchant = None
         is_new = database and not database.exists()
         if given["merchant"] or given["xpub"] or (self.asks and is_new):
-            merchant = self.merchant(NETWORKS[answers["BTCPAY_NETWORK"]])
+            merchant = self.merchant(NETWORKS[answers["BLOCKTILL_NETWORK"]])
         state = database and database.parent
         user = self._make_user(state)
         text = changed(self.text, worth_writing(answers, self.present))
@@ -151,7 +151,7 @@ class _Run(Talk):
         say(f"The settings are in {self.file}.")
 
     def _make_user(self, state: Path | None) -> pwd.struct_passwd:
-        name = self.given["user"] or ("btcpay" if self.is_root else self.me.pw_name)
+        name = self.given["user"] or ("blocktill" if self.is_root else self.me.pw_name)
         user = machine.make_user(name)
         if not self.is_root and user != self.me:
             raise click.UsageError(f"--user: only root can make a shop for {name}")
@@ -184,11 +184,11 @@ class _Run(Talk):
 
 def _examine(settings: Settings, said: Mapping[str, str]) -> None:
     """Shows what the doctor finds that is not green."""
-    say("What `btcpay doctor` finds:")
+    say("What `blocktill doctor` finds:")
     found = [one for one in examine(settings, said, utc_now) if one.colour != GREEN]
     for finding in found:
         say(line_of(finding))
-    say("Repair what is red, then run `btcpay setup` again." if found else "All is well.")
+    say("Repair what is red, then run `blocktill setup` again." if found else "All is well.")
 
 
 def _make_merchant(settings: Settings, name: str, account: Descriptor) -> None:

@@ -1,4 +1,4 @@
-"""The systemd units of `btcpay setup`, from the files that a package has too."""
+"""The systemd units of `blocktill setup`, from the files that a package has too."""
 
 import os
 import re
@@ -13,11 +13,11 @@ import click
 from btcpay.cli.setup.machine import STATE
 from btcpay.values.errors import CommandError
 
-BACKUPS = Path("/var/backups/btcpay")
+BACKUPS = Path("/var/backups/blocktill")
 KINDS = ("run", "cron")  # the whole shop in one process, or a service and a check every minute
 NONE = "none"
-OF_CRON = ("btcpay-check.service", "btcpay-check.timer")
-STARTED = ("btcpay.service", "btcpay-check.timer", "btcpay-backup.timer")
+OF_CRON = ("blocktill-check.service", "blocktill-check.timer")
+STARTED = ("blocktill.service", "blocktill-check.timer", "blocktill-backup.timer")
 SYSTEMD = Path("/run/systemd/system")  # sd_booted(3): there when systemd runs the machine
 SYSTEMCTL = "systemctl"
 OWN, PACKAGED = Path("/etc/systemd/system"), Path("/usr/lib/systemd/system")
@@ -66,11 +66,11 @@ def units(
             )
     elsewhere = state if state and not state.is_relative_to(STATE) else None
     changes = {
-        "/opt/btcpay/bin/btcpay": str(program),
-        "/etc/btcpay.env": str(env_file),
+        "/opt/blocktill/bin/blocktill": str(program),
+        "/etc/blocktill.env": str(env_file),
         str(BACKUPS): str(backups),
-        "User=btcpay\n": f"User={user}\n",
-        "Group=btcpay\n": "",  # the user's own
+        "User=blocktill\n": f"User={user}\n",
+        "Group=blocktill\n": "",  # the user's own
         "\nUMask=": f"\nReadWritePaths={elsewhere}\nUMask=" if elsewhere else "\nUMask=",
         " run\n": " run\n" if kind == "run" else " serve\n",
     }

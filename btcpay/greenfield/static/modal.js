@@ -47,7 +47,7 @@
   });
   addEventListener("keydown", (event) => { if (overlay && event.key === "Escape") close(); });
 
-  window.btcpay = {
+  window.blocktill = {
     showInvoice,
     hideFrame,
     showFrame: () => { if (overlay) overlay.style.display = ""; },

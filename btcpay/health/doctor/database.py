@@ -16,7 +16,7 @@ from storage.queries import meta
 
 NAME = "database"
 OF_FILE = "look at its disk, its owner and its file mode; restore a backup if it is damaged"
-OF_SERVER = "check that the server runs and lets this user write; look at BTCPAY_DATABASE_URL"
+OF_SERVER = "check that the server runs and lets this user write; look at BLOCKTILL_DATABASE_URL"
 
 
 def examine(settings: Settings, is_whole: bool) -> tuple[Finding, Database | None]:
@@ -72,7 +72,7 @@ LITTLE_BYTES, TOO_LITTLE_BYTES = 1_000_000_000, 100_000_000
 NOT_THE_OWNER = 0o077
 OWN_FOLDER = (
     "chmod 700 '{}', if it holds nothing else; or move the database into a folder of its own, such"
-    " as /var/lib/btcpay (mode 700)"
+    " as /var/lib/blocktill (mode 700)"
 )
 LISTED_OR_WRITTEN = 0o066  # others cannot list a folder that they may only pass through
 

@@ -22,15 +22,15 @@ from storage.database import Database
 from storage.models import Merchant
 from storage.queries import merchants
 
-OF_SANDBOX = "is `btcpay sandbox` running, nothing down? For other ports use the line it prints"
-OF_NETWORK = "check this machine's network, or BTCPAY_PROXY"
+OF_SANDBOX = "is `blocktill sandbox` running, nothing down? For other ports use the line it prints"
+OF_NETWORK = "check this machine's network, or BLOCKTILL_PROXY"
 REMEDY = (
-    "try it in a browser: if it fails there too, name another one in BTCPAY_EXPLORERS; else"
+    "try it in a browser: if it fails there too, name another one in BLOCKTILL_EXPLORERS; else"
     f" {OF_NETWORK}"
 )
 CLOCK_NEAR = timedelta(seconds=30)  # a Date header has whole seconds and took a while to come
 BLOCK_AHEAD = timedelta(hours=2)  # no node takes a block whose time is further ahead of its own
-EXPLORERS_FIRST = "repair the explorers first, or name others in BTCPAY_EXPLORERS"
+EXPLORERS_FIRST = "repair the explorers first, or name others in BLOCKTILL_EXPLORERS"
 AHEAD = 10  # addresses after the counter that are asked about
 MOST_MERCHANTS = 20  # so that a run costs at most 200 calls here
 
@@ -93,9 +93,12 @@ def _probe(url: str, shop: Shop, quota: Quota | None, first: Known | None) -> Pr
     except (FetchError, ProofFailed, Malformed) as error:
         probe.is_spent = isinstance(error, Spent)
         if isinstance(error, OtherNetwork):
-            probe.is_foreign, probe.remedy = True, "correct BTCPAY_EXPLORERS, or BTCPAY_NETWORK"
+            probe.is_foreign, probe.remedy = (
+                True,
+                "correct BLOCKTILL_EXPLORERS, or BLOCKTILL_NETWORK",
+            )
         elif not probe.trouble:
-            probe.remedy = remedy_for(error, "BTCPAY_EXPLORERS", probe.remedy)
+            probe.remedy = remedy_for(error, "BLOCKTILL_EXPLORERS", probe.remedy)
         probe.trouble = probe.trouble or str(error)
     probe.ahead = explorers.clock_skew.difference(shop.now(), time.monotonic())
     return probe
@@ -112,12 +115,12 @@ def _ask(probe: Probe, explorer: Explorer, first: Known | None) -> None:
         raise
     except (FetchError, ProofFailed) as error:
         probe.trouble = f"cannot show its last block, so it settles nothing: {error}"
-        probe.remedy = "name one that shows whole blocks in BTCPAY_EXPLORERS"
+        probe.remedy = "name one that shows whole blocks in BLOCKTILL_EXPLORERS"
         raise
     if first and explorer.block_hash(min(first.height, height)) != first.hash:
         probe.trouble = f"lacks our block {first.height}, the first that we keep"
         probe.remedy = (
-            "name another one in BTCPAY_EXPLORERS; if all lack it, `btcpay chain begin-anew`"
+            "name another one in BLOCKTILL_EXPLORERS; if all lack it, `blocktill chain begin-anew`"
         )
 
 
@@ -182,5 +185,5 @@ def _ahead_of(merchant: Merchant, explorers: Explorers, shop: Shop) -> Finding:
         RED,
         f"number {', '.join(map(str, used))} is used on the chain, but the next one is {start}",
         "this is an old copy of the database, or another program uses the same account: give the"
-        " service an account of its own, and run `btcpay restore --in-place`",
+        " service an account of its own, and run `blocktill restore --in-place`",
     )

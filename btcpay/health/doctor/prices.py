@@ -18,9 +18,9 @@ from btcpay.values.networks import SANDBOX_URL
 from storage.database import Database
 from storage.queries import links, merchants
 
-REMEDY = "if this lasts, name another one in BTCPAY_PRICE_SOURCES"
+REMEDY = "if this lasts, name another one in BLOCKTILL_PRICE_SOURCES"
 ENOUGH = 3  # sources: the median of three is an honest one's, or lies between two
-OTHER_REMEDY = "until enough sources agree; if this lasts, see BTCPAY_CURRENCY_SOURCES"
+OTHER_REMEDY = "until enough sources agree; if this lasts, see BLOCKTILL_CURRENCY_SOURCES"
 
 
 def findings(shop: Shop) -> Iterator[Finding]:
@@ -36,7 +36,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
         if not isinstance(answer, Decimal):
             is_sandbox = source.url.startswith(f"{SANDBOX_URL}/")
             usual = OF_SANDBOX if is_sandbox else REMEDY
-            remedy = remedy_for(answer, "BTCPAY_PRICE_SOURCES", usual)
+            remedy = remedy_for(answer, "BLOCKTILL_PRICE_SOURCES", usual)
             yield Finding(name, bad, _sentence(answer, source), remedy)
             continue
         off = (answer / median(prices) - 1) * 100
@@ -51,7 +51,7 @@ def findings(shop: Shop) -> Iterator[Finding]:
         yield Finding("price", RED, sentence, remedy)
     elif len(answers) < ENOUGH and settings.network.seeds:
         sentence = f"{price_usd} USD for a bitcoin, by {len(answers)} alone: one that lies moves it"
-        yield Finding("price", YELLOW, sentence, "set three or more in BTCPAY_PRICE_SOURCES")
+        yield Finding("price", YELLOW, sentence, "set three or more in BLOCKTILL_PRICE_SOURCES")
     else:
         yield Finding("price", GREEN, f"{price_usd} USD for a bitcoin")
 

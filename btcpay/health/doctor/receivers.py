@@ -14,7 +14,7 @@ from storage.queries import deliveries, receivers
 # A receiver that is just being restarted is no finding.
 PATIENCE = timedelta(hours=1)
 RECENT = timedelta(days=1)
-LOOK = "check BTCPAY_SMTP_URL, and the mail server"
+LOOK = "check BLOCKTILL_SMTP_URL, and the mail server"
 
 
 def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
@@ -24,11 +24,11 @@ def webhooks(shop: Shop, db: Database) -> Iterator[Finding]:
         if row.disabled_at is not None:
             since = iso(from_ms(row.disabled_at))
             sentence = f"has been disabled since {since}: {row.disabled_reason}"
-            remedy = f"`btcpay webhook resend {row.id} --failed` tries again what was given up"
+            remedy = f"`blocktill webhook resend {row.id} --failed` tries again what was given up"
         elif row.failing_since_at and now - from_ms(row.failing_since_at) >= PATIENCE:
             since = iso(from_ms(row.failing_since_at))
             sentence = f"has accepted nothing since {since}; {row.pending} wait for it"
-            remedy = f"`btcpay webhook deliveries {row.id}` shows what it answered"
+            remedy = f"`blocktill webhook deliveries {row.id}` shows what it answered"
         else:
             continue
         well = False
@@ -46,7 +46,7 @@ def mail(shop: Shop, db: Database) -> Iterator[Finding]:
     wanting = [row.name for row in db.rows(receivers.WANT_MAIL) if row.address or row.receipts]
     if wanting and not settings.has_mail:
         sentence = f"{', '.join(wanting)} should get mail, but no mail server is set"
-        yield Finding("mail", YELLOW, sentence, "set BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM")
+        yield Finding("mail", YELLOW, sentence, "set BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM")
     elif oldest_ms is not None and now - from_ms(oldest_ms) >= PATIENCE:
         sentence = f"{waiting} wait, the oldest since {iso(from_ms(oldest_ms))}"
         yield Finding("mail", YELLOW, f"{sentence}; last: {answer}", LOOK)
@@ -62,7 +62,9 @@ def mail_server(shop: Shop) -> Iterator[Finding]:
     found, sender = shop.settings.smtp_url, shop.settings.mail_from
     if found is None or sender is None:
         if found or sender:
-            sentence = "only one of BTCPAY_SMTP_URL and BTCPAY_MAIL_FROM is set: no mail is sent"
+            sentence = (
+                "only one of BLOCKTILL_SMTP_URL and BLOCKTILL_MAIL_FROM is set: no mail is sent"
+            )
             yield Finding("mail server", YELLOW, sentence, "set both, or neither")
         return
     try:

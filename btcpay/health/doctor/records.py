@@ -41,7 +41,7 @@ def totals(shop: Shop, db: Database) -> Iterator[Finding]:
 def merchant_count(shop: Shop, db: Database) -> Iterator[Finding]:
     """A database without a merchant is mostly the wrong file."""
     count = len(db.rows(merchants.ALL))
-    remedy = "check BTCPAY_DATABASE_URL, or add a merchant by `btcpay merchant add`"
+    remedy = "check BLOCKTILL_DATABASE_URL, or add a merchant by `blocktill merchant add`"
     if count:
         yield Finding("merchants", GREEN, f"{count} in this database")
     else:
@@ -57,7 +57,9 @@ def state(shop: Shop, db: Database) -> Iterator[Finding]:
 
 
 def _found(found: State, now: datetime) -> Finding:
-    often = "`btcpay run` checks by itself, else run `btcpay check` every minute; read its log"
+    often = (
+        "`blocktill run` checks by itself, else run `blocktill check` every minute; read its log"
+    )
     remedy = "" if found.found == GREEN else often
     sentence = "no check has been complete yet"
     if found.found_at:
@@ -73,8 +75,8 @@ def _previews(found: State) -> Finding:
     pages = "1 open page" if found.previews_late == 1 else f"{found.previews_late} open pages"
     sentence = f"{pages} will show a payment late: no mempool was asked in time; none is missed"
     remedy = (
-        "read the check's warnings; without one raise BTCPAY_EXPLORER_CALLS_PER_HOUR, or use your"
-        " own explorer"
+        "read the check's warnings; without one raise BLOCKTILL_EXPLORER_CALLS_PER_HOUR, or use"
+        " your own explorer"
     )
     return Finding("previews", found.previews, sentence, remedy)
 
@@ -84,7 +86,7 @@ def _chain(found: State, now: datetime, not_begun: str) -> Finding:
     if known is None:
         if not_begun:
             sentence = f"reading cannot begin, and no payment is found: {not_begun}"
-            remedy = "repair what is red below, or name other explorers in BTCPAY_EXPLORERS"
+            remedy = "repair what is red below, or name other explorers in BLOCKTILL_EXPLORERS"
             return Finding("chain", RED, sentence, remedy)
         return Finding("chain", GREEN, "no block is known: the next check begins to read")
     sentence = f"at block {known.height} of {iso(known.mined_at)}"
@@ -94,7 +96,9 @@ def _chain(found: State, now: datetime, not_begun: str) -> Finding:
         return Finding("chain", RED, sentence, "see whether the explorers show a newer block")
     if found.chain == YELLOW:
         blocks = "1 block is" if known.behind == 1 else f"{known.behind} blocks are"
-        remedy = "run `btcpay check`; BTCPAY_EXPLORER_CALLS_PER_HOUR says how fast it may read"
+        remedy = (
+            "run `blocktill check`; BLOCKTILL_EXPLORER_CALLS_PER_HOUR says how fast it may read"
+        )
         return Finding("chain", YELLOW, f"{sentence}, {blocks} still to be read", remedy)
     return Finding("chain", GREEN, f"{sentence}, every block is read")
 
@@ -105,7 +109,7 @@ def time(_shop: Shop, db: Database) -> Iterator[Finding]:
         sentence = f"no bill is renewed and nothing is erased: {why}"
         remedy = (
             f"if the clock is wrong, {SET_CLOCK}; after an outage it is believed within an hour, or"
-            " at once by `btcpay check --clock-is-right`"
+            " at once by `blocktill check --clock-is-right`"
         )
         yield Finding("time", RED, sentence, remedy)
     else:
@@ -139,7 +143,7 @@ def attention(shop: Shop, db: Database) -> Iterator[Finding]:
         "attention",
         YELLOW,
         f"invoices that need attention: {sentence}",
-        "`btcpay invoice list --attention` lists them, and says what to do",
+        "`blocktill invoice list --attention` lists them, and says what to do",
     )
 
 
@@ -153,9 +157,9 @@ def gaps(shop: Shop, db: Database) -> Iterator[Finding]:
             f"the next address is {merchant.next_index}, {paid}: the wallet needs a gap limit of"
             f" {gap.limit}, and is taken to have {merchant.wallet_gap_limit}"
         )
-        say = shlex.join(["btcpay", "wallet", "gap", merchant.name, advised])
+        say = shlex.join(["blocktill", "wallet", "gap", merchant.name, advised])
         remedy = (
-            f"set the wallet's gap limit to {advised}, or use `btcpay wallet export`"
+            f"set the wallet's gap limit to {advised}, or use `blocktill wallet export`"
             f" (docs/operators/backup.md); then note it: `{say}`"
         )
         name, well = f"gap of {merchant.name}", gap.is_well_within(merchant.wallet_gap_limit)

@@ -35,10 +35,10 @@ def _base_url(settings: Settings) -> Finding:
     sentence = f"payers are sent to {settings.base_url}"
     if NOBODYS.search(parts.hostname or ""):
         sentence += ", a name from the examples, which nobody can own"
-        remedy = "set BTCPAY_BASE_URL to the https:// root of your own domain"
+        remedy = "set BLOCKTILL_BASE_URL to the https:// root of your own domain"
         return Finding("base URL", RED if is_earnest else YELLOW, sentence, remedy)
     if is_earnest and (not _is_sealed(settings) or is_here(parts.hostname)):
-        remedy = "set BTCPAY_BASE_URL to the public https:// root"
+        remedy = "set BLOCKTILL_BASE_URL to the public https:// root"
         return Finding("base URL", YELLOW, f"{sentence} with real bitcoin", remedy)
     return Finding("base URL", GREEN, sentence)
 
@@ -54,5 +54,5 @@ def _merchant_pages(settings: Settings) -> Finding:
     if _is_sealed(settings) or is_here(urlsplit(settings.base_url).hostname):
         return Finding("merchant's pages", GREEN, sentence)
     sentence += ": anyone on the same network can read login links and cookies"
-    remedy = "set BTCPAY_BASE_URL to an https:// root, or BTCPAY_MERCHANT_PAGES=off"
+    remedy = "set BLOCKTILL_BASE_URL to an https:// root, or BLOCKTILL_MERCHANT_PAGES=off"
     return Finding("merchant's pages", RED, sentence, remedy)

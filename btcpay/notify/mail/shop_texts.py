@@ -23,7 +23,8 @@ def overdue(since_ms: int, zone: tzinfo, language: str) -> MailText:
                 "Until one does, no invoice is marked as paid. No payment is lost: it is in your"
                 " wallet, and the next complete check will find it."
             ),
-            gettext("For details, run %(command)s on the server.") % {"command": "btcpay doctor"},
+            gettext("For details, run %(command)s on the server.")
+            % {"command": "blocktill doctor"},
         ],
     )
 

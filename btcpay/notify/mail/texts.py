@@ -133,7 +133,7 @@ def attention(about: About, language: str) -> MailText:
     }
     show = gettext("For details, run %(command)s on the server.")
     subject = gettext("An invoice needs your attention: %(amount)s")
-    command = {"command": f"btcpay invoice show {about.invoice.id}"}
+    command = {"command": f"blocktill invoice show {about.invoice.id}"}
     return _mail(about, language, subject, [reasons[about.state["attention"]], show % command])
 
 

@@ -103,12 +103,12 @@ def test_all_seeds_are_asked_at_once(auto):
     assert len(chosen(look_up=look_up)) == 8
 
 
-def test_the_check_forgets_all_peers_when_it_is_told_to(auto, btcpay):
+def test_the_check_forgets_all_peers_when_it_is_told_to(auto, blocktill):
     db = begun(auto[0])
     source.leave(db, "12.0.0.1:8333", auto[0].clock())
     source.note_good(db, "11.0.0.1:8333", 100, auto[0].clock())
-    assert len(json.loads(btcpay.run("check", "--json")[0])["peers"]) == 2
-    assert json.loads(btcpay.run("check", "--json", "--new-peers")[0])["peers"] == []
+    assert len(json.loads(blocktill.run("check", "--json")[0])["peers"]) == 2
+    assert json.loads(blocktill.run("check", "--json", "--new-peers")[0])["peers"] == []
 
 
 def test_a_seed_that_no_name_server_answers_for_is_passed_over(monkeypatch, caplog, released):
@@ -183,11 +183,11 @@ def test_doctor_says_how_far_each_is_and_that_nothing_is_paid_when_none_answers(
     assert [colour for colour, _ in said()] == [RED, YELLOW, GREEN]
 
 
-def test_doctor_asks_nobody_to_repair_explorers_where_none_is_set(till, btcpay):
+def test_doctor_asks_nobody_to_repair_explorers_where_none_is_set(till, blocktill):
     till.shop.invoice()
     till.mine()
     with FakePeer(chain_of(till), lambda: till.now) as peer:
-        environ = {"BTCPAY_EXPLORERS": "none", "BTCPAY_PEERS": peer.place}
-        btcpay.run("check", **environ)
-        found = json.loads(btcpay.run("doctor", "--json", **environ)[0])
+        environ = {"BLOCKTILL_EXPLORERS": "none", "BLOCKTILL_PEERS": peer.place}
+        blocktill.run("check", **environ)
+        found = json.loads(blocktill.run("doctor", "--json", **environ)[0])
     assert [one["name"] for one in found if one["colour"] != GREEN] == ["listening"]

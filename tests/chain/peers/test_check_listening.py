@@ -1,4 +1,4 @@
-"""`btcpay check --watch` beside nodes that announce: payments are seen between two runs."""
+"""`blocktill check --watch` beside nodes that announce: payments are seen between two runs."""
 
 import dataclasses
 import json
@@ -27,10 +27,13 @@ def said_so(*peers):
     until(answered, "what is said")
 
 
-def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, btcpay, peers):
+def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, blocktill, peers):
     till.mine()
     invoices = [till.shop.invoice() for _ in range(8)]
-    environ = {"BTCPAY_EXPLORERS": "none", "BTCPAY_PEERS": ",".join(peer.place for peer in peers)}
+    environ = {
+        "BLOCKTILL_EXPLORERS": "none",
+        "BLOCKTILL_PEERS": ",".join(peer.place for peer in peers),
+    }
 
     paid = {}
 
@@ -41,10 +44,10 @@ def test_payments_are_seen_in_time_between_two_runs_and_one_is_taken_back(till, 
                 peer.announce(till.sandbox.chain.find(paid[invoice["id"]]).tx)
         until(lambda: all(till.kinds(one) == ["seen"] for one in some), "payments", WITHIN_S)
 
-    watching = btcpay.start("check", "--watch", "3600", **environ)
+    watching = blocktill.start("check", "--watch", "3600", **environ)
     try:
         until(lambda: "getheaders" in peers[0].asked, "the first run")
-        until(lambda: figures(till.shop)["btcpay_listens"] == 1, "the end of the first run")
+        until(lambda: figures(till.shop)["blocktill_listens"] == 1, "the end of the first run")
         until(lambda: all(peer.listeners for peer in peers), "somebody who listens")
         early = till.pay(invoices[0])  # before anybody looks
         for peer in peers:
@@ -103,7 +106,7 @@ def test_two_liars_of_eight_erase_nothing_and_more_than_announce_it_do(till):
         until(lambda: applied() == ["seen", "vanished"], "the majority")
 
 
-def test_a_check_that_ends_says_that_it_does_not_listen(till, btcpay):
+def test_a_check_that_ends_says_that_it_does_not_listen(till, blocktill):
     with FakePeer(chain_of(till), lambda: till.now) as peer:
-        answer, _ = btcpay.run("check", "--json", BTCPAY_PEERS=peer.place)
+        answer, _ = blocktill.run("check", "--json", BLOCKTILL_PEERS=peer.place)
         assert json.loads(answer)["listens"] is False

@@ -43,7 +43,7 @@ def test_our_version_has_the_fields_that_the_documentation_shows():
     assert whole[:24].hex() == "f9beb4d976657273696f6e0000000000650000005f1a69d2"
     assert messages.parse_version(whole[24:]) == (1, 1_415_483_324, 329_167)
     nonce = int.from_bytes(published[5], "little")
-    name = f"/btcpay:{__version__}/".encode()
+    name = f"/blocktill:{__version__}/".encode()
     for relay in (True, False):
         ours = [bytes(len(field)) for field in published]
         ours[0] = bytes.fromhex("80110100")  # 70016

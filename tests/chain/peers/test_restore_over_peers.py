@@ -1,4 +1,4 @@
-"""`btcpay restore` where nobody but nodes of the network is asked: blocks say what was paid."""
+"""`blocktill restore` where nobody but nodes of the network is asked: blocks say what was paid."""
 
 import json
 import threading
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.both_databases
 @pytest.fixture
 def till(tmp_path, ticker, clock, lied_to):
     """A shop on a SQLite file, whatever this run of the tests is about; no explorer is asked."""
-    till = lied_to(BTCPAY_DATABASE_URL=f"sqlite:///{tmp_path}/btcpay.db")
+    till = lied_to(BLOCKTILL_DATABASE_URL=f"sqlite:///{tmp_path}/blocktill.db")
     yield till
     assert not till.liar.count("/address/")
 
@@ -54,7 +54,7 @@ def place(tmp_path):
 
 def over(*peers):
     places = " ".join(peer.place for peer in peers)
-    return {"BTCPAY_EXPLORERS": "none", "BTCPAY_PEERS": places}
+    return {"BLOCKTILL_EXPLORERS": "none", "BLOCKTILL_PEERS": places}
 
 
 def draft(till, index):
@@ -85,7 +85,7 @@ def test_no_address_that_a_block_pays_is_given_out_twice(till, open_peer, tmp_pa
         till.pay(lost[index])
         till.mine()
     till.mine(20)
-    environ = over(open_peer(), open_peer()) | {"BTCPAY_DATABASE_URL": place}
+    environ = over(open_peer(), open_peer()) | {"BLOCKTILL_DATABASE_URL": place}
     output, _ = Terminal(till).run("restore", str(file), "--yes", "--json", **environ)
     (moved,) = json.loads(output)["merchants"]
     assert moved["used"] == [1, 8, 51]  # the known invoice has index 0
@@ -133,7 +133,7 @@ def test_a_payment_in_a_block_that_replaced_known_ones_is_seen(till, open_peer):
 def test_in_place_a_check_that_ran_before_hides_no_payment(till, open_peer, tmp_path, place):
     till.shop.invoice()
     till.check()
-    environ = over(open_peer()) | {"BTCPAY_DATABASE_URL": place}
+    environ = over(open_peer()) | {"BLOCKTILL_DATABASE_URL": place}
     file = str(backed_up(till, tmp_path / "kept.db"))
     Terminal(till).run("restore", file, "--yes", "--skip", "0", **environ)
     pay(till, 5)
@@ -182,11 +182,11 @@ def test_where_nobody_can_be_asked_it_says_who_should_be_and_nothing_happens(
 ):
     file = backed_up(till, tmp_path / "kept.db")
     with FakePeer(chain_of(till), lambda: till.now) as gone:
-        environ = over(gone) | {"BTCPAY_DATABASE_URL": place}
+        environ = over(gone) | {"BLOCKTILL_DATABASE_URL": place}
     before = rows_of(place) if ON_POSTGRES else None
     said = Terminal(till).run("restore", str(file), "--yes", status=1, **environ)[1]
     assert "nothing was changed, the chain must be asked first" in said
-    assert "Name nodes that run in BTCPAY_PEERS, or an explorer for this command" in said
+    assert "Name nodes that run in BLOCKTILL_PEERS, or an explorer for this command" in said
     if ON_POSTGRES:
         assert rows_of(place) == before
     assert not list(tmp_path.glob("place.db")) and not list(tmp_path.glob(".*"))

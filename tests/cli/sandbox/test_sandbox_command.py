@@ -1,4 +1,4 @@
-"""`btcpay sandbox`: what it prints, its processes and folders, and `doctor` beside it."""
+"""`blocktill sandbox`: what it prints, its processes and folders, and `doctor` beside it."""
 
 import json
 import os
@@ -27,7 +27,7 @@ INTRODUCTION = {
     "a payment link": r"http://127\.0\.0\.1:\d+/link/lnk_\w{24}\n",
     "the workbench": r"(?m)^http://127\.0\.0\.1:\d+/$",
     "the log": r"(?m)^log .*/sandbox/sandbox\.log, webhooks\.log \(emptied at each start\)$",
-    "how to start over": r"(?m)^start over +remove .*/sandbox and .*/btcpay\.db, ",
+    "how to start over": r"(?m)^start over +remove .*/sandbox and .*/blocktill\.db, ",
     "the merchant's pages": r"(?m)^shop's pages +http://127\.0\.0\.1:\d+/merchant/login/\w{24}$",
 }
 
@@ -45,7 +45,7 @@ def test_a_small_terminal_keeps_key_curl_line_and_links_in_sight(playground):
 
 
 def test_the_tip_is_known_before_its_first_invoice(playground):
-    with raw(playground.environ["BTCPAY_DATABASE_URL"]) as connection:
+    with raw(playground.environ["BLOCKTILL_DATABASE_URL"]) as connection:
         rows = connection.execute("SELECT above_height FROM invoice ORDER BY seq").fetchall()
     assert rows[0][0] is not None
 
@@ -86,7 +86,7 @@ def test_in_one_folder_it_is_one_shop(tmp_path):
     assert same[0] == same[1]
     assert second.get(f"/invoices/{invoice['id']}") == paid
     assert len(second.get("/payments")["data"]) == 1
-    (endpoint,) = json.loads(second.btcpay("webhook", "list", "--json").stdout)
+    (endpoint,) = json.loads(second.blocktill("webhook", "list", "--json").stdout)
     assert endpoint["merchant"] == "demo"  # one, at each start
 
     # A part that ends by itself is named, with the end of the log.
@@ -98,18 +98,18 @@ def test_in_one_folder_it_is_one_shop(tmp_path):
     os.kill(check, signal.SIGKILL)
     assert second.process.wait(30) == 128 + signal.SIGKILL
     talk = second.talk.read_text()
-    assert "btcpay: the check was killed (signal 9);" in talk and "HTTP 503" in talk
+    assert "blocktill: the check was killed (signal 9);" in talk and "HTTP 503" in talk
 
 
 def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused(tmp_path):
-    environ = {"BTCPAY_DATABASE_URL": f"sqlite:///{tmp_path}/btcpay.db"}
+    environ = {"BLOCKTILL_DATABASE_URL": f"sqlite:///{tmp_path}/blocktill.db"}
     words = ["sandbox", "--state", str(tmp_path)]
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        at = {"BTCPAY_BASE_URL": f"http://127.0.0.1:{free_port()}"}
+        at = {"BLOCKTILL_BASE_URL": f"http://127.0.0.1:{free_port()}"}
         refused = forge().run(environ | at, [*words, "--port", str(port)])
     assert refused.status == 1 and f"127.0.0.1:{port} is taken" in refused.errors
-    refused = forge().run(environ | {"BTCPAY_NETWORK": "mainnet"}, words)
+    refused = forge().run(environ | {"BLOCKTILL_NETWORK": "mainnet"}, words)
     assert refused.status == 1 and "regtest only" in refused.errors
     refused = forge().run(environ, ["sandbox", "--once", "--", "no-such-program"])
     assert refused.status == 1 and "no-such-program cannot be run" in refused.errors
@@ -117,20 +117,20 @@ def test_a_taken_port_any_network_but_regtest_and_what_cannot_be_run_are_refused
     assert refused.status == 2 and "a command needs --once" in refused.errors
 
 
-def test_what_stands_behind_two_dashes_is_not_looked_at(btcpay):
+def test_what_stands_behind_two_dashes_is_not_looked_at(blocktill):
     program = "import sys; sys.exit(sys.argv[1:] != ['--a', '', '--b='])"
-    btcpay.run("sandbox", "--once", "--", sys.executable, "-c", program, "--a", "", "--b=")
+    blocktill.run("sandbox", "--once", "--", sys.executable, "-c", program, "--a", "", "--b=")
 
 
 def test_what_another_terminal_needs_is_quoted_and_shows_no_password():
-    usual = {"BTCPAY_EXPLORERS": "http://127.0.0.1:8001", "HOME": "/root"}
-    assert command_line(".venv/bin/btcpay", usual) == ".venv/bin/btcpay"
+    usual = {"BLOCKTILL_EXPLORERS": "http://127.0.0.1:8001", "HOME": "/root"}
+    assert command_line(".venv/bin/blocktill", usual) == ".venv/bin/blocktill"
     url = "postgresql://shop:secret@127.0.0.1/shop"
-    environ = {"BTCPAY_DATABASE_URL": url, "BTCPAY_CONFIRMATIONS": "1 3@1000"}
-    found = command_line("/opt/btcpay/btcpay/__main__.py", environ)
+    environ = {"BLOCKTILL_DATABASE_URL": url, "BLOCKTILL_CONFIRMATIONS": "1 3@1000"}
+    found = command_line("/opt/blocktill/btcpay/__main__.py", environ)
     assert shlex.split(found) == [
-        "BTCPAY_CONFIRMATIONS=1 3@1000",
-        "BTCPAY_DATABASE_URL=postgresql://***@127.0.0.1/shop",
+        "BLOCKTILL_CONFIRMATIONS=1 3@1000",
+        "BLOCKTILL_DATABASE_URL=postgresql://***@127.0.0.1/shop",
         sys.executable,
         "-m",
         "btcpay",
@@ -138,13 +138,13 @@ def test_what_another_terminal_needs_is_quoted_and_shows_no_password():
 
 
 def test_a_database_of_an_older_checkout_is_refused_with_how_to_start_over(tmp_path):
-    path = tmp_path / "btcpay.db"
+    path = tmp_path / "blocktill.db"
     migrate(f"sqlite:///{path}", "regtest")
     with raw(f"sqlite:///{path}") as connection:
         connection.execute("ALTER TABLE schema_step DROP COLUMN sha256")
     environ = {
-        "BTCPAY_DATABASE_URL": f"sqlite:///{path}",
-        "BTCPAY_BASE_URL": f"http://127.0.0.1:{free_port()}",
+        "BLOCKTILL_DATABASE_URL": f"sqlite:///{path}",
+        "BLOCKTILL_BASE_URL": f"http://127.0.0.1:{free_port()}",
     }
     words = ["sandbox", "--state", str(tmp_path / "state"), "--port", str(free_port())]
     refused = forge().run(environ, words)

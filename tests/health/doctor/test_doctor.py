@@ -1,4 +1,4 @@
-"""`btcpay doctor`: a planted fault for each finding."""
+"""`blocktill doctor`: a planted fault for each finding."""
 
 import re
 import shlex
@@ -62,7 +62,7 @@ def test_what_is_found_is_shown_while_an_explorer_is_silent(till):
 
     with FakeEsplora() as explorer:
         explorer.instead = silent
-        with Terminal(till).start("doctor", BTCPAY_EXPLORERS=explorer.root) as doctor:
+        with Terminal(till).start("doctor", BLOCKTILL_EXPLORERS=explorer.root) as doctor:
             assert doctor.stdout.readline().startswith("green  database")
             is_shown.set()
             doctor.communicate(60)
@@ -81,7 +81,7 @@ def test_the_calls_are_bounded_and_counted_in_the_quota(lied_to, clock):
     found(till)
     assert len(till.liar.asked) == 3 + 1 + 10
     assert till.shop.sql("SELECT sum(calls) FROM explorer_use").fetchone() == (14,)
-    spent = colours(till, BTCPAY_EXPLORER_CALLS_PER_HOUR="14")
+    spent = colours(till, BLOCKTILL_EXPLORER_CALLS_PER_HOUR="14")
     assert spent["explorer 127.0.0.1"] == "yellow"  # its hour is over, it is not ill
     assert len(till.liar.asked) == 14
 
@@ -97,8 +97,8 @@ def damaged(path, till):
 
 # A thing in the database's place, and the sentence about it.
 FILES: dict[str, tuple[Callable[[Path, Till], object], str, str]] = {
-    "nothing": (lambda path, _: None, "there is no database at", "run `btcpay migrate`"),
-    "an empty file": (lambda path, _: path.touch(), "is empty", "run `btcpay migrate`"),
+    "nothing": (lambda path, _: None, "there is no database at", "run `blocktill migrate`"),
+    "an empty file": (lambda path, _: path.touch(), "is empty", "run `blocktill migrate`"),
     "no database": (lambda path, _: path.write_text("not one " * 999), "not a database", "backup"),
     "a damaged database": (damaged, "cannot be used", "restore a backup"),
 }
@@ -109,7 +109,7 @@ def test_a_file_that_is_no_database_is_red_and_the_rest_is_still_looked_into(cas
     make, sentence, remedy = FILES[case]
     path = tmp_path / "other.db"
     make(path, till)
-    everything = found(till, BTCPAY_DATABASE_URL=f"sqlite:///{path}")
+    everything = found(till, BLOCKTILL_DATABASE_URL=f"sqlite:///{path}")
     finding = everything["database"]
     assert finding.colour == "red" and sentence in finding.sentence and remedy in finding.remedy
     assert everything["explorer 127.0.0.1"].colour == everything["price"].colour == "green"
@@ -121,12 +121,12 @@ def test_a_file_that_is_no_database_is_red_and_the_rest_is_still_looked_into(cas
 @pytest.mark.parametrize(
     ("change", "sentence", "remedy"),
     [
-        ("DELETE FROM schema_step", "not a database of this program", "run `btcpay migrate`"),
+        ("DELETE FROM schema_step", "not a database of this program", "run `blocktill migrate`"),
         ("UPDATE schema_step SET number = 9999", "newer than this", "newer program"),
         (
             "UPDATE meta SET value = 'signet' WHERE name = 'network'",
             "belongs to signet",
-            "another database, or BTCPAY_NETWORK to signet",
+            "another database, or BLOCKTILL_NETWORK to signet",
         ),
     ],
     ids=["of no version", "a newer one", "of another network"],
@@ -140,7 +140,7 @@ def test_another_programs_or_networks_database_is_red(change, sentence, remedy, 
 
 def of_file(path, free_bytes=PLENTY):
     """A shop on a file of SQLite's; the file alone is there."""
-    read = settings.read({"BTCPAY_DATABASE_URL": f"sqlite:///{path}"})
+    read = settings.read({"BLOCKTILL_DATABASE_URL": f"sqlite:///{path}"})
     return Shop(read, {}, Clock(), lambda _: free_bytes)
 
 
@@ -216,7 +216,7 @@ def test_a_check_is_missed_before_the_first_and_when_none_was_complete_for_long(
     till.check()  # it is not complete
     after = found(till)["check"]
     assert after.colour == "red" and "16 minutes ago" in after.sentence
-    assert colours(till, BTCPAY_CHECK_MAX_AGE_MIN="60")["check"] == "green"
+    assert colours(till, BLOCKTILL_CHECK_MAX_AGE_MIN="60")["check"] == "green"
 
 
 @pytest.mark.parametrize(
@@ -239,13 +239,13 @@ def test_the_gap_is_yellow_before_it_outgrows_what_the_wallet_is_said_to_have(
     (finding,) = gaps(shop, till.shop.service.db)
     assert finding.colour == colour and f"gap limit of {given_out + 1}" in finding.sentence
     assert f"taken to have {said or 20}" in finding.sentence
-    asks = f"`btcpay wallet gap shop {given_out + 101}`" in finding.remedy
+    asks = f"`blocktill wallet gap shop {given_out + 101}`" in finding.remedy
     assert asks == (colour == "yellow")
 
 
 def test_what_the_finding_asks_for_makes_it_green(till):
     till.shop.sql("UPDATE merchant SET next_index = 60, name = 'My shop'")
-    asked = re.search(r"`btcpay (wallet gap .*?)`", found(till)["gap of My shop"].remedy)[1]
+    asked = re.search(r"`blocktill (wallet gap .*?)`", found(till)["gap of My shop"].remedy)[1]
     Terminal(till).run(*shlex.split(asked))
     assert found(till)["gap of My shop"].colour == "green"
 
@@ -254,23 +254,23 @@ def test_an_explorer_of_another_network_is_red_beside_a_right_one(till):
     with FakeEsplora() as other:
         other.instead = lambda path: say("00" * 32) if path == "/block-height/0" else None
         roots = f"{explorer_of(till)} {other.root.replace('127.0.0.1', 'localhost')}"
-        everything = found(till, BTCPAY_EXPLORERS=roots)
+        everything = found(till, BLOCKTILL_EXPLORERS=roots)
     assert everything["explorer 127.0.0.1"].colour == "green"
     assert everything["explorer localhost"].colour == "red"
     assert "another network" in everything["explorer localhost"].sentence
-    assert "BTCPAY_NETWORK" in everything["explorer localhost"].remedy
+    assert "BLOCKTILL_NETWORK" in everything["explorer localhost"].remedy
 
 
 def test_one_explorer_down_of_two_is_yellow_and_all_of_them_are_red(till):
     roots = f"http://localhost:9 {explorer_of(till)}"
-    one = colours(till, BTCPAY_EXPLORERS=roots)
+    one = colours(till, BLOCKTILL_EXPLORERS=roots)
     assert one["explorer localhost"] == "yellow"
     assert one["explorer 127.0.0.1"] == one["addresses of shop"] == "green"
     till.sandbox.switches.explorer = "down"
-    both = colours(till, BTCPAY_EXPLORERS=roots)
+    both = colours(till, BLOCKTILL_EXPLORERS=roots)
     assert both["explorer localhost"] == both["explorer 127.0.0.1"] == "red"
     assert both["addresses"] == "yellow"
-    none = found(till, BTCPAY_EXPLORERS="http://localhost:9")
+    none = found(till, BLOCKTILL_EXPLORERS="http://localhost:9")
     assert none["clock"].remedy.startswith("repair the explorers first")  # not the clock
 
 
@@ -295,9 +295,8 @@ def test_one_explorer_alone_that_has_the_first_block_is_yellow(lied_to):
     till = lied_to(honest_too=True)
     till.shop.invoice()
     till.check()
-    named = {
-        "BTCPAY_EXPLORERS": f"{till.liar.root} {till.liar.honest.replace('127.0.0.1', 'localhost')}"
-    }
+    honest = till.liar.honest.replace("127.0.0.1", "localhost")
+    named = {"BLOCKTILL_EXPLORERS": f"{till.liar.root} {honest}"}
     assert "second explorer" not in found(till, **named)
     (first,) = till.shop.sql("SELECT MIN(height) FROM block").fetchone()
     till.liar.lies = {f"/block-height/{first}$": lambda _: "ab" * 32}
@@ -383,7 +382,7 @@ def test_a_used_address_ahead_of_the_counter_is_red(ahead, colour, till):
 
 
 def sources(*urls):
-    return {"BTCPAY_PRICE_SOURCES": " ".join(f"{url}#/usd" for url in urls)}
+    return {"BLOCKTILL_PRICE_SOURCES": " ".join(f"{url}#/usd" for url in urls)}
 
 
 def test_one_price_source_down_of_three_is_yellow(till, ticker):
@@ -429,7 +428,7 @@ def test_a_price_source_far_off_is_yellow(usd, colour, till, ticker):
 
 
 def test_an_answer_without_a_price_says_where_it_was_looked_for(till, ticker):
-    source = {"BTCPAY_PRICE_SOURCES": f"{ticker.url}#/last"}
+    source = {"BLOCKTILL_PRICE_SOURCES": f"{ticker.url}#/last"}
     assert "nothing at /last" in found(till, **source)["price source 127.0.0.1"].sentence
 
 
@@ -455,9 +454,9 @@ def test_who_answers_something_else_gets_the_remedy_for_it(case, till, released)
     with FakeEsplora() as other:
         other.instead = lambda _: answer
         root = other.root.replace("127.0.0.1", "localhost")
-        explorers = {"BTCPAY_EXPLORERS": f"{root} {explorer_of(till)}"}
+        explorers = {"BLOCKTILL_EXPLORERS": f"{root} {explorer_of(till)}"}
         everything = found(till, **explorers, **sources(f"{root}/usd"))
-    for name, setting in (("explorer", "BTCPAY_EXPLORERS"), ("price source", "PRICE_SOURCES")):
+    for name, setting in (("explorer", "BLOCKTILL_EXPLORERS"), ("price source", "PRICE_SOURCES")):
         finding = everything[f"{name} localhost"]
         assert remedy in finding.remedy and setting in finding.remedy, finding
 
@@ -482,18 +481,18 @@ def test_the_currency_of_a_link_is_examined_while_it_is_active(till, ticker):
 
 
 def test_a_variable_that_nobody_reads_is_yellow(till):
-    finding = found(till, BTCPAY_EXPLORER="x")["setting BTCPAY_EXPLORER"]
+    finding = found(till, BLOCKTILL_EXPLORER="x")["setting BLOCKTILL_EXPLORER"]
     assert finding.colour == "yellow" and "settings.md" in finding.remedy
 
 
 def test_a_setting_is_shown_without_its_secrets(till):
     root = explorer_of(till).replace("://", "://me:secret@")
-    everything = found(till, BTCPAY_EXPLORERS=root, BTCPAY_TRUSTED_PROXIES="2")
-    assert everything["setting BTCPAY_TRUSTED_PROXIES"].sentence == "2 (environment)"
+    everything = found(till, BLOCKTILL_EXPLORERS=root, BLOCKTILL_TRUSTED_PROXIES="2")
+    assert everything["setting BLOCKTILL_TRUSTED_PROXIES"].sentence == "2 (environment)"
     assert "secret" not in str(everything)
 
 
-EXAMPLE = {"BTCPAY_BASE_URL": "https://pay.example.com"}  # as the documents have it
+EXAMPLE = {"BLOCKTILL_BASE_URL": "https://pay.example.com"}  # as the documents have it
 
 
 def look_at_environment(**environ):
@@ -504,8 +503,10 @@ def look_at_environment(**environ):
 @pytest.mark.parametrize(
     ("network", "url", "colour"),
     [
-        pytest.param("mainnet", EXAMPLE["BTCPAY_BASE_URL"], "red", id="the example's on mainnet"),
-        pytest.param("testnet4", EXAMPLE["BTCPAY_BASE_URL"], "yellow", id="on a test network"),
+        pytest.param(
+            "mainnet", EXAMPLE["BLOCKTILL_BASE_URL"], "red", id="the example's on mainnet"
+        ),
+        pytest.param("testnet4", EXAMPLE["BLOCKTILL_BASE_URL"], "yellow", id="on a test network"),
         pytest.param("mainnet", "https://example.org/pay", "red", id="any reserved name"),
         pytest.param("mainnet", "https://shop.invalid", "red", id="one that never is"),
         pytest.param("mainnet", "https://pay.harbour-roasters.com", "green", id="a real name"),
@@ -518,7 +519,7 @@ def look_at_environment(**environ):
 )
 def test_where_payers_are_sent_is_judged(network, url, colour):
     everything = look_at_environment(
-        **EXAMPLE | {"BTCPAY_NETWORK": network, "BTCPAY_BASE_URL": url}
+        **EXAMPLE | {"BLOCKTILL_NETWORK": network, "BLOCKTILL_BASE_URL": url}
     )
     finding = everything.pop("base URL")
     assert finding.colour == colour and url in finding.sentence
@@ -538,11 +539,11 @@ def test_where_payers_are_sent_is_judged(network, url, colour):
     ],
 )
 def test_the_merchants_pages_are_not_for_who_listens(url, colour):
-    on = EXAMPLE | {"BTCPAY_MERCHANT_PAGES": "on", "BTCPAY_BASE_URL": url}
+    on = EXAMPLE | {"BLOCKTILL_MERCHANT_PAGES": "on", "BLOCKTILL_BASE_URL": url}
     finding = look_at_environment(**on)["merchant's pages"]
     assert finding.colour == colour and f"{url}/merchant" in finding.sentence
     assert bool(finding.remedy) == (colour == "red")
-    assert "merchant's pages" not in look_at_environment(**on | {"BTCPAY_MERCHANT_PAGES": "off"})
+    assert "merchant's pages" not in look_at_environment(**on | {"BLOCKTILL_MERCHANT_PAGES": "off"})
 
 
 @pytest.mark.parametrize(
@@ -553,7 +554,7 @@ def test_the_merchants_pages_are_not_for_who_listens(url, colour):
             "https://a/b?pair=***&key=***#/c https://***@e/"),
         ("https://a/v1/0a1b2c3d4e5f6071/btcusd#/c https://b.example/api/v3/simple/price#/c",
             "https://a/v1/***/btcusd#/c https://b.example/api/v3/simple/price#/c"),
-        ("sqlite:////var/lib/btcpay/btcpay.db", "sqlite:////var/lib/btcpay/btcpay.db"),
+        ("sqlite:////var/lib/blocktill/blocktill.db", "sqlite:////var/lib/blocktill/blocktill.db"),
         ("redis://:secret@host:1/0", "redis://***@host:1/0"),
         ("1 3@1000", "1 3@1000"),
     ],
@@ -566,7 +567,7 @@ def test_money_that_comes_between_two_readings_is_no_fault(till):
     """A check runs beside it, and settles just after the doctor has read the total."""
     till.pay(till.shop.invoice())
     till.mine()
-    elsewhere = open_database(till.shop.environ["BTCPAY_DATABASE_URL"])
+    elsewhere = open_database(till.shop.environ["BLOCKTILL_DATABASE_URL"])
     really = balances.OF_MERCHANT
 
     class Beside(Database):

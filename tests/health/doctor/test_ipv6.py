@@ -21,11 +21,11 @@ from btcpay.health.doctor.shop import Shop
 from btcpay.settings.settings import read
 from btcpay.values.times import utc_now
 environ = {
-    "BTCPAY_NETWORK": "regtest",
-    "BTCPAY_EXPLORERS": f"http://both.example:{sys.argv[1]}",
-    "BTCPAY_PRICE_SOURCES": f"http://both.example:{sys.argv[1]}/#/usd",
-    "BTCPAY_DATABASE_URL": "sqlite:////nowhere/btcpay.db",
-    "BTCPAY_BASE_URL": "http://127.0.0.1:8000",
+    "BLOCKTILL_NETWORK": "regtest",
+    "BLOCKTILL_EXPLORERS": f"http://both.example:{sys.argv[1]}",
+    "BLOCKTILL_PRICE_SOURCES": f"http://both.example:{sys.argv[1]}/#/usd",
+    "BLOCKTILL_DATABASE_URL": "sqlite:////nowhere/blocktill.db",
+    "BLOCKTILL_BASE_URL": "http://127.0.0.1:8000",
 }
 for finding in ipv6(Shop(read(environ), environ, utc_now, lambda _folder: 0)):
     print(finding.colour, finding.sentence)

@@ -80,7 +80,7 @@ def restore(till):
     with closing(Forge(__file__)) as forge:
 
         def run(file, url, at=0, page=0):
-            environ = Terminal(till).environ | {"BTCPAY_DATABASE_URL": url}
+            environ = Terminal(till).environ | {"BLOCKTILL_DATABASE_URL": url}
             more = {"at": at, "page": page, "server": url.startswith("postgresql")}
             return forge.run(environ, ["restore", str(file), "--yes"], **more).errors
 

@@ -23,7 +23,7 @@ from storage.database import open_database
 from storage.queries import merchants
 
 BACKUP = (PROJECT / "docs/operators/backup.md").read_text(encoding="utf-8")
-NEW = "createdb --owner btcpay --encoding UTF8 --template template0 btcpay"
+NEW = "createdb --owner blocktill --encoding UTF8 --template template0 blocktill"
 
 
 def commands(lines):
@@ -53,7 +53,7 @@ class Machine:
         tools = folder / "tools"
         tools.mkdir()
         for name, does in {
-            "btcpay": f'exec {sys.executable} -m btcpay "$@"',
+            "blocktill": f'exec {sys.executable} -m btcpay "$@"',
             "sudo": 'shift 2; exec "$@"',
             "systemctl": "exit 0",
         }.items():
@@ -84,8 +84,8 @@ class Machine:
 
 @pytest.fixture
 def url():
-    """The BTCPAY_DATABASE_URL of the database that has the documents' name."""
-    url = postgres.server().url("btcpay")
+    """The BLOCKTILL_DATABASE_URL of the database that has the documents' name."""
+    url = postgres.server().url("blocktill")
     yield url
     for made in (url, f"{url}_before"):
         postgres.server().drop(made)
@@ -94,8 +94,8 @@ def url():
 @pytest.fixture
 def till(url, tmp_path, ticker, clock):
     """A shop on a database that was made as README says."""
-    Machine(tmp_path, {"BTCPAY_DATABASE_URL": url}).run(f"{NEW}\nbtcpay migrate")
-    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+    Machine(tmp_path, {"BLOCKTILL_DATABASE_URL": url}).run(f"{NEW}\nblocktill migrate")
+    with open_till(tmp_path, ticker, clock, BLOCKTILL_DATABASE_URL=url) as opened:
         yield opened
 
 
@@ -164,8 +164,8 @@ def test_an_old_dump_is_restored_and_no_paid_address_is_given_out_again(till, ma
     assert found["n"] == len(given_out)
 
 
-def test_btcpay_backup_names_the_program_that_does_it(till, machine):
-    said = machine.run("btcpay backup monday.db", status=1)
+def test_blocktill_backup_names_the_program_that_does_it(till, machine):
+    said = machine.run("blocktill backup monday.db", status=1)
     assert "use pg_dump, as docs/operators/backup.md says" in said
     assert not (machine.folder / "monday.db").exists()
 
@@ -175,7 +175,7 @@ def test_after_a_failover_that_lost_commits_no_address_is_given_out_again(till, 
     known = till.shop.invoice()
     url = till.settings.database_url
     till.shop.close()
-    standby = postgres.server().create("btcpay")
+    standby = postgres.server().create("blocktill")
     with on(url, till) as primary:
         lost = [primary.shop.invoice() for _ in range(30)]
         for invoice in (known, lost[3], lost[27]):
@@ -185,7 +185,7 @@ def test_after_a_failover_that_lost_commits_no_address_is_given_out_again(till, 
         given_out = addresses(primary)
     with on(standby, till) as again:
         assert next_index(again) == 1  # as it stands, it would hand them out once more
-        said = machine.run(FAILOVER, BTCPAY_DATABASE_URL=standby)
+        said = machine.run(FAILOVER, BLOCKTILL_DATABASE_URL=standby)
         assert "seen up to 28 on the chain; it will be 129" in said
         assert f"{known['id']} is paid" in said
         fresh = [again.shop.invoice()["deposit_address"] for _ in range(3)]
@@ -197,13 +197,13 @@ def test_in_place_the_counters_are_moved_and_nobody_stays_logged_in(
     database, tmp_path, ticker, clock
 ):
     made = f"sqlite:///{tmp_path}/x.db" if database == "sqlite" else postgres.server().create()
-    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=made) as till:
+    with open_till(tmp_path, ticker, clock, BLOCKTILL_DATABASE_URL=made) as till:
         till.pay(till.shop.invoice())
         till.shop.sql("UPDATE merchant SET next_index = 0")
         db, now = till.shop.service.db, till.clock()
         session = log_in(db, new_login(db, till.shop.merchant_id, now), "", "Firefox", now)
         words = ("restore", "--in-place", "--yes", "--skip", "3")
-        refused = Terminal(till).run(*words, status=1, BTCPAY_EXPLORERS="http://127.0.0.1:9")[1]
+        refused = Terminal(till).run(*words, status=1, BLOCKTILL_EXPLORERS="http://127.0.0.1:9")[1]
         assert "nothing was changed, the chain must be asked" in refused and next_index(till) == 0
         with locks.only_one(open_database(made), made, "check"):  # beside it, and the service
             output, said = Terminal(till).run(*words)
@@ -213,8 +213,8 @@ def test_in_place_the_counters_are_moved_and_nobody_stays_logged_in(
 
 
 def test_from_sqlite_to_postgresql_by_the_commands_of_backup_md(url, tmp_path, ticker, clock):
-    before = f"sqlite:///{tmp_path}/btcpay.db"
-    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=before) as till:
+    before = f"sqlite:///{tmp_path}/blocktill.db"
+    with open_till(tmp_path, ticker, clock, BLOCKTILL_DATABASE_URL=before) as till:
         known = till.shop.invoice()
         (tmp_path / "machine").mkdir()
         machine = Machine(tmp_path / "machine", till.shop.environ)

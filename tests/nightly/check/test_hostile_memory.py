@@ -1,4 +1,4 @@
-"""The peak memory of a real `btcpay check` under hostile explorers."""
+"""The peak memory of a real `blocktill check` under hostile explorers."""
 
 import contextlib
 import re
@@ -124,7 +124,7 @@ def test_what_is_invented_for_an_hour_at_twenty_pages_has_a_bound(lied_to, clock
     would count as spent.
     """
     clock.move(minutes=-4 * RUNS)
-    till = lied_to(BTCPAY_EXPLORER_CALLS_PER_HOUR="600")
+    till = lied_to(BLOCKTILL_EXPLORER_CALLS_PER_HOUR="600")
     invoices = [till.shop.invoice() for _ in range(20)]
     till.liar.instead = invented(148, vin=COINS)
     for number in range(RUNS):
@@ -138,7 +138,7 @@ def test_what_is_invented_for_an_hour_at_twenty_pages_has_a_bound(lied_to, clock
     till.mine()
     run, peak_mb = check(till, tmp_path)
     assert sorted(run["changed"].values()) == ["paid", "paid"] and peak_mb < MOST_MB
-    size = sum(file.stat().st_size for file in tmp_path.glob("btcpay.db*")) / 1e6
+    size = sum(file.stat().st_size for file in tmp_path.glob("blocktill.db*")) / 1e6
     rows = till.shop.service.db.connection.execute_sql("SELECT count(*) FROM output").fetchone()[0]
     print(f"{rows} rows, {size:.1f} MB on disk, {peak_mb:.0f} MB at most")
     assert rows <= 2 + 20 * 200 and size < 60

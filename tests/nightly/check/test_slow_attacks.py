@@ -11,7 +11,7 @@ from playground import children_of, is_alive, start_playground
 
 def test_a_watching_check_survives_a_database_that_is_locked_for_long(till):
     invoice = till.shop.invoice(expires_in_hours=0.0001)
-    path = till.shop.environ["BTCPAY_DATABASE_URL"].removeprefix("sqlite:///")
+    path = till.shop.environ["BLOCKTILL_DATABASE_URL"].removeprefix("sqlite:///")
     lock = sqlite3.connect(path, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     environ = clean_environ(**till.shop.environ)

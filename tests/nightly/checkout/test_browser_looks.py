@@ -24,7 +24,7 @@ LONG = "Two bags of coffee and a word without end: " + "Kaffee" * 40
 @pytest.fixture(scope="module")
 def hosted(browser, tmp_path_factory, ticker):
     """A server whose payments are invented; from $100 on they need three confirmations."""
-    environ = {"BTCPAY_CONFIRMATIONS": "1 3@100", "BTCPAY_LINK_OPEN_INVOICES": "1"}
+    environ = {"BLOCKTILL_CONFIRMATIONS": "1 3@100", "BLOCKTILL_LINK_OPEN_INVOICES": "1"}
     with open_hosted(tmp_path_factory.mktemp("hosted"), ticker, **environ) as opened:
         yield opened
 
@@ -249,7 +249,9 @@ def test_a_link_looks_right_whatever_comes_of_it(open_tab, hosted, axe, reach):
 
 def test_a_link_looks_right_when_there_is_no_price(open_tab, hosted, axe, tmp_path):
     link = hosted.shop.link(title="Membership", amount_usd=120)
-    with Live(hosted.shop, tmp_path, BTCPAY_PRICE_SOURCES="http://127.0.0.1:9/#/usd") as priceless:
+    with Live(
+        hosted.shop, tmp_path, BLOCKTILL_PRICE_SOURCES="http://127.0.0.1:9/#/usd"
+    ) as priceless:
         tab = open_tab(priceless.url)
         tab.go(f"{priceless.url}/link/{link['id']}")
         assert submit(tab, "problem") == 503

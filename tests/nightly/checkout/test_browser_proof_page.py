@@ -74,5 +74,5 @@ def test_without_javascript_it_names_the_command_and_offers_the_document(
     tab = open_tab(counter.root, script=False)
     tab.go(f"{counter.page(invoice)}/proof")
     assert not tab.is_shown("check") and not tab.is_shown("insecure")
-    assert tab.text("command") == "btcpay verify-proof proof.json" and tab.is_shown("command")
+    assert tab.text("command") == "blocktill verify-proof proof.json" and tab.is_shown("command")
     assert tab.is_shown("download")

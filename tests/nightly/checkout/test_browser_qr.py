@@ -85,7 +85,7 @@ def test_a_press_on_the_code_copies_its_link(open_tab, counter):
 def test_electrum_reads_the_qr_code_and_the_link_as_the_same_request(
     open_tab, ticker, tmp_path, network
 ):
-    with open_hosted(tmp_path, ticker, BTCPAY_NETWORK=network) as hosted:
+    with open_hosted(tmp_path, ticker, BLOCKTILL_NETWORK=network) as hosted:
         invoice = hosted.invoice(amount_usd=1234.56, description="Tea & cake, 100 %")
         asked = {"address": invoice["deposit_address"], "amount": invoice["amount_sats"]}
         assert asked["address"].startswith({"mainnet": "bc1q", "regtest": "bcrt1q"}[network])

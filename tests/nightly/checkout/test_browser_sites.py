@@ -18,7 +18,7 @@ def site():
 @pytest.fixture
 def hosted(tmp_path, ticker, site):
     """A shop whose pages that site may show in a frame."""
-    with open_hosted(tmp_path, ticker, BTCPAY_FRAME_ANCESTORS=site.root) as opened:
+    with open_hosted(tmp_path, ticker, BLOCKTILL_FRAME_ANCESTORS=site.root) as opened:
         yield opened
 
 

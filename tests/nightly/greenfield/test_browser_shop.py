@@ -10,14 +10,14 @@ from plug_in import GreenfieldShop
 from serving import Serving, say
 from zxingcpp import read_barcodes
 
-ON = {"BTCPAY_GREENFIELD": "on", "BTCPAY_MERCHANT_PAGES": "on"}
+ON = {"BLOCKTILL_GREENFIELD": "on", "BLOCKTILL_MERCHANT_PAGES": "on"}
 MODAL = """<p id="shop">The shop</p><script src="{root}/modal/btcpay.js"></script><script>
     const said = [], turns = [];
-    btcpay.onModalWillEnter(() => turns.push("enter"));
-    btcpay.onModalWillLeave(() => turns.push("leave"));
-    btcpay.onModalReceiveMessage((event) => said.push(event.data));
-    btcpay.setApiUrlPrefix("{root}/");
-    btcpay.showInvoice("{id}");
+    blocktill.onModalWillEnter(() => turns.push("enter"));
+    blocktill.onModalWillLeave(() => turns.push("leave"));
+    blocktill.onModalReceiveMessage((event) => said.push(event.data));
+    blocktill.setApiUrlPrefix("{root}/");
+    blocktill.showInvoice("{id}");
 </script>"""
 
 

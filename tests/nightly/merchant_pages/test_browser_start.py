@@ -11,7 +11,7 @@ from fake_esplora import OWN_EXPLORER, Till, serving_sandbox
 def till(tmp_path, ticker):
     clock = Clock()
     with serving_sandbox(tmp_path / "chain", clock) as (sandbox, chain):
-        environ = {"BTCPAY_EXPLORERS": chain} | OWN_EXPLORER
+        environ = {"BLOCKTILL_EXPLORERS": chain} | OWN_EXPLORER
         with open_shop(tmp_path, ticker.url, clock, empty=True, **environ) as shop:
             yield Till(shop, sandbox, clock)
 

@@ -18,7 +18,7 @@ from btcpay import __version__
 
 
 def test_the_production_lines_of_readme_work_in_a_clone_without_tags(tmp_path):
-    """But for the folder, /opt/btcpay, which is the machine's; nobody answers the last question."""
+    """But for /opt/blocktill, which is the machine's; nobody answers the last question."""
     sources = copy_sources(tmp_path / "sources")
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "All"]):
         who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
@@ -26,21 +26,23 @@ def test_the_production_lines_of_readme_work_in_a_clone_without_tags(tmp_path):
     clone = tmp_path / "clone"
     done([tool("git"), "clone", "-q", sources, clone])
     lines = re.findall(r"^\$ (.+)$", BLOCK, re.M)
-    assert lines[-1] == "/opt/btcpay/bin/btcpay setup"
-    installed = tmp_path / "opt/btcpay"
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("BTCPAY_")}
+    assert lines[-1] == "/opt/blocktill/bin/blocktill setup"
+    installed = tmp_path / "opt/blocktill"
+    environ = {
+        name: value for name, value in os.environ.items() if not name.startswith("BLOCKTILL_")
+    }
     environ["PATH"] = "/usr/local/bin:/usr/bin:/bin"  # not the tools of the tests
 
     def in_clone(*lines):
         """Bash's words; it ends at the first line that fails."""
-        return ["bash", "-ec", "\n".join(lines).replace("/opt/btcpay", str(installed))]
+        return ["bash", "-ec", "\n".join(lines).replace("/opt/blocktill", str(installed))]
 
     place = {"cwd": clone, "env": environ}
     ended = asked(in_clone(*lines[:-1]), **place)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert f"dist/blocktill-{__version__}-py3-none-any.whl" in ended.stdout
-    said = done([installed / "bin/btcpay", "--version"], cwd=tmp_path, env=environ)
-    assert f"btcpay, version {__version__}\n" in said
+    said = done([installed / "bin/blocktill", "--version"], cwd=tmp_path, env=environ)
+    assert f"blocktill, version {__version__}\n" in said
     ended = subprocess.run(
         in_clone(lines[-1]), capture_output=True, text=True, timeout=60, input="", **place
     )

@@ -19,17 +19,17 @@ from ports import free_port
 # This stands for systemd: the service as a process that leads a group of its own.
 SYSTEMCTL = """#!/bin/bash
 set -eu
-[[ " $* " == *" btcpay.service "* ]] || exit 0
+[[ " $* " == *" blocktill.service "* ]] || exit 0
 case $1 in
   enable|start)
     ! kill -0 "$(cat {folder}/serve.pid 2> /dev/null)" 2> /dev/null || exit 0
     cd {lib}
-    setsid {btcpay} --env-file {env} run < /dev/null > {folder}/serve.log 2>&1 &
+    setsid {blocktill} --env-file {env} run < /dev/null > {folder}/serve.log 2>&1 &
     echo $! > {folder}/serve.pid
     for _ in $(seq 200); do curl -so /dev/null {url} && exit 0; sleep 0.1; done
     exit 1;;
   restart)
-    "$0" stop btcpay.service && exec "$0" start btcpay.service;;
+    "$0" stop blocktill.service && exec "$0" start blocktill.service;;
   stop)
     kill -TERM "$(cat {folder}/serve.pid)"
     while kill -0 "$(cat {folder}/serve.pid)" 2> /dev/null; do sleep 0.1; done;;
@@ -50,38 +50,43 @@ class Machine:
     found: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self):
-        tools, btcpay = self.folder / "tools", Path(sys.executable).parent / "btcpay"
+        tools, blocktill = self.folder / "tools", Path(sys.executable).parent / "blocktill"
         for name in ("tools", "systemd"):
             (self.folder / name).mkdir()
-        values = {"lib": self.folder / "lib", "env": self.folder / "btcpay.env"}
-        values |= {"folder": self.folder, "btcpay": btcpay, "url": self.url}
+        values = {"lib": self.folder / "lib", "env": self.folder / "blocktill.env"}
+        values |= {"folder": self.folder, "blocktill": blocktill, "url": self.url}
         (tools / "systemctl").write_text(SYSTEMCTL.format(**values))
         (tools / "journalctl").write_text(f"#!/bin/sh\ncat {self.folder}/serve.log\n")
         for tool in tools.iterdir():
             tool.chmod(0o755)
         self.places = {
-            "bin/btcpay setup ": f"bin/btcpay setup {' '.join(self._own_places())} ",
-            "/opt/btcpay/bin/btcpay": str(btcpay),
-            "/var/lib/btcpay": f"{self.folder}/lib",
-            "/var/backups/btcpay": f"{self.folder}/backups",
-            "/etc/btcpay.env": f"{self.folder}/btcpay.env",
+            "bin/blocktill setup ": f"bin/blocktill setup {' '.join(self._own_places())} ",
+            "/opt/blocktill/bin/blocktill": str(blocktill),
+            "/var/lib/blocktill": f"{self.folder}/lib",
+            "/var/backups/blocktill": f"{self.folder}/backups",
+            "/etc/blocktill.env": f"{self.folder}/blocktill.env",
             "https://pay.example.com": self.url,
             "127.0.0.1:9464": f"127.0.0.1:{self.metrics}",
             "testnet4": "regtest",
             # There is no user for the service here: all runs as whoever tests.
-            "runuser -u btcpay -- ": "",
+            "runuser -u blocktill -- ": "",
         }
         self.found["vpub5Y..."] = new_xpub()
-        (self.folder / "btcpay.env").write_text(
-            f"BTCPAY_EXPLORERS={self.chain}\nBTCPAY_PRICE_SOURCES={self.ticker}#/usd\n"
-            f"BTCPAY_METRICS_BIND=127.0.0.1:{self.metrics}\n"
+        (self.folder / "blocktill.env").write_text(
+            f"BLOCKTILL_EXPLORERS={self.chain}\nBLOCKTILL_PRICE_SOURCES={self.ticker}#/usd\n"
+            f"BLOCKTILL_METRICS_BIND=127.0.0.1:{self.metrics}\n"
         )
 
     def _own_places(self):
         """The options that a machine without such a folder would not need."""
-        words = ["--env-file", "/etc/btcpay.env", "--user", getpass.getuser()]
-        words += ["--database-url", "sqlite:////var/lib/btcpay/btcpay.db"]
-        return [*words, "--units-folder", f"{self.folder}/systemd", "--backups /var/backups/btcpay"]
+        words = ["--env-file", "/etc/blocktill.env", "--user", getpass.getuser()]
+        words += ["--database-url", "sqlite:////var/lib/blocktill/blocktill.db"]
+        return [
+            *words,
+            "--units-folder",
+            f"{self.folder}/systemd",
+            "--backups /var/backups/blocktill",
+        ]
 
     def _here(self, text):
         for written, here in (self.places | self.found).items():

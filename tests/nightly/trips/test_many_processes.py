@@ -23,7 +23,7 @@ SHARED_BY = 4  # requests with the same Idempotency-Key
 @pytest.fixture
 def till(tmp_path, ticker, clock):
     url = postgres.server().create()
-    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+    with open_till(tmp_path, ticker, clock, BLOCKTILL_DATABASE_URL=url) as opened:
         yield opened
     postgres.server().drop(url)
 

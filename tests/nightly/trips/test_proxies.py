@@ -18,7 +18,9 @@ def proxy(request, tmp_path, shop):
     folder = tmp_path / "proxy"
     folder.mkdir()
     with (
-        Live(shop, tmp_path, BTCPAY_TRUSTED_PROXIES="1", BTCPAY_GREENFIELD="on", **ON) as live,
+        Live(
+            shop, tmp_path, BLOCKTILL_TRUSTED_PROXIES="1", BLOCKTILL_GREENFIELD="on", **ON
+        ) as live,
         getattr(proxies, request.param)(folder, live.port).running() as running,
     ):
         yield running

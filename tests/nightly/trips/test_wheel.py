@@ -107,8 +107,8 @@ def test_what_is_installed_fits_together(installed):
 
 
 def test_it_needs_no_driver_of_a_database_server(installed, tmp_path):
-    said = done([installed / "btcpay", "--version"], cwd=tmp_path)
-    assert f"btcpay, version {__version__}\n" in said
+    said = done([installed / "blocktill", "--version"], cwd=tmp_path)
+    assert f"blocktill, version {__version__}\n" in said
     driver = subprocess.run([installed / "python", "-c", "import psycopg"], capture_output=True)
     assert b"No module named 'psycopg'" in driver.stderr
 

@@ -30,11 +30,11 @@ FORM = SAME_SITE | {"Content_Type": b"application/x-www-form-urlencoded"}
 IN_JSON = {"Content_Type": b"application/json"}
 PER_SECRET = 20  # requests: no session and no key meets its limit
 EVERYTHING = {
-    "BTCPAY_MERCHANT_PAGES": "on",
-    "BTCPAY_GREENFIELD": "on",
-    "BTCPAY_TRUSTED_PROXIES": "1",
-    "BTCPAY_SMTP_URL": "smtp://127.0.0.1:9",
-    "BTCPAY_MAIL_FROM": "Shop <shop@example.com>",
+    "BLOCKTILL_MERCHANT_PAGES": "on",
+    "BLOCKTILL_GREENFIELD": "on",
+    "BLOCKTILL_TRUSTED_PROXIES": "1",
+    "BLOCKTILL_SMTP_URL": "smtp://127.0.0.1:9",
+    "BLOCKTILL_MAIL_FROM": "Shop <shop@example.com>",
 }
 # What the fields get beside the one that is walked, so that nothing ends before that is read.
 VALID = {

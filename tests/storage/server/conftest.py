@@ -15,12 +15,12 @@ def url():
 
 @pytest.fixture
 def till(url, tmp_path, ticker, clock):
-    with open_till(tmp_path, ticker, clock, BTCPAY_DATABASE_URL=url) as opened:
+    with open_till(tmp_path, ticker, clock, BLOCKTILL_DATABASE_URL=url) as opened:
         yield opened
 
 
 @pytest.fixture
 def shop(url, tmp_path, ticker, clock):
     ticker.reset()
-    with open_shop(tmp_path, ticker.url, clock, BTCPAY_DATABASE_URL=url) as opened:
+    with open_shop(tmp_path, ticker.url, clock, BLOCKTILL_DATABASE_URL=url) as opened:
         yield opened

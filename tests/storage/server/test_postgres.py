@@ -86,7 +86,7 @@ def test_behind_a_pooler_of_transactions_a_service_serves_and_a_lock_is_refused(
     pooler = Pooler(postgres.server(), folder)
     try:
         pooled = pooler.url(url.rpartition("/")[2])
-        shop = open_shops(BTCPAY_DATABASE_URL=pooled)
+        shop = open_shops(BLOCKTILL_DATABASE_URL=pooled)
         assert [ask_at_once(shop) for _ in range(3)] == [[201] * 4 + [200] * 4] * 3
         refused = pytest.raises(DatabaseNotReady, match="not to a pooler")
         with refused, locks.only_one(shop.service.db, pooled, "check"):
@@ -96,11 +96,11 @@ def test_behind_a_pooler_of_transactions_a_service_serves_and_a_lock_is_refused(
 
 
 def without_driver(words, url):
-    code = f"{WITHOUT_DRIVER}sys.argv = ['btcpay', *{words.split()}]"
+    code = f"{WITHOUT_DRIVER}sys.argv = ['blocktill', *{words.split()}]"
     code += "; from btcpay.cli.main import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code],
-        env=clean_environ(BTCPAY_DATABASE_URL=url),
+        env=clean_environ(BLOCKTILL_DATABASE_URL=url),
         cwd=PROJECT,
         capture_output=True,
         text=True,

@@ -87,14 +87,14 @@ def test_probes_and_metrics_tell_when_it_is_away_and_back(till, tmp_path):
 
     def probed():
         scraped = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
-        up = by_name(text_string_to_metric_families(scraped))["btcpay_database_up"]
+        up = by_name(text_string_to_metric_families(scraped))["blocktill_database_up"]
         alive, ready = (
             requests.get(f"{live.url}/{path}", timeout=60).status_code
             for path in ("healthz", "readyz")
         )
         return alive, ready, up
 
-    with Live(till.shop, tmp_path, BTCPAY_METRICS_BIND=f"127.0.0.1:{port}") as live:
+    with Live(till.shop, tmp_path, BLOCKTILL_METRICS_BIND=f"127.0.0.1:{port}") as live:
         assert probed() == (200, 200, 1)
         for mode in ("fast", "immediate"):
             with away(mode):
@@ -113,7 +113,7 @@ def test_every_command_says_in_one_line_that_it_is_away(words, shop):
     assert output == "" and "Traceback" not in errors and postgres.SECRET not in errors
     *before, line = errors.splitlines()
     assert all("Starting gunicorn" in log for log in before)
-    assert line.startswith("btcpay: the database cannot be used: ") and "refused" in line
+    assert line.startswith("blocktill: the database cannot be used: ") and "refused" in line
 
 
 @pytest.mark.parametrize("words", ["check --watch 1", "run --every 1"])
@@ -145,7 +145,7 @@ def test_a_watch_goes_on_when_it_is_back(words, till):
 
 def found(till, url=None):
     """The findings by name, none of which tells the password."""
-    environ = till.shop.environ | ({"BTCPAY_DATABASE_URL": url} if url else {})
+    environ = till.shop.environ | ({"BLOCKTILL_DATABASE_URL": url} if url else {})
     examined = list(examine(settings.read(environ), environ, till.clock, lambda _: 10**12))
     assert postgres.SECRET not in str(examined)
     return {finding.name: finding for finding in examined}
@@ -170,7 +170,7 @@ def test_the_doctor_names_a_server_and_looks_into_the_rest_when_it_is_away(till)
 @contextmanager
 def guest(url):
     tell_server("CREATE ROLE guest LOGIN")
-    yield url.replace("btcpay:", "guest:")
+    yield url.replace("blocktill:", "guest:")
     tell_server("DROP ROLE guest")
 
 
@@ -187,9 +187,13 @@ def instead(before, after):
 
 # A fault of the server or its URL, the sentence about it, and the remedy.
 FAULTS = {
-    "the user": (instead("btcpay:", "nobody:"), 'role "nobody" does not', "BTCPAY_DATABASE_URL"),
-    "the database": (instead("/test", "/none"), "does not exist", "BTCPAY_DATABASE_URL"),
-    "the host": (instead("127.0.0.1", "no.invalid"), "no.invalid", "BTCPAY_DATABASE_URL"),
+    "the user": (
+        instead("blocktill:", "nobody:"),
+        'role "nobody" does not',
+        "BLOCKTILL_DATABASE_URL",
+    ),
+    "the database": (instead("/test", "/none"), "does not exist", "BLOCKTILL_DATABASE_URL"),
+    "the host": (instead("127.0.0.1", "no.invalid"), "no.invalid", "BLOCKTILL_DATABASE_URL"),
     "it may only be read": (read_only, "read-only", "write"),
     "a user without rights": (guest, "permission denied", "write"),
     "letters that it cannot store": (latin, "LATIN1", "UTF8"),

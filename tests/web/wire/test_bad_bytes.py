@@ -174,7 +174,7 @@ def test_x_forwarded_for_is_not_believed(live, value):
 
 
 def test_x_forwarded_for_is_believed_of_as_many_proxies_as_are_trusted(shop, tmp_path):
-    with Live(shop, tmp_path, BTCPAY_TRUSTED_PROXIES="1") as proxied:
+    with Live(shop, tmp_path, BLOCKTILL_TRUSTED_PROXIES="1") as proxied:
 
         def remaining(forwarded):
             sent = get(b"/api/v1/balance", b"X-Forwarded-For: " + forwarded, BAD_KEY)

@@ -1,4 +1,4 @@
-"""The peak memory of `btcpay check --watch` while colluding peers flood it."""
+"""The peak memory of `blocktill check --watch` while colluding peers flood it."""
 
 import re
 import subprocess
@@ -78,8 +78,8 @@ def test_less_than_200_mb_and_a_payment_is_seen_beside_it(till, tmp_path, flood)
         for peer in peers[:FLOODING]:
             peer.bad = floods
         environ = {
-            "BTCPAY_EXPLORERS": "none",
-            "BTCPAY_PEERS": ",".join(peer.place for peer in peers),
+            "BLOCKTILL_EXPLORERS": "none",
+            "BLOCKTILL_PEERS": ",".join(peer.place for peer in peers),
             "PYTHONPATH": str(PROJECT),
         }
         watching = subprocess.Popen(

@@ -6,4 +6,4 @@ from node_walk import run
 
 @pytest.mark.both_databases
 def test_after_every_step_the_shop_has_what_the_nodes_index_says(tmp_path, ticker):
-    run(tmp_path, ticker, over=lambda node: {"BTCPAY_PEERS": node.place})
+    run(tmp_path, ticker, over=lambda node: {"BLOCKTILL_PEERS": node.place})

@@ -1,4 +1,4 @@
-"""`btcpay sandbox --once`: a shop for one run of somebody's tests."""
+"""`blocktill sandbox --once`: a shop for one run of somebody's tests."""
 
 import json
 import os
@@ -17,8 +17,8 @@ A_SHOPS_TESTS = """
 import json, os, sys, time
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
-url, bench = os.environ["BTCPAY_URL"], os.environ["BTCPAY_SANDBOX_URL"]
-headers = {"Authorization": "Bearer " + os.environ["BTCPAY_KEY"], "Accept": "application/json"}
+url, bench = os.environ["BLOCKTILL_URL"], os.environ["BLOCKTILL_SANDBOX_URL"]
+headers = {"Authorization": "Bearer " + os.environ["BLOCKTILL_KEY"], "Accept": "application/json"}
 def ask(url, data=None, **more):
     return json.load(urlopen(Request(url, data, headers | more)))
 def press(button, **fields):
@@ -59,13 +59,13 @@ def test_without_a_command_it_says_where_it_is_and_lasts_until_the_end(tmp_path,
     listed = requests.get(f"{shop['url']}/api/v1/invoices", headers=keyed, timeout=60)
     assert listed.json()["data"] == []
 
-    def btcpay(*words):
+    def blocktill(*words):
         line = [sys.executable, "-P", "-m", "btcpay", *words]
         return subprocess.check_output(line, env=os.environ | shop["environ"], text=True)
 
-    assert "whsec_" in btcpay("webhook", "add", shop["merchant"], "http://127.0.0.1:9/")
+    assert "whsec_" in blocktill("webhook", "add", shop["merchant"], "http://127.0.0.1:9/")
     plugin = ("--for", "woocommerce", "--shop", "http://127.0.0.1:9")
-    url, _, key = btcpay("key", "issue", shop["merchant"], *plugin).split()
+    url, _, key = blocktill("key", "issue", shop["merchant"], *plugin).split()
     token = {"Authorization": f"token {key}"}
     assert url == shop["url"]
     assert requests.get(f"{url}/api/v1/api-keys/current", headers=token, timeout=60).ok
