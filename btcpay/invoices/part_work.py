@@ -47,7 +47,7 @@ class Work(NamedTuple):
 
 
 def name_of(part: ModuleType) -> str:
-    """The name of the part that a module belongs to: of `btcpay.refunds.blocks`, `refunds`."""
+    """The name of the part that a module belongs to: of `btcpay.parts.refunds.blocks`, `refunds`."""
     return part.__name__.split(".")[-2]
 
 

@@ -7,7 +7,7 @@ from fake_esplora import Terminal
 from btcpay.check.beginning import begin_chain
 from btcpay.check.undo import begin_anew
 from btcpay.merchants.account import derive
-from btcpay.refunds.acts import sums
+from btcpay.parts.refunds.acts import sums
 from storage.queries import attentions, blocks, merchants
 
 pytestmark = pytest.mark.both_databases

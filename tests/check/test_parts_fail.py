@@ -5,9 +5,9 @@ from bills import bill_now, new_bill, pay_now
 from fake_esplora import Terminal
 from shop_refunds import address, found, made, paid, send
 
-from btcpay.bills import money, turn
 from btcpay.check import read
-from btcpay.refunds import blocks
+from btcpay.parts.bills import money, turn
+from btcpay.parts.refunds import blocks
 
 pytestmark = pytest.mark.both_databases
 

@@ -127,7 +127,7 @@ except NoSession as error:
     print(error)
 """,
     "a peer": """
-from btcpay.chain.peers.connection import Connection
+from btcpay.parts.peers.connection import Connection
 from btcpay.values.errors import FetchError, ProofFailed
 from btcpay.values.networks import NETWORKS
 try:

@@ -15,12 +15,12 @@ from btcpay import PARTS
 
 # The tests that meet a part most, from outside it; all others are imported at least.
 NEAR = {
-    "btcpay.bills": ["checkout", "invoices"],
-    "btcpay.chain.peers": ["chain", "health"],
-    "btcpay.cli.sandbox": ["cli/test_command_json.py", "cli/test_messages.py"],
-    "btcpay.greenfield": ["merchants", "notify"],
-    "btcpay.merchant_pages": ["cli", "greenfield"],
-    "btcpay.refunds": ["exports", "notify"],
+    "btcpay.parts.bills": ["checkout", "invoices"],
+    "btcpay.parts.peers": ["chain", "health"],
+    "btcpay.parts.sandbox_command": ["cli/test_command_json.py", "cli/test_messages.py"],
+    "btcpay.parts.greenfield": ["merchants", "notify"],
+    "btcpay.parts.merchant_pages": ["cli", "greenfield"],
+    "btcpay.parts.refunds": ["exports", "notify"],
 }
 OF_THE_TREE = ["test_documents.py", "test_layers.py", "cli/test_program.py", "languages"]
 

@@ -8,8 +8,8 @@ from builders import Shop
 from flask.testing import FlaskClient
 from payer import Page
 
-from btcpay.bills import acts, queries
 from btcpay.invoices.create import order_of
+from btcpay.parts.bills import acts, queries
 from storage.models import Bill
 
 EMAIL = "ada@example.com"

@@ -13,11 +13,11 @@ from serving import Listening
 from btcpay.bitcoin.tx import Tx
 from btcpay.bitcoin.wire import Reader, compact_size, prefixed, txid_bytes, txid_hex
 from btcpay.chain.explorers.pool import Explorers
-from btcpay.chain.peers.listener import Listener
-from btcpay.chain.peers.messages import NODE_NETWORK, TX, WITNESS_BLOCK, getdata_body, message
-from btcpay.chain.peers.source import Peers
 from btcpay.check.run import Checker
 from btcpay.http import http_client
+from btcpay.parts.peers.listener import Listener
+from btcpay.parts.peers.messages import NODE_NETWORK, TX, WITNESS_BLOCK, getdata_body, message
+from btcpay.parts.peers.source import Peers
 from btcpay.sandbox.node.block import Block
 
 Blocks = Callable[[], Sequence[Block]]

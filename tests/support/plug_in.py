@@ -5,8 +5,8 @@ from typing import Any
 from builders import Shop
 from werkzeug.test import TestResponse
 
-from btcpay.greenfield.keys import PERMISSIONS, store_of
 from btcpay.merchants import keys
+from btcpay.parts.greenfield.keys import PERMISSIONS, store_of
 
 SHOP = "https://shop.example"
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from refund_model import Output, Refusal, outputs
 from refund_world import SUMS, World
 
-from btcpay.refunds import acts, by_hand
+from btcpay.parts.refunds import acts, by_hand
 from btcpay.values.errors import Refused
 from storage.models import Refund
 from storage.queries import attentions

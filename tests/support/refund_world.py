@@ -12,7 +12,7 @@ from serving import Reply
 from shop_refunds import address
 
 from btcpay.bitcoin.tx import TxOut
-from btcpay.refunds.kinds import RESOURCE
+from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.sandbox.errors import BadRequest
 from btcpay.sandbox.node.script import script_of
 from btcpay.sandbox.payer.wallet import choose, double_spends, replace

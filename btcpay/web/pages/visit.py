@@ -16,7 +16,7 @@ Line = tuple[str, str, Mapping[str, str]]
 
 
 class Visit(Protocol):
-    """A merchant's visit (btcpay/merchant_pages/visit.py): the members that parts use."""
+    """A merchant's visit (btcpay/parts/merchant_pages/visit.py): the members that parts use."""
 
     service: Service
     pages: Pages

@@ -1,0 +1,150 @@
+"""The acts on a bill: it is made, made again for the next period, and ended."""
+
+import logging
+from contextlib import suppress
+from datetime import date, datetime
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from btcpay.invoices import by_hand, create
+from btcpay.notify.publish import publish_own
+from btcpay.parts.bills import queries
+from btcpay.parts.bills.calendar import MOST_AT_ONCE, due_ms, recalls, renewal_ms
+from btcpay.parts.bills.kinds import RESOURCE, BillKind
+from btcpay.parts.bills.mail import send_later
+from btcpay.prices.price import Prices
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import PriceUnavailable, Refused
+from btcpay.values.ids import new_id
+from btcpay.values.times import date_of, number_of, to_ms, zone_of
+from storage.database import Database, Values
+from storage.models import Bill
+from storage.queries import merchants
+from storage.queries.totals import balances
+from storage.statement import as_dict, blank, changed
+
+DUE_DAYS, MOST_DAYS = 14, 3650
+
+log = logging.getLogger(__name__)
+
+
+class Terms(NamedTuple):
+    """The terms of a bill: `every` is a word of calendar.EVERY, or None for a single bill."""
+
+    due_days: int = DUE_DAYS
+    every: str | None = None
+    until: date | None = None
+
+
+def refuse_unpayable(db: Database, prices: Prices, now: datetime, order: create.Order) -> None:
+    """Raises TooLittle and TooMuch at today's price; without a price it raises nothing."""
+    with suppress(PriceUnavailable):
+        create.quote(db, prices, now, order)
+
+
+def make(
+    db: Database, order: create.Order, terms: Terms, now: datetime, id: str | None = None
+) -> Bill:
+    """Stores a bill, the first of its series where it has one. Call it in `db.write()`.
+
+    Raises Refused (`until`) for a last day that is over.
+    """
+    zone, id, series = zone_at(db, order.merchant_id), id or new_id("bil"), dict[str, Any]()
+    if terms.every:
+        first, until = now.astimezone(zone).replace(tzinfo=None), terms.until
+        if until and until < first.date():
+            raise Refused("until", "the last day is over")
+        series = {"series_id": id, "first_local": first.isoformat(), "renews": 1}
+        series["until_day"] = None if until is None else number_of(until)
+        series["renews_at"] = renewal_ms(first, terms.every, 1, until, zone)
+    new = blank(
+        Bill,
+        **dict(order.details) | series,
+        id=id,
+        merchant_id=order.merchant_id,
+        amount=str(order.amount),
+        currency=order.currency or "USD",
+        due_days=terms.due_days,
+        every=terms.every,
+        number=0,
+    )
+    return _add(db, new, zone, now)
+
+
+def _add(db: Database, new: Bill, zone: ZoneInfo, now: datetime) -> Bill:
+    now_ms = to_ms(now)
+    due_at = due_ms(now_ms, new.due_days, zone)
+    new = changed(new, status="open", paid="0", paid_at=None, created_at=now_ms, due_at=due_at)
+    bill = db.only(queries.ADD, **as_dict(new))
+    send_later(db, bill, {"new": now_ms} | recalls(now_ms, due_at, zone))
+    return publish_own(db, RESOURCE, bill.id, BillKind.CREATED, now)
+
+
+def make_up_for(db: Database, series: Bill, now: datetime) -> None:
+    """Makes the bills of the periods that have begun, at most a year's: then the owner is asked.
+
+    So a clock that was wrong for a moment makes no thousands of bills. Raises BadRow.
+    """
+    for _ in range(MOST_AT_ONCE[series.every or ""]):
+        if not renew(db, series.id, now):
+            return
+    if db.run(queries.HOLD, id=series.id, now=to_ms(now)):
+        log.error(
+            "a year of bills of the series %s was made, and more have come due: make them by"
+            " `blocktill bill resume %s`, pass over them with --skip, or end it by"
+            " `blocktill bill end`",
+            *(series.id, series.id),
+        )
+
+
+def renew(db: Database, id: str, now: datetime) -> bool:
+    """Makes the series' bill of the next period that has begun; False for none, or another run's.
+
+    Its time was fixed when the one before it was made: a zone that was changed since counts from
+    the next one. Raises BadRow.
+    """
+    with db.write():
+        first = db.only(queries.BY_ID, id=id)
+        if first.renews_at is None or first.renews_at > to_ms(now) or first.held_at is not None:
+            return False
+        # The merchant's row stays unlocked: who pays holds the bill's, and takes that one next.
+        zone, number = zone_at(db, first.merchant_id), first.renews or 0
+        next_at = period_ms(first, number + 1, zone)
+        of: Values = {"id": id, "number": number, "at": first.renews_at, "next_at": next_at}
+        if db.run(queries.RENEW, **of) != 1:
+            return False
+        if db.row(queries.OF_PERIOD, series_id=id, number=number):  # it was paid, and so not undone
+            return True
+        of_first = ("first_local", "until_day", "renews", "renews_at", "stopped_at", "held_at")
+        alone: Any = dict.fromkeys(of_first)
+        _add(db, changed(first, **alone, id=new_id("bil"), number=number), zone, now)
+    return True
+
+
+def period_ms(first: Bill, number: int, zone: ZoneInfo) -> int | None:
+    """The time of the bill of that number in the series of `first`; None beyond its last day."""
+    began, every = datetime.fromisoformat(first.first_local or ""), first.every or ""
+    until = None if first.until_day is None else date_of(first.until_day)
+    return renewal_ms(began, every, number, until, zone)
+
+
+def zone_at(db: Database, merchant_id: int) -> ZoneInfo:
+    return zone_of(db.only(merchants.BY_ID, id=merchant_id).timezone)
+
+
+def end(db: Database, settings: Settings, bill_id: str, now: datetime) -> None:
+    """Ends an open bill, its invoices, and the series. Raises Refused (`not_open`), CommandError.
+
+    What comes afterwards is as after a cancellation.
+    """
+    with db.write():
+        balances.lock(db, RESOURCE.find(db, bill_id).merchant_id)
+        bill = db.only(queries.LOCKED, id=bill_id)
+        had_series = db.run(queries.END_SERIES, id=bill.series_id or bill.id)
+        if db.run(queries.END, id=bill.id):
+            publish_own(db, RESOURCE, bill.id, BillKind.ENDED, now)
+            for row in db.rows(queries.INVOICES, id=bill.id):
+                if row.status == "open":
+                    by_hand.cancel(db, settings, row.id, now, force=True, where="with its bill")
+        elif not had_series:
+            raise Refused("not_open", f"the bill is {bill.status}: there is nothing to end")

@@ -1,0 +1,115 @@
+"""A bill's page, its button, and the page on which its customer ends a series."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from flask import Blueprint, Response
+
+from btcpay.checkout.link_order import pressed
+from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused
+from btcpay.invoices.create import Order
+from btcpay.parts.bills import queries
+from btcpay.parts.bills.acts import zone_at
+from btcpay.parts.bills.kinds import RESOURCE
+from btcpay.parts.bills.money import due_of
+from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
+from btcpay.values.times import to_ms
+from btcpay.web.errors import STATUS
+from btcpay.web.pages.forms import fields_of_form, new_form, said
+from btcpay.web.pages.languages import carried, gettext
+from btcpay.web.pages.render import Pages, View
+from btcpay.web.service import Service
+from storage.models import Bill
+from storage.queries import invoices
+from storage.statement import Typed
+
+CONFLICT = 409
+
+
+@dataclass(frozen=True)
+class OfBill:
+    """A bill's page, where invoices for what is missing are made."""
+
+    id: str
+    waited_for = invoices.WAITED_FOR_OF_BILL
+    is_for_one = True
+
+    def order(self, service: Service, _text: str, query: Typed[Bill] = queries.BY_ID) -> Order:
+        bill = service.db.only(query, id=self.id)
+        if bill.status != "open":
+            raise LinkRefused(GONE, gettext("There is nothing to pay any more."))
+        missing = due_of(service.db, bill, service.now()).missing
+        if not missing:
+            raise LinkRefused(CONFLICT, gettext("A payment is on its way."))
+        details = {name: getattr(bill, name) for name in ("description", "reference")}
+        details |= {"customer_email": bill.customer_email, "bill_id": bill.id}
+        details["return_url"] = RESOURCE.url_of(service.settings.base_url, bill.id)
+        life = timedelta(minutes=service.settings.link_invoice_expiry_min)
+        return Order(bill.merchant_id, missing, life, details, bill.currency)
+
+    def lock(self, service: Service, order: Order) -> None:
+        if self.order(service, "", queries.LOCKED) != order:
+            raise LinkRefused(CONFLICT, gettext("Something was paid just now. Please look again."))
+
+
+class Views(Pages):
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self._cookie = LinkCookie(service.db, service.settings)
+
+    def show(self, id: str, refused: LinkRefused | None = None) -> Response:
+        """A bill's page; a GET writes nothing."""
+        bill = RESOURCE.of_page(self.service.db, id)
+        due = due_of(self.service.db, bill, self.service.now())
+        status = refused.status if refused else 200
+        page = self._shown("bill.html", bill, status, due=due, refused=refused)
+        if refused and refused.retry_after_s:
+            page.headers["Retry-After"] = str(refused.retry_after_s)
+        return page
+
+    def pay(self, id: str) -> Response:
+        """Leads to the invoice to pay (303), or shows the page again with the reason."""
+        RESOURCE.of_page(self.service.db, id)
+        fields = fields_of_form()
+        try:
+            return pressed(self.service, self._cookie, OfBill(id), fields)
+        except (InvalidRequest, PriceUnavailable) as error:
+            return self.show(id, LinkRefused(STATUS[error.code], said(error)))
+        except LinkRefused as refused:
+            return self.show(id, refused)
+
+    def show_stop(self, id: str) -> Response:
+        bill = RESOURCE.of_page(self.service.db, id)
+        if bill.series_id is None:
+            raise NotFound("the bill is of no series")
+        first = RESOURCE.of_page(self.service.db, bill.series_id)
+        return self._shown("bill_stop.html", bill, first=first)
+
+    def stop(self, id: str) -> Response:
+        """Ends the series on its customer's word: no more bills or mails; a debt stays.
+
+        It takes no token, since a mail program may send it; only such a press is answered without
+        a redirect (RFC 8058).
+        """
+        bill = RESOURCE.of_page(self.service.db, id)
+        self.service.db.run(queries.STOP, id=bill.series_id or "", at=to_ms(self.service.now()))
+        if "List-Unsubscribe" in fields_of_form():
+            return self.show_stop(id)
+        return Response(status=303, headers={"Location": f"stop{carried()}"})
+
+    def _shown(self, template: str, bill: Bill, status: int = 200, **values: Any) -> Response:
+        values |= {"bill": bill, "zone": zone_at(self.service.db, bill.merchant_id)}
+        return self.page(template, status, self.brand(bill.merchant_id), press=new_form(), **values)
+
+
+def blueprint(service: Service) -> Blueprint:
+    """/bill, for whoever knows the bill's id."""
+    views = Views(service)
+    paths: list[tuple[str, str, View]] = [
+        ("GET", "/bill/<id>", views.show),
+        ("POST", "/bill/<id>", views.pay),
+        ("GET", "/bill/<id>/stop", views.show_stop),
+        ("POST", "/bill/<id>/stop", views.stop),
+    ]
+    return views.blueprint("bills", __name__, paths)

@@ -1,0 +1,129 @@
+"""`bill`: what customers owe, made, listed, shown and ended."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from btcpay.cli.context import Shell, add_list_and_show, answering, facts_of, say, with_shell
+from btcpay.cli.operation_options import number, priced
+from btcpay.invoices.create import order_of
+from btcpay.invoices.links import most
+from btcpay.merchants.merchants import find_merchant
+from btcpay.parts.bills import acts, queries
+from btcpay.parts.bills import undo as undoing
+from btcpay.parts.bills.calendar import EVERY
+from btcpay.parts.bills.kinds import RESOURCE
+from btcpay.prices.price import Prices
+from btcpay.values.money import checked_currency
+from btcpay.values.times import iso, iso_ms
+from storage.database import Database
+
+DAYS = click.IntRange(0, acts.MOST_DAYS)
+LIST_COLUMNS = "id merchant status amount paid currency reference every due_at created_at"
+bill = click.Group("bill", help="Bills, which are priced when they are paid.")
+
+
+@bill.command("create")
+@click.argument("merchant")
+@click.option("--amount", required=True, callback=number, metavar="A", help="The amount owed.")
+@click.option("--currency", metavar="EUR", help="[default: the merchant's]")
+@click.option("--email", "customer_email", metavar="E", help="The customer's address, for mail.")
+@click.option("--reference", metavar="R", help="Your own number; the customer sees it.")
+@click.option("--description", metavar="D", help="What it is for; the customer sees it.")
+@click.option(
+    "--due", "due_days", type=DAYS, default=acts.DUE_DAYS, metavar="DAYS", show_default=True
+)
+@click.option("--every", type=click.Choice(EVERY), help="Make it again each period.")
+@click.option("--until", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="Make none later.")
+@answering
+def create(
+    shell: Shell,
+    merchant: str,
+    currency: str | None,
+    due_days: int,
+    every: str | None,
+    until: datetime | None,
+    reference: str | None,
+    **fields: Any,
+) -> None:
+    """Make a bill; prints its id and its page for the customer."""
+    if until and not every:
+        raise click.UsageError("--until goes with --every")
+    owner, now = find_merchant(shell.db, merchant), shell.now
+    code = checked_currency(currency or owner.currency)
+    wanted = priced(code, fields) | {"reference": reference}
+    order = order_of(owner.id, wanted, code, most(code))
+    acts.refuse_unpayable(shell.db, Prices(shell.settings), now, order)
+    with shell.db.write():
+        row = acts.make(shell.db, order, acts.Terms(due_days, every, until and until.date()), now)
+    made = facts_of(RESOURCE, shell.settings.base_url, owner.name, row)
+    shell.answer(made, f"{made['id']}\n{made['bill_url']}")
+
+
+@bill.command("end")
+@click.argument("bill_id", metavar="ID")
+@with_shell
+def end(shell: Shell, bill_id: str) -> None:
+    """End an open bill and its series: nothing more is asked for."""
+    acts.end(shell.db, shell.settings, bill_id, shell.now)
+    say(f"{bill_id} has ended")
+
+
+@bill.command("resume")
+@click.argument("bill_id", metavar="ID")
+@click.option("--skip", is_flag=True, help="Make none of the bills that it has missed.")
+@with_shell
+def resume(shell: Shell, bill_id: str, skip: bool) -> None:
+    """Go on with a series that has missed more than a year, or whose bills were undone.
+
+    The next check makes the bills that it has missed, a year of them at most.
+    """
+    first = undoing.resume(shell.db, bill_id, shell.now, skip)
+    next_at = "none" if first.renews_at is None else iso_ms(first.renews_at)
+    say(f"the series {first.id} goes on; its next bill is of {next_at}")
+
+
+def _moment(_context: Any, _option: Any, text: str) -> datetime:
+    """The option's text as a time, in UTC unless it names a zone."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter("say a time such as 2026-11-28T14:30Z") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+@bill.command("undo")
+@click.option(
+    "--since", required=True, callback=_moment, metavar="TIME", help="Such as 2026-11-28T14:30Z."
+)
+@click.option("--series", metavar="ID", help="Of this series alone.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@answering
+def undo(shell: Shell, since: datetime, series: str | None, yes: bool) -> None:
+    """Take back the unpaid bills that series have made since a time, as by a wrong clock.
+
+    They end without a mail, and each series goes back to the first of their periods. Bills that
+    something has come to stay.
+    """
+    counts = undoing.made_since(shell.db, since)
+    if series is not None:
+        id = RESOURCE.find(shell.db, series).series_id
+        counts = {of: count for of, count in counts.items() if of == id}
+    say(f"unpaid bills that series have made since {iso(since)}: {sum(counts.values())}")
+    if counts and not yes:
+        click.confirm(f"End them, and put {len(counts)} series back?", abort=True, err=True)
+    done = [undoing.undo(shell.db, shell.settings, id, since, shell.now) for id in counts]
+    ids = [id for one in done for id in one.ids]
+    kept = [id for one in done for id in one.kept]
+    lines = [f"{len(ids)} bills are undone"]
+    lines += [f"{id} stays: something has come to it" for id in kept]
+    shell.answer({"undone": ids, "kept": kept}, "\n".join(lines))
+
+
+def _invoices(db: Database, id: str) -> dict[str, Any]:
+    return {"invoices": [row.id for row in db.rows(queries.ALL_INVOICES, id=id)]}
+
+
+add_list_and_show(bill, RESOURCE, queries.NEWEST, LIST_COLUMNS, _invoices)
+COMMANDS = {"bill": bill}

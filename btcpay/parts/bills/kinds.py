@@ -1,0 +1,33 @@
+"""The kinds of events that tell of bills, and what they show."""
+
+from decimal import Decimal
+
+import orjson
+
+from btcpay.notify.kinds import Kind, Resource, properties_beside
+from btcpay.parts.bills import queries
+from btcpay.values.money import rounded, stored_amount
+from storage.models import Bill
+
+
+class BillKind(Kind):
+    CREATED = ("bill.created", "A bill was made: by the owner, or for the next period of a series.")
+    PAID = ("bill.paid", "The bill is paid: nothing is missing, or less than a wallet can send.")
+    REOPENED = (
+        "bill.reopened",
+        "The bill was paid and is open again: a reorganisation of the chain took a payment back.",
+    )
+    ENDED = ("bill.ended", "The owner ended the bill before it was paid.")
+
+
+def _sums(row: Bill) -> dict[str, orjson.Fragment]:
+    """Amount, paid and missing, with all decimals of the currency. Raises BadRow."""
+    amount, paid = stored_amount(row.amount), stored_amount(row.paid)
+    missing = Decimal(0) if row.status == "paid" else max(amount - paid, Decimal(0))
+    sums = {"amount": amount, "paid": paid, "missing": missing}
+    return {name: orjson.Fragment(f"{rounded(sum, row.currency):f}") for name, sum in sums.items()}
+
+
+PROPERTIES = properties_beside(__file__)
+STATE = ("status", "paid", "paid_at")
+RESOURCE = Resource("bill", "bil", BillKind, queries.BY_ID, STATE, PROPERTIES, _sums)

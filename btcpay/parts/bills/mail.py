@@ -1,0 +1,83 @@
+"""Mail to a bill's customer, by the one outbox, composed as things stand when it is sent."""
+
+from collections.abc import Mapping
+from datetime import datetime, tzinfo
+
+from btcpay.languages import formats
+from btcpay.languages.catalogs import catalog
+from btcpay.notify.mail.texts import MailText
+from btcpay.parts.bills import queries
+from btcpay.parts.bills.kinds import RESOURCE
+from btcpay.values.money import Money, stored_amount
+from btcpay.values.times import to_ms
+from storage.database import Database
+from storage.models import Bill
+from storage.queries import deliveries, merchants, receivers
+
+NAME = receivers.BILL
+
+
+def send_later(db: Database, bill: Bill, at_ms: Mapping[str, int]) -> None:
+    """Adds mails by name, each to be sent once at its time, if the bill has an address."""
+    if not bill.customer_email:
+        return
+    id = receivers.add_mailbox(db, NAME, NAME, bill.merchant_id, (), bill.created_at)
+    for name, ms in at_ms.items():
+        db.run(deliveries.ADD_MAIL, receiver_id=id, about=f"{bill.id} {name}", created_at=ms)
+
+
+def is_news(name: str, bill: Bill, first: Bill, now_ms: int) -> bool:
+    """False for what is out of date, and once the customer has ended the series of `first`."""
+    if first.stopped_at or bill.status == "ended":
+        return False
+    if name == "paid":
+        return bill.status == "paid"
+    return bill.status == "open" and (name != "soon" or now_ms <= bill.due_at)
+
+
+def compose(
+    db: Database, base_url: str, about: str, language: str, zone: tzinfo, now: datetime
+) -> tuple[str, MailText] | None:
+    """Address and text of the mail that a delivery is about; None if it is not to be sent."""
+    id, _, name = about.partition(" ")
+    bill = db.only(queries.BY_ID, id=id)
+    first = db.only(queries.BY_ID, id=bill.series_id or id)
+    if not bill.customer_email or not is_news(name, bill, first, to_ms(now)):
+        return None
+    seller = db.only(merchants.BRAND_ON_PAGES, merchant_id=bill.merchant_id).seller
+    return bill.customer_email, text_of(name, bill, seller, base_url, language, zone)
+
+
+def text_of(
+    name: str, bill: Bill, seller: str, base_url: str, language: str, zone: tzinfo
+) -> MailText:
+    gettext, page = catalog(language).gettext, RESOURCE.url_of(base_url, bill.id)
+    subjects = {
+        "new": gettext("Bill from %(name)s"),
+        "soon": gettext("Reminder: bill from %(name)s"),
+        "overdue": gettext("Overdue: bill from %(name)s"),
+        "paid": gettext("Paid: bill from %(name)s"),
+    }
+    sentences = {
+        "new": gettext("Please pay this bill by %(day)s. Its page says how."),
+        "soon": gettext("This bill is due on %(day)s. Its page says how to pay it."),
+        "overdue": gettext("This bill was due on %(day)s, and it is not paid yet."),
+        "paid": gettext("Thank you. This bill is paid."),
+    }
+    asked, paid = stored_amount(bill.amount), stored_amount(bill.paid)
+    facts = [(gettext("Amount"), formats.written(Money(asked, bill.currency), language))]
+    if 0 < paid < asked and bill.status == "open":
+        left = Money(asked - paid, bill.currency)
+        facts.append((gettext("Still to pay"), formats.written(left, language)))
+    texts = ((gettext("Reference"), bill.reference), (gettext("For"), bill.description))
+    facts += [(label, text) for label, text in texts if text]
+    subject = subjects[name] % {"name": seller}
+    stop = (gettext("End these bills"), f"{page}/stop") if bill.series_id else None
+    return MailText(
+        language,
+        f"{subject} · {bill.reference}" if bill.reference else subject,
+        [sentences[name] % {"day": formats.date_of(bill.due_at, language, zone)}],
+        facts,
+        (gettext("Open the bill"), page),
+        stop,
+    )

@@ -1,0 +1,201 @@
+"""The merchant's bills: their list, a form to make one, the page of one, its end; their lines."""
+
+from collections.abc import Sequence
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from flask import Response
+
+from btcpay.invoices.create import checked_email
+from btcpay.languages import formats
+from btcpay.notify.mail.texts import mail_link
+from btcpay.parts.bills import acts, queries
+from btcpay.parts.bills.calendar import EVERY
+from btcpay.parts.bills.kinds import RESOURCE
+from btcpay.parts.bills.mail import text_of
+from btcpay.parts.bills.money import due_of
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import CommandError, InvalidRequest, Refused, TooLittle, TooMuch
+from btcpay.values.money import of_minor, stored_amount
+from btcpay.values.texts import TextRefused
+from btcpay.values.times import to_ms
+from btcpay.web.pages.forms import AmountRefused, said
+from btcpay.web.pages.languages import current, gettext
+from btcpay.web.pages.listing import Listing
+from btcpay.web.pages.qr import qr_svg
+from btcpay.web.pages.render import View
+from btcpay.web.pages.visit import Line, Visit
+from storage.database import grouped
+from storage.models import Bill
+from storage.queries.lists.today import MOST_BILLS
+from storage.values import Values
+
+OF_SERIES = 120  # the newest of a series: ten years of months
+LISTS = dict.fromkeys(("paid", "ended"), queries.LIST_BY_STATUS)
+LISTS |= {"due": queries.DUE, "overdue": queries.OVERDUE}
+
+
+def views(_settings: Settings) -> list[tuple[str, str, View]]:
+    """Method, path and view of each page in the merchant's area."""
+    return [
+        ("GET", "/merchant/bills", show_list),
+        ("POST", "/merchant/bills", make),
+        ("GET", "/merchant/bills/new", show_form),
+        ("GET", "/merchant/bills/<id>", show),
+        ("POST", "/merchant/bills/<id>/end", end),
+    ]
+
+
+def state_of(bill: Bill, now_ms: int) -> str:
+    """The status that pages show: an open bill is overdue after its day."""
+    return "overdue" if bill.status == "open" and bill.due_at < now_ms else bill.status
+
+
+def show_list(visit: Visit) -> Response:
+    status = visit.word("status", LISTS)
+    now_ms = to_ms(visit.now)
+    of: Values = {"merchant_id": visit.merchant_id, "status": status, "now": now_ms}
+    listing = Listing("bil", LISTS.get(status, queries.LIST), queries.PLACE, of)
+    shown = listing.page(visit.service.db, visit.query)
+    values = {"shown": shown, "of_status": status, "state_of": state_of, "now_ms": now_ms}
+    return visit.page("bills.html", **values)
+
+
+def show_form(
+    visit: Visit, status: int = 200, problem: str = "", wrong: dict[str, str] | None = None
+) -> Response:
+    """`wrong`: a sentence by the name of the field."""
+    values = {"typed": visit.form, "wrong": wrong or {}, "problem": problem}
+    return visit.page("new_bill.html", status, **values, due_days=acts.DUE_DAYS)
+
+
+def make(visit: Visit) -> Response:
+    """Leads to the bill of this press (303), or shows the form again with the mistakes."""
+    form, wrong, service = visit.form, dict[str, str](), visit.service
+    amount, terms = _read(visit, wrong)
+    if wrong:
+        return show_form(visit, 400, wrong=wrong)
+    description = form.get("description")
+    wanted = {"amount": amount, "customer_email": form.get("email", "").strip() or None}
+    wanted["description"] = description and description.replace("\r\n", "\n")
+    try:
+        order = visit.order(wanted, reference=form.get("reference"))
+        acts.refuse_unpayable(service.db, service.prices, visit.now, order)
+    except (TooLittle, TooMuch) as refused:
+        return show_form(visit, 400, wrong={"amount": said(refused)})
+    except TextRefused as refused:
+        return show_form(visit, 400, wrong={refused.what: said(refused)})
+    except (InvalidRequest, CommandError) as refused:
+        return show_form(visit, 400, said(refused))
+    with visit.once("bil", queries.BY_ID) as (id, is_made):
+        if not is_made:
+            acts.make(service.db, order, terms, visit.now, id)
+    return visit.to(f"/bills/{id}", done="made")
+
+
+def _read(visit: Visit, wrong: dict[str, str]) -> tuple[Decimal, acts.Terms]:
+    """The amount and the terms; `wrong` gets a sentence for each field that cannot be read."""
+    form, amount, until = visit.form, Decimal(0), None
+    try:
+        amount = visit.amount(form.get("amount", ""))
+    except AmountRefused as refused:
+        wrong["amount"] = str(refused)
+    try:
+        if "email" in form:
+            checked_email(form["email"])
+    except CommandError:
+        wrong["email"] = gettext("Enter an e-mail address such as name@example.com.")
+    days = form.get("due", str(acts.DUE_DAYS))
+    is_number = days.isascii() and days.isdecimal() and len(days) < 5
+    if not is_number or int(days) > acts.MOST_DAYS:
+        wrong["due"] = gettext("Enter a number of days from 0 to 3650.")
+        days = "0"
+    every = form.get("every") if form.get("every") in EVERY else None
+    try:
+        until = date.fromisoformat(form["until"]) if every and "until" in form else None
+        if until and until < visit.now.astimezone(visit.zone).date():
+            raise ValueError("it is over")
+    except ValueError:
+        wrong["until"] = gettext("Enter a date such as 2036-12-31, today or later.")
+    return amount, acts.Terms(int(days), every, until)
+
+
+def show(visit: Visit, id: str) -> Response:
+    bill, db = visit.own(queries.BY_ID, "bil", id), visit.service.db
+    settings = visit.service.settings
+    url = RESOURCE.url_of(settings.base_url, id)
+    first = db.only(queries.BY_ID, id=bill.series_id) if bill.series_id else None
+    of: Values = {"merchant_id": visit.merchant_id, "series_id": bill.series_id}
+    series = db.rows(queries.OF_SERIES, **of | {"limit": OF_SERIES}) if first else []
+    mail = text_of("new", bill, visit.session.seller, settings.base_url, current(), visit.zone)
+    return visit.page(
+        "bill.html",
+        bill=bill,
+        due=due_of(db, bill, visit.now),
+        first=first,
+        series=series,
+        brought=sum((stored_amount(one.paid) for one in series), of_minor(0, bill.currency)),
+        state_of=state_of,
+        now_ms=to_ms(visit.now),
+        is_mailed=bool(bill.customer_email and settings.has_mail),
+        url=url,
+        qr=qr_svg(url),
+        mailto=mail_link(bill.customer_email, mail.subject, mail.text.replace("\n", "\r\n")),
+    )
+
+
+def end(visit: Visit, id: str) -> Response:
+    visit.own(queries.BY_ID, "bil", id)
+    done = "ended"
+    try:
+        acts.end(visit.service.db, visit.service.settings, id, visit.now)
+    except Refused as refused:
+        done = refused.code
+    return visit.to(f"/bills/{id}", done=done)
+
+
+def entry() -> dict[str, Any]:
+    """`drawn`: the path of an SVG; `new`: the form that makes one."""
+    return {
+        "path": "/bills",
+        "name": gettext("Bills"),
+        "drawn": "M5 3h10l4 4v14H5zM15 3v4h4M8 12h8M8 16h5",
+        "new": {"path": "/bills/new", "name": gettext("New bill")},
+    }
+
+
+def today(_visit: Visit, shop: Any) -> list[Line]:
+    """The numbers of bills that are overdue, and that are due within a week."""
+    counts = {"overdue": shop.bills_overdue, "due": shop.bills_due}
+    return [_line(kind, number) for kind, number in counts.items() if number]
+
+
+def month(visit: Visit, since: int, before: int) -> list[Line]:
+    """Bills that are due in this time and not paid, with the missing sums by currency."""
+    of: Values = {"merchant_id": visit.merchant_id, "since": since, "before": before}
+    of["limit"] = MOST_BILLS
+    found = grouped(
+        visit.service.db.rows(queries.OPEN, **of),
+        lambda one: "overdue" if one.due_at < to_ms(visit.now) else "due",
+    )
+    return [_line(kind, len(bills), f" ({_sums(bills)})") for kind, bills in found.items()]
+
+
+def _line(kind: str, number: int, sums: str = "") -> Line:
+    more = "+" if number == MOST_BILLS else ""
+    shown = f"{formats.whole(number, current())}{more}{sums}"
+    texts = {
+        "overdue": gettext("Overdue bills: %(number)s", number=shown),
+        "due": gettext("Bills due: %(number)s", number=shown),
+    }
+    return texts[kind], "/bills", {"status": kind}
+
+
+def _sums(bills: Sequence[Bill]) -> str:
+    """The missing sums of these bills, one for each currency."""
+    missing = {
+        code: sum((Decimal(one.amount) - Decimal(one.paid) for one in of), Decimal(0))
+        for code, of in grouped(bills, lambda one: one.currency).items()
+    }
+    return ", ".join(formats.money(sum, code, current()) for code, sum in missing.items())

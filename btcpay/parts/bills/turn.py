@@ -1,0 +1,24 @@
+"""The bills' turn in each complete check: series are renewed, old addresses erased."""
+
+import logging
+from datetime import datetime, timedelta
+
+from btcpay.parts.bills import queries
+from btcpay.parts.bills.acts import make_up_for
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import BadRow
+from btcpay.values.times import to_ms
+from storage.database import Database
+
+log = logging.getLogger(__name__)
+
+
+def take_turn(db: Database, settings: Settings, now: datetime) -> None:
+    """Makes a bill for each period that has begun, at most a year's of a series at once."""
+    for series in db.rows(queries.TO_RENEW, now=to_ms(now)):
+        try:
+            make_up_for(db, series, now)
+        except BadRow as error:
+            log.error("bill %s cannot be renewed: %s", series.id, error)
+    if days := settings.email_retention_days:
+        db.run(queries.ERASE, before=to_ms(now - timedelta(days=days)))

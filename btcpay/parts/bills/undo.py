@@ -1,0 +1,118 @@
+"""What series made is taken back, or passed over: after a clock that was wrong, or an outage."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from btcpay.invoices import by_hand
+from btcpay.notify.publish import publish_own
+from btcpay.parts.bills import queries
+from btcpay.parts.bills.acts import period_ms, zone_at
+from btcpay.parts.bills.kinds import RESOURCE, BillKind
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import Refused
+from btcpay.values.times import to_ms
+from storage.database import Database, Values
+from storage.models import Bill
+from storage.queries import deliveries, receivers
+from storage.queries.totals import balances
+
+MAILS = ("new", "soon", "overdue")  # of a bill that is not paid
+
+
+class Undone(NamedTuple):
+    """The bills that were undone, and those that something came to, which stay."""
+
+    ids: list[str]
+    kept: list[str]
+
+
+def resume(db: Database, bill_id: str, now: datetime, skip: bool) -> Bill:
+    """Goes on with a series that is held: the next check makes what it has missed, a year at most.
+
+    With `skip` it goes on with its next period, and makes none of those that have begun. Returns
+    the series' first bill. Raises Refused (`not_held`), CommandError.
+    """
+    with db.write():
+        bill = RESOURCE.find(db, bill_id)
+        first = db.only(queries.LOCKED, id=bill.series_id or bill.id)
+        if first.held_at is None:
+            raise Refused("not_held", f"nothing is asked about the series of {bill_id}")
+        if skip:
+            _move(db, first, _number_after(db, first, now), None)
+        else:
+            db.run(queries.RESUME, id=first.id)
+        return db.only(queries.BY_ID, id=first.id)
+
+
+def _number_after(db: Database, first: Bill, now: datetime) -> int:
+    """The number of the series' first bill whose period has not begun."""
+    zone, number = zone_at(db, first.merchant_id), first.renews or 0
+    while (at := period_ms(first, number, zone)) is not None and at <= to_ms(now):
+        number += 1
+    return number
+
+
+def made_since(db: Database, since: datetime) -> dict[str, int]:
+    """How many bills each series has made since then that are open; by the series' id."""
+    counts: dict[str, int] = {}
+    for row in db.rows(queries.MADE_SINCE, since=to_ms(since)):
+        id = row.series_id or ""
+        counts[id] = counts.get(id, 0) + 1
+    return counts
+
+
+def undo(
+    db: Database, settings: Settings, series_id: str, since: datetime, now: datetime
+) -> Undone:
+    """Ends the unpaid bills that a series has made since then, without a mail, in one transaction.
+
+    The series goes back to the first of their periods. What has begun of these is not made again
+    before the owner says so: the series is held.
+    """
+    with db.write():
+        first = RESOURCE.find(db, series_id)
+        balances.lock(db, first.merchant_id)
+        first = db.only(queries.LOCKED, id=series_id)
+        rows = db.rows(queries.MADE_OF_SERIES, series_id=series_id, since=to_ms(since))
+        ids, kept = list[str](), list[str]()
+        for row in rows:
+            (ids if _undo(db, settings, row.id, now) else kept).append(row.id)
+        if ids:
+            _put_back(db, first, ids, now)
+        return Undone(ids, kept)
+
+
+def _undo(db: Database, settings: Settings, id: str, now: datetime) -> bool:
+    """False for a bill that something has come to, or that is not open any more."""
+    bill = db.only(queries.LOCKED, id=id)
+    invoices = db.rows(queries.INVOICES, id=id)
+    if any(row.received_sats or row.beside_sats for row in invoices):
+        return False
+    if db.run(queries.UNDO, id=id, at=to_ms(now)) != 1:
+        return False
+    for row in invoices:
+        by_hand.cancel(db, settings, row.id, now, force=True, where="with its bill")
+    publish_own(db, RESOURCE, id, BillKind.ENDED, now)
+    mailbox = receivers.mail_id(receivers.BILL, bill.merchant_id)
+    for name in MAILS:
+        db.run(deliveries.DROP, receiver_id=mailbox, about=f"{id} {name}")
+    return True
+
+
+def _put_back(db: Database, first: Bill, ids: Sequence[str], now: datetime) -> None:
+    """Puts a series back to the first period whose bill was undone, unless somebody ended it."""
+    zone, renews = zone_at(db, first.merchant_id), first.renews or 0
+    has_run_out = first.renews_at is None and period_ms(first, renews, zone) is None
+    if first.renews_at is None and not has_run_out:
+        return
+    number = min(db.only(queries.BY_ID, id=id).number for id in ids)
+    at_ms = period_ms(first, number, zone)
+    has_begun = at_ms is not None and at_ms <= to_ms(now)
+    _move(db, first, number, to_ms(now) if has_begun else None)
+
+
+def _move(db: Database, first: Bill, number: int, held_at: int | None) -> None:
+    next_at = period_ms(first, number, zone_at(db, first.merchant_id))
+    place: Values = {"number": number, "next_at": next_at, "held_at": held_at}
+    db.run(queries.MOVE, **place | {"id": first.id, "renews": first.renews})

@@ -1,0 +1,45 @@
+"""The page of a shop's order: its other addresses, and the script by which a shop frames it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from btcpay.parts.greenfield import queries
+from btcpay.values.errors import NotFound
+from btcpay.values.ids import is_id
+from btcpay.web.pages import languages
+from btcpay.web.pages.render import Pages, kept, to_root
+from btcpay.web.paths import add_path
+from btcpay.web.service import Service
+from storage.database import Database
+from storage.models import Invoice
+
+
+def shop_pages(service: Service) -> Blueprint:
+    pages = Pages(service)
+    script = Path(__file__).with_name("static").joinpath("modal.js").read_text("utf-8")
+    blueprint = Blueprint("pages", __name__)
+    add_path(blueprint, "/modal/btcpay.js", lambda: kept(script, "text/javascript", False), "modal")
+    for path in ("/invoice", "/i/<invoice_id>"):
+        add_path(blueprint, path, lead_to_invoice, path)
+    blueprint.after_request(pages.guard)
+    blueprint.register_error_handler(Exception, pages.failed_for_payer)
+    return blueprint
+
+
+def lead_to_invoice(invoice_id: str = "") -> Response:
+    id = invoice_id or request.args.get("id", "")
+    if not is_id("inv", id):
+        raise NotFound("there is no such invoice")
+    return Response(status=302, headers={"Location": f"{to_root()}pay/{id}{languages.carried()}"})
+
+
+def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:
+    """The shop's `origin`; `leads_back` if its page goes on by itself. None without a shop."""
+    if invoice.store_id is None:
+        return None
+    origin = db.only(queries.BY_ID, id=invoice.store_id).shop_url
+    sent = json.loads(invoice.shop_order or "{}")
+    return {"origin": origin, "leads_back": sent.get("redirectAutomatically", False)}

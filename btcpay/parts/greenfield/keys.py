@@ -1,0 +1,87 @@
+"""Shops' keys (`blocktill key issue --for`): bound to a store, with its plug-in's permissions."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from urllib.parse import urlsplit
+
+import click
+
+from btcpay.merchants import keys
+from btcpay.merchants.branding import checked_url
+from btcpay.parts.greenfield import queries
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import CommandError
+from btcpay.values.ids import new_id
+from btcpay.values.times import to_ms
+from storage.database import Database, Values
+
+_PORTS = {"http": 80, "https": 443}
+_READ = "canviewinvoices cancreateinvoice"
+_WEBHOOKS = "webhooks.canmodifywebhooks"
+_ALL = f"{_READ} canviewstoresettings canmodifyinvoices {_WEBHOOKS}"
+OF_STORE = "btcpay.store."  # before each permission, as plug-ins know it
+# The permissions that a plug-in may ask for by itself; the one for settings has no effect.
+_EMPTY = "canmodifystoresettings"
+_REFUNDS = "cancreatenonapprovedpullpayments"
+GIVEN = f"{_ALL} {_EMPTY} {_REFUNDS}"
+# The permissions that each plug-in demands: exactly these, though others demand the contrary.
+PERMISSIONS = dict.fromkeys(("magento", "opencart"), _ALL) | {
+    "any": f"{_ALL} {_REFUNDS}",
+    "woocommerce": f"{_ALL} {_REFUNDS}",
+    "pretix": f"{_READ} {_WEBHOOKS}",
+    "prestashop": f"{_ALL} {_EMPTY}",
+    "shopware": f"{_READ} canviewstoresettings {_WEBHOOKS}",
+}
+OPTIONS = [
+    click.Option(
+        ["--for", "plugin"],
+        type=click.Choice(sorted(PERMISSIONS)),
+        help="A shop's plug-in: with --shop, in place of --scope.",
+    ),
+    click.Option(["--shop"], metavar="URL", help="Where that shop is: its key is bound to it."),
+]
+OFF = "plug-ins are answered by the sandbox, and elsewhere only with BLOCKTILL_GREENFIELD=on"
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a web address. Raises CommandError for none."""
+    parts = urlsplit(checked_url(url))
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}:{parts.port or _PORTS[parts.scheme]}"
+
+
+def own_url(url: str, shop_url: str) -> str:
+    """A web address of the shop's own: the same scheme, host and port. Raises CommandError."""
+    if origin_of(url) != origin_of(shop_url):
+        raise CommandError(f"is not within {shop_url}")
+    return checked_url(url)
+
+
+def store_of(db: Database, merchant_id: int, shop_url: str, now: datetime) -> str:
+    """The id of that shop's store, made if there is none. Raises CommandError."""
+    shop: Values = {"merchant_id": merchant_id, "shop_url": origin_of(shop_url)}
+    with db.write():
+        db.run(queries.ADD, **shop | {"id": new_id("store"), "created_at": to_ms(now)})
+        return str(db.only(queries.OF_SHOP, **shop).id)
+
+
+def issue(
+    db: Database,
+    settings: Settings,
+    merchant_id: int,
+    now: datetime,
+    scope: str | None,
+    options: Mapping[str, str | None],
+) -> tuple[keys.Issued, dict[str, str], list[str]] | None:
+    """The key, the values to show above its secret, and hints; None if no option asks for it."""
+    plugin, shop = options["plugin"], options["shop"]
+    if plugin is None and shop is None:
+        return None
+    if plugin is None or shop is None or scope:
+        raise click.UsageError("either --scope, or --for and --shop together")
+    store_id = store_of(db, merchant_id, shop, now)
+    of_shop = (store_id, PERMISSIONS[plugin])
+    issued = keys.issue(db, settings.network, merchant_id, "write", plugin, now, *of_shop)
+    unhonoured = f"{_EMPTY} is there because its plug-in wants it: it changes nothing here"
+    hints = [unhonoured] * (_EMPTY in PERMISSIONS[plugin]) + [OFF] * (not settings.greenfield)
+    return issued, {"base_url": settings.base_url, "store_id": store_id}, hints

@@ -1,0 +1,161 @@
+"""The server, the key, its store, rates, and webhooks, as plug-ins ask for them."""
+
+import json
+from decimal import Decimal
+
+from flask import g, request
+from orjson import Fragment
+
+from btcpay import __version__
+from btcpay.health.state import state_in
+from btcpay.invoices.create import live_price
+from btcpay.notify.receivers import require_room, webhook_url
+from btcpay.parts.greenfield import asked, queries
+from btcpay.parts.greenfield.keys import OF_STORE, own_url
+from btcpay.parts.greenfield.orders import MONITORED_S, Json
+from btcpay.parts.greenfield.transport import NAME, WEBHOOKS
+from btcpay.values.errors import CommandError, PriceUnavailable
+from btcpay.values.finding import GREEN
+from btcpay.values.ids import SECRET_CHARACTERS, new_id, random_base62
+from btcpay.values.money import checked_currency
+from btcpay.values.times import to_ms
+from btcpay.web.service import Service
+from schemas.any_case import load_filters
+from storage.models import Receiver
+from storage.queries import merchants, receivers
+
+# PrestaShop refuses what is older than 1.7.0.
+SPOKEN = "1.13.7"
+# An entry in Greenfield 1.x's map, since clients for PHP cannot read the list of 2.x.
+METHOD = {"paymentMethodId": "BTC-CHAIN", "enabled": True, "cryptoCode": "BTC", "data": {}}
+METHODS = {"BTC": METHOD}
+
+
+def server_info(service: Service, store: queries.OfMerchant) -> Json:
+    """The version that is spoken; `fullySynched` as long as payments are found, as in `/readyz`."""
+    state = state_in(service.db, service.settings, service.now())
+    is_found = state.found == GREEN
+    height = state.progress.height if state.progress else 0
+    bitcoin = {"paymentMethodId": "BTC-CHAIN", "cryptoCode": "BTC", "available": is_found}
+    return {
+        "version": f"{SPOKEN}+{__version__}",
+        "onion": None,
+        "supportedPaymentMethods": ["BTC"],
+        "fullySynched": is_found,
+        "syncStatus": [bitcoin | {"chainHeight": height, "syncHeight": height}],
+    }
+
+
+def current_key(service: Service, store: queries.OfMerchant) -> Json:
+    """The key that asks, with its permissions at its store."""
+    permissions = [f"{OF_STORE}{one}:{store.id}" for one in g.caller.permissions.split()]
+    _, _, secret = request.headers["Authorization"].strip().partition(" ")
+    return {
+        "apiKey": secret.strip(),
+        "label": store.shop_url,
+        "permissions": permissions,
+        "userId": f"merchant_{store.merchant_id}",
+    }
+
+
+def one_store(service: Service, store: queries.OfMerchant) -> Json:
+    settings = service.settings
+    confirmations = settings.confirmations.for_usd(Decimal(0))
+    return {
+        "id": store.id,
+        "name": store.name,
+        "website": store.shop_url,
+        "defaultCurrency": store.currency,
+        "invoiceExpiration": settings.link_invoice_expiry_min * 60,
+        "monitoringExpiration": MONITORED_S,
+        "speedPolicy": asked.SPEED_NAMES.get(confirmations, "LowSpeed"),
+        "paymentTolerance": Fragment(str(settings.underpayment_tolerance_percent)),
+        "archived": False,
+    }
+
+
+def rates(service: Service, store: queries.OfMerchant) -> list[Json]:
+    """The price of a bitcoin in each pair; where none is known, the reason in its place."""
+    wanted = load_filters(asked.Pairs(), request.args.items(multi=True))
+    pairs = wanted.get("currencyPair") or [f"BTC_{store.currency}"]
+    return [_rate(service, store, pair) for pair in pairs]
+
+
+def _rate(service: Service, store: queries.OfMerchant, pair: str) -> Json:
+    coin, _, currency = pair.upper().partition("_")
+    try:
+        if coin != "BTC":
+            raise CommandError(f"{pair!a} does not begin with BTC_")
+        code = checked_currency(currency)
+        price = live_price(service.prices, service.now(), code).in_currency
+    except (CommandError, PriceUnavailable) as error:
+        return {"currencyPair": pair, "rate": None, "errors": [str(error)]}
+    return {"currencyPair": f"BTC_{code}", "rate": str(price), "errors": []}
+
+
+def list_webhooks(service: Service, store: queries.OfMerchant) -> list[Json]:
+    rows = service.db.rows(queries.WEBHOOKS, store_id=store.id)
+    return [get_webhook(service, store, row) for row in rows]
+
+
+def get_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
+    """A webhook without its secret, which is shown once; failed deliveries are always repeated."""
+    types = json.loads(hook.kinds) if hook.kinds else []
+    return {
+        "id": hook.id,
+        "enabled": hook.disabled_at is None,
+        "automaticRedelivery": True,
+        "url": hook.url,
+        "authorizedEvents": {"everything": hook.kinds is None, "specificEvents": types},
+    }
+
+
+def add_webhook(service: Service, store: queries.OfMerchant) -> Json:
+    """The same URL again replaces what was there: plug-ins register anew at each save."""
+    row = _put(service, store, None)
+    return get_webhook(service, store, row) | {"secret": row.secret}
+
+
+def change_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
+    return get_webhook(service, store, _put(service, store, hook))
+
+
+def remove_webhook(service: Service, store: queries.OfMerchant, hook: Receiver) -> Json:
+    """Removes the webhook and its waiting deliveries."""
+    service.db.run(receivers.REMOVE, id=hook.id)
+    return {}
+
+
+def _put(service: Service, store: queries.OfMerchant, hook: Receiver | None) -> Receiver:
+    """Stores the webhook in place of `hook`, or of one with the same URL, or as a new one."""
+    sent, _ = asked.body_of(asked.NewWebhook())
+    url, events = sent["url"], sent["authorizedEvents"]
+    url = asked.checked("url", webhook_url, url, service.settings.network)
+    asked.checked("url", own_url, url, store.shop_url)
+    wanted = {name.lower() for name in events.get("specificEvents", ())}
+    types = [name for name in WEBHOOKS.split() if name.lower() in wanted]
+    now, secret = to_ms(service.now()), hook and hook.secret
+    with service.db.write():
+        service.db.only(merchants.LOCKED, id=store.merchant_id)
+        known = service.db.rows(queries.WEBHOOKS, store_id=store.id)
+        same = next((row for row in known if row.url == url), None)
+        if hook and same and same.id != hook.id:  # another webhook with that URL makes way
+            service.db.run(receivers.REMOVE, id=same.id)
+        found = hook or same
+        id = found.id if found else new_id("whk")
+        if not found:
+            asked.checked("url", require_room, service.db, store.merchant_id)
+        service.db.run(
+            queries.PUT_WEBHOOK,
+            id=id,
+            merchant_id=store.merchant_id,
+            store_id=store.id,
+            transport=NAME,
+            url=url,
+            kinds=None if events["everything"] else json.dumps(types),
+            secret=sent.get("secret") or secret or random_base62(SECRET_CHARACTERS),
+            created_at=now,
+            disabled_at=None if sent["enabled"] else now,
+            disabled_reason=None if sent["enabled"] else "its plug-in has switched it off",
+        )
+        return service.db.only(receivers.BY_ID, id=id)

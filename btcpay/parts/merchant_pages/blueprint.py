@@ -1,0 +1,156 @@
+"""The merchant's pages as one blueprint: who may see them, every path and its view."""
+
+from functools import partial
+
+from flask import Blueprint, Response, g, request
+
+from btcpay.merchants import sessions
+from btcpay.parts.merchant_pages import home, invoice, links, takings, till
+from btcpay.parts.merchant_pages.lists import downloads, search
+from btcpay.parts.merchant_pages.settings import programs, shop
+from btcpay.parts.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit, keep, presented
+from btcpay.parts.merchant_pages.way_in import WayIn
+from btcpay.values.errors import Forbidden, Unauthorized
+from btcpay.values.parts import brought
+from btcpay.web.admission import count, door, of_caller, refuse_other_sites, visits, wrong
+from btcpay.web.pages.render import Pages, View
+from btcpay.web.paths import add_pages, add_path, lead_to_page, refuse_others
+from btcpay.web.rate_limits import READS, WRITES
+from btcpay.web.service import Service
+from storage.queries import sessions as stored
+
+TILL = f"{ROOT}/till"  # what is served at this path, and below it, a till-only session may use
+
+
+def _kept_apart(response: Response) -> Response:
+    """No page of a neighbouring host (`shop.example.com`) may embed a file or hold a window."""
+    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    return response
+
+
+def _keep_to_till() -> None:
+    """Raises Forbidden when a till-only session asks for anything but the till and its sales."""
+    rule = str(request.url_rule)
+    if g.caller.till_only and rule != TILL and not rule.startswith(f"{TILL}/"):
+        raise Forbidden("this device opens the till alone")
+
+
+# What is served below ROOT to a logged-in merchant: `view(visit, **path values)`.
+INSIDE: list[tuple[str, str, View]] = [
+    ("GET", "", home.show),
+    ("GET", "/attention", invoice.show_needing),
+    ("POST", "/attention/set-aside", invoice.set_small_aside),
+    ("GET", "/invoices", search.show_invoices),
+    ("GET", "/invoices/<id>", invoice.show),
+    ("POST", "/invoices/<id>/accept", invoice.accept),
+    ("POST", "/invoices/<id>/set-aside", invoice.set_aside),
+    ("POST", "/invoices/<id>/cancel", invoice.cancel),
+    ("GET", "/month", takings.show_month),
+    ("GET", "/payments", search.show_payments),
+    ("GET", "/downloads", downloads.show),
+    ("GET", "/downloads/payments", downloads.send_payments),
+    ("POST", "/files", downloads.make_link),
+    ("POST", "/files/<id>/revoke", downloads.revoke),
+    ("GET", "/till", till.show_form),
+    ("POST", "/till", till.press),
+    ("GET", "/till/manifest", till.show_manifest),
+    ("POST", "/tips", till.set_tips),
+    ("GET", "/till/tip", till.ask_tip),
+    ("GET", "/till/<id>", till.show_invoice),
+    ("POST", "/till/log-out", programs.log_out),
+    ("GET", "/links", links.show_links),
+    ("POST", "/links", links.make),
+    ("GET", "/links/new", links.show_form),
+    ("GET", "/links/<id>", links.show_link),
+    ("POST", "/links/<id>", links.make),
+    ("GET", "/links/<id>/edit", links.show_edit),
+    ("GET", "/links/<id>/card", links.show_card),
+    ("POST", "/links/<id>/activate", partial(links.switch, active=True)),
+    ("POST", "/links/<id>/deactivate", partial(links.switch, active=False)),
+    ("GET", "/settings", shop.show),
+    ("POST", "/settings/<part>", shop.save),
+    ("GET", "/keys", programs.show_keys),
+    ("POST", "/keys", programs.issue_key),
+    ("POST", "/keys/<id>/revoke", programs.revoke_key),
+    ("GET", "/webhooks", programs.show_webhooks),
+    ("POST", "/webhooks", programs.add_webhook),
+    ("POST", "/webhooks/<id>/test", programs.test_webhook),
+    ("POST", "/webhooks/<id>/send", programs.send_all_now),
+    ("POST", "/webhooks/<id>/remove", programs.remove_webhook),
+    ("GET", "/sessions", programs.show_devices),
+    ("POST", "/sessions", programs.add_device),
+    ("POST", "/sessions/<id>/end", programs.end_device),
+    ("POST", "/sessions/end-others", programs.end_other_devices),
+]
+
+
+def blueprint(service: Service) -> Blueprint | None:
+    """Every other request to these paths, and to any below ROOT, gets a page too."""
+    if not service.settings.merchant_pages:
+        return None
+    pages = Pages(service, (), "merchant/message.html", "merchant.css")
+    whole = Blueprint("merchant", __name__, template_folder="templates")
+    whole.register_error_handler(Exception, pages.failed)
+    whole.after_request(pages.guard)
+    whole.after_request(_kept_apart)
+    whole.register_blueprint(_opened(service, pages))
+    whole.register_blueprint(_inside(service, pages))
+    return whole
+
+
+def _opened(service: Service, pages: Pages) -> Blueprint:
+    """The pages that anybody may ask for; not all lie below ROOT."""
+    opened, way_in = Blueprint("open", __name__), WayIn(service, pages)
+    opened.before_request(door(service, lambda _: visits(service)))
+    views: list[tuple[str, str, View]] = [
+        ("GET", f"{ROOT}/login/<secret>", way_in.show_login),
+        ("POST", f"{ROOT}/login/<secret>", way_in.log_in),
+        ("POST", f"{ROOT}/login", way_in.mail_link),
+        ("GET", f"{ROOT}/login/mailed", way_in.show_mailed),
+        ("GET", f"{ROOT}/login/logged-out", way_in.show_logged_out),
+        ("GET", f"{ROOT}/start/<token>", way_in.show_start),
+        ("POST", f"{ROOT}/start/<token>", way_in.start),
+        ("GET", "/file/<secret>", partial(downloads.send_linked, service)),
+    ]
+    add_pages(opened, views)
+    add_path(opened, f"{ROOT}/", lead_to_page, f"GET {ROOT}/")
+    refuse_others(opened, *{path for _, path, _ in views})
+    return opened
+
+
+def _inside(service: Service, pages: Pages) -> Blueprint:
+    inside, windows = Blueprint("inside", __name__), of_caller(READS, WRITES)
+    inside.before_request(door(service, windows, lambda: _session(service), MAX_UPLOAD_BYTES))
+    inside.before_request(_keep_to_till)
+    views = [(method, ROOT + path, view) for method, path, view in INSIDE]
+    views += [each for part in brought("merchant_views") for each in part.views(service.settings)]
+    for method, path, view in views:
+        answered = partial(_answered, service, pages, view)
+        add_path(inside, path, answered, f"{method} {path}", method)
+    refuse_others(inside, *{path for _, path, _ in views}, f"{ROOT}/<rest:rest>")
+    return inside
+
+
+def _answered(service: Service, pages: Pages, view: View, **values: str) -> Response:
+    """The view's answer; a form has to be of this session."""
+    secret = presented(service)
+    visit = Visit(service, pages, g.caller, secret, service.now())
+    if request.method == "POST" and not visit.is_own_form():
+        raise Forbidden("this form is not of this session")
+    response = view(visit, **values)
+    if request.method != "POST":
+        keep(service, response, secret)
+    return response
+
+
+def _session(service: Service) -> stored.Session:
+    """The session of the browser; a form must come from this site. Raises Unauthorized."""
+    if request.method == "POST":
+        refuse_other_sites(service)
+    secret, now = presented(service), service.now()
+    if session := sessions.session_of(service.db, secret, now) if secret else None:
+        service.notes.note(stored.USED, session.id, now)
+        return session
+    count(service, wrong() if secret else visits(service))
+    raise Unauthorized("log in with a new link")

@@ -1,0 +1,95 @@
+"""Today: money that came, money on its way, invoices that need attention, the service's health."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from flask import Response
+
+from btcpay.health.state import state_in_row
+from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
+from btcpay.parts.merchant_pages.queries import WANTING
+from btcpay.parts.merchant_pages.takings import amounts, takings
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.money import of_minor, value_of
+from btcpay.values.parts import offered
+from btcpay.values.times import date_of, day_of, from_ms, to_ms
+from storage.database import Values
+from storage.queries import payments
+from storage.queries.invoices import LATELY
+from storage.queries.lists import today
+from storage.queries.sessions import Session
+from storage.queries.totals import days
+
+SOON = timedelta(days=7)  # until a bill is due
+DAYS = 30  # in the chart; they are compared with as many before
+LISTED = 5  # invoices of each kind on the page; the full lists have them all
+NEW = timedelta(days=30)  # a shop counts as new, and is told what is left to do
+MOST_COMING = 100  # invoices to which money is on its way, at most, that are summed
+
+
+def show(visit: Visit) -> Response:
+    """The first page after logging in: four statements, and the session's."""
+    service, now = visit.service, visit.now
+    db, settings, own = service.db, service.settings, visit.merchant_id
+    currency = visit.session.currency
+    today_number = day_of(to_ms(now), visit.zone)
+    first = today_number - DAYS + 1
+    rows = db.rows(days.BETWEEN, first=first - DAYS, last=today_number, merchant_id=own)
+    took = takings(rows, first, today_number, currency)
+    coming = db.rows(today.ON_ITS_WAY, limit=MOST_COMING + 1, merchant_id=own)
+    of: Values = {"merchant_id": own, "now": to_ms(now), "until": to_ms(now + SOON)}
+    shop = db.only(today.SHOP, **of | {"finished_after": to_ms(now - LATELY)})
+    gap = gap_of(shop.last_paid, shop.widest, shop.next_index)
+    return visit.page(
+        "home.html",
+        lines=[line for today in offered("merchant_views", "today") for line in today(visit, shop)],
+        to_do=to_do(shop, visit.session, settings.has_mail, not db.is_server, now),
+        today_took=amounts(took, lambda one: one.by_day[today_number]),
+        yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),
+        thirty_days_took=amounts(took, lambda one: one.whole),
+        charts=took,
+        yesterday=today_number - 1,
+        coming=coming[:MOST_COMING],
+        coming_sums=_sums(coming[:MOST_COMING], currency),
+        is_more_coming=len(coming) > MOST_COMING,
+        value=_value,
+        wanting=db.rows(WANTING, merchant_id=own, limit=LISTED + 1),
+        listed=LISTED,
+        of_minor=of_minor,
+        shop=shop,
+        state=state_in_row(shop, settings, now),
+        gap=gap,
+        advised_gap_limit=gap.limit + MARGIN,
+        has_own_backup=not db.is_server,
+        date_of=date_of,
+        now_ms=to_ms(now),
+    )
+
+
+def to_do(
+    shop: today.Shop, session: Session, has_mail: bool, has_own_backup: bool, now: datetime
+) -> list[str]:
+    """The tasks still open for the owner of a new shop, in the best order."""
+    if now - from_ms(shop.created_at) > NEW:
+        return []
+    is_left = {
+        "counting": (session.currency, session.timezone) == ("USD", "UTC"),
+        "mail": has_mail and shop.mail_address is None,
+        "payment": shop.last_paid is None,
+        "gap": shop.wallet_gap_limit <= USUAL_GAP_LIMIT,
+        "backup": has_own_backup and shop.backed_up_at is None,
+    }
+    return [name for name, is_so in is_left.items() if is_so]
+
+
+def _sums(coming: Sequence[payments.OutputWith], currency: str) -> dict[str, Decimal]:
+    """The total value in each currency; with nothing on its way, 0 in the shop's own currency."""
+    found = {row.currency: Decimal(0) for row in coming} or {currency: of_minor(0, currency)}
+    for row in coming:
+        found[row.currency] += _value(row)
+    return found
+
+
+def _value(row: payments.OutputWith) -> Decimal:
+    return value_of(row.amount_sats, Decimal(row.price), row.currency)

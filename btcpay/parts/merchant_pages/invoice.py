@@ -1,0 +1,151 @@
+"""One invoice with its whole story; invoices that need the merchant, and the decisions on them."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+from flask import Response
+
+from btcpay.invoices import by_hand
+from btcpay.invoices.status import story_of
+from btcpay.notify.mail.texts import mailto
+from btcpay.parts.merchant_pages import queries
+from btcpay.parts.merchant_pages.lists.search import loose_kind
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.errors import Refused
+from btcpay.values.money import of_minor, price_of, to_minor, value_of
+from btcpay.values.parts import offered
+from btcpay.web.pages.forms import AmountRefused
+from btcpay.web.pages.languages import gettext
+from btcpay.web.pages.qr import qr_svg
+from storage.queries import attentions, invoices, receivers
+from storage.statement import as_dict
+from storage.values import Values
+
+MOST_SHOWN = 100  # outputs, and events, so that dust sent to an address makes no endless page
+NEEDING = 50  # invoices on the page, those with the most at stake: the rest follows on them
+AT_ONCE = 100  # set aside by one press: a second of work
+# Then nothing can be accepted: the invoice is paid, or its payment is not in the chain.
+ONLY_SET_ASIDE = ("too_much", "reorganised", "vanished", "refunded_twice", "older_coin")
+# Then no money goes back: its payment is not in the chain, or it went back twice already.
+OWES_NOTHING = ("reorganised", "vanished", "refunded_twice")
+
+
+def show(visit: Visit, id: str) -> Response:
+    row, db = visit.own(attentions.INVOICE, "inv", id), visit.service.db
+    story = story_of(db, visit.service.settings, row, visit.now)
+    newest = story.events[: -MOST_SHOWN - 1 : -1]
+    came = (one.amount_sats for one in story.outputs if one.vanished_at is None)
+    paid_sats = sum(one.amount_sats for one in story.verdict.receipts if one.came_for_it)
+    cards = (card(visit, row, paid_sats) for card in offered("merchant_views", "card"))
+    payer_url = f"{visit.service.settings.base_url}/pay/{id}"
+    return visit.page(
+        "invoice.html",
+        row=story.row,
+        price=price_of(story.row),
+        came_sats=sum(came),
+        cards=[card for card in cards if card],
+        story=story,
+        can_accept=story.row.status != "paid" and bool(story.verdict.receipts),
+        payer_url=payer_url,
+        qr=qr_svg(payer_url),
+        happenings=[as_dict(event) | {"detail": json.loads(event.detail)} for event in newest],
+        most_shown=MOST_SHOWN,
+        loose_kind=loose_kind,
+    )
+
+
+def accept(visit: Visit, id: str) -> Response:
+    reason = _reason(visit) or gettext("Accepted as received")
+    return _decide(visit, id, "accepted", by_hand.settle, reason=reason)
+
+
+def set_aside(visit: Visit, id: str) -> Response:
+    """Takes the invoice off the list of those that need attention, until something new happens."""
+    reason = _reason(visit) or gettext("Settled with the customer")
+    return _decide(visit, id, "set_aside", by_hand.dismiss, reason=reason)
+
+
+def cancel(visit: Visit, id: str) -> Response:
+    force = visit.form.get("force") == "yes"
+    where = "on the merchant's pages"
+    return _decide(visit, id, "canceled", by_hand.cancel, force=force, where=where)
+
+
+def _decide(visit: Visit, id: str, done: str, decision: Callable[..., Any], **how: Any) -> Response:
+    """Returns to the page with the form, which shows the result or the reason for the refusal."""
+    visit.own(invoices.WHOLE, "inv", id)
+    try:
+        decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
+    except Refused as refused:
+        done = refused.code
+    if visit.form.get("back") == "attention":
+        return visit.to("/attention", done=done)
+    return visit.to(f"/invoices/{id}", done=done)
+
+
+def _reason(visit: Visit) -> str:
+    """The typed reason in one line, cut after the most that is kept."""
+    return " ".join(visit.form.get("reason", "").replace("\0", "").split())[
+        : by_hand.MAX_REASON_CHARACTERS
+    ]
+
+
+def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
+    own, db = visit.merchant_id, visit.service.db
+    rows = db.rows(queries.WANTING, merchant_id=own, limit=NEEDING + 1)
+    mail = db.row(receivers.MAIL_OF, merchant_id=own) if rows else None
+    language, pages = mail.language if mail else "en", visit.service.settings.base_url
+    mailtos = {
+        row.id: mailto(row, f"{pages}/pay/{row.id}", visit.session.seller, language)
+        for row in rows
+        if row.customer_email
+    }
+    return visit.page(
+        "attention.html",
+        status,
+        rows=rows[:NEEDING],
+        most_shown=NEEDING if len(rows) > NEEDING else None,
+        of_minor=of_minor,
+        difference_of=_difference,
+        mailtos=mailtos,
+        only_set_aside=ONLY_SET_ASIDE,
+        owes_nothing=OWES_NOTHING,
+        has_cards=bool(offered("merchant_views", "card")),
+        wrong=wrong,
+        typed=visit.form if wrong else {},
+        number=visit.query.get("number", ""),
+    )
+
+
+def _difference(row: queries.ListedInvoice) -> Decimal:
+    """The excess (or shortfall, below 0) in the invoice's currency; 0 if the stake says it."""
+    if row.attention in ONLY_SET_ASIDE:
+        return Decimal(0)
+    sats, price = row.came_sats - row.amount_sats, Decimal(row.price)
+    value = value_of(abs(sats), price, row.currency)
+    return value if sats > 0 else -value
+
+
+def set_small_aside(visit: Visit) -> Response:
+    """Sets aside invoices with less at stake than the typed amount, each in its own transaction.
+
+    An invoice whose stake has grown in the meantime is left alone.
+    """
+    currency, service = visit.currency, visit.service
+    try:
+        amount = visit.amount(visit.form.get("amount", ""))
+    except AmountRefused as refused:
+        return show_needing(visit, 400, wrong=str(refused))
+    below, db, settings = to_minor(amount, currency), service.db, service.settings
+    own: Values = {"merchant_id": visit.merchant_id, "currency": currency}
+    small = db.rows(attentions.BELOW, **own | {"below_minor": below, "limit": AT_ONCE})
+    number, reason = 0, gettext("Small amount, set aside with others")
+    for row in small:
+        id = row.invoice_id
+        with suppress(Refused):
+            by_hand.dismiss(db, settings, id, reason, visit.now, below_minor=below)
+            number += 1
+    return visit.to("/attention", done="aside", number=number)

@@ -1,0 +1,183 @@
+"""Payment links: their invoices, a form to make and to change one, a switch, a card to print."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from flask import Response
+
+from btcpay.invoices.create import live_price
+from btcpay.invoices.links import (
+    AMOUNTS,
+    ASKS,
+    HOW,
+    MOST_SUGGESTED,
+    TEXTS,
+    edit,
+    is_nameless,
+    new_link,
+    raised,
+    set_active,
+)
+from btcpay.languages import formats
+from btcpay.parts.merchant_pages import queries
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.errors import CommandError, PriceUnavailable, TooLittle, TooMuch
+from btcpay.values.texts import MAX_TYPED, TextRefused, typed_texts
+from btcpay.web.errors import STATUS
+from btcpay.web.pages import languages
+from btcpay.web.pages.forms import AmountRefused, said, unseen_sign
+from btcpay.web.pages.languages import gettext
+from btcpay.web.pages.listing import Listing
+from btcpay.web.pages.qr import qr_svg
+from schemas.requests import NEW_PRICED_LINK, load
+from storage.models import PaymentLink
+from storage.queries import links
+from storage.values import Values
+
+SUGGESTED = [f"suggested-{number}" for number in range(1, MOST_SUGGESTED + 1)]
+
+
+def show_links(visit: Visit) -> Response:
+    own: Values = {"merchant_id": visit.merchant_id}
+    listing = Listing("lnk", queries.LINKS, queries.LINK_PLACE, own)
+    shown = listing.page(visit.service.db, visit.query)
+    return visit.page("links.html", shown=shown, most=queries.MOST_COUNTED)
+
+
+def show_link(visit: Visit, id: str) -> Response:
+    link, url, db = visit.own(queries.LINK, "lnk", id), _url(visit, id), visit.service.db
+    of_link: Values = {"payment_link_id": id}
+    listing = Listing("inv", queries.INVOICES_OF_LINK, queries.INVOICE_OF_LINK_PLACE, of_link)
+    shown, far = listing.page(db, visit.query), raised(db, link) if link.goal else None
+    pictured: Any = {"url": url, "qr": qr_svg(url), "most": queries.MOST_COUNTED}
+    return visit.page("link.html", link=link, shown=shown, raised=far, **pictured)
+
+
+def show_card(visit: Visit, id: str) -> Response:
+    link, url = visit.own(queries.LINK, "lnk", id), _url(visit, id)
+    brand = visit.pages.brand(visit.merchant_id)
+    return visit.page("card.html", brand=brand, link=link, url=url, qr=qr_svg(url))
+
+
+def switch(visit: Visit, id: str, active: bool) -> Response:
+    visit.own(links.ANY_BY_ID, "lnk", id)
+    set_active(visit.service.db, id, active, visit.now)
+    return visit.to(f"/links/{id}", done="on" if active else "off")
+
+
+def _url(visit: Visit, id: str) -> str:
+    return f"{visit.service.settings.base_url}/link/{id}"
+
+
+def show_form(
+    visit: Visit, status: int = 200, link: PaymentLink | None = None, **shown: Any
+) -> Response:
+    """The form of a new link, or of this one, as it was typed; `wrong`: a sentence by field."""
+    form = {"typed": visit.form, "wrong": {}, "link": link, "suggested": SUGGESTED, "how": HOW}
+    return visit.page("new_link.html", status, **form | shown)
+
+
+def show_edit(visit: Visit, id: str) -> Response:
+    """The form as the link is, its amounts as the reader writes them."""
+    link = visit.own(links.ANY_BY_ID, "lnk", id)
+    typed = {name: getattr(link, name) or "" for name in (*TEXTS, *ASKS)}
+    amounts = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
+    names = ["goal", *AMOUNTS[1:], *SUGGESTED]
+    for name, amount in zip(names, [link.goal, *amounts], strict=False):
+        if amount:
+            typed[name] = formats.plain(Decimal(amount), link.currency, languages.current())
+    return show_form(visit, link=link, typed=typed)
+
+
+def make(visit: Visit, id: str = "") -> Response:
+    """Leads to the link of this press, or the changed one (303); a mistake shows the form again."""
+    link = visit.own(links.ANY_BY_ID, "lnk", id) if id else None
+    texts, wrong_texts = _texts(visit.form)
+    amounts, wrong = _amounts(visit, link, texts)
+    wrong |= wrong_texts
+    if wrong:
+        return show_form(visit, 400, link, wrong=wrong)
+    wanted = _wanted(visit.form, texts, amounts)
+    try:
+        id = _made(visit, wanted) if link is None else _changed(visit, link, wanted)
+    except TooLittle as refused:
+        small = (name for name in amounts if name != "goal" and amounts[name] < refused.least)
+        return show_form(visit, 400, link, wrong=dict.fromkeys(small, said(refused)))
+    except CommandError:
+        message = gettext("Each suggested amount must be within the limits, and there only once.")
+        return show_form(visit, 400, link, wrong={SUGGESTED[0]: message})
+    except (TooMuch, PriceUnavailable) as error:
+        return show_form(visit, STATUS[error.code], link, problem=said(error))
+    return visit.to(f"/links/{id}", done="made" if link is None else "changed")
+
+
+def _texts(form: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The texts that show something, and a sentence for each wrong one."""
+    texts, wrong = dict[str, str](), dict[str, str]()
+    for name in TEXTS:
+        try:
+            text = typed_texts({name: form.get(name)})[name]
+        except TextRefused as refused:
+            most = gettext("Enter at most %(most)s characters.", most=str(MAX_TYPED[name]))
+            wrong[name] = unseen_sign(refused) or most
+            continue
+        if text:
+            texts[name] = text
+    return texts, wrong
+
+
+def _amounts(
+    visit: Visit, link: PaymentLink | None, texts: Mapping[str, str]
+) -> tuple[dict[str, Decimal], dict[str, str]]:
+    """The typed amounts, and a sentence for each wrong field."""
+    form, amounts, wrong = visit.form, dict[str, Decimal](), dict[str, str]()
+    is_fixed = link is not None and link.amount is not None
+    for name in () if is_fixed else [*AMOUNTS[0 if link is None else 1 :], *SUGGESTED, "goal"]:
+        try:
+            if name in form:
+                amounts[name] = visit.amount(form[name])
+        except AmountRefused as refused:
+            wrong[name] = str(refused)
+    price, low, high = map(amounts.get, AMOUNTS)
+    known = {"title": texts.get("title")} | {f"{name}_usd": amounts.get(name) for name in AMOUNTS}
+    if is_nameless(known) and not is_fixed and not wrong:
+        wrong["title"] = gettext("Give the link a title or an amount, so that customers know it.")
+    if price is not None:
+        message = gettext("Leave this empty if the price is fixed.")
+        wrong |= dict.fromkeys(amounts.keys() - {AMOUNTS[0]}, message)
+    elif low and high and low > high:
+        wrong["max_amount"] = gettext("This must not be less than the smallest amount.")
+    return amounts, wrong
+
+
+def _wanted(
+    form: Mapping[str, str], texts: Mapping[str, str], amounts: Mapping[str, Decimal]
+) -> dict[str, Any]:
+    """The loaded body of create-payment-link, with what only these pages can say."""
+    body: dict[str, Any] = dict(texts)
+    body |= {f"{name}_usd": amounts[name] for name in AMOUNTS if name in amounts}
+    more: dict[str, Any] = {name: form[name] if form.get(name) in HOW else HOW[0] for name in ASKS}
+    suggested = [amounts[name] for name in SUGGESTED if name in amounts]
+    more |= {"goal_usd": amounts.get("goal"), "suggested": suggested}
+    return load(NEW_PRICED_LINK, body) | more
+
+
+def _made(visit: Visit, wanted: dict[str, Any]) -> str:
+    service = visit.service
+    price = live_price(service.prices, visit.now, visit.currency)
+    with visit.once("lnk", links.ANY_BY_ID) as (id, is_made):
+        if not is_made:
+            new_link(service.db, visit.now, visit.merchant_id, wanted | {"id": id}, price)
+    return id
+
+
+def _changed(visit: Visit, link: PaymentLink, wanted: dict[str, Any]) -> str:
+    """Asks for a price only if amounts have changed, so that a text is changed without one."""
+    named = [wanted.get("min_amount_usd"), wanted.get("max_amount_usd"), *wanted["suggested"]]
+    stored = [link.min_amount, link.max_amount, *(link.suggested or "").split()]
+    is_same = named == [amount and Decimal(amount) for amount in stored]
+    prices = visit.service.prices
+    price = None if is_same else live_price(prices, visit.now, link.currency)
+    edit(visit.service.db, link, wanted, price)
+    return link.id

@@ -1,0 +1,116 @@
+"""Files for the bookkeeper, sent while they are read, and links to them."""
+
+from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
+from itertools import islice
+
+from flask import Response, request
+
+from btcpay.exports import payments
+from btcpay.exports.ledgers import FORMATS
+from btcpay.parts.merchant_pages.lists.places import Places
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.errors import InvalidRequest, NotFound, RateLimited
+from btcpay.values.ids import sha256_of
+from btcpay.values.times import date_of, number_of, start_of, to_ms, zone_of
+from btcpay.web.admission import count, wrong
+from btcpay.web.pages.languages import current
+from btcpay.web.service import Service
+from storage.database import Database
+from storage.models import FileLink
+from storage.queries import merchants, sessions
+
+AT_ONCE = 2  # downloads in one process: each keeps one of its threads while it lasts
+AGAIN_S = 10
+CHUNK_LINES = 200  # 70 kB at a time
+# Who has not taken a piece in as long a time, in which another was told to come again, gives way.
+PLACES = Places(AT_ONCE, slow_s=AGAIN_S)
+LINK_LIFE = timedelta(days=7)
+MOST_LINKS = 20
+
+
+def show(visit: Visit, link: FileLink | None = None, url: str = "") -> Response:
+    """`url`: that of the `link` that was just made, shown once."""
+    db, now_ms, today = visit.service.db, to_ms(visit.now), visit.now.astimezone(visit.zone).date()
+    links = db.rows(sessions.FILES, merchant_id=visit.merchant_id, now=now_ms)
+    days = today.replace(month=1, day=1), today
+    return visit.page("downloads.html", days=days, links=links, link=link, url=url, date_of=date_of)
+
+
+def make_link(visit: Visit) -> Response:
+    """A link for a week to the payments of `from` to `to`: this press makes it once."""
+    db, first, last = visit.service.db, visit.day("from"), visit.day("to")
+    if first is None or last is None or last < first:
+        raise InvalidRequest("the form names no days")
+    with visit.once("fil", sessions.FILE) as (id, is_made):
+        if not is_made:
+            db.run(sessions.OLD_FILES, now=to_ms(visit.now))
+            rows = db.rows(sessions.FILES, merchant_id=visit.merchant_id, now=to_ms(visit.now))
+            if len(rows) >= MOST_LINKS:
+                raise InvalidRequest(f"{MOST_LINKS} such links work already: revoke one first")
+            db.run(
+                sessions.ADD_FILE,
+                id=id,
+                merchant_id=visit.merchant_id,
+                secret_sha256=sha256_of(visit.secret_of_press()),
+                first_day=number_of(first),
+                last_day=number_of(last),
+                expires_at=to_ms(visit.now + LINK_LIFE),
+            )
+    # Not below /merchant, which proxies keep to the merchant's own network.
+    url = f"{visit.service.settings.base_url}/file/{visit.secret_of_press()}?lang={current()}"
+    return show(visit, db.only(sessions.FILE, id=id), url)
+
+
+def revoke(visit: Visit, id: str) -> Response:
+    visit.service.db.run(sessions.REVOKE_FILE, id=visit.own(sessions.FILE, "fil", id).id)
+    return visit.to("/downloads", done="revoked")
+
+
+def send_linked(service: Service, secret: str) -> Response:
+    """The file of a link. Raises NotFound for one that is unknown, revoked or old."""
+    now_ms = to_ms(service.now())
+    link = service.db.row(sessions.FILE_BY_SECRET, secret_sha256=sha256_of(secret), now=now_ms)
+    if link is None:
+        count(service, wrong())
+        raise NotFound("there is no such file")
+    days = date_of(link.first_day), date_of(link.last_day)
+    return _payments(service.db, link.merchant_id, "spreadsheet", *days)
+
+
+def send_payments(visit: Visit) -> Response:
+    """The payments of `?from=` to `?to=`, both days whole, in `?format=`: CSV unless it says."""
+    form, days = visit.query.get("format", "csv"), (visit.day("from"), visit.day("to"))
+    if form not in FORMATS:
+        raise InvalidRequest("there is no such format")
+    return _payments(visit.service.db, visit.merchant_id, form, *days)
+
+
+def _payments(
+    db: Database, merchant_id: int, form: str, first: date | None, last: date | None
+) -> Response:
+    """Raises RateLimited while too many others download."""
+    merchant, made = db.only(merchants.BY_ID, id=merchant_id), FORMATS[form]
+    zone = zone_of(merchant.timezone)
+    records = payments.received(
+        db,
+        merchant,
+        0 if first is None else max(0, start_of(number_of(first), zone)),
+        payments.END if last is None else start_of(number_of(last) + 1, zone),
+    )
+    chunks = _chunks(made.lines(records, current(), zone))
+    name = "payments" + "".join(f"-{day:%Y-%m-%d}" for day in (first, last) if day) + made.ending
+    place = PLACES.take(request.environ.get("gunicorn.socket"))
+    if place is None:
+        raise RateLimited(AGAIN_S)
+    response = Response(place.send(chunks), content_type=f"{made.media_type}; charset=utf-8")
+    response.call_on_close(place.release)
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
+    """Many lines at a time, since a piece costs the server as much as a single line would."""
+    left = iter(lines)
+    while chunk := "".join(islice(left, CHUNK_LINES)):
+        yield chunk.encode()

@@ -1,0 +1,152 @@
+"""The merchant's invoices and payments, page by page, and what a search finds in them."""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from itertools import islice
+from typing import cast
+
+from flask import Response
+
+from btcpay.bitcoin.pasted import bare, without_scheme
+from btcpay.languages.formats import symbol
+from btcpay.parts.merchant_pages import queries
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.money import SATS_PER_BTC, Money, asked_of
+from btcpay.values.texts import is_refused
+from btcpay.values.times import number_of, start_of
+from btcpay.web.pages.listing import MORE, SIZE, Listing, ListPage
+from schemas.requests import STATUSES
+from storage.database import Database
+from storage.queries.lists.keyset import FIRST
+from storage.statement import Typed
+from storage.values import Values
+
+PIECE = 1_000  # rows whose texts one request goes through: a few hundredths of a second
+MOST_CHARACTERS = 200  # of the typed text; the longest name of a row has 90
+END = "\x7f"  # sorts after every character of an id or an address
+
+# The shortest beginnings that are found; too many of a million rows would share a shorter one.
+# Those that may come in capitals are stored in small letters.
+_BEGINNINGS = (
+    ("id", re.compile(r"(inv_[0-9A-Za-z]{4,24})")),
+    ("address", re.compile(r"\A((?:bc|tb|bcrt)1[0-9a-z]{5,})", re.I)),
+    ("txid", re.compile(r"(\A[0-9a-f]{8,64}\Z|(?<![0-9a-z])[0-9a-f]{64}(?![0-9a-z]))", re.I)),
+    ("address", re.compile(r"\A([123mn][1-9A-HJ-NP-Za-km-z]{7,})")),
+)
+_UNIT = r"(sats?|[a-z]{3}|[^\w\s.,])?"
+_AMOUNT = re.compile(rf"{_UNIT}\s*(\d{{1,16}})(?:[.,٫](\d{{1,8}}))?\s*{_UNIT}", re.I)
+_BITCOIN = {"", "BTC", "₿", "SAT", "SATS"}
+Listed = queries.ListedInvoice | queries.ListedPayment
+Names = Mapping[str, Typed[Listed]]  # the queries that find a row by its name
+
+
+def search(db: Database, listing: Listing, names: Names, typed: str, behind: str) -> ListPage:
+    """Rows found by name; without any, or behind an id, rows with the typed words or amount."""
+    rows = [] if behind else _by_name(db, listing, names, typed)
+    if not rows:
+        return _in_texts(db, listing, typed, behind)
+    if len(rows) <= SIZE:
+        return ListPage(rows, named=True)
+    last = rows[SIZE - 1]  # texts are searched behind it, references among them
+    return ListPage(rows[:SIZE], older=last.id, until_at=last.created_at)
+
+
+def _by_name(db: Database, listing: Listing, names: Names, typed: str) -> list[Listed]:
+    """Rows that an id, the beginning of one, of an address or a txid, or a reference names.
+
+    It is found within copied texts, too, such as a page's link or a payment request.
+    """
+    asked: Values = {"merchant_id": listing.values["merchant_id"], "limit": MORE}
+    pasted = without_scheme(bare(typed))
+    for name, pattern in _BEGINNINGS:
+        if match := pattern.search(pasted if name == "address" else typed):
+            begin = match[1].lower() if pattern.flags & re.I else match[1]
+            if named := db.rows(names[name], **asked | {"begin": begin, "end": begin + END}):
+                return named
+    if any(map(is_refused, typed)):  # no reference has one, and a server takes no null in a text
+        return []
+    return db.rows(names["reference"], **asked | {"begin": typed})
+
+
+def _in_texts(db: Database, listing: Listing, typed: str, behind: str) -> ListPage:
+    """The next rows with these words or this amount, in one piece of the list behind an id."""
+    place = listing.place_of(db, behind) or FIRST
+    rows = cast(list[Listed], db.rows(listing.older, **listing.behind(place, PIECE + 1)))
+    piece = rows[:PIECE]
+    found = list(islice((row for row in piece if is_found(row, typed)), SIZE))
+    last = found[-1:] if len(found) == SIZE else piece[-1:]
+    if last == rows[-1:]:
+        return ListPage(found)
+    return ListPage(found, older=last[0].id, until_at=last[0].created_at)
+
+
+def is_found(row: Listed, typed: str) -> bool:
+    """True where the row has all the typed words, or the typed amount."""
+    payer = (row.customer_email, row.customer_name, row.customer_note)
+    texts = (row.description, row.reference, *payer)
+    text = "\n".join(filter(None, texts)).casefold()
+    return all(word in text for word in typed.casefold().split()) or _is_of(typed, row)
+
+
+def _is_of(typed: str, row: Listed) -> bool:
+    """A number can mean a row's value, what its invoice asked for, its satoshis, or its bitcoin.
+
+    With a unit it means that one: `€25` no other currency.
+    """
+    found = _AMOUNT.fullmatch(typed)
+    if not found:
+        return False
+    number, unit = Decimal(f"{found[2]}.{found[3] or 0}"), (found[1] or found[4] or "").upper()
+    values = [asked_of(row)] + ([Money(Decimal(row.value), row.value_in)] if row.value else [])
+    if any(number == worth.amount and _is_unit(unit, worth.currency) for worth in values):
+        return True
+    return unit in _BITCOIN and row.amount_sats in (number, number * SATS_PER_BTC)
+
+
+def _is_unit(typed: str, currency: str) -> bool:
+    """True for the currency's code, for a sign of it ($ is that of many), and for none."""
+    return typed in ("", currency) or (len(typed) == 1 and typed in symbol(currency, "en"))
+
+
+def loose_kind(status: str, expires_at: int | None, came_at: int) -> str:
+    """The reason why a payment of an invoice with that status has settled nothing.
+
+    `came_at`: when it was first seen, or the time of its block if that is earlier.
+    """
+    if status == "expired":
+        return "late" if expires_at is not None and came_at >= expires_at else "part"
+    return {"open": "part", "canceled": "after_cancellation", "paid": "on_top"}[status]
+
+
+def show_invoices(visit: Visit) -> Response:
+    """A page of the list or of a search; if only one row has the name, it is opened at once."""
+    own: Values = {"merchant_id": visit.merchant_id}
+    older, status = queries.INVOICES, visit.word("status", STATUSES)
+    if status:
+        own["status"], older = status, queries.INVOICES_BY_STATUS
+    listing = Listing("inv", older, queries.INVOICE_PLACE, own)
+    typed, shown = _page(visit, listing, queries.FOUND_INVOICES)
+    if shown.named and len(shown.rows) == 1:
+        return visit.to(f"/invoices/{shown.rows[0].id}")
+    return visit.page("invoices.html", of_status=own.get("status", ""), q=typed, shown=shown)
+
+
+def show_payments(visit: Visit) -> Response:
+    """A page of all payments, of those that settle no invoice, or of a search."""
+    kind = visit.word("kind", ("loose",))
+    older = queries.LOOSE_PAYMENTS if kind else queries.PAYMENTS
+    own: Values = {"merchant_id": visit.merchant_id}
+    listing = Listing("pay", older, queries.PAYMENT_PLACE, own)
+    typed, shown = _page(visit, listing, queries.FOUND_PAYMENTS)
+    return visit.page("payments.html", kind=kind, loose_kind=loose_kind, q=typed, shown=shown)
+
+
+def _page(visit: Visit, listing: Listing, names: Names) -> tuple[str, ListPage]:
+    """The typed text with the rows that it finds, or a page of the list without one."""
+    db, typed = visit.service.db, visit.query.get("q", "").strip()[:MOST_CHARACTERS]
+    if typed:
+        return typed, search(db, listing, names, typed, visit.query.get("older", ""))
+    day = visit.day("day")
+    before_ms = start_of(number_of(day) + 1, visit.zone) if day else None
+    return typed, listing.page(db, visit.query, before_ms)

@@ -1,0 +1,143 @@
+"""Programs and browsers of the shop: API keys, webhooks, devices; each secret is shown once."""
+
+from typing import Any
+
+from flask import Response
+
+from btcpay.merchants import keys, sessions
+from btcpay.notify import receivers
+from btcpay.notify.outbox import new_send
+from btcpay.notify.read import sample
+from btcpay.parts.merchant_pages.visit import Visit, forget
+from btcpay.values.errors import CommandError, InvalidRequest, NotFound
+from btcpay.values.times import to_ms
+from btcpay.web.pages.forms import unseen_sign
+from btcpay.web.pages.languages import gettext
+from btcpay.web.pages.qr import qr_svg
+from storage.queries import keys as stored_keys
+from storage.queries import receivers as queries
+
+SCOPES = ("write", "read")
+TEST_S = 5  # of a request for which somebody waits
+
+
+def show_keys(visit: Visit, status: int = 200, **shown: Any) -> Response:
+    """API keys, the newest first, those that no longer work last; and one that was just issued."""
+    rows = visit.service.db.rows(stored_keys.OF_MERCHANT, merchant_id=visit.merchant_id)
+    rows.sort(key=lambda row: (row.revoked_at is not None, -row.created_at))
+    return visit.page("keys.html", status, keys=rows, **shown)
+
+
+def issue_key(visit: Visit) -> Response:
+    """The key of this press: sent twice it is made once, and its secret shown once."""
+    service, scope = visit.service, visit.form.get("scope", "")
+    if scope not in SCOPES:
+        raise InvalidRequest("the form names no kind of key")
+    try:
+        name = keys.checked_name(visit.form.get("name", ""))
+    except CommandError as error:
+        wrong = unseen_sign(error) or gettext("One line of at most 60 characters.")
+        return show_keys(visit, 400, wrong=wrong, typed=visit.form.get("name", ""))
+    with visit.once("key", stored_keys.BY_ID) as (id, is_made):
+        if is_made:
+            return visit.to("/keys", done="issued")
+        network, owner_id = service.settings.network, visit.merchant_id
+        issued = keys.issue(service.db, network, owner_id, scope, name, visit.now, id=id)
+    return show_keys(visit, issued=issued)
+
+
+def revoke_key(visit: Visit, id: str) -> Response:
+    if visit.own(stored_keys.BY_ID, "key", id).revoked_at is None:
+        keys.revoke(visit.service.db, id, visit.now)
+    return visit.to("/keys", done="revoked")
+
+
+def show_webhooks(visit: Visit, status: int = 200, **shown: Any) -> Response:
+    """The webhooks; the one that was just added or tried, or what is `wrong` with an address."""
+    rows = visit.service.db.rows(queries.LIST_OF_MERCHANT, merchant_id=visit.merchant_id)
+    typed = visit.form.get("url", "") if "wrong" in shown else ""
+    return visit.page("webhooks.html", status, webhooks=rows, typed=typed, **shown)
+
+
+def add_webhook(visit: Visit) -> Response:
+    """The webhook of this press. A command is added on its machine's command line."""
+    service, typed = visit.service, visit.form.get("url", "").strip()
+    try:
+        url = receivers.webhook_url(typed, service.settings.network)
+        with visit.once("whk", queries.BY_ID) as (id, is_made):
+            if is_made:
+                return visit.to("/webhooks", done="added")
+            added = receivers.add(service.db, visit.merchant_id, url, None, [], visit.now, id)
+    except receivers.NoRoom:
+        wrong = gettext("There are already 20 webhooks. Remove one first.")
+        return show_webhooks(visit, 400, wrong=wrong)
+    except CommandError:
+        return show_webhooks(visit, 400, wrong=gettext("This must be an https:// address."))
+    return show_webhooks(visit, added=added)
+
+
+def test_webhook(visit: Visit, id: str) -> Response:
+    """Sends a made-up `invoice.paid` now."""
+    receiver, service = visit.own(queries.BY_ID, "whk", id), visit.service
+    if receiver.transport != queries.WEBHOOK:
+        raise NotFound("a command is tried on the command line, a plug-in's by an order")
+    event = sample(service.resources, visit.merchant_id, visit.now)
+    answer = new_send(service.settings, TEST_S)(receiver, event, visit.now)
+    return show_webhooks(visit, tested=(id, answer))
+
+
+def send_all_now(visit: Visit, id: str) -> Response:
+    """Sends waiting and abandoned events now."""
+    receivers.send_all_now(visit.service.db, visit.own(queries.BY_ID, "whk", id).id, visit.now)
+    return visit.to("/webhooks", done="sent")
+
+
+def remove_webhook(visit: Visit, id: str) -> Response:
+    receivers.remove(visit.service.db, visit.own(queries.BY_ID, "whk", id).id)
+    return visit.to("/webhooks", done="removed")
+
+
+def add_device(visit: Visit) -> Response:
+    """A link that logs in another browser, once, and its QR code; to the till unless said."""
+    service, till_only = visit.service, visit.form.get("opens") != "everything"
+    root, own = service.settings.base_url, visit.merchant_id
+    link = sessions.login_url(service.db, root, own, visit.now, till_only)
+    return show_devices(visit, link, till_only)
+
+
+def show_devices(visit: Visit, link: str | None = None, till_only: bool = False) -> Response:
+    """This browser first, then the others, the newest first."""
+    rows = sessions.sessions_of(visit.service.db, visit.merchant_id, visit.now)
+    return visit.page(
+        "sessions.html",
+        sessions=sorted(rows, key=lambda row: row.id != visit.session.id),
+        own_id=visit.session.id,
+        named=sessions.named,
+        now_ms=to_ms(visit.now),
+        link=link,
+        qr=link and qr_svg(link),
+        link_is_of_till=till_only,
+    )
+
+
+def end_device(visit: Visit, id: str) -> Response:
+    """Ends one of the merchant's sessions; this browser's own is logged out."""
+    if id == visit.session.id:
+        return log_out(visit)
+    if not sessions.end(visit.service.db, visit.merchant_id, id):
+        raise NotFound("there is no such session")
+    return visit.to("/sessions", done="ended")
+
+
+def log_out(visit: Visit) -> Response:
+    """Ends this browser's own session."""
+    sessions.end(visit.service.db, visit.merchant_id, visit.session.id)
+    response = visit.to("/login/logged-out")
+    forget(visit.service, response)
+    return response
+
+
+def end_other_devices(visit: Visit) -> Response:
+    """Ends every session but this browser's, and takes back links that nobody has used."""
+    sessions.end_all(visit.service.db, visit.merchant_id, visit.session.id)
+    return visit.to("/sessions", done="others_ended")

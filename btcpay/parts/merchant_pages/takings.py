@@ -1,0 +1,116 @@
+"""The takings of each day: sums, bars for the page, and the page of one month."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import count
+from typing import NamedTuple
+
+from flask import Response
+
+from btcpay.parts.merchant_pages.visit import Visit
+from btcpay.values.money import of_minor, places_of
+from btcpay.values.parts import offered
+from btcpay.values.times import date_of, number_of, start_of
+from storage.models import MerchantDay
+from storage.queries.totals import days
+
+ROUND = (2, 4, 6, 8, 10)  # half of each is as round as itself
+EARLIEST = date(2009, 1, 1)  # there was no bitcoin before
+
+
+class Sum(NamedTuple):
+    """A sum of payments; `unpriced` of them have no value, since no price was known."""
+
+    payments: int = 0
+    unpriced: int = 0
+    received_sats: int = 0
+    value_minor: int = 0
+
+
+def _total(sums: Iterable[Sum]) -> Sum:
+    return Sum(*map(sum, zip(Sum(), *sums, strict=True)))
+
+
+class Takings(NamedTuple):
+    """Takings from the days when the shop counted in `currency`, at their value at receipt.
+
+    `by_day`: the sum of each day, in their order; `whole` is that of all, `before` that of the days
+    before them.
+    """
+
+    currency: str
+    by_day: Mapping[int, Sum]
+    whole: Sum
+    before: Sum
+
+    def value(self, took: Sum) -> Decimal:
+        return of_minor(took.value_minor, self.currency)
+
+    def top(self) -> int:
+        """The upper edge of a chart of the days: a round number of whole units of the currency."""
+        unit = 10 ** places_of(self.currency)
+        most = max(took.value_minor for took in self.by_day.values())
+        edges = (number * 10**zeros for zeros in count() for number in ROUND)
+        return int(next(edge for edge in edges if edge * unit >= most))
+
+
+def takings(rows: Sequence[MerchantDay], first: int, last: int, currency: str) -> list[Takings]:
+    """The takings of these days, and of the days before them; a day without a row took nothing.
+
+    First those in the shop's currency, then those in any other that it has counted in: currencies
+    are never added up.
+    """
+    found: dict[str, dict[int, Sum]] = {currency: {}}
+    for row in sorted(rows, key=lambda row: row.currency):
+        sums = Sum(*(getattr(row, name) for name in Sum._fields))
+        found.setdefault(row.currency, {})[row.day] = sums
+    took = []
+    for code, known in found.items():
+        by_day = {day: known.get(day, Sum()) for day in range(first, last + 1)}
+        before = _total(one for day, one in known.items() if day < first)
+        took.append(Takings(code, by_day, _total(by_day.values()), before))
+    return [one for one in took if one.currency == currency or one.whole.payments]
+
+
+def amounts(took: Sequence[Takings], sum_of: Callable[[Takings], Sum]) -> list[tuple[Takings, Sum]]:
+    """The sum of a time in each currency in which anything came; if none did, the first one's."""
+    found = [(one, sum_of(one)) for one in took]
+    return [pair for pair in found if pair[1].payments] or found[:1]
+
+
+def show_month(visit: Visit) -> Response:
+    """The month of `?month=2026-11`, else this one: one statement, of two months' days at most."""
+    today = visit.now.astimezone(visit.zone).date()
+    first = _first_of(visit.query.get("month", ""), today)
+    before = (first - timedelta(days=1)).replace(day=1)
+    after = (first + timedelta(days=31)).replace(day=1)
+    last = after - timedelta(days=1)
+    until, own = number_of(last), visit.merchant_id
+    db = visit.service.db
+    rows = db.rows(days.BETWEEN, first=number_of(before), last=until, merchant_id=own)
+    bounds = [start_of(number_of(day), visit.zone) for day in (first, after)]
+    return visit.page(
+        "month.html",
+        lines=[
+            line for month in offered("merchant_views", "month") for line in month(visit, *bounds)
+        ],
+        charts=takings(rows, number_of(first), until, visit.session.currency),
+        first=first,
+        last=last,
+        before=before if before >= EARLIEST else None,
+        after=after if after <= today else None,
+        # The file for the accountant: this month's, or the last one's while this goes on.
+        sent=(before, first - timedelta(days=1)) if last >= today else (first, last),
+        today=number_of(today),
+        date_of=date_of,
+    )
+
+
+def _first_of(typed: str, today: date) -> date:
+    """The first day of the month asked for; of this month if that is none, or in the future."""
+    try:
+        first = date.fromisoformat(f"{typed}-01")
+    except ValueError:
+        return today.replace(day=1)
+    return first if EARLIEST <= first <= today else today.replace(day=1)

@@ -1,0 +1,158 @@
+"""The links into the merchant's pages: one logs in, that of the first run makes the merchant."""
+
+from contextlib import suppress
+from typing import Any
+
+from flask import Response, request
+
+from btcpay.check.beginning import begin_chain
+from btcpay.languages import formats
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.merchants import sessions
+from btcpay.merchants.account import SCRIPT_TYPES, derive, holds_secret, parse_account
+from btcpay.merchants.merchants import checked_name
+from btcpay.parts.merchant_pages.visit import address, keep, presented
+from btcpay.settings.mail_settings import checked_address
+from btcpay.values.errors import CommandError, NotFound
+from btcpay.values.ids import sha256_of
+from btcpay.values.money import CODES, checked_currency
+from btcpay.values.times import checked_zone, places, to_ms
+from btcpay.web.admission import count, refuse_other_sites, wrong
+from btcpay.web.pages import languages
+from btcpay.web.pages.forms import fields_of_form
+from btcpay.web.pages.render import Pages
+from btcpay.web.service import Service
+from storage.queries import sessions as stored
+from storage.queries.deliveries import ASK_LOGIN
+
+GONE = 410
+NEUTRAL = ("xpub", "tpub")  # they do not say the kind of their addresses
+EMPTY = {"name": "", "timezone": "UTC", "key": "", "script": SCRIPT_TYPES[0]}
+Typed = dict[str, str]
+
+
+class WayIn:
+    """The pages of both links, which anybody may open."""
+
+    def __init__(self, service: Service, pages: Pages) -> None:
+        self._service, self._pages = service, pages
+
+    def show_login(self, secret: str) -> Response:
+        """Shows a button: a link that a scanner has opened must still work for a person."""
+        return self._login_page(self._whose(secret))
+
+    def log_in(self, secret: str) -> Response:
+        """Uses up the link; a browser that was logged in before gets a new session."""
+        refuse_other_sites(self._service)
+        if (login := self._whose(secret)) is None:  # before the database is asked to write
+            return self._login_page(None)
+        service, former = self._service, presented(self._service)
+        browser = request.headers.get("User-Agent", "")
+        opened = sessions.log_in(service.db, secret, former, browser, service.now())
+        if opened is None:  # another browser was faster
+            return self._login_page(None)
+        return self._enter(opened, "/till" if login.till_only else "")
+
+    def mail_link(self) -> Response:
+        """Has a link mailed to the merchant of this address; any address gets the same answer.
+
+        It does not wait for the database, so that its speed does not reveal who has a shop here.
+        """
+        refuse_other_sites(self._service)
+        with suppress(ValueError):
+            to = checked_address(fields_of_form().get("address", "").strip()).lower()
+            self._service.notes.note(ASK_LOGIN, to, self._service.now())
+        return Response(status=303, headers={"Location": address("/login/mailed")})
+
+    def show_mailed(self) -> Response:
+        return self._pages.page("merchant/link_mailed.html")
+
+    def show_logged_out(self) -> Response:
+        return self._pages.page("merchant/logged_out.html")
+
+    def _whose(self, secret: str) -> stored.Login | None:
+        """The login that a link offers, not used up; a wrong one is counted. Raises RateLimited."""
+        now_ms = to_ms(self._service.now())
+        login = self._service.db.row(stored.LOGIN, secret_sha256=sha256_of(secret), now=now_ms)
+        if login is None:
+            count(self._service, wrong())
+        return login
+
+    def _login_page(self, login: stored.Login | None) -> Response:
+        return self._page("login.html", GONE if login is None else 200, login=login)
+
+    def show_start(self, token: str) -> Response:
+        """A form, and then the first addresses to compare with the wallet's."""
+        self._require(token)
+        return self._form(_proposed())
+
+    def start(self, token: str) -> Response:
+        """Shows the mistakes, or the addresses; once these are confirmed, makes the merchant."""
+        refuse_other_sites(self._service)
+        self._require(token)
+        service, typed = self._service, _proposed() | fields_of_form()
+        if "differ" in typed:
+            return self._form(typed)
+        try:
+            _refuse_wrong(typed)
+            network, key = service.settings.network, typed["key"].strip()
+            script = typed["script"] if key.startswith(NEUTRAL) else None
+            account = parse_account(key, network, script)
+            if "same" not in typed:
+                first = [derive(str(account), index, network) for index in range(3)]
+                return self._page("start.html", typed=typed, account=account, addresses=first)
+            browser = request.headers.get("User-Agent", "")
+            opened = sessions.make_first(service.db, token, account, typed, browser, service.now())
+        except (CommandError, ValueError) as error:
+            return self._form(typed | {"key": ""}, str(error))
+        if opened is None:  # another browser was faster
+            raise NotFound("there is no such page")
+        begin_chain(service.db, service.settings, service.now)
+        return self._enter(opened)
+
+    def _require(self, token: str) -> None:
+        """Raises NotFound for a wrong or spent token, which counts as a wrong key."""
+        if not sessions.is_open(self._service.db, token):
+            count(self._service, wrong())
+            raise NotFound("there is no such page")
+
+    def _form(self, typed: Typed, problem: str = "") -> Response:
+        # A refused key, or any other text that holds a secret, is never shown again.
+        safe = {name: "" if holds_secret(text) else text for name, text in typed.items()}
+        return self._page(
+            "start.html",
+            400 if problem else 200,
+            typed=safe,
+            problem=problem,
+            scripts=SCRIPT_TYPES,
+            currencies=sorted(CODES),
+            places=sorted(places()),
+        )
+
+    def _page(self, template: str, status: int = 200, **values: Any) -> Response:
+        page = self._pages.page(f"merchant/{template}", status, **values)
+        # The address holds the secret: the page's requests must not leave it in a proxy's log.
+        page.headers["Referrer-Policy"] = "strict-origin"
+        return page
+
+    def _enter(self, opened: str, path: str = "") -> Response:
+        """Leads on with the cookie of a session that was just opened."""
+        response = Response(status=303, headers={"Location": address(path)})
+        keep(self._service, response, opened)
+        return response
+
+
+def _proposed() -> Typed:
+    """The empty form, with the browser's language and the currency where that is spoken."""
+    tag = request.accept_languages.best or ""
+    currency = formats.currency_of(tag) or "USD"
+    return EMPTY | {"currency": currency, "language": languages.current()}
+
+
+def _refuse_wrong(typed: Typed) -> None:
+    """Raises CommandError, ValueError."""
+    checked_name(typed["name"])
+    checked_currency(typed["currency"])
+    checked_zone(typed["timezone"])
+    if typed["language"] not in LANGUAGES or typed["script"] not in SCRIPT_TYPES:
+        raise CommandError("there is no such language, or no such kind of addresses")

@@ -1,0 +1,182 @@
+"""One node of the network as a source of blocks: new headers by locator, a block by hash."""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from functools import cached_property
+
+from btcpay.bitcoin.header import parse_header
+from btcpay.bitcoin.wire import txid_bytes
+from btcpay.chain.sources import FAILURES, MAX_BLOCKS_BEHIND, BlockSource, Spent
+from btcpay.parts.peers import messages
+from btcpay.parts.peers.connection import Connection, decoded
+from btcpay.proofs.verify import check_header
+from btcpay.values.errors import FetchError, ProofFailed, Unreachable
+from btcpay.values.networks import Known, Network
+from btcpay.values.times import from_unix_s
+
+ANSWER_TIMEOUT_S = 20.0
+BLOCK_TIMEOUT_S = 60.0
+MOST_CHAIN_S = 60.0  # of a run, for all questions
+MESSAGES_AT_MOST = 100  # of 2,000 headers: nearly four years
+
+
+class Peer(BlockSource):
+    """A node at `host` (host:port), greeted at the first question of a run; one question at a time.
+
+    `shown_height` is that of the best block that it has shown. `has_failed`: it hung up or did not
+    answer; being too slow for us once is no failure. `on_time` gets the node's clock, in unix
+    seconds, at each greeting.
+    """
+
+    def __init__(
+        self, network: Network, place: str, on_time: Callable[[int], None], proxy: str = ""
+    ) -> None:
+        self.network, self.host, self._proxy = network, place, proxy
+        self.has_answered = self.has_failed = False
+        self.shown_height: int | None = None
+        self.calls = self.bytes_read = 0
+        self.until_s = math.inf
+        self._on_time = on_time
+        self._connection: Connection | None = None
+        self._spent_s = 0.0
+        self._turn = threading.Lock()
+
+    def tip_height(self) -> int:
+        """The height of the headers that it has shown; its claim in a greeting proves nothing."""
+        if self.shown_height is None:
+            raise FetchError("has shown no headers")
+        return self.shown_height
+
+    def headers_after(self, locator: Sequence[Known]) -> Iterator[list[bytes]]:
+        """Asks from the third block below our newest on: a peer that shows nothing is behind."""
+        heights = {known.hash: known.height for known in locator}
+        lower = locator[MAX_BLOCKS_BEHIND + 1 :]
+        height = None
+        for raws in self._pages([known.hash for known in lower or locator[-1:]]):
+            if height is None:
+                height = heights.get(parse_header(raws[0]).previous)
+                if height is None:
+                    raise FetchError(
+                        f"its chain lacks our block {locator[-1].height}, the first that we keep"
+                        " (when nobody has it: `blocktill chain begin-anew`)"
+                    )
+            yield raws
+            height += len(raws)
+            self.shown_height = height
+        if height is None and lower:
+            raise FetchError(f"shows none of our last {MAX_BLOCKS_BEHIND + 1} blocks")
+
+    def headers_before(self, at: datetime, below: int) -> tuple[int, list[bytes]]:
+        """Walks all headers since the checkpoint, as a peer cannot look up a time."""
+        first, headers = self._walked
+        index = len(headers) - 1
+        while index and from_unix_s(parse_header(headers[index]).time) > at:
+            index -= 1
+        return first + index, headers[max(0, index - below) : index + 1]
+
+    def header_at(self, height: int) -> bytes:
+        first, headers = self._walked
+        if not first <= height < first + len(headers):
+            raise FetchError(f"shows no block {height}: its headers are walked from {first} on")
+        return headers[height - first]
+
+    def raw_block(self, hash: str) -> bytes:
+        wanted = ("block", "notfound")
+        asked = messages.getdata_body(messages.WITNESS_BLOCK, [txid_bytes(hash)])
+        command, body = self._ask("getdata", asked, wanted, BLOCK_TIMEOUT_S)
+        if command == "notfound":
+            raise FetchError(f"does not have block {hash}")
+        return body
+
+    @property
+    def has_wasted_its_time(self) -> bool:
+        """True if all of its time in this run has brought nothing."""
+        return not self.has_answered and self._spent_s >= MOST_CHAIN_S
+
+    def close(self) -> None:
+        """Hangs up, even on a question that is still under way."""
+        self.until_s = 0.0
+        self._hang_up()
+
+    @cached_property
+    def _walked(self) -> tuple[int, list[bytes]]:
+        """The height of the checkpoint, or 0, and every header from there to its tip.
+
+        Raises ProofFailed unless they are linked and have their work.
+        """
+        point = self.network.checkpoint or Known(0, self.network.genesis_hash)
+        headers = self._headers([], point.hash)[:1]
+        if not headers or parse_header(headers[0]).hash != point.hash:
+            raise FetchError(f"does not have block {point.height} of {self.network.name}")
+        last = point.hash
+        for raws in self._pages([point.hash]):
+            for raw in raws:
+                header = check_header(raw, self.network.max_target_bits)
+                if header.previous != last:
+                    raise ProofFailed("shows headers that do not form a chain")
+                last = header.hash
+            headers += raws
+        self.shown_height = point.height + len(headers) - 1
+        return point.height, headers
+
+    def _pages(self, locator: Sequence[str]) -> Iterator[list[bytes]]:
+        """Messages with headers, up to its tip; none is empty, and each follows the one before."""
+        last = ""
+        for _ in range(MESSAGES_AT_MOST):
+            raws = self._headers(locator)
+            if raws and last not in ("", parse_header(raws[0]).previous):
+                raise ProofFailed("shows headers that do not form a chain")
+            if raws:
+                yield raws
+            if len(raws) < messages.MOST_HEADERS:
+                return
+            last = parse_header(raws[-1]).hash
+            locator = [last]
+        raise FetchError("shows more headers than there can be")
+
+    def _headers(self, locator: Sequence[str], stop: str = "00" * 32) -> list[bytes]:
+        asked = messages.getheaders_body(locator, stop)
+        _, body = self._ask("getheaders", asked, ("headers",), ANSWER_TIMEOUT_S)
+        return decoded(messages.parse_headers, body)
+
+    def _ask(
+        self, command: str, body: bytes, wanted: Sequence[str], timeout_s: float
+    ) -> tuple[str, bytes]:
+        began_s = time.monotonic()
+        if not self._turn.acquire(timeout=timeout_s):
+            raise Unreachable("is still busy with another question")
+        try:
+            left_s = min(self.until_s - time.monotonic(), MOST_CHAIN_S - self._spent_s)
+            if left_s <= 0:
+                raise Spent("has used up its time in this run")
+            self.calls += 1
+            connection = self._greeted()
+            connection.send(command, body)
+            answer = connection.next(wanted, min(timeout_s, left_s))
+            self.has_answered = True
+            return answer
+        except FAILURES:
+            self.has_failed |= time.monotonic() < self.until_s
+            self._hang_up()
+            raise
+        finally:
+            self._spent_s += time.monotonic() - began_s
+            self._turn.release()
+
+    def _greeted(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection(self.network, self.host, self._count, proxy=self._proxy)
+            self._on_time(self._connection.greeting.time)
+        return self._connection
+
+    def _hang_up(self) -> None:
+        """Ends the connection: after a failure the next message may answer an earlier question."""
+        connection, self._connection = self._connection, None
+        if connection:
+            connection.close()
+
+    def _count(self, size: int) -> None:
+        self.bytes_read += size

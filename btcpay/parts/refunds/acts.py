@@ -1,0 +1,227 @@
+"""The acts of owner and payer: a refund is made, given its address, cleared of it, or canceled.
+
+Each is one transaction behind the lock of the merchant's balance.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from decimal import ROUND_DOWN, Decimal
+from typing import Any, NamedTuple
+
+from peewee import Query
+
+from btcpay.invoices.events import record
+from btcpay.notify.publish import publish_own
+from btcpay.parts.refunds import destination, queries
+from btcpay.parts.refunds.kinds import RESOURCE, RefundKind
+from btcpay.settings.settings import Settings
+from btcpay.values.errors import Refused
+from btcpay.values.ids import new_id
+from btcpay.values.money import MAX_MONEY_SATS, SATS_PER_BTC
+from btcpay.values.texts import checked_line
+from btcpay.values.times import to_ms
+from storage.database import Database, Values
+from storage.models import Invoice, Refund
+from storage.queries import blocks, invoices, meta
+from storage.queries.events import Kind
+from storage.queries.totals import balances
+
+MOST_TIMES = 2  # of what came: a refund may be more than was paid, at another price
+Outpoint = tuple[str | None, int | None]
+
+
+class Order(NamedTuple):
+    """A refund to be made; without `amount_sats` it is of what `left_sats` says.
+
+    `invoice_id` is None where only a shop's plug-in knows what was paid: then the sum is said.
+    `store_id`: that shop's; `shop_texts`: what its plug-in called the refund, as JSON. `id` is
+    given where a form determines it, `left_sats` where a form said what is left, `made_sats` where
+    the sum is less the refunds that were made: either may have changed since.
+    """
+
+    merchant_id: int
+    invoice_id: str | None
+    amount_sats: int | None = None
+    reason: str | None = None
+    address: str | None = None
+    id: str | None = None
+    store_id: str | None = None
+    left_sats: str | None = None
+    shop_texts: str | None = None
+    made_sats: int | None = None
+
+
+class Step(NamedTuple):
+    """A step of a refund's life: an UPDATE that repeats the state before, and what tells of it."""
+
+    query: Query
+    kind: Kind
+    told: RefundKind
+
+
+GIVEN = Step(queries.GIVE, Kind.REFUND_READY, RefundKind.READY)
+CLEARED = Step(queries.CLEAR, Kind.REFUND_CLEARED, RefundKind.REQUESTED)
+CANCELED = Step(queries.CANCEL, Kind.REFUND_CANCELED, RefundKind.CANCELED)
+SENT = Step(queries.SEND, Kind.REFUND_SENT, RefundKind.SENT)
+UNDONE = Step(queries.UNDO, Kind.REFUND_UNDONE, RefundKind.UNDONE)
+
+
+def sats_at(amount: Decimal, price: Decimal) -> int:
+    """Satoshis at `price` a bitcoin, rounded down. Raises Refused (`amount`) beyond all coins."""
+    sats = int((amount / price * SATS_PER_BTC).to_integral_value(ROUND_DOWN))
+    if sats > MAX_MONEY_SATS:
+        raise Refused("amount", "that is more bitcoin than there is")
+    return sats
+
+
+def left_sats(invoice: Invoice, came_sats: int, made_sats: int) -> int:
+    """Satoshis that a refund is of if nobody says how many: what is still owed.
+
+    That is the excess of a paid invoice, or where there is none all that came, less the refunds
+    that were made. Once they are as much as that, 0: a second press promises nothing more.
+    """
+    excess_sats = came_sats - invoice.amount_sats if invoice.status == "paid" else 0
+    owed_sats = excess_sats if excess_sats > 0 else came_sats
+    return max(0, owed_sats - made_sats)
+
+
+def sums(db: Database, invoice_id: str) -> tuple[int, int]:
+    """Satoshis that came, and those of refunds that are not canceled."""
+    made_sats = made_of(db.rows(queries.OF_INVOICE, invoice_id=invoice_id))
+    return db.only(queries.CAME, invoice_id=invoice_id)[0], made_sats
+
+
+def made_of(refunds: Iterable[Refund]) -> int:
+    return sum(row.amount_sats for row in refunds if row.status != "canceled")
+
+
+def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refund:
+    """Stores a refund, and tells of it; a form's second copy finds the first's.
+
+    Raises Refused: `nothing_came`, `amount`, `too_much`, `changed`, and what `give` raises.
+    """
+    with db.write():
+        if order.address:
+            meta.lock(db)
+        balances.lock(db, order.merchant_id)
+        if order.id and (made := db.row(queries.BY_ID, id=order.id)):
+            return made
+        row = db.only(
+            queries.ADD,
+            id=order.id or new_id("rfd"),
+            merchant_id=order.merchant_id,
+            invoice_id=order.invoice_id,
+            status="requested",
+            amount_sats=_amount(db, order),
+            reason=checked_line("reason", order.reason) if order.reason else None,
+            store_id=order.store_id,
+            shop_texts=order.shop_texts,
+            created_at=to_ms(now),
+        )
+        note(db, row, Kind.REFUND_MADE, now)
+        if order.address:
+            return _give(db, settings, row, order.address, now)
+        return publish_own(db, RESOURCE, row.id, RefundKind.REQUESTED, now)
+
+
+def _amount(db: Database, order: Order) -> int:
+    amount_sats = order.amount_sats
+    if order.invoice_id:
+        invoice = db.only(invoices.WHOLE, id=order.invoice_id)
+        came_sats, made_sats = sums(db, invoice.id)
+        if not came_sats:
+            raise Refused("nothing_came", "no confirmed payment has come to this invoice")
+        if order.made_sats not in (None, made_sats):
+            raise Refused("changed", f"refunds of {made_sats} satoshis were made meanwhile")
+        if amount_sats is None:
+            amount_sats = left_sats(invoice, came_sats, made_sats)
+            if order.left_sats not in (None, str(amount_sats)):
+                raise Refused("changed", f"{amount_sats} satoshis are left to send back")
+        if made_sats + amount_sats > MOST_TIMES * came_sats:
+            message = f"refunds may sum to {MOST_TIMES * came_sats} satoshis, twice what came"
+            raise Refused("too_much", message)
+    if not 0 < (amount_sats or 0) <= MAX_MONEY_SATS:
+        raise Refused("amount", "there is nothing to send back: say how much")
+    return amount_sats or 0
+
+
+def give(db: Database, settings: Settings, refund_id: str, text: str, now: datetime) -> Refund:
+    """Keeps the payer's address.
+
+    Raises Refused: `changed`, `taken`, and what `destination.read` raises.
+    """
+    with locked(db, refund_id) as row:
+        return _give(db, settings, row, text, now)
+
+
+def _give(db: Database, settings: Settings, row: Refund, text: str, now: datetime) -> Refund:
+    """Behind the lock of facts: of two merchants whose refunds name one address, one comes first.
+
+    Else what one of them sends would send the refund of the other, who may have made it for that.
+    """
+    to = destination.read(db, settings.network, text, row.amount_sats)
+    others: Values = {"script": to.script.hex(), "merchant_id": row.merchant_id}
+    if db.row(queries.WAITS_FOR_OTHERS, **others):
+        raise Refused("taken", "another merchant's refund waits for this address: take a new one")
+    tip = blocks.tip_height(db)
+    given: Values = {"address": to.address, "script": to.script.hex()}
+    given["above_height"] = -1 if tip is None else tip
+    return step(db, row, GIVEN, now, given)
+
+
+def drop(db: Database, refund_id: str, to: Step, now: datetime) -> Refund:
+    """CLEARED of its address, so that another can be given, or CANCELED. Raises Refused."""
+    with locked(db, refund_id) as row:
+        return step(db, row, to, now)
+
+
+@contextmanager
+def locked(db: Database, refund_id: str) -> Iterator[Refund]:
+    """The refund in a transaction behind the locks of facts and of its merchant's balance."""
+    with db.write():
+        meta.lock(db)
+        balances.lock(db, RESOURCE.find(db, refund_id).merchant_id)
+        yield RESOURCE.find(db, refund_id)
+
+
+def step(
+    db: Database,
+    row: Refund,
+    to: Step,
+    now: datetime,
+    values: Values | None = None,
+    by: Outpoint | None = None,
+) -> Refund:
+    """Takes the step, and returns the row after it. Raises Refused (`changed`) from other states.
+
+    `values`: of the step's query. `by`: the output that sent the refund.
+    """
+    of: Values = {"id": row.id}
+    if db.run(to.query, **of | (values or {})) != 1:
+        raise Refused("changed", f"the refund is {row.status} already")
+    sent_sats = values["sent_sats"] if values and "sent_sats" in values else row.sent_sats
+    note(db, row, to.kind, now, by, sent_sats)
+    return publish_own(db, RESOURCE, row.id, to.told, now)
+
+
+def note(
+    db: Database,
+    row: Refund,
+    kind: Kind,
+    now: datetime,
+    by: Outpoint | None = None,
+    sent_sats: int | None = None,
+) -> None:
+    """Adds to the history of its invoice, if it has one.
+
+    `sent_sats`: what the output pays; it is said where it is not the refund's sum.
+    """
+    if row.invoice_id is None:
+        return
+    detail: dict[str, Any] = {"id": row.id, "amount_sats": row.amount_sats}
+    if by:
+        detail |= {"txid": by[0], "vout": by[1]}
+    if sent_sats not in (None, row.amount_sats):
+        detail["sent_sats"] = sent_sats
+    record(db, row.invoice_id, kind, detail, now)

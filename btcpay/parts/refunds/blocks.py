@@ -1,0 +1,178 @@
+"""Blocks send refunds: each is searched for in the pass that reads it, or takes back what it sent.
+
+Whatever the order in which blocks are read, what is sent follows from all that are read.
+"""
+
+import json
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from btcpay.invoices.events import try_update
+from btcpay.parts.refunds import queries
+from btcpay.parts.refunds.acts import SENT, UNDONE, note, step
+from btcpay.parts.refunds.decide import WATCHED_BLOCKS, decide, worth_keeping
+from btcpay.proofs.block import ProvenBlock
+from btcpay.proofs.verify import to_document
+from btcpay.settings.settings import Settings
+from btcpay.values.money import value_of
+from btcpay.values.times import to_ms
+from storage import at_once
+from storage.database import Database, Values, grouped
+from storage.models import Refund, RefundOutput
+from storage.queries import merchants
+from storage.queries.events import Kind
+from storage.queries.totals import balances
+
+log = logging.getLogger(__name__)
+
+Found = dict[str, list[tuple[int, int, int]]]
+Prices = Mapping[str, Decimal]
+
+
+def concerns(db: Database, height: int, block: ProvenBlock) -> Found:
+    """Position, vout and satoshis of what the block pays to refunds' scripts.
+
+    Only as many as the refunds can use: whoever has given an address may pay to it in thousands of
+    outputs.
+    """
+    since: Values = {"height": height, "since": height - WATCHED_BLOCKS}
+    sought = grouped(db.rows(queries.SOUGHT, **since), lambda row: row.script or "")
+    found: Found = {}
+    for script, refunds in sought.items():
+        if outputs := block.parts.paid.get(bytes.fromhex(script)):
+            found[script] = worth_keeping((row.amount_sats for row in refunds), outputs)
+    return found
+
+
+def apply(
+    db: Database,
+    settings: Settings,
+    height: int,
+    block: ProvenBlock,
+    found: Found,
+    prices: Prices,
+    now: datetime,
+) -> None:
+    """Keeps the outputs, with one proof for each transaction, and decides again what they send."""
+    known = json.dumps({currency: str(price) for currency, price in prices.items()})
+    positions = {position for outputs in found.values() for position, _, _ in outputs}
+    for position in sorted(positions):
+        txid = block.txid(position)
+        proof = to_document(block.evidence(position), txid, b"", settings.network.name, 1)
+        document = json.dumps(proof)
+        kept: Values = {"txid": txid, "block_height": height, "document": document, "prices": known}
+        db.run(queries.ADD_TRANSACTION, **kept)
+    new: list[Values] = [
+        {
+            "txid": block.txid(position),
+            "vout": vout,
+            "script": script,
+            "amount_sats": amount_sats,
+            "block_height": height,
+            "block_time_at": to_ms(block.mined_at),
+            "position": position,
+            "again_of": None,
+        }
+        for script, outputs in found.items()
+        for position, vout, amount_sats in outputs
+    ]
+    at_once.run(db, queries.ADD_OUTPUT, new)
+    at_once.run(db, queries.MOVE, new)
+    decide_again(db, settings, found, now)
+
+
+def undo(db: Database, settings: Settings, height: int, now: datetime) -> None:
+    """Takes back what blocks above `height` sent, since they left the chain."""
+    db.run(queries.LOWER, height=height)
+    lost = db.rows(queries.DROP, height=height)
+    db.run(queries.DROP_TRANSACTIONS, height=height)
+    decide_again(db, settings, {row.script for row in lost}, now, lost)
+
+
+def keep(db: Database, height: int) -> None:
+    """For a chain that is given up: what was sent is not sent again."""
+    db.run(queries.KEEP_TRANSACTIONS, height=height)
+    db.run(queries.KEEP_OUTPUTS, height=height)
+    db.run(queries.KEEP_SENT, height=height)
+
+
+def decide_again(
+    db: Database,
+    settings: Settings,
+    scripts: Collection[str],
+    now: datetime,
+    lost: Sequence[RefundOutput] = (),
+) -> None:
+    """Writes what the outputs to these scripts send now; blocks have taken back `lost`.
+
+    Call it in the transaction of the change, behind the lock of facts.
+    """
+    rows = [row for script in scripts for row in db.rows(queries.OF_SCRIPT, script=script)]
+    for merchant_id in sorted({row.merchant_id for row in rows}):
+        balances.lock(db, merchant_id)
+    touched: set[str | None] = set()
+    for script in sorted(scripts):
+        gone = [one for one in lost if one.script == script]
+        touched |= {row.invoice_id for row in _of_script(db, script, gone, now)}
+    for invoice_id in sorted(filter(None, touched)):
+        try_update(db, settings, invoice_id, now, [])
+
+
+def _of_script(
+    db: Database, script: str, lost: Sequence[RefundOutput], now: datetime
+) -> list[Refund]:
+    """Writes what is sent now and what no longer is; returns the refunds of either."""
+    refunds = {row.id: row for row in db.rows(queries.OF_SCRIPT, script=script)}
+    exact = db.rows(queries.EXACT, script=script)
+    named = db.rows(queries.NAMED, script=script)
+    outputs = list(dict.fromkeys([*exact, *named]))
+    sent, again = decide(list(refunds.values()), outputs)
+    by = {id: (one.txid, one.vout) for id, one in sent.items()}
+    changed = [
+        row for row in refunds.values() if (row.tx_hash, row.vout) != by.get(row.id, (None, None))
+    ]
+    doubled = [one for one in (*lost, *outputs) if one.again_of != again.get(one)]
+    for one in doubled:
+        if one.again_of:
+            note(db, refunds[one.again_of], Kind.REFUND_UNDONE, now, (one.txid, one.vout))
+    for row in changed:
+        if row.tx_hash:
+            log.error("reorganised: refund %s of %s satoshis is ready", row.id, row.amount_sats)
+            step(db, row, UNDONE, now, by=(row.tx_hash, row.vout))
+    for row in changed:
+        if row.id in sent:
+            _send(db, row, sent[row.id], now)
+    for one in doubled:
+        after = again.get(one)
+        db.run(queries.SET_AGAIN, txid=one.txid, vout=one.vout, again_of=after)
+        if after:
+            log.error("refund %s was sent again, by %s", after, one.txid)
+            note(db, refunds[after], Kind.REFUND_AGAIN, now, (one.txid, one.vout))
+    concerned = {id for one in doubled for id in (one.again_of, again.get(one)) if id}
+    return changed + [refunds[id] for id in concerned]
+
+
+def _send(db: Database, row: Refund, output: RefundOutput, now: datetime) -> None:
+    """At the prices of the moment when its block was read, so in whatever order blocks come."""
+    currency = db.only(merchants.CURRENCY, id=row.merchant_id).currency
+    prices = json.loads(db.only(queries.PRICES, txid=output.txid).prices)
+    sent: Values = {
+        "tx_hash": output.txid,
+        "vout": output.vout,
+        "sent_height": output.block_height,
+        "sent_at": output.block_time_at,
+        "sent_sats": output.amount_sats,
+        "currency": currency,
+        "value_at_sending": _worth(output, prices, currency),
+        "usd_at_sending": _worth(output, prices, "USD"),
+    }
+    step(db, row, SENT, now, sent, (output.txid, output.vout))
+
+
+def _worth(output: RefundOutput, prices: Mapping[str, str], currency: str) -> str | None:
+    price = prices.get(currency)
+    if price is None:
+        return None
+    return f"{value_of(output.amount_sats, Decimal(price), currency):f}"

@@ -1,0 +1,58 @@
+"""The payer's page of a refund: it takes an address, and says what happens next, and when."""
+
+from urllib.parse import urlencode
+
+from flask import Blueprint, Response, request
+
+from btcpay.parts.refunds import acts, destination
+from btcpay.parts.refunds.kinds import RESOURCE
+from btcpay.values.errors import Refused
+from btcpay.web.pages import languages
+from btcpay.web.pages.forms import fields_of_form
+from btcpay.web.pages.render import Pages
+from btcpay.web.service import Service
+from storage.models import Refund
+
+
+def blueprint(service: Service) -> Blueprint:
+    page = RefundPage(service)
+    views = [("GET", "/refund/<id>", page.show), ("POST", "/refund/<id>", page.take)]
+    return page.blueprint("refunds", __name__, views)
+
+
+class RefundPage(Pages):
+    """The page of a refund. Its URL is a secret: whoever knows it may give the payer's address."""
+
+    def show(self, id: str) -> Response:
+        """Asks for an address; one in the query, where the form has led, is shown back."""
+        row, text = RESOURCE.of_page(self.service.db, id), request.args.get("address", "")
+        if row.status != "requested" or not text:
+            return self._shown(row)
+        network = self.service.settings.network
+        try:
+            to = destination.read(self.service.db, network, text, row.amount_sats)
+        except Refused as refused:
+            return self._shown(row, 400, wrong=refused.code, typed=text[:100])
+        return self._shown(row, to=to)
+
+    def take(self, id: str) -> Response:
+        """Leads to where the address is shown back, and keeps it at the second press."""
+        db, settings, fields = self.service.db, self.service.settings, fields_of_form()
+        row, text = RESOURCE.of_page(db, id), fields.get("address", "")
+        try:
+            if "keep" in fields:
+                acts.give(db, settings, id, text, self.service.now())
+                return Response(status=303, headers={"Location": f"{id}{languages.carried()}"})
+            to = destination.read(db, settings.network, text, row.amount_sats)
+        except Refused as refused:
+            return self._shown(RESOURCE.of_page(db, id), 400, wrong=refused.code, typed=text[:100])
+        query = urlencode({"address": to.address} | languages.picked())
+        return Response(status=303, headers={"Location": f"{id}?{query}"})
+
+    def _shown(self, row: Refund, status: int = 200, **values: object) -> Response:
+        brand = self.brand(row.merchant_id)
+        network = self.service.settings.network.name
+        shown = {"row": row, "network": network, "to": None, "wrong": ""} | values
+        page = self.page("refund.html", status, brand, **shown)
+        page.headers["Referrer-Policy"] = "strict-origin"  # its path is a secret
+        return page

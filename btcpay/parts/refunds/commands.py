@@ -1,0 +1,102 @@
+"""`refund`: money that goes back, asked for, listed, canceled, and proven."""
+
+import json
+from typing import Any
+
+import click
+
+from btcpay.cli.context import Shell, add_list_and_show, answering, say
+from btcpay.cli.operation_options import number, priced
+from btcpay.invoices.create import live_price
+from btcpay.invoices.status import find_invoice
+from btcpay.parts.refunds import acts, by_hand, queries
+from btcpay.parts.refunds.kinds import RESOURCE
+from btcpay.prices.price import Prices
+from btcpay.values.errors import CommandError
+from btcpay.values.money import btc_shown, checked_currency
+
+LIST_COLUMNS = "id merchant status invoice_id amount_sats address tx_hash reason created_at sent_at"
+_SATS = "[default: what was paid too much, else all that came, less other refunds]"
+CANDIDATE_COLUMNS = "txid vout amount_sats block_height"
+refund = click.Group("refund", help="Refunds, which the merchant's own wallet sends.")
+
+
+@refund.command("create")
+@click.argument("invoice_id", metavar="INVOICE")
+@click.option("--sats", "amount_sats", type=click.IntRange(1), help=_SATS)
+@click.option(
+    "--amount", callback=number, metavar="A", help="An amount of money, at its worth now."
+)
+@click.option("--currency", metavar="EUR", help="Of --amount [default: the invoice's].")
+@click.option("--address", metavar="ADDRESS", help="The payer's address, if you know it.")
+@click.option("--reason", metavar="TEXT", help="Shown to the payer.")
+@answering
+def create(
+    shell: Shell,
+    invoice_id: str,
+    amount_sats: int | None,
+    amount: Any,
+    currency: str | None,
+    address: str | None,
+    reason: str | None,
+) -> None:
+    """Send money back: makes a refund; prints its id, its page for the payer, and its sum."""
+    invoice = find_invoice(shell.db, invoice_id)
+    if amount is None and currency:
+        raise click.UsageError("--currency goes with --amount")
+    if amount is not None:
+        if amount_sats is not None:
+            raise click.UsageError("say --sats or --amount")
+        code = checked_currency(currency or invoice.currency)
+        wanted = priced(code, {"amount": amount})["amount"]
+        price = live_price(Prices(shell.settings), shell.now, code).in_currency
+        amount_sats = acts.sats_at(wanted, price)
+    order = acts.Order(invoice.merchant_id, invoice.id, amount_sats, reason, address)
+    row = acts.make(shell.db, shell.settings, order, shell.now)
+    made = RESOURCE.shown(shell.settings.base_url, row)
+    amount_text = f"{btc_shown(row.amount_sats)} BTC ({row.amount_sats} sat)"
+    shell.answer(made, f"{row.id}\n{made['refund_url']}\n{amount_text}")
+
+
+@refund.command("sent")
+@click.argument("refund_id", metavar="ID")
+@click.argument("output", metavar="[TXID:VOUT]", required=False)
+@answering
+def confirm_sent(shell: Shell, refund_id: str, output: str | None) -> None:
+    """Say that this output was the refund, although it pays another sum.
+
+    Without an output it lists what came to the refund's address and is no refund so far.
+    """
+    row = RESOURCE.find(shell.db, refund_id)
+    if output is None:
+        shell.show(by_hand.candidates(shell.db, row), CANDIDATE_COLUMNS)
+        return
+    outpoint = by_hand.read_outpoint(output)
+    row = by_hand.confirm_sent(shell.db, shell.settings, refund_id, outpoint, shell.now)
+    shown = RESOURCE.shown(shell.settings.base_url, row)
+    shell.answer(shown, f"{row.id} is sent by {row.tx_hash}:{row.vout}")
+
+
+@refund.command("cancel")
+@click.argument("refund_id", metavar="ID")
+@answering
+def cancel(shell: Shell, refund_id: str) -> None:
+    """Cancel a refund that is not sent; what a wallet has sent already cannot be stopped."""
+    acts.drop(shell.db, refund_id, acts.CANCELED, shell.now)
+    say(f"canceled {refund_id}")
+
+
+@refund.command("proof")
+@click.argument("refund_id", metavar="ID")
+@answering
+def proof(shell: Shell, refund_id: str) -> None:
+    """Print the proof that a refund was sent, as JSON; `verify-proof` checks it."""
+    row = RESOURCE.find(shell.db, refund_id)
+    if row.tx_hash is None:
+        raise CommandError(f"the refund is {row.status}: no block has its transaction")
+    kept = shell.db.only(queries.DOCUMENT, txid=row.tx_hash)
+    Shell(shell.settings, True).answer(json.loads(kept.document) | {"script": row.script}, None)
+
+
+add_list_and_show(refund, RESOURCE, queries.NEWEST, LIST_COLUMNS)
+COMMANDS = {"refund": refund}

@@ -1,0 +1,62 @@
+"""The address that a payer gives, judged before it is kept."""
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from btcpay.bitcoin.address import DUST_SATS, address_of, script_of
+from btcpay.bitcoin.pasted import NotAddress, addresses_of
+from btcpay.bitcoin.wire import Malformed
+from btcpay.parts.refunds import queries
+from btcpay.values.errors import Refused
+from btcpay.values.networks import NETWORKS, Network
+from storage.database import Database
+
+# The first two bytes of the scripts that a block is searched for (btcpay/bitcoin/block.py).
+_KINDS = {"76a9": "P2PKH", "a914": "P2SH", "0014": "P2WPKH", "0020": "P2WSH", "5120": "P2TR"}
+
+
+class Destination(NamedTuple):
+    """An address of our network in its canonical form, with its script and that script's kind."""
+
+    address: str
+    script: bytes
+    kind: str
+
+
+def read(db: Database, network: Network, text: str, amount_sats: int) -> Destination:
+    """The address in a payer's text, which may be a `bitcoin:` URI (BIP21, BIP321).
+
+    Raises Refused: `malformed`, `demanding`, `lightning`, `silent`, `payment_code`,
+    `other_network`, `kind`, `own`, `dust`.
+    """
+    try:
+        addresses = addresses_of(text)
+    except NotAddress as error:
+        raise Refused(error.kind, f"this is no address that can be used: {error}") from None
+    scripts = [_script_of(address, network) for address in addresses]
+    script = next((each for each in scripts if _kind_of(each)), None)
+    if script is None:
+        raise Refused("kind", "blocks are not searched for addresses of this kind")
+    if db.row(queries.IS_OURS, script=script.hex()):
+        raise Refused("own", "this is an address of this service, not the payer's")
+    if amount_sats < (least := DUST_SATS[len(script)]):
+        message = f"{amount_sats} satoshis cannot be sent: wallets send at least {least} to it"
+        raise Refused("dust", message)
+    return Destination(address_of(script, network), script, _kind_of(script) or "")
+
+
+def _kind_of(script: bytes) -> str | None:
+    return _KINDS.get(script[:2].hex())
+
+
+def _script_of(address: str, network: Network) -> bytes:
+    """Raises Refused (`malformed`, `other_network`)."""
+    try:
+        return script_of(address, network)
+    except Malformed as error:
+        for other in NETWORKS.values():
+            with suppress(Malformed):
+                script_of(address, other)
+                message = f"this address is for {other.name}, not for {network.name}"
+                raise Refused("other_network", message) from None
+        raise Refused("malformed", f"this is no whole address: {error}") from None

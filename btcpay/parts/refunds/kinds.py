@@ -1,0 +1,23 @@
+"""The kinds of events that tell of refunds, and what they show."""
+
+from btcpay.notify.kinds import Kind, Resource, properties_beside
+from btcpay.parts.refunds import queries
+
+
+class RefundKind(Kind):
+    REQUESTED = (
+        "refund.requested",
+        "A refund was made, or its address forgotten: its page waits for the payer's address.",
+    )
+    READY = ("refund.ready", "The refund has an address: the merchant's wallet can send it.")
+    SENT = ("refund.sent", "A block has the transaction that sends the refund.")
+    UNDONE = (
+        "refund.undone",
+        "A reorganisation took back the transaction that sent the refund: it is ready again.",
+    )
+    CANCELED = ("refund.canceled", "The owner canceled the refund before it was sent.")
+
+
+PROPERTIES = properties_beside(__file__)
+STATE = ("status", "address", "tx_hash", "sent_at")
+RESOURCE = Resource("refund", "rfd", RefundKind, queries.BY_ID, STATE, PROPERTIES)

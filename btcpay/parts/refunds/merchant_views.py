@@ -1,0 +1,170 @@
+"""The merchant's side: a refund is made on an invoice's page, and sent from the list of refunds."""
+
+import re
+from collections import defaultdict
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from flask import Response
+
+from btcpay.invoices.create import live_price
+from btcpay.languages import formats
+from btcpay.parts.refunds import acts, by_hand, queries
+from btcpay.parts.refunds.kinds import RESOURCE
+from btcpay.settings.settings import Settings
+from btcpay.values.amounts import LONGEST_AMOUNT
+from btcpay.values.errors import PriceUnavailable, Refused
+from btcpay.values.ids import ID_CHARACTERS
+from btcpay.values.money import btc_shown
+from btcpay.values.texts import TextRefused
+from btcpay.web.pages.forms import AmountRefused, unseen_sign
+from btcpay.web.pages.languages import current, gettext
+from btcpay.web.pages.qr import payment_uri, qr_svg
+from btcpay.web.pages.render import View
+from btcpay.web.pages.visit import Line, Visit
+from storage.database import Values
+from storage.queries import attentions
+from storage.queries.invoices import InvoiceWith
+
+SENT_TWICE = "refunded_twice"  # an invoice's need of attention: nothing more goes back meanwhile
+_SIGN = re.compile("U\\+[0-9A-F]{4,6}")  # as a refused text names one
+MOST = 50  # refunds on the page, of those to be sent and of the others
+
+
+def views(_settings: Settings) -> list[tuple[str, str, View]]:
+    """Method, path and view of each page in the merchant's area."""
+    return [
+        ("GET", "/merchant/refunds", show),
+        ("POST", "/merchant/invoices/<id>/refund", make),
+        ("POST", "/merchant/refunds/<id>/sent/<output>", confirm_sent),
+        ("POST", "/merchant/refunds/<id>/clear", partial(_drop, acts.CLEARED, "cleared")),
+        ("POST", "/merchant/refunds/<id>/cancel", partial(_drop, acts.CANCELED, "canceled")),
+    ]
+
+
+def show(visit: Visit) -> Response:
+    """Refunds to be sent, the oldest first; then the others, the newest first."""
+    db, root = visit.service.db, visit.service.settings.base_url
+    own: Any = {"merchant_id": visit.merchant_id, "limit": MOST}
+    ready = db.rows(queries.READY_OF_MERCHANT, **own)
+    others = db.rows(queries.OTHERS_OF_MERCHANT, **own)
+    asked_for = [row for row in others if row.status == "requested"]
+    uris = {row.id: payment_uri(row.address or "", row.amount_sats) for row in ready}
+    urls = {row.id: RESOURCE.url_of(root, row.id) for row in asked_for}
+    return visit.page(
+        "refunds.html",
+        ready=ready,
+        candidates={row.id: by_hand.candidates(db, row) for row in ready},
+        uris=uris,
+        urls=urls,
+        codes={id: qr_svg(text) for id, text in (uris | urls).items()},
+        asked_for=asked_for,
+        ended=[row for row in others if row.status != "requested"],
+    )
+
+
+def make(visit: Visit, id: str) -> Response:
+    """One refund for a press; its page says what is wrong, if anything is."""
+    invoice = visit.own(attentions.INVOICE, "inv", id)
+    if invoice.attention == SENT_TWICE:
+        return visit.to(f"/invoices/{id}", done="refund_changed")
+    service, form = visit.service, visit.form
+    order = acts.Order(
+        visit.merchant_id,
+        id,
+        reason=form.get("reason", "").strip() or None,
+        address=form.get("address"),
+        id=f"rfd_{visit.secret_of_press()[:ID_CHARACTERS]}",
+        left_sats=form.get("left"),
+    )
+    try:
+        if text := form.get("amount", "").strip():
+            price = live_price(service.prices, visit.now, visit.currency).in_currency
+            order = order._replace(amount_sats=acts.sats_at(visit.amount(text), price))
+        acts.make(service.db, service.settings, order, visit.now)
+    except AmountRefused as error:
+        typed = text[:LONGEST_AMOUNT]
+        return visit.to(f"/invoices/{id}", done=f"refund_{error.code}", amount=typed)
+    except (PriceUnavailable, Refused) as error:
+        return visit.to(f"/invoices/{id}", done=f"refund_{error.code}")
+    except TextRefused as error:
+        sign = {"sign": error.sign} if error.sign else {}
+        return visit.to(f"/invoices/{id}", done="refund_reason", **sign)
+    return visit.to("/refunds", done="made")
+
+
+def confirm_sent(visit: Visit, id: str, output: str) -> Response:
+    """The merchant says that an output of another sum was the refund."""
+    visit.own(queries.BY_ID, "rfd", id)
+    service = visit.service
+    done = "sent"
+    try:
+        outpoint = by_hand.read_outpoint(output)
+        by_hand.confirm_sent(service.db, service.settings, id, outpoint, visit.now)
+    except Refused:
+        done = "changed"
+    return visit.to("/refunds", done=done)
+
+
+def _drop(to: acts.Step, done: str, visit: Visit, id: str) -> Response:
+    visit.own(queries.BY_ID, "rfd", id)
+    try:
+        acts.drop(visit.service.db, id, to, visit.now)
+    except Refused as refused:
+        done = refused.code
+    return visit.to("/refunds", done=done)
+
+
+def entry() -> dict[str, Any]:
+    """`drawn`: the path of an SVG."""
+    drawn = "M9 14l-5-5 5-5M4 9h10a6 6 0 0 1 0 12h-3"
+    return {"path": "/refunds", "name": gettext("Refunds"), "drawn": drawn}
+
+
+def today(visit: Visit, _shop: Any) -> list[Line]:
+    """The refunds that the merchant's wallet is to send."""
+    waiting = visit.session.refunds
+    text = gettext("Refunds to be sent: %(number)s", number=formats.whole(waiting, current()))
+    return [(text, "/refunds", {})] if waiting else []
+
+
+def month(visit: Visit, since: int, before: int) -> list[Line]:
+    """The sums that were sent back in this time, by the currency of that time."""
+    found = defaultdict[str, Decimal](Decimal)
+    span: Values = {"merchant_id": visit.merchant_id, "since": since, "before": before}
+    for row in visit.service.db.rows(queries.SENT_BETWEEN, **span):
+        code = row.currency if row.currency and row.value_at_sending else "BTC"
+        found[code] += Decimal(row.value_at_sending or btc_shown(row.sent_sats or 0))
+    sums = ", ".join(
+        f"{value} BTC" if code == "BTC" else formats.money(value, code, current())
+        for code, value in found.items()
+    )
+    return [(gettext("Sent back: %(sums)s", sums=sums), "/refunds", {})] if sums else []
+
+
+def card(visit: Visit, row: InvoiceWith, came_sats: int) -> tuple[str, dict[str, Any]] | None:
+    """Template and values on an invoice's page; None where nothing has come that could go back."""
+    if not came_sats:
+        return None
+    made = visit.service.db.rows(queries.OF_INVOICE, invoice_id=row.id)
+    left_sats = acts.left_sats(row, came_sats, acts.made_of(made))
+    is_twice = row.attention == SENT_TWICE
+    values: dict[str, Any] = {"made": made, "left_sats": left_sats, "twice": is_twice}
+    return "merchant/refund_card.html", values | {"wrong": _sentence(visit)}
+
+
+def _sentence(visit: Visit) -> str:
+    """What is wrong with the amount or the reason that was typed; "" where it says no more.
+
+    The address of the page has what was typed, never the sentence: anybody can write an address.
+    """
+    done, asked = visit.query.get("done"), visit.query
+    if done == "refund_invalid_request":
+        try:
+            visit.amount(asked.get("amount", ""))
+        except AmountRefused as refused:
+            return str(refused)
+    if done == "refund_reason" and _SIGN.fullmatch(asked.get("sign", "")):
+        return unseen_sign(TextRefused("", "reason", asked["sign"]))
+    return ""

@@ -1,0 +1,145 @@
+"""A plug-in's refunds, in Greenfield's names: of an order, or of a sum that the shop's word names.
+
+Source: docs.btcpayserver.org/API/Greenfield/v1, invoice refund and pull payments.
+"""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate
+
+from btcpay.invoices.create import BTC, live_price, worth_usd
+from btcpay.parts.refunds import acts, queries
+from btcpay.parts.refunds.kinds import RESOURCE
+from btcpay.values.errors import CommandError, Refused, TooMuch
+from btcpay.values.money import SATS_PER_BTC, asked_of, btc_shown, checked_currency, price_of
+from btcpay.values.texts import MAX_CHARACTERS, one_line
+from btcpay.web.body import parse, read_body
+from btcpay.web.service import Service
+from schemas.any_case import AnyCase, Word, Words
+from schemas.requests import MAX_AMOUNT
+from storage.models import Invoice, Refund, Store
+
+Json = dict[str, Any]
+PERMISSION = "cancreatenonapprovedpullpayments"
+METHODS = ("BTC", "BTC-CHAIN", "BTC-OnChain", "BTC_OnChain")
+TEXTS = ("name", "description")
+VARIANTS = ("RateThen", "CurrentRate", "OverpaidAmount", "Fiat", "Custom")
+_MONEY: Any = {"allow_nan": False, "validate": validate.Range(0, MAX_AMOUNT, min_inclusive=False)}
+
+
+class _Asked(AnyCase):
+    name = fields.String(load_default="")
+    description = fields.String(load_default="")
+    paymentMethod = Word(METHODS, load_default=BTC)
+    payoutMethodId = Word(METHODS, load_default=BTC)
+
+
+class NewRefund(_Asked):
+    """Body of POST refund; amounts may be texts."""
+
+    refundVariant = Word(VARIANTS, required=True)
+    customAmount = fields.Decimal(**_MONEY)
+    customCurrency = fields.String(load_default=BTC)
+    subtractPercentage = fields.Decimal(
+        load_default=Decimal(0), allow_nan=False, validate=validate.Range(0, 100)
+    )
+
+
+class NewPullPayment(_Asked):
+    """Body of POST pull-payments."""
+
+    amount = fields.Decimal(required=True, **_MONEY)
+    currency = fields.String(load_default=BTC)
+    paymentMethods = Words(METHODS)
+    autoApproveClaims = fields.Boolean(
+        validate=validate.Equal(False, error="nobody here signs: the merchant's wallet sends it")
+    )
+
+
+def refund_order(service: Service, store: Store, order: Invoice) -> Json:
+    """Makes a refund of what came to an order, or of a part of it."""
+    asked = NewRefund().load(parse(read_body()))
+    came_sats, made_sats = acts.sums(service.db, order.id)
+    whole_sats = _sats_of_variant(service, order, asked, came_sats)
+    sats = int(whole_sats * (100 - asked["subtractPercentage"]) / 100)
+    wanted = acts.Order(store.merchant_id, order.id, sats)
+    # Only a sum that was said is made once more: a shop whose request ran out of time asks again.
+    if asked["refundVariant"] != "Custom":
+        wanted = wanted._replace(amount_sats=max(0, sats - made_sats), made_sats=made_sats)
+    return _made(service, store, asked, wanted, "refundVariant")
+
+
+def _sats_of_variant(service: Service, order: Invoice, asked: Json, came_sats: int) -> int:
+    match asked["refundVariant"]:
+        case "RateThen":
+            return came_sats
+        case "OverpaidAmount":
+            return max(0, came_sats - order.amount_sats)
+        case "Custom":
+            if "customAmount" not in asked:
+                raise ValidationError("is required", "customAmount")
+            return _sats(service, asked["customAmount"], asked["customCurrency"])
+    then, currency = price_of(order), asked_of(order).currency
+    worth = Decimal(came_sats) * then / SATS_PER_BTC
+    return acts.sats_at(worth, live_price(service.prices, service.now(), currency).in_currency)
+
+
+def create_pull_payment(service: Service, store: Store) -> Json:
+    """Makes a refund of a sum that the shop names; no invoice is known here."""
+    asked = NewPullPayment().load(parse(read_body()))
+    sats = _sats(service, asked["amount"], asked["currency"])
+    wanted = acts.Order(store.merchant_id, None, sats)
+    return _made(service, store, asked, wanted, "amount")
+
+
+def _sats(service: Service, amount: Decimal, currency: str) -> int:
+    """At today's price, rounded down, and at most what an order may be worth."""
+    code = currency.upper()
+    try:
+        if code == "SATS":
+            code, amount = BTC, amount / SATS_PER_BTC
+        code = code if code == BTC else checked_currency(code)
+        price = live_price(service.prices, service.now(), code)
+        worth_usd(amount, price)
+    except (CommandError, TooMuch) as error:
+        raise ValidationError(str(error), "currency") from None
+    return acts.sats_at(amount, price.in_currency)
+
+
+def _made(service: Service, store: Store, asked: Json, wanted: acts.Order, field: str) -> Json:
+    texts = {name: one_line(asked[name], MAX_CHARACTERS["reason"]) or "" for name in TEXTS}
+    reason = texts["description"] or texts["name"] or None
+    said = json.dumps(texts)
+    order = wanted._replace(reason=reason, store_id=store.id, shop_texts=said)
+    try:
+        row = acts.make(service.db, service.settings, order, service.now())
+    except Refused as refused:
+        raise ValidationError(str(refused), field) from None
+    return show(service, store, row)
+
+
+def show(service: Service, _store: Store, row: Refund) -> Json:
+    texts = json.loads(row.shop_texts or "{}")
+    return {
+        "id": row.id,
+        "viewLink": RESOURCE.url_of(service.settings.base_url, row.id),
+        "name": texts.get("name", ""),
+        "description": texts.get("description", ""),
+        "currency": BTC,
+        "amount": btc_shown(row.amount_sats),
+        "period": None,
+        "archived": row.status == "canceled",
+        "autoApproveClaims": False,
+        "startsAt": row.created_at // 1000,
+    }
+
+
+# The rows that a path names, by the prefix of their ids; then the paths below the interface's root.
+NAMED = {"rfd": queries.OF_STORE}
+OPERATIONS = {
+    ("POST", "/stores/<store>/invoices/<inv>/refund"): (PERMISSION, refund_order),
+    ("POST", "/stores/<store>/pull-payments"): (PERMISSION, create_pull_payment),
+    ("GET", "/pull-payments/<rfd>"): (PERMISSION, show),
+}

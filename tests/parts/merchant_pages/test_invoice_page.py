@@ -1,0 +1,123 @@
+"""An invoice's page: its story in words, and what its merchant decides there, once."""
+
+from pathlib import Path
+
+import pytest
+from attention_cases import NAMES, WAYS, late
+from builders import pay
+from merchant_browser import MerchantBrowser
+from paths import PROJECT
+
+from btcpay.invoices.by_hand import MAX_REASON_CHARACTERS
+from btcpay.parts.merchant_pages import invoice as invoice_page
+from btcpay.parts.merchant_pages.invoice import ONLY_SET_ASIDE
+from btcpay.settlement.attention import REASONS
+from storage.queries.events import Kind
+
+WORDS = "btcpay/parts/merchant_pages/templates/merchant/{}.html"
+
+
+@pytest.fixture
+def browser(till):
+    return MerchantBrowser(till.shop).log_in()
+
+
+def why(browser, invoice):
+    return browser.page(f"/invoices/{invoice['id']}").texts["why"].strip()
+
+
+def has(browser, invoice, button):
+    """True if the page has the form of that button."""
+    path = f"/invoices/{invoice['id']}"
+    return f"{path}/{button}" in browser.page(path).source
+
+
+def decide(browser, invoice, what, **fields):
+    """Presses a button, and follows to the page that then says what was done."""
+    answer = browser.post(f"/invoices/{invoice['id']}/{what}", **fields)
+    assert answer.status_code == 303
+    landed = answer.headers["Location"].rpartition("merchant")[2]
+    return browser.page(landed).source
+
+
+def test_a_story_from_the_first_sight_to_the_receipt(till, browser):
+    invoice = till.shop.invoice(description="two <b>bags</b>", customer_email="ann@example.com")
+    source = browser.page(f"/invoices/{invoice['id']}").source
+    assert "two &lt;b&gt;bags&lt;/b&gt;" in source and "mailto:ann@example.com" in source
+    assert f"../../pay/{invoice['id']}" in source and invoice["deposit_address"] in source
+    assert why(browser, invoice) == "Nothing has been seen at its address yet."
+    till.pay(invoice, 20_000)
+    till.look_for(invoice)
+    assert why(browser, invoice).startswith("Part of it has arrived. 0.00021667 BTC is missing")
+    txid = till.pay(invoice, 21_667)
+    till.look_for(invoice)
+    assert why(browser, invoice).endswith("once it is confirmed: 0 of 1.")
+    till.mine_and_check()
+    assert why(browser, invoice) == "Paid in full and confirmed."
+    source = browser.page(f"/invoices/{invoice['id']}").source
+    assert txid in source and "The invoice is paid." in source and "Open the receipt" in source
+    assert not has(browser, invoice, "cancel") and not has(browser, invoice, "accept")
+
+
+@pytest.mark.parametrize(("way", "reason"), list(zip(WAYS, NAMES, strict=True)), ids=NAMES)
+def test_what_needs_the_merchant_says_why_and_is_decided_once(till, browser, way, reason):
+    """Every button that is offered is taken, on the list and on the page."""
+    invoice = way(till)
+    shown, kinds = browser.page("/attention").source, till.kinds(invoice)
+    assert shown.count(f'id="about-{invoice["id"]}"') == 1
+    can_accept = reason not in ONLY_SET_ASIDE
+    assert has(browser, invoice, "accept") is (f"{invoice['id']}/accept" in shown) is can_accept
+    assert has(browser, invoice, "set-aside") and f"{invoice['id']}/set-aside" in shown
+    what, done, kind = (
+        ("accept", "Accepted:", "paid") if can_accept else ("set-aside", "Set aside.", "dismissed")
+    )
+    assert done in decide(browser, invoice, what, reason="as agreed", back="attention")
+    assert till.kinds(invoice) == [*kinds, kind]
+    assert "Nothing needs your attention." in browser.page("/attention").source
+    assert '<q dir="auto">as agreed</q>' in browser.page(f"/invoices/{invoice['id']}").source
+    again = decide(browser, invoice, what)
+    assert "is paid already" in again or "no longer needs your attention" in again
+    assert till.kinds(invoice) == [*kinds, kind]
+
+
+def test_an_open_invoice_is_canceled_and_only_on_purpose_when_money_has_come(till, browser):
+    plain, part = till.shop.invoice(), till.shop.invoice()
+    assert "Canceled. Its page" in decide(browser, plain, "cancel")
+    assert "is no longer open" in decide(browser, plain, "cancel")
+    till.pay(part, 1_000)
+    till.look_for(part)
+    assert "money is on its way" in decide(browser, part, "cancel")
+    assert till.look(part)["status"] == "open"
+    assert "Canceled. Its page" in decide(browser, part, "cancel", force="yes")
+    assert [till.look(one)["status"] for one in (plain, part)] == ["canceled"] * 2
+
+
+def test_nothing_is_accepted_where_nothing_came_and_a_reason_is_cut(till, browser):
+    invoice = till.shop.invoice()
+    assert not has(browser, invoice, "accept")
+    assert "no confirmed payment" in decide(browser, invoice, "accept")
+    late_one = late(till)
+    decide(browser, late_one, "accept", reason="a\0 b\n" + "c" * 1000)
+    (row,) = till.shop.sql(
+        f"SELECT settled_reason FROM invoice WHERE id = '{late_one['id']}'"  # noqa: S608
+    ).fetchall()
+    assert row[0] == "a b " + "c" * (MAX_REASON_CHARACTERS - 4)
+    assert "Set aside." in decide(browser, late(till), "set-aside")  # for a reason of our own
+
+
+def test_every_kind_of_event_and_every_reason_has_its_words():
+    """By what the templates name: a kind that is new would be shown by its name alone."""
+    history, words = (
+        Path(PROJECT / WORDS.format(name)).read_text() for name in ("history", "words")
+    )
+    assert [kind for kind in Kind if f'kind == "{kind}"' not in history] == []
+    assert [reason for reason in REASONS if words.count(f'"{reason}":') != 2] == []
+
+
+def test_much_dust_makes_no_endless_page(browser, monkeypatch):
+    monkeypatch.setattr(invoice_page, "MOST_SHOWN", 3)
+    invoice = browser.shop.invoice(2_000)
+    txids = [pay(browser.shop, invoice, 1_000, confirmed=False) for _ in range(5)]
+    source = browser.page(f"/invoices/{invoice['id']}").source
+    assert sum(txid in source for txid in txids) == 3
+    assert "Only the first 3" in source and "Only the last 3" in source

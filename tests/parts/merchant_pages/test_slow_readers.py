@@ -1,0 +1,83 @@
+"""Readers of files that are slow keep nobody else waiting."""
+
+import socket
+from contextlib import ExitStack
+
+import pytest
+import requests
+from builders import Live, pay, until
+
+from btcpay.parts.merchant_pages.lists.downloads import AT_ONCE
+from btcpay.parts.merchant_pages.lists.places import GaveWay, Places
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "gives_way"),
+    [(9.9, False), (10, True)],
+    ids=["not yet ten seconds", "ten seconds"],
+)
+def test_who_takes_nothing_for_ten_seconds_gives_way_to_the_next(waited_s, gives_way):
+    clock = Clock()
+    places = Places(2, 10, clock)
+    slow, quick = places.take(None), places.take(None)
+    sent_slowly = slow.send([b"1", b"2"])
+    next(sent_slowly)
+    clock.now_s = waited_s - 5
+    next(quick.send([b"1", b"2"]))
+    clock.now_s = waited_s
+    assert (places.take(None) is not None) is gives_way
+    if gives_way:
+        with pytest.raises(GaveWay):
+            next(sent_slowly)
+        slow.release()  # frees no place that is another's now
+        assert places.take(None) is None
+    else:
+        assert next(sent_slowly) == b"2"
+
+
+def test_a_slow_reader_keeps_its_place_while_nobody_else_asks():
+    clock = Clock()
+    place = Places(1, 10, clock).take(None)
+    sent = place.send([b"1", b"2"])
+    next(sent)
+    clock.now_s = 10_000
+    assert next(sent) == b"2"
+
+
+def test_two_slow_readers_of_a_link_keep_no_download_waiting(shop, browser, tmp_path):
+    """They read nothing of a file that is larger than what sockets hold."""
+    pay(shop, shop.invoice(description="x" * 500))
+    (seq,) = shop.sql("SELECT MAX(seq) FROM payment").fetchone()
+    shop.sql(
+        f"""WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 60000)
+            INSERT INTO payment
+                (id, merchant_id, address_invoice_id, amount_sats, currency, tx_hash, created_at)
+            SELECT 'pay_' || n, merchant_id, address_invoice_id, 1, 'USD', 'tx' || n, created_at + n
+            FROM payment, n WHERE seq = {seq}"""  # noqa: S608
+    )
+    page = browser.post("/files", **{"from": "2000-01-01", "to": "2099-12-31"}).text
+    path = "/file/" + page.partition("/file/")[2].partition("?")[0]
+    with Live(shop, tmp_path, BLOCKTILL_MERCHANT_PAGES="on") as live, ExitStack() as stack:
+        place = ("127.0.0.1", int(live.url.rpartition(":")[2]))
+        for _ in range(AT_ONCE):
+            slow = stack.enter_context(socket.socket())
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.settimeout(60)
+            slow.connect(place)
+            slow.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            assert slow.recv(12) == b"HTTP/1.1 200"
+
+        def download():
+            with requests.get(live.url + path, stream=True, timeout=60) as answer:
+                return answer.status_code
+
+        assert download() == 429
+        # The kernel would end them after half a minute.
+        until(lambda: download() == 200, "one to give way", timeout_s=25, every_s=1)

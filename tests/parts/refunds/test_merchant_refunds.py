@@ -1,0 +1,197 @@
+"""The merchant's side: a refund is made on an invoice's page, and sent from the list of refunds."""
+
+import re
+from urllib.parse import unquote
+
+import pytest
+from attention_cases import too_much
+from merchant_browser import ON, MerchantBrowser
+from shop_refunds import address, found, give, made, paid, send, sent
+
+from btcpay.parts.refunds import queries
+
+
+@pytest.fixture
+def till(open_tills):
+    return open_tills(**ON)
+
+
+@pytest.fixture
+def browser(till):
+    return MerchantBrowser(till.shop).log_in()
+
+
+def refunds(till, invoice):
+    return till.shop.service.db.rows(queries.OF_INVOICE, invoice_id=invoice["id"])
+
+
+def inbox(browser):
+    """The number in the menu; "" for none."""
+    return " ".join(browser.page("/refunds").texts.get("inbox", "").split()).rpartition(" ")[2]
+
+
+def test_it_is_made_on_an_invoices_page_and_sent_from_the_list(till, browser):
+    invoice = too_much(till)
+    form = {"press": "a", "currency": "USD", "reason": "too much"}
+    for _ in range(2):
+        answer = browser.post(f"/invoices/{invoice['id']}/refund", **form)
+        assert answer.headers["Location"].endswith("/refunds?done=made")
+    (refund,) = refunds(till, invoice)
+    assert (refund.amount_sats, refund.reason, refund.status) == (294, "too much", "requested")
+    url = f"{till.settings.base_url}/refund/{refund.id}"
+    assert f'data-copy="{url}"' in browser.page("/refunds").source
+    give(till, refund, address(1))
+    ready = browser.page("/refunds").source
+    assert f'href="bitcoin:{address(1)}?amount=0.00000294"' in ready and "<svg" in ready
+    sent(till, refunds(till, invoice)[0])
+    assert refunds(till, invoice)[0].tx_hash in browser.page("/refunds").source
+    assert "was sent back" in browser.page(f"/invoices/{invoice['id']}").source
+
+
+def test_an_amount_of_money_goes_at_todays_price_rounded_down(till, browser):
+    invoice = paid(till)
+    form = {"press": "b", "currency": "USD", "amount": "10.00", "address": address(1)}
+    browser.post(f"/invoices/{invoice['id']}/refund", **form)
+    (refund,) = refunds(till, invoice)
+    assert (refund.status, refund.amount_sats) == ("ready", 16_666)
+
+
+def test_a_page_that_is_out_of_date_makes_no_refund_of_what_it_did_not_show(till, browser):
+    """The page says that an empty field is the excess; once that is promised, all is left."""
+    invoice = too_much(till)
+    path = f"/invoices/{invoice['id']}"
+    left = browser.page(path).values["left"]
+    for press in "ab":
+        answer = browser.post(f"{path}/refund", press=press, currency="USD", left=left)
+    assert answer.headers["Location"].endswith(f"{path}?done=refund_changed")
+    assert [row.amount_sats for row in refunds(till, invoice)] == [294]
+
+
+def test_a_new_page_after_the_excess_is_promised_makes_nothing_without_a_sum(till, browser):
+    """The price of the goods is no excess: to send it back, the sum is said."""
+    invoice = too_much(till)
+    path = f"/invoices/{invoice['id']}"
+    for press in "ab":
+        page = browser.page(path)
+        form = {"press": press, "currency": "USD", "left": page.values["left"]}
+        answer = browser.post(f"{path}/refund", **form)
+    assert page.values["left"] == "0"
+    assert answer.headers["Location"].endswith(f"{path}?done=refund_amount")
+    assert [row.amount_sats for row in refunds(till, invoice)] == [294]
+
+
+def test_other_money_to_the_address_is_asked_about_and_counts_at_a_press(till, browser):
+    refund = made(till, paid(till), 10_000, address(1))
+    txid = send(till, refund, 9_700)
+    till.mine_and_check()
+    page = browser.page("/refunds").source
+    assert "0.00009700 BTC came there in block" in page and "was it this?" in page
+    (path,) = re.findall(rf'action="[^"]*(/refunds/{refund.id}/sent/[^"?]*)', page)
+    assert path.rpartition("/")[2].startswith(txid)
+    for _ in range(2):  # a second press is the first
+        assert "done=sent" in browser.post(path).headers["Location"]
+    assert found(till, refund).sent_sats == 9_700
+    assert "was it this?" not in browser.page("/refunds").source
+    assert "0.00009700 BTC was sent back." in browser.page(f"/invoices/{refund.invoice_id}").source
+
+
+def test_what_is_no_output_of_it_changes_nothing(till, browser):
+    refund = made(till, paid(till), 10_000, address(1))
+    for output in ("x", "0" * 64 + ":0", "%00", "0" * 3_000):
+        answer = browser.post(f"/refunds/{refund.id}/sent/{output}")
+        assert "done=changed" in answer.headers["Location"]
+    assert found(till, refund).status == "ready"
+
+
+def test_nothing_more_goes_back_while_a_refund_was_sent_twice(till, browser):
+    invoice = too_much(till)
+    path = f"/invoices/{invoice['id']}"
+    refund = made(till, invoice, to=address(1))
+    assert f"{path}#refund" in browser.page("/attention").source
+    sent(till, refund)
+    sent(till, refund)
+    wanted = browser.page("/attention").source
+    assert "the same amount once more" in wanted and f"{path}#refund" not in wanted
+    assert 'name="left"' not in browser.page(path).source
+    answer = browser.post(f"{path}/refund", press="a", currency="USD", amount="1.00")
+    assert answer.headers["Location"].endswith(f"{path}?done=refund_changed")
+    assert len(refunds(till, invoice)) == 1
+    browser.post(f"{path}/set-aside", reason="they sent it back")
+    assert 'name="left"' in browser.page(path).source
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "sentence"),
+    [
+        ({"amount": "much"}, "invalid_request&amount=much", "Enter an amount such as 25 or 19.90."),
+        ({"amount": "1,500"}, "invalid_request&amount=1%2C500", "read as two amounts: 1,500.00 or"),
+        ({"amount": "€5"}, "invalid_request&amount=%E2%82%AC5", "another currency&#39;s sign"),
+        ({"amount": "0"}, "invalid_request&amount=0", "Enter an amount above 0"),
+        ({"amount": "60.00"}, "too_much", "cannot be more than twice"),
+        ({"address": "bc1q"}, "malformed", "this address cannot be used"),
+        ({"amount": "0.10", "address": address(1)}, "dust", "this address cannot be used"),
+        ({"reason": "x" * 201}, "reason", "the reason has more than 200 characters"),
+        ({"reason": "a\u202eb"}, "reason&sign=U%2B202E", "cannot be seen (U+202E)"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_the_form(till, browser, fields, code, sentence):
+    invoice = paid(till)
+    path = f"/invoices/{invoice['id']}"
+    answer = browser.post(f"{path}/refund", press="c", currency="USD", **fields)
+    assert answer.headers["Location"].endswith(f"{path}?done=refund_{code}")
+    assert refunds(till, invoice) == []
+    source = browser.page(f"{path}?done=refund_{code}").source
+    assert 'role="alert"' in source and sentence in source
+
+
+@pytest.mark.parametrize("query", ["reason&sign=Pay%20here", "invalid_request&amount=5"])
+def test_an_address_that_somebody_made_up_says_nothing_of_its_own(till, browser, query):
+    invoice = paid(till)
+    source = browser.page(f"/invoices/{invoice['id']}?done=refund_{query}").source
+    assert "Nothing was created" in source and "Pay here" not in source
+
+
+def test_an_invoice_with_a_refund_to_send_counts_once(till, browser):
+    assert inbox(browser) == ""
+    invoice = too_much(till)
+    assert inbox(browser) == "1"
+    refund = made(till, invoice, to=address(1))
+    made(till, paid(till), 600, address(2))
+    assert inbox(browser) == "2"
+    attention = browser.page("/attention").source
+    assert f"/invoices/{invoice['id']}#refund" in attention and "/refunds" in attention
+    sent(till, refund)
+    assert inbox(browser) == "1"
+
+
+def test_today_says_what_is_to_be_sent_and_the_month_what_was(till, browser):
+    refund = made(till, paid(till), 10_000, address(1))
+    assert "Refunds to be sent: 1" in browser.page("").source
+    assert "Sent back" not in browser.page("/month").source
+    sent(till, refund)
+    assert "Refunds to be sent" not in browser.page("").source
+    assert "Sent back: $6.00" in browser.page("/month").source
+
+
+def test_the_address_is_cleared_and_the_refund_canceled(till, browser):
+    refund = made(till, paid(till), to=address(1))
+    browser.post(f"/refunds/{refund.id}/clear")
+    assert found(till, refund).status == "requested"
+    assert "done=changed" in browser.post(f"/refunds/{refund.id}/clear").headers["Location"]
+    browser.post(f"/refunds/{refund.id}/cancel")
+    assert found(till, refund).status == "canceled"
+
+
+def test_a_mail_with_its_page_is_prepared(till, browser):
+    made(till, paid(till, customer_email="ann@example.com"), 600)
+    (href,) = re.findall(r'class="mail" href="([^"]*)"', browser.page("/refunds").source)
+    assert href.startswith("mailto:ann@example.com?subject=")
+    assert f"{till.settings.base_url}/refund/rfd_" in unquote(href)
+
+
+def test_another_merchants_are_not_found(till, browser):
+    refund = made(till, paid(till), to=address(1))
+    browser.log_in(till.shop.add_merchant("other"))
+    for act in ("clear", "cancel", f"sent/{'0' * 64}:0"):
+        assert browser.post(f"/refunds/{refund.id}/{act}").status_code == 404
+    assert address(1) not in browser.page("/refunds").source

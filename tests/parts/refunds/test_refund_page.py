@@ -1,0 +1,103 @@
+"""The payer's page: an address is shown back, kept at a second press, and followed to its block."""
+
+import pytest
+from payer import Page
+from shop_refunds import address, found, give, made, paid, send, sent
+
+from btcpay.languages.catalogs import LANGUAGES
+from btcpay.parts.refunds import acts
+
+
+@pytest.fixture
+def refund(till):
+    return made(till, paid(till))
+
+
+def page(till, refund, **query):
+    answer = till.shop.client.get(f"/refund/{refund.id}", query_string=query)
+    assert answer.status_code == 200
+    return answer.text
+
+
+def post(till, refund, **fields):
+    return till.shop.client.post(f"/refund/{refund.id}", data=fields)
+
+
+def test_an_address_is_shown_back_and_kept_at_the_second_press(till, refund):
+    assert 'id="give"' in page(till, refund)
+    led = post(till, refund, address=f"bitcoin:{address(1)}?amount=7")
+    # Led there by 303, so that Back from the next page asks nobody to send the form again.
+    assert (led.status_code, led.headers["Location"]) == (303, f"{refund.id}?address={address(1)}")
+    shown = till.shop.client.get(f"/refund/{led.headers['Location']}")
+    assert shown.status_code == 200 and "P2WPKH" in shown.text
+    groups = [address(1)[at : at + 4] for at in range(0, len(address(1)), 4)]
+    assert all(f"<span>{group}</span>" in shown.text for group in groups)
+    assert found(till, refund).status == "requested"
+    kept = post(till, refund, address=address(1), keep="yes")
+    assert (kept.status_code, kept.headers["Location"]) == (303, refund.id)
+    assert found(till, refund).address == address(1)
+    assert 'id="confirm"' not in page(till, refund, address=address(2))  # Back, and again
+    again = post(till, refund, address=address(2), keep="yes")
+    assert again.status_code == 400 and address(2) not in again.text
+    assert found(till, refund).address == address(1)
+
+
+@pytest.mark.parametrize("text", ["", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "<b>\0\u202e"])
+def test_what_is_no_address_is_refused_beside_its_field(till, refund, text):
+    if text:
+        led = till.shop.client.get(f"/refund/{refund.id}", query_string={"address": text})
+        assert led.status_code == 400 and 'aria-invalid="true"' in led.text
+    answer = post(till, refund, address=text)
+    assert answer.status_code == 400
+    assert 'aria-invalid="true"' in answer.text and 'role="alert"' in answer.text
+
+
+def test_what_wallets_copy_beside_addresses_has_its_own_sentence(till, refund):
+    texts = {
+        f"bitcoin:{address(1)}?req-nonsense=1": "copy the address alone",
+        "lnbc1pvjluez": "for Lightning",
+        "sp1qqgste7k9hx0": "Silent payment",
+        "PM8T" + "J" * 112: "many addresses",
+    }
+    for text, said in texts.items():
+        answer = post(till, refund, address=text)
+        assert answer.status_code == 400 and said in Page(answer.text).texts["problem"]
+    assert found(till, refund).status == "requested"
+
+
+def test_each_state_says_what_happens_next_in_every_language(till, refund):
+    def seen():
+        found = {language: Page(page(till, refund, lang=language)) for language in LANGUAGES}
+        return {language: one.texts["state"] for language, one in found.items()}
+
+    states = [seen()]
+    given = give(till, refund, address(1))
+    states.append(seen())
+    txid = sent(till, given)
+    states.append(seen())
+    assert txid in page(till, refund)
+    for language in LANGUAGES:
+        assert len({one[language] for one in states}) == 3
+    assert len(set(states[0].values())) == len(LANGUAGES)
+
+
+def test_the_receipt_says_what_was_sent_back(till, refund):
+    send(till, give(till, refund, address(1)))
+    till.mine()
+    receipt = f"/pay/{refund.invoice_id}"
+    assert 'class="refund"' not in till.shop.client.get(receipt).text
+    till.check()
+    assert 'class="refund"' in till.shop.client.get(receipt).text
+
+
+def test_a_canceled_one_asks_for_nothing_and_another_id_finds_nothing(till, refund):
+    acts.drop(till.shop.service.db, refund.id, acts.CANCELED, till.clock())
+    assert "<form" not in page(till, refund)
+    for id in ("rfd_" + "0" * 24, "x", refund.invoice_id):
+        assert till.shop.client.get(f"/refund/{id}").status_code == 404
+        assert till.shop.client.post(f"/refund/{id}").status_code == 404
+
+
+def test_its_address_is_a_secret_that_no_other_site_is_told(till, refund):
+    answer = till.shop.client.get(f"/refund/{refund.id}")
+    assert answer.headers["Referrer-Policy"] == "strict-origin"
