@@ -30,10 +30,11 @@ test-nightly: $(VENV)/.installed-dev  ## walks, kills, looks, registries, proxie
 test-postgres: $(VENV)/.installed-dev  ## what meets a database, on a PostgreSQL of the tests' own
 	TESTS_ON=postgresql $(PYTEST)
 
-check: $(VENV)/.installed-dev  ## format, lint, types
+check: $(VENV)/.installed-dev  ## format, lint, types, hooks
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python .ci/check_hooks.py
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .

@@ -7,6 +7,7 @@ from datetime import datetime
 from flask import Blueprint, Flask, Response
 from werkzeug.middleware.proxy_fix import ProxyFix
 
+from btcpay import hooks
 from btcpay.api import blueprint as api
 from btcpay.api.call import Call, Operation
 from btcpay.checkout import views as checkout
@@ -17,7 +18,6 @@ from btcpay.invoices.links import new_link
 from btcpay.settings.settings import Settings
 from btcpay.values.ids import is_id
 from btcpay.values.money import value_of
-from btcpay.values.parts import brought
 from btcpay.values.times import utc_now
 from btcpay.web import readyz, request_log
 from btcpay.web.errors import as_api_error, error_response
@@ -120,12 +120,12 @@ OPERATIONS = {
 }
 # fmt: on
 # Everything that is served: the operations, the hosted pages, the health checks, and the blueprints
-# of the optional parts (btcpay.PARTS), each unless the settings turn it off.
+# of the optional parts (btcpay/parts/), each unless the settings turn it off.
 BLUEPRINTS: list[Callable[[Service], Blueprint | None]] = [
     functools.partial(api.blueprint, operations=OPERATIONS),
     checkout.blueprint,
     readyz.blueprint,
-    *(part.blueprint for part in brought("blueprint")),
+    *(part.blueprint for part in hooks.of(hooks.Pages)),
 ]
 
 

@@ -20,9 +20,13 @@ from flask import Flask
 from hosted import Counter, open_counter
 from hypothesis import HealthCheck, settings
 from jinja2 import FileSystemBytecodeCache
+from paths import GONE
 from playground import Playground, start_playground
 from receiver import Receiver
 from werkzeug.routing import Rule
+
+# The tests of a part that was deleted have nothing to test.
+collect_ignore = [f"{folder}/{part}" for folder in ("parts", "nightly/parts") for part in GONE]
 
 # Not by the clock: a machine that stands still for a moment fails nothing.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -145,7 +145,7 @@ def test_nobody_is_told_to_install_a_name_of_an_index_that_is_not_ours():
 def test_readme_and_the_front_page_of_the_documents_lead_to_every_one():
     linked = {
         (PROJECT / folder / name).resolve()
-        for folder in ("", "docs")
+        for folder in ("", "docs", "docs/developers/decisions")
         for name in re.findall(r"\]\(([\w./-]+\.md)\)", text(f"{folder}/README.md".lstrip("/")))
     }
     assert linked == set(DOCUMENTS)

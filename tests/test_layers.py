@@ -10,7 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 import pytest
 from paths import GONE, PROJECT
 
-from btcpay import PARTS
+from btcpay import hooks
 
 PACKAGES = ("btcpay", "schemas", "storage")
 ENTRIES = ("app", "wsgi")
@@ -25,6 +25,8 @@ merchant_pages: bitcoin check checkout exports health invoices languages merchan
     settings storage values web
 refunds: bitcoin cli invoices languages notify prices proofs schemas settings storage values web
 bills: checkout cli invoices languages merchants notify prices settings storage values web
+peers: bitcoin chain http proofs settings storage values
+sandbox_command: check cli merchants notify settings storage values
 api: merchants notify schemas settlement storage values web
 checkout: chain invoices merchants settings settlement storage values web
 cli: backup bitcoin chain check exports health http invoices languages merchants notify prices
@@ -53,8 +55,10 @@ values:
 ROOMS = {
     room: set(below.split()) for room, below in re.findall(r"^(\w+):((?:.|\n )*)", HOUSE, re.M)
 }
-# A part that was deleted (btcpay.PARTS names the others) leaves its rows here and in the picture.
+# A part that was deleted leaves its rows here and in the picture.
 ROOMS = {room: below - {*GONE} for room, below in ROOMS.items() if room not in GONE}
+# What belongs to no room: the package, its entry, the page of hooks, the wing of parts.
+ABOVE = ("btcpay", "btcpay.__main__", "btcpay.hooks", "btcpay.parts")
 # The two places that read a clock: the service's, and the sandbox's entry.
 CLOCKS = {"btcpay/values/times.py", "btcpay/sandbox/__main__.py"}
 CLOCK = re.compile(r"(.*\.)?(datetime\.(now|utcnow|today)|date\.today)|time\.(time|time_ns)")
@@ -131,8 +135,8 @@ def within(name, package):
 
 
 def room_of(module):
-    """`check` for btcpay.check.run, `storage` for storage.models."""
-    return module.removeprefix("btcpay.").partition(".")[0]
+    """`check` for btcpay.check.run, `bills` for btcpay.parts.bills.mail, `storage` for its own."""
+    return module.removeprefix("btcpay.").removeprefix("parts.").partition(".")[0]
 
 
 def offences(rule):
@@ -147,10 +151,10 @@ def where(rule):
 
 def strange(path):
     """Imports of rooms that the table does not allow."""
-    if name_of(path) in ("btcpay", "btcpay.__main__"):
+    if name_of(path) in ABOVE:
         return []
     room = room_of(name_of(path))
-    allowed = ROOMS[room] | {room, "btcpay"}  # `btcpay` itself has the version alone
+    allowed = ROOMS[room] | {room, *map(room_of, ABOVE)}
     return [found for found in imported(path) if room_of(found) not in allowed]
 
 
@@ -197,7 +201,7 @@ def test_a_module_that_is_named_as_text_is_imported():
 
 
 def test_every_room_is_in_the_table_and_every_row_is_a_room():
-    assert {room_of(module) for module in MODULES} == {*ROOMS, "btcpay", "__main__"}
+    assert {room_of(module) for module in MODULES} == {*ROOMS, *map(room_of, ABOVE)}
 
 
 def test_explorers_are_opened_in_one_place():
@@ -207,21 +211,31 @@ def test_explorers_are_opened_in_one_place():
     assert found == {"btcpay/chain/explorers/pool.py"}
 
 
-def test_nobody_but_the_table_of_parts_names_an_optional_part():
-    """So deleting one takes its folder and its line there."""
+def test_nobody_names_an_optional_part():
+    """So deleting one takes its folder."""
 
     def naming(path):
-        others = [part for part in PARTS if not within(name_of(path), part)]
+        parts = [f"btcpay.parts.{part}" for part in hooks.parts()]
+        others = [part for part in parts if not within(name_of(path), part)]
         return [n for n in imported(path) | texts(path) for p in others if within(n, p)]
 
-    assert where(naming) == {"btcpay/__init__.py"}
+    assert where(naming) == set()
+
+
+def test_the_page_of_hooks_imports_types_alone():
+    """Every room and every part may import it, since it imports none of them."""
+    code = "import btcpay.hooks, sys; print(*(name for name in sys.modules if '.' in name))"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True).stdout
+    ours = {name for name in loaded.decode().split() if within(name, "btcpay")}
+    assert ours == {"btcpay.hooks"}
 
 
 def test_the_table_has_no_row_that_nobody_needs():
     """A room that may be imported, but is not, is a door that should be shut."""
     used: dict[str, set[str]] = {room_of(module): set() for module in MODULES}
     for module, path in MODULES.items():
-        used[room_of(module)] |= {room_of(found) for found in imported(path)}
+        if module not in ABOVE:
+            used[room_of(module)] |= {room_of(found) for found in imported(path)}
     assert {room: ROOMS[room] - used[room] for room in ROOMS if ROOMS[room] - used[room]} == {}
 
 
@@ -237,6 +251,7 @@ def test_the_picture_of_the_rooms_is_the_table_of_the_layers():
 
 def test_no_module_imports_itself_by_a_detour():
     edges = {name: imported(path) - {name} for name, path in MODULES.items()}
+    edges["btcpay.hooks"] = set()  # types alone
     # A package's `__init__` is read before its modules, whoever names it.
     edges = {name: {to for to in found if not within(name, to)} for name, found in edges.items()}
     try:
@@ -278,7 +293,7 @@ def test_only_entry_points_read_the_wall_clock():
 def test_only_the_top_asks_what_time_it_is():
     """Everything else gets `now`, or the function that answers it."""
     top = [m for m, path in MODULES.items() if "btcpay.values.times.utc_now" in outside(path)]
-    assert set(map(room_of, top)) == {"app", "cli"}
+    assert set(map(room_of, top)) == {"app", "cli", "sandbox_command"}
 
 
 def test_every_module_says_in_its_name_what_it_is():

@@ -12,12 +12,12 @@ from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
 
+from btcpay import hooks
 from btcpay.chain import sources
 from btcpay.http.clock_skew import ClockSkew
 from btcpay.http.deadline import in_thread
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import BadStatus, ExplorerError, FetchError, OutOfQuota, Unreachable
-from btcpay.values.parts import brought
 from storage.database import Database
 
 log = logging.getLogger(__name__)
@@ -213,5 +213,5 @@ def open_sources(
     settings: Settings, db: Database, now: Callable[[], datetime]
 ) -> Pool[sources.BlockSource] | None:
     """The first pool that a part's `source` opens for a run; None: the explorers show blocks."""
-    opened = (part.source(settings, db, now) for part in brought("source"))
+    opened = (part.open_pool(settings, db, now) for part in hooks.of(hooks.Sources))
     return next(filter(None, opened), None)

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from peewee import PeeweeException
 
+from btcpay import hooks
 from btcpay.bitcoin.block import BlockParts
 from btcpay.bitcoin.wire import txid_bytes, txid_hex
 from btcpay.chain.sources import MAX_INPUTS, Announced, Listener
@@ -23,7 +24,6 @@ from btcpay.settings.settings import Settings
 from btcpay.settlement.values import Scan, SeenOutput
 from btcpay.values.errors import BadRow
 from btcpay.values.money import MAX_MONEY_SATS
-from btcpay.values.parts import brought
 from btcpay.values.times import to_ms
 from storage import locks
 from storage.database import Database, in_one_line
@@ -125,7 +125,7 @@ class Listening:
 
 def listening_of(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listening | None:
     """The first listener of a part's `source`; None if no configured source announces anything."""
-    found = (part.listener(settings, db, now) for part in brought("source"))
+    found = (part.open_listener(settings, db, now) for part in hooks.of(hooks.Sources))
     listener = next(filter(None, found), None)
     return Listening(db, settings, listener, now) if listener else None
 

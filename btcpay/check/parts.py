@@ -11,14 +11,13 @@ before the part's work on any block.
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from types import ModuleType
 from typing import Any, NamedTuple
 
+from btcpay import hooks
 from btcpay.invoices.events import update_attention
-from btcpay.invoices.part_work import Work, attempt, name_of, note_failure, plan, work_of
+from btcpay.invoices.part_work import Work, attempt, note_failure, plan, work_of
 from btcpay.proofs.block import ProvenBlock
 from btcpay.settings.settings import Settings
-from btcpay.values.parts import brought
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
 from storage.queries import invoices, part_work
@@ -30,36 +29,36 @@ MOST_AT_ONCE = 100  # of each kind, in a run
 class Concern(NamedTuple):
     """What of a block concerns a part; None if the part could not say."""
 
-    part: ModuleType
-    found: Any
+    part: str
+    matches: Any
 
 
 def concerns_of(db: Database, height: int, block: ProvenBlock, now: datetime) -> list[Concern]:
     """The parts that a block concerns."""
     concerned: list[Concern] = []
-    for part in brought("blocks"):
+    for part, hook in hooks.by_part(hooks.Blocks).items():
         try:
-            found = part.concerns(db, height, block)
+            matches = hook.matches(db, height, block)
         except Exception as error:  # noqa: BLE001 - the edge of a part
-            note_failure(db, Work(name_of(part), "block", height), error, now)
+            note_failure(db, Work(part, "block", height), error, now)
             concerned.append(Concern(part, None))
             continue
-        if found:
-            concerned.append(Concern(part, found))
+        if matches:
+            concerned.append(Concern(part, matches))
     return concerned
 
 
 def plan_block(db: Database, concerned: Sequence[Concern], height: int, now: datetime) -> None:
     """Plans the parts' work on a block, in the transaction that reads it."""
     for one in concerned:
-        plan(db, Work(name_of(one.part), "block", height), now)
+        plan(db, Work(one.part, "block", height), now)
 
 
 def plan_undo(db: Database, height: int, now: datetime) -> None:
     """Plans what the parts undo, in the transaction in which blocks above `height` leave."""
     db.run(part_work.CUT, height=height)
-    for part in brought("blocks"):
-        plan(db, Work(name_of(part), "undo", height), now)
+    for part in hooks.by_part(hooks.Blocks):
+        plan(db, Work(part, "undo", height), now)
 
 
 def work_on_block(
@@ -72,48 +71,49 @@ def work_on_block(
     now: datetime,
 ) -> None:
     """Does what was planned for a block. A part that must undo something first waits."""
-    for part, found in concerned:
-        name = name_of(part)
-        must_undo = db.row(part_work.OF_KIND, part=name, kind="undo")
-        if found is None or must_undo:
+    by_part = hooks.by_part(hooks.Blocks)
+    for part, matches in concerned:
+        must_undo = db.row(part_work.OF_KIND, part=part, kind="undo")
+        if matches is None or must_undo:
             continue
 
-        def do(part: ModuleType = part, found: Any = found) -> None:
-            part.apply(db, settings, height, block, found, prices, now)
+        def connect(hook: hooks.Blocks = by_part[part], matches: Any = matches) -> None:
+            hook.connect_block(db, settings, height, block, matches, prices, now)
 
-        attempt(db, Work(name, "block", height), now, do)
+        attempt(db, Work(part, "block", height), now, connect)
 
 
 def undo_planned(db: Database, settings: Settings, now: datetime) -> None:
     """Has the parts undo what blocks did that left the chain, the lowest first."""
-    by_name = {name_of(part): part for part in brought("blocks")}
+    by_part = hooks.by_part(hooks.Blocks)
     for row in db.rows(part_work.DUE, kind="undo", now=to_ms(now), limit=MOST_AT_ONCE):
-        work, part = work_of(row), by_name.get(row.part)
-        if part is None:  # it was deleted
+        work, hook = work_of(row), by_part.get(row.part)
+        if hook is None:  # the part was deleted
             db.run(part_work.DONE, **work.key)
             continue
 
-        def do(part: ModuleType = part, height: int = row.height) -> None:
-            part.undo(db, settings, height, now)
+        def disconnect(hook: hooks.Blocks = hook, height: int = row.height) -> None:
+            hook.disconnect_blocks(db, settings, height, now)
 
-        attempt(db, work, now, do)
+        attempt(db, work, now, disconnect)
 
 
-def take_turn(db: Database, settings: Settings, part: ModuleType, now: datetime) -> None:
-    """Has a part do its work of each check; what fails is noted until it succeeds."""
-    work = Work(name_of(part), "turn")
-    try:
-        part.take_turn(db, settings, now)
-    except Exception as error:  # noqa: BLE001 - the edge of a part
-        note_failure(db, work, error, now)
-    else:
-        db.run(part_work.DONE, **work.key)
+def run_parts(db: Database, settings: Settings, now: datetime) -> None:
+    """Has each part do its work of a check; what fails is noted until it succeeds."""
+    for part, hook in hooks.by_part(hooks.AfterCheck).items():
+        work = Work(part, "turn")
+        try:
+            hook.on_check(db, settings, now)
+        except Exception as error:  # noqa: BLE001 - the edge of a part
+            note_failure(db, work, error, now)
+        else:
+            db.run(part_work.DONE, **work.key)
 
 
 def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
     """The parts' work on blocks that is due, by height; not of a part that must undo first."""
     rows = db.rows(part_work.DUE, kind="block", now=to_ms(now), limit=MOST_AT_ONCE)
-    names = {name_of(part) for part in brought("blocks")}
+    names = set(hooks.by_part(hooks.Blocks))
     waiting = {name for name in names if db.row(part_work.OF_KIND, part=name, kind="undo")}
     due: dict[int, list[Work]] = {}
     for row in rows:
@@ -124,7 +124,7 @@ def blocks_due(db: Database, now: datetime, most: int) -> dict[int, list[Work]]:
 
 def forget_others(db: Database, works: Sequence[Work], concerned: Sequence[Concern]) -> None:
     """Ends the work of parts that a block, now that they could say, does not concern."""
-    names = {name_of(one.part) for one in concerned}
+    names = {one.part for one in concerned}
     for work in works:
         if work.part not in names:
             db.run(part_work.DONE, **work.key)

@@ -15,7 +15,7 @@ from btcpay.chain.sources import BlockSource
 from btcpay.check.apply import try_apply
 from btcpay.check.catch_up import CatchUp
 from btcpay.check.mempool import Look, misses, watched_of
-from btcpay.check.parts import take_turn
+from btcpay.check.parts import run_parts
 from btcpay.check.plan import CLOSED_LATELY, NEVER, is_waiting, plan
 from btcpay.check.report import Report
 from btcpay.invoices.emails import erase_emails
@@ -25,7 +25,6 @@ from btcpay.settlement.merge import HISTORY_AFTER
 from btcpay.settlement.settle import HELD_AT_MOST
 from btcpay.settlement.values import Scan
 from btcpay.values.errors import ExplorerError, OutOfQuota
-from btcpay.values.parts import brought
 from btcpay.values.times import SET_CLOCK, to_ms
 from storage.models import Invoice
 from storage.queries import blocks, idempotency, invoices, meta, part_work, payments
@@ -223,5 +222,4 @@ class Checker(CatchUp):
         erase_emails(self.db, self.settings.email_retention_days, now)
         self.db.run(payments.FORGET_INPUTS, before=to_ms(now - HISTORY_AFTER))
         forget_old(self.db, now)
-        for part in brought("turn"):
-            take_turn(self.db, self.settings, part, now)
+        run_parts(self.db, self.settings, now)

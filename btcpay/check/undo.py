@@ -3,13 +3,13 @@
 import logging
 from datetime import datetime
 
+from btcpay import hooks
 from btcpay.check.parts import plan_undo, undo_planned
 from btcpay.check.settled import of_payment
 from btcpay.invoices.events import record, try_update
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
-from btcpay.values.parts import brought
 from storage.database import Database, Row, grouped
 from storage.models import Output, Payment
 from storage.queries import blocks, invoices, meta, payments
@@ -32,8 +32,8 @@ def begin_anew(db: Database, settings: Settings, now: datetime) -> None:
         db.run(blocks.KEEP_PROVEN, height=PROVEN)
         db.run(invoices.KEEP_PROVEN, height=PROVEN)
         db.run(invoices.FORGET_TIP)
-        for part in brought("blocks"):
-            part.keep(db, PROVEN)
+        for part in hooks.of(hooks.Blocks):
+            part.keep_blocks(db, PROVEN)
         undo_above(db, settings, PROVEN, now)
         db.run(blocks.CUT, height=-1)
         meta.put(db, meta.Key.READ_AT, "0")

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
+from btcpay import hooks
 from btcpay.checkout.invoice_page import page_of, proofs_of
 from btcpay.checkout.link_order import pressed, still_to_pay
 from btcpay.checkout.link_page import (
@@ -24,7 +25,6 @@ from btcpay.merchants import branding
 from btcpay.settings.mail_settings import checked_address
 from btcpay.values.errors import InvalidRequest, NotFound, PriceUnavailable
 from btcpay.values.ids import is_id
-from btcpay.values.parts import offered
 from btcpay.web.admission import Counted, refuse_other_sites, visitor, visits
 from btcpay.web.errors import STATUS, error_response
 from btcpay.web.pages import languages, render
@@ -88,7 +88,9 @@ class Checkout:
         brand = self.pages.brand(snapshot.row.merchant_id)
         page = page_of(snapshot, brand, notices_of(self.service, snapshot))
         press = new_form() if page["link_id"] else None
-        frames = (frame(self.service.db, snapshot.row) for frame in offered("frame", "frame_of"))
+        frames = (
+            part.frame_of(self.service.db, snapshot.row) for part in hooks.of(hooks.InvoiceFrame)
+        )
         frame = next(filter(None, frames), None)
         asks = emails.may_be_asked(self.service.settings, snapshot.row, snapshot.now)
         done, status = request.args.get("done"), 200 if wrong is None else 400

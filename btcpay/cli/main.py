@@ -16,14 +16,13 @@ from pathlib import Path
 import click
 from peewee import PeeweeException
 
-from btcpay import __version__
+from btcpay import __version__, hooks
 from btcpay.cli.context import Shell, escape_output, say, with_shell
 from btcpay.merchants.sessions import start_url
 from btcpay.settings.env_file import VARIABLE
 from btcpay.settings.logs import to_json
 from btcpay.settings.secrets import HIDDEN
 from btcpay.values.errors import CommandError, InvalidRequest, PriceUnavailable, SettingsError
-from btcpay.values.parts import brought
 from storage.database import in_one_line
 
 # The module of each command. It is imported when the command is used: a check every minute should
@@ -79,7 +78,11 @@ class Commands(click.Group):
 
 
 def _of_parts() -> dict[str, click.Command]:
-    return {name: one for part in brought("commands") for name, one in part.COMMANDS.items()}
+    return {
+        name: command
+        for part in hooks.of(hooks.Commands)
+        for name, command in part.commands.items()
+    }
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

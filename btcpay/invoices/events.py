@@ -5,10 +5,10 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from types import ModuleType
 from typing import Any, NamedTuple
 
-from btcpay.invoices.part_work import Work, guard, name_of
+from btcpay import hooks
+from btcpay.invoices.part_work import Work, guard
 from btcpay.invoices.status import beside_sats, figures, invoice_of, verdict_on
 from btcpay.merchants.account import least_sats_of
 from btcpay.notify.kinds import EventKind
@@ -18,7 +18,6 @@ from btcpay.settlement.attention import Happening, reason_for, stake_sats
 from btcpay.settlement.values import Verdict
 from btcpay.values.errors import BadRow, Refused
 from btcpay.values.money import stored_amount, to_minor, value_of
-from btcpay.values.parts import brought
 from btcpay.values.times import to_ms
 from storage import at_once
 from storage.database import Database, Values, grouped
@@ -132,7 +131,7 @@ def update_attentions(
 def _with_related(db: Database, rows: Sequence[Invoice]) -> list[Invoice]:
     """These invoices, and those whose attention depends on what came to them."""
     known = {row.id for row in rows}
-    related = {id for part in brought("money") for id in part.related(db, rows)}
+    related = {id for part in hooks.of(hooks.InvoiceSums) for id in part.related_ids(db, rows)}
     others: list[Values] = [{"id": id} for id in sorted(related - known)]
     return [*rows, *at_once.rows(db, invoices.WHOLE, others)]
 
@@ -146,14 +145,19 @@ def _decided(
     is_alone: bool,
 ) -> tuple[str | None, int]:
     """The reason, and the satoshis at stake, after the parts have counted what was received."""
-    beyond_sats = sum(_heard(db, part, row, now, is_alone) for part in brought("money"))
+    beyond_sats = sum(
+        _recounted_sats(db, part, hook, row, now, is_alone)
+        for part, hook in hooks.by_part(hooks.InvoiceSums).items()
+    )
     invoice = replace(invoice_of(row), beyond_sats=beyond_sats)
     history = list(filter(None, map(_happening, events)))
     reason = reason_for(invoice, verdict, history, least_sats_of(row.script))
     return reason, stake_sats(reason, invoice, verdict, history) if reason else 0
 
 
-def _heard(db: Database, part: ModuleType, row: Invoice, now: datetime, is_alone: bool) -> int:
+def _recounted_sats(
+    db: Database, part: str, hook: hooks.InvoiceSums, row: Invoice, now: datetime, is_alone: bool
+) -> int:
     """The satoshis beyond what a part asked for, when it has counted what the invoice received.
 
     A part that fails keeps no invoice from its money: it counts again later. Of many invoices its
@@ -161,9 +165,9 @@ def _heard(db: Database, part: ModuleType, row: Invoice, now: datetime, is_alone
     """
 
     def count() -> int:
-        return int(part.heard(db, row, now))
+        return hook.recount(db, row, now)
 
-    work = Work(name_of(part), "money", invoice_id=row.id)
+    work = Work(part, "money", invoice_id=row.id)
     return guard(db, work, now, count, 0) if is_alone else count()
 
 

@@ -6,7 +6,6 @@ What a part could not do is kept in the database and tried again, after pauses t
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from types import ModuleType
 from typing import NamedTuple, TypeVar
 
 from btcpay.values.times import to_ms
@@ -44,11 +43,6 @@ class Work(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.part}, {part_work.place_of(self.kind, self.height, self.invoice_id)}"
-
-
-def name_of(part: ModuleType) -> str:
-    """The name of the part that a module belongs to: of `btcpay.parts.refunds.blocks`, `refunds`."""
-    return part.__name__.split(".")[-2]
 
 
 def work_of(row: PartWork) -> Work:

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
+from btcpay import hooks
 from btcpay.notify.kinds import EventKind, Kind, Resource
 from btcpay.values.errors import BadRow
 from btcpay.values.ids import new_id
-from btcpay.values.parts import brought
 from btcpay.values.times import iso_ms, to_ms
 from schemas.resources import Resources
 from storage.database import Database
@@ -18,9 +18,9 @@ from storage.models import Invoice, PublicEvent
 from storage.queries import deliveries, events, invoices, links
 from storage.statement import blank, changed
 
-# Each part's RESOURCE, from its module `kinds`, by its name.
+# Each part's resource, by its name.
 OF_PARTS: dict[str, Resource[Any]] = {
-    part.RESOURCE.name: part.RESOURCE for part in brought("kinds")
+    part.resource.name: part.resource for part in hooks.of(hooks.EventKinds)
 }
 _ALL: list[Kind] = [*EventKind, *(kind for one in OF_PARTS.values() for kind in one.kinds)]
 KINDS: dict[str, Kind] = {kind.value: kind for kind in _ALL}

@@ -15,12 +15,12 @@ import subprocess
 from collections.abc import Iterable
 from datetime import datetime
 
+from btcpay import hooks
 from btcpay.http.http_client import Session
 from btcpay.notify.kinds import About
 from btcpay.notify.outcome import Answer
 from btcpay.notify.read import Event
 from btcpay.notify.transport import Named, Transport, post
-from btcpay.values.parts import brought
 from btcpay.values.times import to_ms
 from storage.database import Row
 from storage.models import PublicEvent, Receiver
@@ -117,4 +117,4 @@ TRANSPORTS: dict[str, Transport] = {
     receivers.COMMAND: Command(),
     receivers.MAIL: Transport(),
     receivers.RECEIPT: Receipt(),
-} | {part.NAME: part.TRANSPORT for part in brought("transport")}
+} | {part.name: part.transport for part in hooks.of(hooks.Transports)}

@@ -9,8 +9,8 @@ from commands import commands
 from fake_esplora import Terminal, open_till
 from merchant_browser import ON
 
+from btcpay import hooks
 from btcpay.cli.main import cli
-from btcpay.values.parts import brought
 
 Words = list[str]
 IN_PLACE = ["restore", "--in-place", "--yes"]
@@ -18,7 +18,7 @@ IN_PLACE = ["restore", "--in-place", "--yes"]
 
 # `listen` answers until it is stopped: tests/notify/test_listen.py reads its lines.
 # A part's own commands are tried in its room.
-OF_PARTS = {name for part in brought("commands") for name in part.COMMANDS}
+OF_PARTS = {name for part in hooks.of(hooks.Commands) for name in part.commands}
 NAMES = {name for name, one in commands(cli) if any(p.name == "as_json" for p in one.params)}
 ANSWERING = {name for name in NAMES if name.split()[0] not in OF_PARTS} - {"listen"}
 

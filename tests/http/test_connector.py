@@ -11,7 +11,7 @@ import time
 import pytest
 from browser import lack
 from builders import clean_environ
-from paths import PROJECT
+from paths import GONE, PROJECT
 from serving import Listening
 
 from btcpay.http.connector import by_turns, connect_first
@@ -119,10 +119,11 @@ from btcpay.http.http_client import Session
 print(Session().post(f"http://both.example:{port}/", 10, b"{}", {}, 10)[0])
 """,
     "the mail server": """
+from btcpay.notify.mail.replies import USUAL
 from btcpay.notify.mail.smtp import NoSession, open_session
 from btcpay.settings.mail_settings import MailServer
 try:
-    open_session(MailServer("both.example", port, False, "", ""), "shop.example")
+    open_session(MailServer("both.example", port, False, "", ""), "shop.example", USUAL)
 except NoSession as error:
     print(error)
 """,
@@ -151,7 +152,7 @@ class Garbled(Listening):
             pass
 
 
-@pytest.mark.parametrize("way", WAYS_OUT)
+@pytest.mark.parametrize("way", [way for way in WAYS_OUT if way != "a peer" or "peers" not in GONE])
 def test_every_way_out_reaches_a_host_whose_ipv6_swallows_what_it_is_sent(tmp_path, way):
     unshare = shutil.which("unshare")
     if not unshare:

@@ -1,4 +1,4 @@
-"""Each optional part is deleted from a copy of the project: what is left passes its tests."""
+"""Each part's folder is deleted from a copy of the project: what is left passes its tests."""
 
 import shutil
 import subprocess
@@ -11,16 +11,16 @@ import pytest
 from paths import PROJECT
 from programs import done, tool
 
-from btcpay import PARTS
+from btcpay import hooks
 
 # The tests that meet a part most, from outside it; all others are imported at least.
 NEAR = {
-    "btcpay.parts.bills": ["checkout", "invoices"],
-    "btcpay.parts.peers": ["chain", "health"],
-    "btcpay.parts.sandbox_command": ["cli/test_command_json.py", "cli/test_messages.py"],
-    "btcpay.parts.greenfield": ["merchants", "notify"],
-    "btcpay.parts.merchant_pages": ["cli", "greenfield"],
-    "btcpay.parts.refunds": ["exports", "notify"],
+    "bills": ["checkout", "invoices"],
+    "peers": ["chain", "health"],
+    "sandbox_command": ["cli/test_command_json.py", "cli/test_messages.py"],
+    "greenfield": ["merchants", "notify"],
+    "merchant_pages": ["cli", "parts/greenfield"],
+    "refunds": ["exports", "notify"],
 }
 OF_THE_TREE = ["test_documents.py", "test_layers.py", "cli/test_program.py", "languages"]
 
@@ -42,20 +42,6 @@ def link(there, here):
         here.symlink_to(there)
 
 
-def delete(part, folder):
-    """Its folder, its line, its tests, and what of tests/support imports it."""
-    room = Path(*part.split(".")[1:])
-    for place in ("btcpay", "tests", "tests/nightly"):
-        shutil.rmtree(folder / place / room)
-    for support in (folder / "tests/support").iterdir():
-        if f"from {part}" in support.read_text():
-            support.unlink()
-    table = folder / "btcpay/__init__.py"
-    before = table.read_text()
-    table.write_text(before.replace(f'PARTS += ["{part}"]\n', ""))
-    assert table.read_text() != before
-
-
 def python_of(folder):
     """A virtualenv of the copy that has our libraries, without the way into our own tree.
 
@@ -74,10 +60,10 @@ def python_of(folder):
     return paths.env_exe
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", hooks.parts())
 def test_what_is_left_without_a_part_passes(part, tmp_path):
     copied(tmp_path)
-    delete(part, tmp_path)
+    shutil.rmtree(tmp_path / "btcpay/parts" / part)
     python = python_of(tmp_path)
     # Plain, since the tests' files are compiled anew in each copy: that halves their import.
     run = [python, "-m", "pytest", "-q", "--assert=plain"]
@@ -86,8 +72,49 @@ def test_what_is_left_without_a_part_passes(part, tmp_path):
         [tool("ruff"), "check", "--no-cache", "."],
         [tool("ruff"), "format", "--no-cache", "--check", "."],
         [python, "-m", "mypy"],
+        [python, ".ci/check_hooks.py"],
         [*run, "--collect-only", "tests", "tests/nightly"],
         [*run, "-x", *tests],
     ):
         done(words, timeout=300, cwd=tmp_path)
-    assert subprocess.run([python, "-c", f"import {part}"], cwd=tmp_path).returncode == 1
+    gone = [python, "-c", f"import btcpay.parts.{part}"]
+    assert subprocess.run(gone, cwd=tmp_path).returncode == 1
+
+
+REFUNDS = "btcpay/parts/refunds"
+# A change that misspells a hook, and what then says so: the file, the texts before and after.
+MISSPELT = {
+    "a function": ("blocks.py", "matches=matches", "match=matches"),
+    "an argument": (
+        "blocks.py",
+        "def keep_blocks(db: Database, height",
+        "def keep_blocks(db: Database, hight",
+    ),
+    "an argument's type": ("merchant_views.py", "came_sats: int", "came_sats: str"),
+    "a name in the list": ("__init__.py", "hooks.Blocks", "hooks.Block"),
+    "a hook that is not listed": ("__init__.py", "    hooks.Blocks,\n", ""),
+}
+
+
+def refusal(folder):
+    """What `make check` says of types and hooks; empty if it says nothing."""
+    check = [[tool("mypy")], [python_of(folder), ".ci/check_hooks.py"]]
+    runs = [subprocess.run(words, cwd=folder, capture_output=True, text=True) for words in check]
+    return "".join(run.stdout + run.stderr for run in runs if run.returncode)
+
+
+@pytest.mark.parametrize("case", MISSPELT)
+def test_a_part_that_misspells_a_hook_is_refused(case, tmp_path):
+    copied(tmp_path)
+    name, before, after = MISSPELT[case]
+    file = tmp_path / REFUNDS / name
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after))
+    assert REFUNDS in refusal(tmp_path) or "part refunds" in refusal(tmp_path)
+
+
+def test_a_module_of_a_hook_that_is_called_otherwise_is_refused(tmp_path):
+    copied(tmp_path)
+    (tmp_path / REFUNDS / "blocks.py").rename(tmp_path / REFUNDS / "block.py")
+    assert "the part refunds lists Blocks, but has no blocks.py" in refusal(tmp_path)

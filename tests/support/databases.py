@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from peewee import Query
 from psycopg.rows import dict_row
 
-from btcpay.values.parts import brought
+from btcpay import hooks
 from storage import queries, versions
 from storage.database import Database
 from storage.statement import Slot, Statement
@@ -128,11 +129,16 @@ def _found(name: str, value: Any) -> Iterator[tuple[str, Query]]:
             yield from _found(f"{name} {place}", one)
 
 
+_OF_PARTS = [
+    import_module(f"btcpay.parts.{part}.queries")
+    for part in hooks.parts()
+    if find_spec(f"btcpay.parts.{part}.queries")
+]
 _NAMES = (one.name for one in walk_packages(queries.__path__, "storage.queries."))
 # Every query by its name, such as `invoices.BY_ID`.
 QUERIES = {
     key: query
-    for module in [*map(import_module, _NAMES), *brought("queries")]
+    for module in [*map(import_module, _NAMES), *_OF_PARTS]
     for name, value in vars(module).items()
     for key, query in _found(
         f"{module.__name__.removesuffix('.queries').rpartition('.')[2]}.{name}", value

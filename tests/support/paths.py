@@ -6,6 +6,6 @@ PROJECT = Path(__file__).resolve().parents[2]
 TESTS = PROJECT / "tests"
 VECTORS = TESTS / "vectors"
 
-# The folders in btcpay/ of the optional parts. A deleted one stays in table, picture and documents.
-OPTIONAL = ("bills", "chain/peers", "cli/sandbox", "greenfield", "merchant_pages", "refunds")
-GONE = [part for part in OPTIONAL if not (PROJECT / "btcpay" / part).exists()]
+# The folders of btcpay/parts/. A deleted one stays in table, picture and documents.
+OPTIONAL = ("bills", "greenfield", "merchant_pages", "peers", "refunds", "sandbox_command")
+GONE = [part for part in OPTIONAL if not (PROJECT / "btcpay/parts" / part).exists()]

@@ -125,7 +125,7 @@ def start_playground(
     program: Sequence[str] = (sys.executable, "-P", "-m", "btcpay"),
 ) -> Playground:
     """Runs `blocktill sandbox` until it has introduced itself."""
-    if "cli/sandbox" in GONE:
+    if "sandbox_command" in GONE:
         pytest.skip("the part was deleted")
     service_port, chain_port = service_port or free_port(), chain_port or free_port()
     service, chain = f"http://127.0.0.1:{service_port}", f"http://127.0.0.1:{chain_port}"

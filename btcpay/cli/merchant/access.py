@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from btcpay import hooks
 from btcpay.cli.context import Shell, answering, say, with_shell
 from btcpay.merchants import keys
 from btcpay.merchants import sessions as merchant_sessions
@@ -13,7 +14,6 @@ from btcpay.merchants.merchants import find_merchant
 from btcpay.merchants.sessions import named
 from btcpay.values.errors import CommandError
 from btcpay.values.networks import Network
-from btcpay.values.parts import brought
 from btcpay.values.times import iso_ms, to_ms, utc_now
 from storage.database import Database
 from storage.queries import keys as stored_keys
@@ -22,11 +22,11 @@ from storage.statement import as_dict
 KEY_COLUMNS = "id name merchant_id merchant scope last_four created_at last_used_at revoked_at"
 
 KEY_FILE = "write_key"  # beside the database of a shop with play money
-OTHER_KINDS = brought("keys")
+OTHER_KINDS = hooks.of(hooks.ApiKeys)
 key = click.Group("key", help="API keys: issued once, stored as a hash.")
 
 
-@key.command("issue", params=[option for part in OTHER_KINDS for option in part.OPTIONS])
+@key.command("issue", params=[option for part in OTHER_KINDS for option in part.options])
 @click.argument("merchant")
 @click.option("--scope", type=click.Choice(["read", "write"]))
 @click.option("--name", default="", help="A text to tell keys apart.")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from peewee import PeeweeException
 
+from btcpay import hooks
 from btcpay.chain.explorers.quota import Quota
 from btcpay.health.doctor import addresses, database, explorers, prices, receivers, records
 from btcpay.health.doctor import settings as variables
@@ -14,14 +15,12 @@ from btcpay.health.doctor.shop import Shop
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, Finding
 from btcpay.values.networks import Known
-from btcpay.values.parts import brought
 from storage.database import Database, in_one_line
 from storage.queries import blocks
 
 
 def parts(shop: Shop, db: Database) -> Iterator[Finding]:
-    for part in brought("findings"):
-        name = part.__name__.split(".")[-2]
+    for name, part in hooks.by_part(hooks.Findings).items():
         yield from _guarded(name, part.findings(shop.settings, db, shop.now()))
 
 

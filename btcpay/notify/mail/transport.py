@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import date, datetime, time, timedelta, tzinfo
 from email.message import EmailMessage
 
+from btcpay import hooks
 from btcpay.notify.kinds import EventKind
 from btcpay.notify.mail import shop_texts, smtp, texts
 from btcpay.notify.mail.replies import Times
@@ -15,7 +16,6 @@ from btcpay.notify.read import state_of
 from btcpay.settings.mail_settings import MailServer, Sender, checked_address
 from btcpay.values.errors import BadRow
 from btcpay.values.money import Money, of_minor
-from btcpay.values.parts import brought
 from btcpay.values.times import from_ms, number_of, to_ms, zone_of
 from storage.database import Database
 from storage.models import Merchant, Receiver
@@ -31,7 +31,7 @@ EVENING, EVENING_AT = "evening ", time(22)  # most shops have closed by then
 STALE = timedelta(days=4)
 Composed = tuple[str, MailText] | None
 # What composes the mails of each part, by the name of its receivers.
-OF_PARTS: dict[str, Callable[..., Composed]] = {one.NAME: one.compose for one in brought("mail")}
+OF_PARTS: dict[str, hooks.ComposeMail] = {part.name: part.compose for part in hooks.of(hooks.Mails)}
 
 
 class Mail:

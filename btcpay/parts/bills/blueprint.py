@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response
 
+from btcpay import hooks
 from btcpay.checkout.link_order import pressed
 from btcpay.checkout.link_page import GONE, LinkCookie, LinkRefused
 from btcpay.invoices.create import Order
@@ -113,3 +114,6 @@ def blueprint(service: Service) -> Blueprint:
         ("POST", "/bill/<id>/stop", views.stop),
     ]
     return views.blueprint("bills", __name__, paths)
+
+
+HOOK = hooks.Pages(blueprint=blueprint)

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from btcpay import hooks
 from btcpay.cli.context import Shell, add_list_and_show, answering, facts_of, say, with_shell
 from btcpay.cli.operation_options import number, priced
 from btcpay.invoices.create import order_of
@@ -126,4 +127,5 @@ def _invoices(db: Database, id: str) -> dict[str, Any]:
 
 
 add_list_and_show(bill, RESOURCE, queries.NEWEST, LIST_COLUMNS, _invoices)
-COMMANDS = {"bill": bill}
+
+HOOK = hooks.Commands(commands={"bill": bill})

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from btcpay import hooks
 from btcpay.parts.bills import queries
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import RED, Finding
@@ -12,7 +13,7 @@ from storage.database import Database
 MOST = 20  # lines; the others are counted
 
 
-def findings(_settings: Settings, db: Database, _now: datetime) -> Iterator[Finding]:
+def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Finding]:
     """Red for each series of which a year of bills was made at once, or some were undone."""
     held = db.rows(queries.HELD)
     for first in held[:MOST]:
@@ -31,3 +32,6 @@ def _remedy(id: str) -> str:
         f"make them by `blocktill bill resume {id}`, a year of them at each check; pass over them"
         f" by `blocktill bill resume {id} --skip`; or end the series by `blocktill bill end {id}`"
     )
+
+
+HOOK = hooks.Findings(findings=findings)

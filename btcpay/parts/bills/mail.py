@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
 
+from btcpay import hooks
 from btcpay.languages import formats
 from btcpay.languages.catalogs import catalog
 from btcpay.notify.mail.texts import MailText
@@ -81,3 +82,6 @@ def text_of(
         (gettext("Open the bill"), page),
         stop,
     )
+
+
+HOOK = hooks.Mails(name=NAME, compose=compose)

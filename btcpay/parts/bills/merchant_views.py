@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import Response
 
+from btcpay import hooks
 from btcpay.invoices.create import checked_email
 from btcpay.languages import formats
 from btcpay.notify.mail.texts import mail_link
@@ -36,7 +37,7 @@ LISTS = dict.fromkeys(("paid", "ended"), queries.LIST_BY_STATUS)
 LISTS |= {"due": queries.DUE, "overdue": queries.OVERDUE}
 
 
-def views(_settings: Settings) -> list[tuple[str, str, View]]:
+def views(settings: Settings) -> list[tuple[str, str, View]]:
     """Method, path and view of each page in the merchant's area."""
     return [
         ("GET", "/merchant/bills", show_list),
@@ -58,8 +59,7 @@ def show_list(visit: Visit) -> Response:
     of: Values = {"merchant_id": visit.merchant_id, "status": status, "now": now_ms}
     listing = Listing("bil", LISTS.get(status, queries.LIST), queries.PLACE, of)
     shown = listing.page(visit.service.db, visit.query)
-    values = {"shown": shown, "of_status": status, "state_of": state_of, "now_ms": now_ms}
-    return visit.page("bills.html", **values)
+    return visit.page("bills.html", shown=shown, of_status=status, state_of=state_of, now_ms=now_ms)
 
 
 def show_form(
@@ -155,7 +155,7 @@ def end(visit: Visit, id: str) -> Response:
     return visit.to(f"/bills/{id}", done=done)
 
 
-def entry() -> dict[str, Any]:
+def menu_entry() -> dict[str, Any]:
     """`drawn`: the path of an SVG; `new`: the form that makes one."""
     return {
         "path": "/bills",
@@ -165,15 +165,15 @@ def entry() -> dict[str, Any]:
     }
 
 
-def today(_visit: Visit, shop: Any) -> list[Line]:
+def today_lines(visit: Visit, shop: Any) -> list[Line]:
     """The numbers of bills that are overdue, and that are due within a week."""
     counts = {"overdue": shop.bills_overdue, "due": shop.bills_due}
     return [_line(kind, number) for kind, number in counts.items() if number]
 
 
-def month(visit: Visit, since: int, before: int) -> list[Line]:
+def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     """Bills that are due in this time and not paid, with the missing sums by currency."""
-    of: Values = {"merchant_id": visit.merchant_id, "since": since, "before": before}
+    of: Values = {"merchant_id": visit.merchant_id, "since": since_ms, "before": before_ms}
     of["limit"] = MOST_BILLS
     found = grouped(
         visit.service.db.rows(queries.OPEN, **of),
@@ -199,3 +199,8 @@ def _sums(bills: Sequence[Bill]) -> str:
         for code, of in grouped(bills, lambda one: one.currency).items()
     }
     return ", ".join(formats.money(sum, code, current()) for code, sum in missing.items())
+
+
+HOOK = hooks.MerchantViews(
+    views=views, menu_entry=menu_entry, today_lines=today_lines, month_lines=month_lines
+)

@@ -5,6 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
+from btcpay import hooks
 from btcpay.merchants.account import least_sats_of
 from btcpay.notify.publish import publish_own
 from btcpay.parts.bills import queries
@@ -83,13 +84,13 @@ def _beyond_sats(excess: Decimal, parts: Sequence[Part], worths: Sequence[Decima
     return found[::-1]
 
 
-def related(db: Database, rows: Iterable[Invoice]) -> set[str]:
+def related_ids(db: Database, rows: Iterable[Invoice]) -> set[str]:
     """The paid invoices of the bills of these: what is too much of one depends on the others."""
     bills = {row.bill_id for row in rows if row.bill_id}
     return {paid.id for id in bills for paid in db.rows(queries.PAID_INVOICES, id=id)}
 
 
-def heard(db: Database, row: Invoice, now: datetime) -> int:
+def recount(db: Database, row: Invoice, now: datetime) -> int:
     """Counts the bill of this invoice again; returns what the invoice brought beyond it, in sats.
 
     Called behind the lock of the merchant's balance, in the transaction of the change. A bill that
@@ -137,3 +138,6 @@ def _part(row: Invoice) -> Part:
     """Its confirmed satoshis count; those of a canceled invoice only once they are accepted."""
     sats = 0 if row.status == "canceled" else row.received_sats - row.unconfirmed_sats
     return Part(asked_of(row).amount, row.amount_sats, sats, price_of(row))
+
+
+HOOK = hooks.InvoiceSums(related_ids=related_ids, recount=recount)

@@ -6,13 +6,13 @@ from typing import Any
 from flask import Blueprint, Response, g
 from marshmallow import ValidationError
 
+from btcpay import hooks
 from btcpay.api.call import ROOT, key_of
 from btcpay.parts.greenfield import orders, queries, stores
 from btcpay.parts.greenfield.frame import shop_pages
 from btcpay.parts.greenfield.keys import OF_STORE
 from btcpay.values.errors import Forbidden, MethodNotAllowed, NotFound
 from btcpay.values.ids import is_id
-from btcpay.values.parts import brought
 from btcpay.web.admission import door, of_caller, show_window
 from btcpay.web.errors import as_api_error, error_response
 from btcpay.web.paths import add_path, answer, refuse_others
@@ -23,7 +23,8 @@ from storage.statement import Typed
 View = Callable[..., Any]
 STORE = "/stores/<store>"
 INVOICES = f"{STORE}/invoices"
-WEBHOOKS, HOOK = f"{STORE}/webhooks", f"{STORE}/webhooks/<whk>"
+WEBHOOKS = f"{STORE}/webhooks"
+WEBHOOK = f"{WEBHOOKS}/<whk>"
 OF_WEBHOOKS = "webhooks.canmodifywebhooks"
 # Method and path, the permission that is needed there, and the view.
 OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
@@ -45,15 +46,15 @@ OPERATIONS: dict[tuple[str, str], tuple[str, View]] = {
     ("GET", f"{INVOICES}/<inv>/payment-methods"): ("canviewinvoices", orders.order_methods),
     ("GET", WEBHOOKS): (OF_WEBHOOKS, stores.list_webhooks),
     ("POST", WEBHOOKS): (OF_WEBHOOKS, stores.add_webhook),
-    ("GET", HOOK): (OF_WEBHOOKS, stores.get_webhook),
-    ("PUT", HOOK): (OF_WEBHOOKS, stores.change_webhook),
-    ("DELETE", HOOK): (OF_WEBHOOKS, stores.remove_webhook),
+    ("GET", WEBHOOK): (OF_WEBHOOKS, stores.get_webhook),
+    ("PUT", WEBHOOK): (OF_WEBHOOKS, stores.change_webhook),
+    ("DELETE", WEBHOOK): (OF_WEBHOOKS, stores.remove_webhook),
 }
 # The rows that a path names below a store, by the prefix of their ids.
 NAMED: dict[str, Typed[Any]] = {"inv": queries.ORDER, "whk": queries.WEBHOOK}
-for _part in brought("shop_views"):
-    OPERATIONS |= _part.OPERATIONS
-    NAMED |= _part.NAMED
+for _part in hooks.of(hooks.PlugInOperations):
+    OPERATIONS |= _part.operations
+    NAMED |= _part.rows
 
 
 def blueprint(service: Service) -> Blueprint | None:
@@ -126,3 +127,6 @@ def _mistakes(found: Any, *path: str) -> Iterator[dict[str, str]]:
     else:
         for message in found:
             yield {"path": ".".join(path), "message": str(message)}
+
+
+HOOK = hooks.Pages(blueprint=blueprint)

@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
+from btcpay import hooks
 from btcpay.parts.greenfield import queries
 from btcpay.values.errors import NotFound
 from btcpay.values.ids import is_id
@@ -43,3 +44,6 @@ def frame_of(db: Database, invoice: Invoice) -> dict[str, Any] | None:
     origin = db.only(queries.BY_ID, id=invoice.store_id).shop_url
     sent = json.loads(invoice.shop_order or "{}")
     return {"origin": origin, "leads_back": sent.get("redirectAutomatically", False)}
+
+
+HOOK = hooks.InvoiceFrame(frame_of=frame_of)

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from btcpay import hooks
 from btcpay.merchants import keys
 from btcpay.merchants.branding import checked_url
 from btcpay.parts.greenfield import queries
@@ -85,3 +86,6 @@ def issue(
     unhonoured = f"{_EMPTY} is there because its plug-in wants it: it changes nothing here"
     hints = [unhonoured] * (_EMPTY in PERMISSIONS[plugin]) + [OFF] * (not settings.greenfield)
     return issued, {"base_url": settings.base_url, "store_id": store_id}, hints
+
+
+HOOK = hooks.ApiKeys(options=OPTIONS, issue=issue)

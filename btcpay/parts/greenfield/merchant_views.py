@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from flask import Response, request
 
+from btcpay import hooks
 from btcpay.merchants import keys
 from btcpay.notify.receivers import webhook_url
 from btcpay.parts.greenfield.keys import GIVEN, OF_STORE, origin_of, store_of
@@ -80,3 +81,6 @@ def _asked(visit: Visit) -> Asked:
             "the shop is on this machine's own network: `blocktill key issue --for`"
         )
     return Asked(redirect, origin, permissions, application or origin)
+
+
+HOOK = hooks.MerchantViews(views=views)

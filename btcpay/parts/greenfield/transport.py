@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from btcpay import hooks
 from btcpay.http.http_client import Session
 from btcpay.notify.kinds import About, EventKind, Kind
 from btcpay.notify.outcome import Answer
@@ -108,4 +109,4 @@ def signature(secret: str, body: bytes) -> str:
     return "sha256=" + hmac.digest(secret.encode(), body, hashlib.sha256).hex()
 
 
-TRANSPORT = Greenfield()
+HOOK = hooks.Transports(name=NAME, transport=Greenfield())

@@ -4,6 +4,7 @@ from functools import partial
 
 from flask import Blueprint, Response, g, request
 
+from btcpay import hooks
 from btcpay.merchants import sessions
 from btcpay.parts.merchant_pages import home, invoice, links, takings, till
 from btcpay.parts.merchant_pages.lists import downloads, search
@@ -11,7 +12,6 @@ from btcpay.parts.merchant_pages.settings import programs, shop
 from btcpay.parts.merchant_pages.visit import MAX_UPLOAD_BYTES, ROOT, Visit, keep, presented
 from btcpay.parts.merchant_pages.way_in import WayIn
 from btcpay.values.errors import Forbidden, Unauthorized
-from btcpay.values.parts import brought
 from btcpay.web.admission import count, door, of_caller, refuse_other_sites, visits, wrong
 from btcpay.web.pages.render import Pages, View
 from btcpay.web.paths import add_pages, add_path, lead_to_page, refuse_others
@@ -124,7 +124,9 @@ def _inside(service: Service, pages: Pages) -> Blueprint:
     inside.before_request(door(service, windows, lambda: _session(service), MAX_UPLOAD_BYTES))
     inside.before_request(_keep_to_till)
     views = [(method, ROOT + path, view) for method, path, view in INSIDE]
-    views += [each for part in brought("merchant_views") for each in part.views(service.settings)]
+    views += [
+        view for part in hooks.of(hooks.MerchantViews) for view in part.views(service.settings)
+    ]
     for method, path, view in views:
         answered = partial(_answered, service, pages, view)
         add_path(inside, path, answered, f"{method} {path}", method)
@@ -154,3 +156,6 @@ def _session(service: Service) -> stored.Session:
         return session
     count(service, wrong() if secret else visits(service))
     raise Unauthorized("log in with a new link")
+
+
+HOOK = hooks.Pages(blueprint=blueprint)

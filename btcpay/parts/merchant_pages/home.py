@@ -6,13 +6,13 @@ from decimal import Decimal
 
 from flask import Response
 
+from btcpay import hooks
 from btcpay.health.state import state_in_row
 from btcpay.merchants.merchants import MARGIN, USUAL_GAP_LIMIT, gap_of
 from btcpay.parts.merchant_pages.queries import WANTING
 from btcpay.parts.merchant_pages.takings import amounts, takings
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, value_of
-from btcpay.values.parts import offered
 from btcpay.values.times import date_of, day_of, from_ms, to_ms
 from storage.database import Values
 from storage.queries import payments
@@ -43,7 +43,12 @@ def show(visit: Visit) -> Response:
     gap = gap_of(shop.last_paid, shop.widest, shop.next_index)
     return visit.page(
         "home.html",
-        lines=[line for today in offered("merchant_views", "today") for line in today(visit, shop)],
+        lines=[
+            line
+            for part in hooks.of(hooks.MerchantViews)
+            if part.today_lines
+            for line in part.today_lines(visit, shop)
+        ],
         to_do=to_do(shop, visit.session, settings.has_mail, not db.is_server, now),
         today_took=amounts(took, lambda one: one.by_day[today_number]),
         yesterday_took=amounts(took, lambda one: one.by_day[today_number - 1]),

@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Response
 
+from btcpay import hooks
 from btcpay.invoices import by_hand
 from btcpay.invoices.status import story_of
 from btcpay.notify.mail.texts import mailto
@@ -16,7 +17,6 @@ from btcpay.parts.merchant_pages.lists.search import loose_kind
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import Refused
 from btcpay.values.money import of_minor, price_of, to_minor, value_of
-from btcpay.values.parts import offered
 from btcpay.web.pages.forms import AmountRefused
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
@@ -39,7 +39,11 @@ def show(visit: Visit, id: str) -> Response:
     newest = story.events[: -MOST_SHOWN - 1 : -1]
     came = (one.amount_sats for one in story.outputs if one.vanished_at is None)
     paid_sats = sum(one.amount_sats for one in story.verdict.receipts if one.came_for_it)
-    cards = (card(visit, row, paid_sats) for card in offered("merchant_views", "card"))
+    cards = [
+        part.invoice_card(visit, row, paid_sats)
+        for part in hooks.of(hooks.MerchantViews)
+        if part.invoice_card
+    ]
     payer_url = f"{visit.service.settings.base_url}/pay/{id}"
     return visit.page(
         "invoice.html",
@@ -113,7 +117,7 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
         mailtos=mailtos,
         only_set_aside=ONLY_SET_ASIDE,
         owes_nothing=OWES_NOTHING,
-        has_cards=bool(offered("merchant_views", "card")),
+        has_cards=any(part.invoice_card for part in hooks.of(hooks.MerchantViews)),
         wrong=wrong,
         typed=visit.form if wrong else {},
         number=visit.query.get("number", ""),

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from flask import Response
 
+from btcpay import hooks
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.money import of_minor, places_of
-from btcpay.values.parts import offered
 from btcpay.values.times import date_of, number_of, start_of
 from storage.models import MerchantDay
 from storage.queries.totals import days
@@ -93,7 +93,10 @@ def show_month(visit: Visit) -> Response:
     return visit.page(
         "month.html",
         lines=[
-            line for month in offered("merchant_views", "month") for line in month(visit, *bounds)
+            line
+            for part in hooks.of(hooks.MerchantViews)
+            if part.month_lines
+            for line in part.month_lines(visit, *bounds)
         ],
         charts=takings(rows, number_of(first), until, visit.session.currency),
         first=first,

@@ -14,13 +14,13 @@ from zoneinfo import ZoneInfo
 
 from flask import Response, request
 
+from btcpay import hooks
 from btcpay.invoices.create import Order, order_of
 from btcpay.invoices.links import most
 from btcpay.merchants.sessions import LIFE
 from btcpay.values.errors import InvalidRequest, NotFound
 from btcpay.values.ids import derived_base62, derived_id, is_id
 from btcpay.values.money import CODES, asked_of
-from btcpay.values.parts import offered
 from btcpay.values.times import zone_of
 from btcpay.web.pages import languages
 from btcpay.web.pages.forms import bounded, fields_of_form, new_form, read_amount
@@ -193,7 +193,7 @@ class Visit:
             merchant=self.session.merchant,
             seller=self.session.seller,
             in_inbox=self.session.wanting,
-            menu=[entry() for entry in offered("merchant_views", "entry")],
+            menu=[part.menu_entry() for part in hooks.of(hooks.MerchantViews) if part.menu_entry],
             refunds=self.session.refunds,
             till_only=self.session.till_only,
             address=address,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from btcpay import hooks
 from btcpay.chain.sources import MAX_BLOCKS_BEHIND
 from btcpay.settings.settings import Settings
 from btcpay.values.finding import GREEN, RED, YELLOW, Finding
@@ -60,3 +61,6 @@ def findings(settings: Settings, db: Database, now: datetime) -> Iterator[Findin
         yield Finding(
             "listening", colour, "the last check did not listen", "`blocktill check --watch`"
         )
+
+
+HOOK = hooks.Findings(findings=findings)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
+from btcpay import hooks
 from btcpay.chain.pool import Place, Pool
 from btcpay.http.deadline import in_thread, in_time
 from btcpay.parts.peers.listener import NEEDED, Listener
@@ -147,11 +148,11 @@ class Peers(Pool[Peer]):
             db.run(sources.FORGET_PEERS, now=to_ms(now))
 
 
-def source(settings: Settings, db: Database, now: Callable[[], datetime]) -> Peers | None:
+def open_pool(settings: Settings, db: Database, now: Callable[[], datetime]) -> Peers | None:
     return Peers(settings, db, now) if settings.peers else None
 
 
-def listener(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listener | None:
+def open_listener(settings: Settings, db: Database, now: Callable[[], datetime]) -> Listener | None:
     if not settings.peers:
         return None
 
@@ -163,3 +164,6 @@ def listener(settings: Settings, db: Database, now: Callable[[], datetime]) -> L
 
     needed = NEEDED if settings.peers == (AUTO,) else 1
     return Listener(settings.network, choose, now, settings.proxy, needed)
+
+
+HOOK = hooks.Sources(open_pool=open_pool, open_listener=open_listener)

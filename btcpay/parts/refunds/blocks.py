@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 
+from btcpay import hooks
 from btcpay.invoices.events import try_update
 from btcpay.parts.refunds import queries
 from btcpay.parts.refunds.acts import SENT, UNDONE, note, step
@@ -31,7 +32,7 @@ Found = dict[str, list[tuple[int, int, int]]]
 Prices = Mapping[str, Decimal]
 
 
-def concerns(db: Database, height: int, block: ProvenBlock) -> Found:
+def matches(db: Database, height: int, block: ProvenBlock) -> Found:
     """Position, vout and satoshis of what the block pays to refunds' scripts.
 
     Only as many as the refunds can use: whoever has given an address may pay to it in thousands of
@@ -46,18 +47,18 @@ def concerns(db: Database, height: int, block: ProvenBlock) -> Found:
     return found
 
 
-def apply(
+def connect_block(
     db: Database,
     settings: Settings,
     height: int,
     block: ProvenBlock,
-    found: Found,
+    matches: Found,
     prices: Prices,
     now: datetime,
 ) -> None:
     """Keeps the outputs, with one proof for each transaction, and decides again what they send."""
     known = json.dumps({currency: str(price) for currency, price in prices.items()})
-    positions = {position for outputs in found.values() for position, _, _ in outputs}
+    positions = {position for outputs in matches.values() for position, _, _ in outputs}
     for position in sorted(positions):
         txid = block.txid(position)
         proof = to_document(block.evidence(position), txid, b"", settings.network.name, 1)
@@ -75,15 +76,15 @@ def apply(
             "position": position,
             "again_of": None,
         }
-        for script, outputs in found.items()
+        for script, outputs in matches.items()
         for position, vout, amount_sats in outputs
     ]
     at_once.run(db, queries.ADD_OUTPUT, new)
     at_once.run(db, queries.MOVE, new)
-    decide_again(db, settings, found, now)
+    decide_again(db, settings, matches, now)
 
 
-def undo(db: Database, settings: Settings, height: int, now: datetime) -> None:
+def disconnect_blocks(db: Database, settings: Settings, height: int, now: datetime) -> None:
     """Takes back what blocks above `height` sent, since they left the chain."""
     db.run(queries.LOWER, height=height)
     lost = db.rows(queries.DROP, height=height)
@@ -91,7 +92,7 @@ def undo(db: Database, settings: Settings, height: int, now: datetime) -> None:
     decide_again(db, settings, {row.script for row in lost}, now, lost)
 
 
-def keep(db: Database, height: int) -> None:
+def keep_blocks(db: Database, height: int) -> None:
     """For a chain that is given up: what was sent is not sent again."""
     db.run(queries.KEEP_TRANSACTIONS, height=height)
     db.run(queries.KEEP_OUTPUTS, height=height)
@@ -176,3 +177,11 @@ def _worth(output: RefundOutput, prices: Mapping[str, str], currency: str) -> st
     if price is None:
         return None
     return f"{value_of(output.amount_sats, Decimal(price), currency):f}"
+
+
+HOOK = hooks.Blocks(
+    matches=matches,
+    connect_block=connect_block,
+    disconnect_blocks=disconnect_blocks,
+    keep_blocks=keep_blocks,
+)

@@ -4,6 +4,7 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, request
 
+from btcpay import hooks
 from btcpay.parts.refunds import acts, destination
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.values.errors import Refused
@@ -56,3 +57,6 @@ class RefundPage(Pages):
         page = self.page("refund.html", status, brand, **shown)
         page.headers["Referrer-Policy"] = "strict-origin"  # its path is a secret
         return page
+
+
+HOOK = hooks.Pages(blueprint=blueprint)

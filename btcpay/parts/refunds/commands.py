@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from btcpay import hooks
 from btcpay.cli.context import Shell, add_list_and_show, answering, say
 from btcpay.cli.operation_options import number, priced
 from btcpay.invoices.create import live_price
@@ -99,4 +100,5 @@ def proof(shell: Shell, refund_id: str) -> None:
 
 
 add_list_and_show(refund, RESOURCE, queries.NEWEST, LIST_COLUMNS)
-COMMANDS = {"refund": refund}
+
+HOOK = hooks.Commands(commands={"refund": refund})

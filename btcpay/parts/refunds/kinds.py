@@ -1,5 +1,6 @@
 """The kinds of events that tell of refunds, and what they show."""
 
+from btcpay import hooks
 from btcpay.notify.kinds import Kind, Resource, properties_beside
 from btcpay.parts.refunds import queries
 
@@ -21,3 +22,6 @@ class RefundKind(Kind):
 PROPERTIES = properties_beside(__file__)
 STATE = ("status", "address", "tx_hash", "sent_at")
 RESOURCE = Resource("refund", "rfd", RefundKind, queries.BY_ID, STATE, PROPERTIES)
+
+
+HOOK = hooks.EventKinds(resource=RESOURCE)

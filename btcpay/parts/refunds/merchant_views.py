@@ -8,6 +8,7 @@ from typing import Any
 
 from flask import Response
 
+from btcpay import hooks
 from btcpay.invoices.create import live_price
 from btcpay.languages import formats
 from btcpay.parts.refunds import acts, by_hand, queries
@@ -32,7 +33,7 @@ _SIGN = re.compile("U\\+[0-9A-F]{4,6}")  # as a refused text names one
 MOST = 50  # refunds on the page, of those to be sent and of the others
 
 
-def views(_settings: Settings) -> list[tuple[str, str, View]]:
+def views(settings: Settings) -> list[tuple[str, str, View]]:
     """Method, path and view of each page in the merchant's area."""
     return [
         ("GET", "/merchant/refunds", show),
@@ -116,23 +117,23 @@ def _drop(to: acts.Step, done: str, visit: Visit, id: str) -> Response:
     return visit.to("/refunds", done=done)
 
 
-def entry() -> dict[str, Any]:
+def menu_entry() -> dict[str, Any]:
     """`drawn`: the path of an SVG."""
     drawn = "M9 14l-5-5 5-5M4 9h10a6 6 0 0 1 0 12h-3"
     return {"path": "/refunds", "name": gettext("Refunds"), "drawn": drawn}
 
 
-def today(visit: Visit, _shop: Any) -> list[Line]:
+def today_lines(visit: Visit, shop: Any) -> list[Line]:
     """The refunds that the merchant's wallet is to send."""
     waiting = visit.session.refunds
     text = gettext("Refunds to be sent: %(number)s", number=formats.whole(waiting, current()))
     return [(text, "/refunds", {})] if waiting else []
 
 
-def month(visit: Visit, since: int, before: int) -> list[Line]:
+def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     """The sums that were sent back in this time, by the currency of that time."""
     found = defaultdict[str, Decimal](Decimal)
-    span: Values = {"merchant_id": visit.merchant_id, "since": since, "before": before}
+    span: Values = {"merchant_id": visit.merchant_id, "since": since_ms, "before": before_ms}
     for row in visit.service.db.rows(queries.SENT_BETWEEN, **span):
         code = row.currency if row.currency and row.value_at_sending else "BTC"
         found[code] += Decimal(row.value_at_sending or btc_shown(row.sent_sats or 0))
@@ -143,7 +144,9 @@ def month(visit: Visit, since: int, before: int) -> list[Line]:
     return [(gettext("Sent back: %(sums)s", sums=sums), "/refunds", {})] if sums else []
 
 
-def card(visit: Visit, row: InvoiceWith, came_sats: int) -> tuple[str, dict[str, Any]] | None:
+def invoice_card(
+    visit: Visit, row: InvoiceWith, came_sats: int
+) -> tuple[str, dict[str, Any]] | None:
     """Template and values on an invoice's page; None where nothing has come that could go back."""
     if not came_sats:
         return None
@@ -168,3 +171,12 @@ def _sentence(visit: Visit) -> str:
     if done == "refund_reason" and _SIGN.fullmatch(asked.get("sign", "")):
         return unseen_sign(TextRefused("", "reason", asked["sign"]))
     return ""
+
+
+HOOK = hooks.MerchantViews(
+    views=views,
+    menu_entry=menu_entry,
+    today_lines=today_lines,
+    month_lines=month_lines,
+    invoice_card=invoice_card,
+)

@@ -4,11 +4,13 @@ Source: docs.btcpayserver.org/API/Greenfield/v1, invoice refund and pull payment
 """
 
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
+from btcpay import hooks
 from btcpay.invoices.create import BTC, live_price, worth_usd
 from btcpay.parts.refunds import acts, queries
 from btcpay.parts.refunds.kinds import RESOURCE
@@ -138,8 +140,11 @@ def show(service: Service, _store: Store, row: Refund) -> Json:
 
 # The rows that a path names, by the prefix of their ids; then the paths below the interface's root.
 NAMED = {"rfd": queries.OF_STORE}
-OPERATIONS = {
+OPERATIONS: dict[tuple[str, str], tuple[str, Callable[..., Any]]] = {
     ("POST", "/stores/<store>/invoices/<inv>/refund"): (PERMISSION, refund_order),
     ("POST", "/stores/<store>/pull-payments"): (PERMISSION, create_pull_payment),
     ("GET", "/pull-payments/<rfd>"): (PERMISSION, show),
 }
+
+
+HOOK = hooks.PlugInOperations(operations=OPERATIONS, rows=NAMED)

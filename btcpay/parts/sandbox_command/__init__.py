@@ -1,1 +1,5 @@
 """The command `sandbox`."""
+
+from btcpay import hooks
+
+HOOKS = (hooks.Commands,)

@@ -18,6 +18,7 @@ import click
 import orjson
 import requests
 
+from btcpay import hooks
 from btcpay.check.beginning import begin_chain
 from btcpay.cli.children import LOOKS_EVERY_S, Children, exit_status
 from btcpay.cli.context import Shell, Stop, write_data
@@ -210,4 +211,4 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-COMMANDS = {"sandbox": sandbox}
+HOOK = hooks.Commands(commands={"sandbox": sandbox})

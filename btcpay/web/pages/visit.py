@@ -1,6 +1,7 @@
 """What the merchant's pages give the views of parts, which are loaded without those pages too."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Protocol
@@ -10,6 +11,8 @@ from flask import Response
 
 from btcpay.web.pages.render import Pages
 from btcpay.web.service import Service
+from storage.queries.sessions import Session
+from storage.statement import Typed
 
 # A sentence on Today's or the Month's page, and the page and the query that it leads to.
 Line = tuple[str, str, Mapping[str, str]]
@@ -18,20 +21,29 @@ Line = tuple[str, str, Mapping[str, str]]
 class Visit(Protocol):
     """A merchant's visit (btcpay/parts/merchant_pages/visit.py): the members that parts use."""
 
-    service: Service
-    pages: Pages
-    session: Any
-    merchant_id: int
-    now: datetime
-    zone: ZoneInfo
-    form: Mapping[str, str]
-    query: Mapping[str, str]
-    currency: str
-    amount: Callable[[str], Decimal]
-    order: Callable[..., Any]
-    own: Callable[..., Any]
-    once: Callable[..., Any]
-    secret_of_press: Callable[[], str]
-    page: Callable[..., Response]
-    to: Callable[..., Response]
-    word: Callable[[str, Collection[str]], str]
+    @property
+    def service(self) -> Service: ...
+    @property
+    def pages(self) -> Pages: ...
+    @property
+    def session(self) -> Session: ...
+    @property
+    def merchant_id(self) -> int: ...
+    @property
+    def now(self) -> datetime: ...
+    @property
+    def zone(self) -> ZoneInfo: ...
+    @property
+    def form(self) -> Mapping[str, str]: ...
+    @property
+    def query(self) -> Mapping[str, str]: ...
+    @property
+    def currency(self) -> str: ...
+    def amount(self, text: str) -> Decimal: ...
+    def order(self, wanted: Mapping[str, Any], **more: str | None) -> Any: ...
+    def own(self, query: Typed[Any], prefix: str, id: str) -> Any: ...
+    def once(self, prefix: str, known: Typed[Any]) -> AbstractContextManager[tuple[str, bool]]: ...
+    def secret_of_press(self) -> str: ...
+    def page(self, template: str, status: int = 200, **values: Any) -> Response: ...
+    def to(self, path: str = "", **query: object) -> Response: ...
+    def word(self, name: str, words: Collection[str]) -> str: ...

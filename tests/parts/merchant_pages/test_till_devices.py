@@ -10,8 +10,8 @@ from merchant_paths import VARIABLE, filled
 from payer import Page
 from test_till import invoice, lost, made, press
 
+from btcpay import hooks
 from btcpay.merchants.sessions import sessions_of
-from btcpay.values.parts import brought
 
 # Whatever else the service serves to who is logged in is refused: a new page by itself.
 OPEN = {
@@ -27,7 +27,7 @@ OPEN = {
 @pytest.fixture
 def shop(open_shops):
     """With every part that brings pages for the merchant."""
-    greenfield = {"BLOCKTILL_GREENFIELD": "on"} if brought("merchant_views") else {}
+    greenfield = {"BLOCKTILL_GREENFIELD": "on"} if hooks.of(hooks.MerchantViews) else {}
     return open_shops(**ON, **greenfield)
 
 

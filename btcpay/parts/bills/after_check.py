@@ -3,6 +3,7 @@
 import logging
 from datetime import datetime, timedelta
 
+from btcpay import hooks
 from btcpay.parts.bills import queries
 from btcpay.parts.bills.acts import make_up_for
 from btcpay.settings.settings import Settings
@@ -13,7 +14,7 @@ from storage.database import Database
 log = logging.getLogger(__name__)
 
 
-def take_turn(db: Database, settings: Settings, now: datetime) -> None:
+def on_check(db: Database, settings: Settings, now: datetime) -> None:
     """Makes a bill for each period that has begun, at most a year's of a series at once."""
     for series in db.rows(queries.TO_RENEW, now=to_ms(now)):
         try:
@@ -22,3 +23,6 @@ def take_turn(db: Database, settings: Settings, now: datetime) -> None:
             log.error("bill %s cannot be renewed: %s", series.id, error)
     if days := settings.email_retention_days:
         db.run(queries.ERASE, before=to_ms(now - timedelta(days=days)))
+
+
+HOOK = hooks.AfterCheck(on_check=on_check)

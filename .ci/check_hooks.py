@@ -1,0 +1,11 @@
+"""Every part is held against the page of hooks: what is misspelt there, or in a part, fails."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from btcpay import hooks  # noqa: E402 - of this checkout
+
+for kind in hooks.BY_MODULE.values():
+    hooks.of(kind)

@@ -1,0 +1,377 @@
+"""Every hook by which an optional part joins the core: its types, who asks for it, and when.
+
+A part is a folder of btcpay/parts/. Its `__init__` lists the hooks that it brings (`HOOKS`). Each
+hook below names a module of the part, which ends with the hook filled in:
+
+    HOOK = hooks.AfterCheck(on_check=on_check)
+
+mypy compares each function there with its type on this page, the names of its arguments included.
+A part's module is imported when its hook is first asked for, so that a command of the check loads
+no web pages. Parts are asked in the order of their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+if TYPE_CHECKING:  # for the types alone: this module imports nothing else of the project
+    from collections.abc import Callable
+    from datetime import datetime, tzinfo
+    from decimal import Decimal
+
+    import click
+    from flask import Blueprint, Response
+
+    from btcpay.chain.pool import Pool
+    from btcpay.chain.sources import BlockSource, Listener
+    from btcpay.merchants.keys import Issued
+    from btcpay.notify.kinds import Resource
+    from btcpay.notify.mail.texts import MailText
+    from btcpay.notify.transport import Transport
+    from btcpay.proofs.block import ProvenBlock
+    from btcpay.settings.settings import Settings
+    from btcpay.values.finding import Finding
+    from btcpay.web.pages.visit import Line, Visit
+    from btcpay.web.service import Service
+    from storage.database import Database
+    from storage.models import Invoice
+    from storage.queries.invoices import InvoiceWith
+    from storage.statement import Typed
+
+PARTS_FOLDER = Path(__file__).with_name("parts")
+
+
+class HookError(Exception):
+    """A part does not fit this page: a module or a name is misspelt, missing or not listed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hook:
+    """`module`: the name of the part's module that ends with this hook, filled in."""
+
+    module: ClassVar[str]
+
+
+# What is served
+
+
+class MakeBlueprint(Protocol):
+    def __call__(self, service: Service) -> Blueprint | None:
+        """The part's pages and operations; None if the settings turn it off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pages(Hook):
+    """Asked by `app.py`, when the service starts."""
+
+    module = "blueprint"
+    blueprint: MakeBlueprint
+
+
+class FrameOf(Protocol):
+    def __call__(self, db: Database, invoice: Invoice) -> dict[str, Any] | None:
+        """`origin`: the site that may show the invoice's page in a frame; None if none may.
+
+        `leads_back`: True if the page goes back there by itself.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class InvoiceFrame(Hook):
+    """Asked by `checkout/views.py`, for each invoice's page."""
+
+    module = "frame"
+    frame_of: FrameOf
+
+
+class ViewsOf(Protocol):
+    def __call__(self, settings: Settings) -> list[tuple[str, str, Callable[..., Response]]]:
+        """Method, path and view of each of the part's pages."""
+
+
+class MenuEntry(Protocol):
+    def __call__(self) -> dict[str, Any]:
+        """`path`, `name`, and `drawn`, the path of an SVG."""
+
+
+class TodayLines(Protocol):
+    def __call__(self, visit: Visit, shop: Any) -> list[Line]:
+        """Sentences on *Today*; `shop` is the row from which that page is made."""
+
+
+class MonthLines(Protocol):
+    def __call__(self, visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
+        """Sentences on *Month*, about the time from `since_ms` to before `before_ms`."""
+
+
+class InvoiceCard(Protocol):
+    def __call__(
+        self, visit: Visit, row: InvoiceWith, came_sats: int
+    ) -> tuple[str, dict[str, Any]] | None:
+        """Template and values of a card on an invoice's page; None for no card.
+
+        `came_sats`: the sum of its confirmed payments.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class MerchantViews(Hook):
+    """Asked by the part `merchant_pages`, if there is one; `views` when the service starts."""
+
+    module = "merchant_views"
+    views: ViewsOf
+    menu_entry: MenuEntry | None = None
+    today_lines: TodayLines | None = None
+    month_lines: MonthLines | None = None
+    invoice_card: InvoiceCard | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlugInOperations(Hook):
+    """Asked by the part `greenfield`, if there is one, when it is imported.
+
+    `operations`: by method and path, the permission that is needed and the view. `rows`: the query
+    that finds the row which a path names, by the prefix of its id.
+    """
+
+    module = "shop_views"
+    operations: Mapping[tuple[str, str], tuple[str, Callable[..., Any]]]
+    rows: Mapping[str, Typed[Any]]
+
+
+# What follows the chain
+
+
+class OpenPool(Protocol):
+    def __call__(
+        self, settings: Settings, db: Database, now: Callable[[], datetime]
+    ) -> Pool[BlockSource] | None:
+        """The sources of headers and blocks for one run; None if none are set."""
+
+
+class OpenListener(Protocol):
+    def __call__(
+        self, settings: Settings, db: Database, now: Callable[[], datetime]
+    ) -> Listener | None:
+        """What hears announcements between two runs; None if no source announces anything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources(Hook):
+    """Asked by `chain/pool.py` and `check/listening.py`; the first part that has some counts."""
+
+    module = "source"
+    open_pool: OpenPool
+    open_listener: OpenListener
+
+
+class Matches(Protocol):
+    def __call__(self, db: Database, height: int, block: ProvenBlock) -> Any:
+        """What in the block at this height concerns the part; empty if nothing does.
+
+        No transaction is open.
+        """
+
+
+class ConnectBlock(Protocol):
+    def __call__(
+        self,
+        db: Database,
+        settings: Settings,
+        height: int,
+        block: ProvenBlock,
+        matches: Any,
+        prices: Mapping[str, Decimal],
+        now: datetime,
+    ) -> None:
+        """Stores what `matches` has found. `prices`, by currency, are empty for an old block."""
+
+
+class DisconnectBlocks(Protocol):
+    def __call__(self, db: Database, settings: Settings, height: int, now: datetime) -> None:
+        """Takes back what blocks above `height` brought, as they leave the chain."""
+
+
+class KeepBlocks(Protocol):
+    def __call__(self, db: Database, height: int) -> None:
+        """For a chain that is given up: gives `height` to what must not be taken back."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocks(Hook):
+    """Asked by `check/parts.py` for each block and each reorganisation.
+
+    `matches` is asked before the block is stored, the others after it, each in a transaction of the
+    part's own; what fails is tried again by itself.
+    """
+
+    module = "blocks"
+    matches: Matches
+    connect_block: ConnectBlock
+    disconnect_blocks: DisconnectBlocks
+    keep_blocks: KeepBlocks
+
+
+class RelatedIds(Protocol):
+    def __call__(self, db: Database, rows: Iterable[Invoice]) -> set[str]:
+        """Ids of further invoices whose attention may change with these."""
+
+
+class Recount(Protocol):
+    def __call__(self, db: Database, row: Invoice, now: datetime) -> int:
+        """Counts again what the invoice belongs to; the satoshis of it that are too much there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InvoiceSums(Hook):
+    """Asked by `invoices/events.py`, in each transaction that changes what an invoice received."""
+
+    module = "money"
+    related_ids: RelatedIds
+    recount: Recount
+
+
+class OnCheck(Protocol):
+    def __call__(self, db: Database, settings: Settings, now: datetime) -> None:
+        """Does what is due by now; each piece must happen once, whatever runs beside it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AfterCheck(Hook):
+    """Asked by `check/parts.py`, at the end of a run whose clock is believed."""
+
+    module = "after_check"
+    on_check: OnCheck
+
+
+# Who is told
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventKinds(Hook):
+    """Asked by `notify/read.py`, when it is imported: the part's resource with its events."""
+
+    module = "kinds"
+    resource: Resource[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transports(Hook):
+    """Asked by `notify/transports.py`, when it is imported: a way to notify, and its name."""
+
+    module = "transport"
+    name: str
+    transport: Transport
+
+
+class ComposeMail(Protocol):
+    def __call__(
+        self, db: Database, base_url: str, about: str, language: str, zone: tzinfo, now: datetime
+    ) -> tuple[str, MailText] | None:
+        """Address and text of the mail that this delivery is about; None if it is news no more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mails(Hook):
+    """Asked by `notify/mail/transport.py`; `name` is that of the receivers' transport."""
+
+    module = "mail"
+    name: str
+    compose: ComposeMail
+
+
+# What an operator types and reads
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commands(Hook):
+    """Asked by `cli/main.py`: commands and groups of the command line, by their names."""
+
+    module = "commands"
+    commands: Mapping[str, click.Command]
+
+
+class IssueKey(Protocol):
+    def __call__(
+        self,
+        db: Database,
+        settings: Settings,
+        merchant_id: int,
+        now: datetime,
+        scope: str | None,
+        options: Mapping[str, str | None],
+    ) -> tuple[Issued, dict[str, str], list[str]] | None:
+        """The key, what is printed above its secret, and hints; None if no option asks for one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiKeys(Hook):
+    """Asked by `cli/merchant/access.py`, for `key issue`, which gets these `options`."""
+
+    module = "keys"
+    options: Sequence[click.Option]
+    issue: IssueKey
+
+
+class FindingsOf(Protocol):
+    def __call__(self, settings: Settings, db: Database, now: datetime) -> Iterable[Finding]:
+        """The part's lines of the doctor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings(Hook):
+    """Asked by `health/doctor/run.py`."""
+
+    module = "findings"
+    findings: FindingsOf
+
+
+# How the parts are found
+
+BY_MODULE = {kind.module: kind for kind in Hook.__subclasses__()}
+H = TypeVar("H", bound=Hook)
+
+
+@cache
+def parts() -> dict[str, tuple[type[Hook], ...]]:
+    """The hooks that each part brings, by the part's name. Raises HookError."""
+    names = sorted(file.parent.name for file in PARTS_FOLDER.glob("*/__init__.py"))
+    return {name: _hooks_of(name) for name in names}
+
+
+def _hooks_of(part: str) -> tuple[type[Hook], ...]:
+    listed = getattr(import_module(f"btcpay.parts.{part}"), "HOOKS", None)
+    if not isinstance(listed, tuple):
+        raise HookError(f"the part {part} has no HOOKS in its __init__.py")
+    modules = {file.stem for file in (PARTS_FOLDER / part).glob("*.py")}
+    for kind in listed:
+        if kind.module not in modules:
+            raise HookError(f"the part {part} lists {kind.__name__}, but has no {kind.module}.py")
+    for name in sorted(modules & BY_MODULE.keys()):
+        if BY_MODULE[name] not in listed:
+            raise HookError(f"{name}.py of the part {part} is a hook that its HOOKS do not list")
+    return listed
+
+
+def of(kind: type[H]) -> list[H]:
+    """This hook of each part that brings it, by the parts' names. Raises HookError."""
+    return list(by_part(kind).values())
+
+
+def by_part(kind: type[H]) -> dict[str, H]:
+    """This hook of each part that brings it, by the part's name. Raises HookError."""
+    found: dict[str, H] = {}
+    for part, listed in parts().items():
+        if kind in listed:
+            module = import_module(f"btcpay.parts.{part}.{kind.module}")
+            hook = getattr(module, "HOOK", None)
+            if not isinstance(hook, kind):
+                wanted = f"HOOK = hooks.{kind.__name__}(...)"
+                raise HookError(f"{kind.module}.py of the part {part} does not end with {wanted}")
+            found[part] = hook
+    return found
