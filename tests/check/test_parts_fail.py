@@ -3,9 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from bills import bill_now, new_bill, pay_now
 from fake_esplora import Terminal
-from shop_refunds import address, found, made, paid, send
 
 from btcpay.check import read
 
@@ -13,6 +11,8 @@ pytestmark = pytest.mark.both_databases
 money = pytest.importorskip("btcpay.parts.bills.money")
 after_check = pytest.importorskip("btcpay.parts.bills.after_check")
 blocks = pytest.importorskip("btcpay.parts.refunds.blocks")
+bills = pytest.importorskip("bills")
+refunds = pytest.importorskip("shop_refunds")
 
 
 class Broken:
@@ -53,7 +53,7 @@ def work(till):
 
 
 def status(till, refund):
-    row = found(till, refund)
+    row = refunds.found(till, refund)
     return row.status, row.tx_hash
 
 
@@ -67,10 +67,10 @@ def red(till):
 def test_a_part_that_fails_in_a_block_keeps_no_payment_from_being_found(
     till, clock, broken, hook, error
 ):
-    refund = made(till, paid(till), to=address(1))
+    refund = refunds.made(till, refunds.paid(till), to=refunds.address(1))
     invoice = till.shop.invoice()
     function = broken(blocks, hook, error)
-    txid = send(till, refund)
+    txid = refunds.send(till, refund)
     run = till.confirm(invoice)
     assert run.complete and run.changed == {invoice["id"]: "paid"} and run.parts_behind == 1
     assert status(till, refund) == ("ready", None)
@@ -84,13 +84,13 @@ def test_a_part_that_fails_in_a_block_keeps_no_payment_from_being_found(
     run = till.check()
     assert run.complete and run.parts_behind == 0
     assert (status(till, refund), work(till)) == (("sent", txid), [])
-    assert found(till, refund).sent_height == height
+    assert refunds.found(till, refund).sent_height == height
 
 
 def test_a_part_that_fails_is_said_in_red_and_is_no_alarm(till, broken):
-    refund = made(till, paid(till), to=address(1))
+    refund = refunds.made(till, refunds.paid(till), to=refunds.address(1))
     broken(blocks, "connect_block", MemoryError())
-    send(till, refund)
+    refunds.send(till, refund)
     assert till.mine_and_check().complete
     (line,) = red(till)
     assert line["colour"] == "red" and "MemoryError" in line["sentence"]
@@ -99,9 +99,9 @@ def test_a_part_that_fails_is_said_in_red_and_is_no_alarm(till, broken):
 
 
 def test_what_a_part_could_not_do_in_a_block_that_left_is_not_done(till, clock, broken):
-    refund = made(till, paid(till), to=address(1))
+    refund = refunds.made(till, refunds.paid(till), to=refunds.address(1))
     function = broken(blocks, "connect_block", MemoryError())
-    send(till, refund)
+    refunds.send(till, refund)
     till.mine_and_check()
     function.error = None
     till.sandbox.chain.reorganise(1, till.now)
@@ -112,13 +112,16 @@ def test_what_a_part_could_not_do_in_a_block_that_left_is_not_done(till, clock, 
 
 def test_a_part_that_cannot_undo_keeps_no_chain_from_being_followed(till, clock, broken):
     """Its work on the blocks that came instead waits until it has undone the others."""
-    refund, other = made(till, paid(till), to=address(1)), made(till, paid(till), to=address(2))
-    send(till, refund)
+    refund, other = (
+        refunds.made(till, refunds.paid(till), to=refunds.address(1)),
+        refunds.made(till, refunds.paid(till), to=refunds.address(2)),
+    )
+    refunds.send(till, refund)
     till.mine_and_check()
     function = broken(blocks, "disconnect_blocks", MemoryError())
     till.sandbox.chain.reorganise(1, till.now)
     invoice = till.shop.invoice()
-    txid = send(till, other)
+    txid = refunds.send(till, other)
     assert till.confirm(invoice).changed[invoice["id"]] == "paid"
     assert {row[1] for row in work(till)} == {"undo", "block"}
     assert status(till, other) == ("ready", None)
@@ -131,17 +134,17 @@ def test_a_part_that_cannot_undo_keeps_no_chain_from_being_followed(till, clock,
 
 @pytest.mark.parametrize("error", ERRORS, ids=AS_KINDS)
 def test_a_part_that_cannot_count_keeps_no_invoice_from_its_payment(till, clock, broken, error):
-    bill = new_bill(till.shop)
-    invoice, beside = pay_now(till.shop, bill), till.shop.invoice()
+    bill = bills.new_bill(till.shop)
+    invoice, beside = bills.pay_now(till.shop, bill), till.shop.invoice()
     function = broken(money, "recount", error)
     till.pay(invoice)
     run = till.confirm(beside)
     assert run.changed == {invoice["id"]: "paid", beside["id"]: "paid"} and run.complete
-    assert bill_now(till.shop, bill).status == "open"
+    assert bills.bill_now(till.shop, bill).status == "open"
     function.error = None
     clock.move(minutes=3)
     assert till.check().complete and work(till) == []
-    assert bill_now(till.shop, bill).status == "paid"
+    assert bills.bill_now(till.shop, bill).status == "paid"
 
 
 def test_a_turn_that_fails_ends_no_run_and_is_said_until_it_succeeds(till, broken):

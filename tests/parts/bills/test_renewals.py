@@ -12,7 +12,7 @@ from mail_server import MailServer
 from btcpay.check.beginning import begin_chain
 from btcpay.notify.outbox import Outbox, new_send
 from btcpay.parts.bills import acts
-from btcpay.parts.bills.turn import take_turn
+from btcpay.parts.bills.after_check import on_check
 from btcpay.settings.settings import read
 from btcpay.values.times import from_ms, to_ms
 from storage.queries import meta
@@ -28,7 +28,7 @@ def shop(open_shops, clock):
 
 
 def turn(shop):
-    take_turn(shop.service.db, shop.service.settings, shop.clock())
+    on_check(shop.service.db, shop.service.settings, shop.clock())
 
 
 def numbers(shop):

@@ -8,8 +8,8 @@ from builders import pay
 from fake_esplora import Terminal
 
 from btcpay.parts.bills import acts, undo
+from btcpay.parts.bills.after_check import on_check
 from btcpay.parts.bills.findings import findings
-from btcpay.parts.bills.turn import take_turn
 from btcpay.values.errors import Refused
 from btcpay.values.times import to_ms
 
@@ -24,7 +24,7 @@ def shop(open_shops, clock):
 
 
 def turn(shop):
-    take_turn(shop.service.db, shop.service.settings, shop.clock())
+    on_check(shop.service.db, shop.service.settings, shop.clock())
 
 
 def bills(shop):

@@ -28,7 +28,7 @@ from storage.queries import invoices
 from storage.statement import as_dict, blank
 
 pytestmark = pytest.mark.both_databases
-RECORDED = json.loads((TESTS / "greenfield" / "requests.json").read_text())
+RECORDED = json.loads((TESTS / "parts/greenfield/requests.json").read_text())
 INVOICES = "/stores/STORE/invoices"
 ORDERS = 300
 
