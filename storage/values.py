@@ -10,6 +10,7 @@ Values = TypedDict("Values", {  # noqa: UP013
     "amount_usd": str | None, "amount_usd_at_receipt": str | None, "amount_usd_quote": str,
     "answer": str | None, "archived_at": int | None, "ask_email": str, "ask_name": str,
     "ask_note": str, "asked_at": int | None, "asked_since": int | None, "at": int, "attempts": int,
+    "basis": str | None,
     "before": int, "begin": int | str, "below_minor": int, "beside_sats": int,
     "bill_id": str | None, "block_hash": str | None, "block_height": int | None,
     "block_time_at": int | None, "body_sha256": str, "browser": str, "calls": int,

@@ -14,6 +14,7 @@ from btcpay.notify.publish import News
 from btcpay.settings.settings import Settings
 from btcpay.settlement.attention import REASONS
 from btcpay.values.errors import Refused
+from btcpay.values.texts import line_of
 from storage.database import Database
 from storage.models import Invoice
 from storage.queries import attentions, payments
@@ -46,7 +47,7 @@ def cancel(
 def settle(db: Database, settings: Settings, invoice_id: str, reason: str, now: datetime) -> None:
     """Accepts what came, late or short, as payment; the last transaction completes it.
 
-    Raises Refused: `no_reason`, `long_reason`, `paid`, `nothing_came`.
+    Raises TextRefused, and Refused: `no_reason`, `paid`, `nothing_came`.
     """
     reason = _checked_reason(reason)
     with _locked(db, settings, invoice_id, now, EventKind.INVOICE_PAID) as row:
@@ -76,7 +77,7 @@ def dismiss(
     as part of a sentence.
 
     `below_minor` refuses unless less is at stake, in smallest units of the currency. Raises
-    Refused: `no_reason`, `long_reason`, `nothing_wanted`, `at_stake`.
+    TextRefused, and Refused: `no_reason`, `nothing_wanted`, `at_stake`.
     """
     reason = _checked_reason(reason)
     with _locked(db, settings, invoice_id, now):
@@ -90,14 +91,16 @@ def dismiss(
     return REASONS[attention.reason]
 
 
+def read_reason(text: str) -> str:
+    """The typed reason in one line, "" where there is none. Raises TextRefused."""
+    return line_of("reason", text, MAX_REASON_CHARACTERS)
+
+
 def _checked_reason(text: str) -> str:
-    """The reason in one line. Raises Refused."""
-    reason = " ".join(text.split())
+    """The reason in one line. Raises Refused, TextRefused."""
+    reason = read_reason(text)
     if not reason:
         raise Refused("no_reason", "a decision by hand needs a reason: --reason TEXT")
-    if len(reason) > MAX_REASON_CHARACTERS:
-        message = f"a reason has at most {MAX_REASON_CHARACTERS} characters"
-        raise Refused("long_reason", message)
     return reason
 
 

@@ -81,6 +81,7 @@ class Refund(Table):
     store_id = TextField(null=True)
     status = TextField()
     amount_sats = BigIntegerField()
+    basis = TextField(null=True)
     reason = TextField(null=True)
     shop_texts = TextField(null=True)
     address = TextField(null=True)

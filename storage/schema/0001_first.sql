@@ -574,7 +574,8 @@ CREATE TABLE peer (
 -- that output pays, which is the sum unless the merchant says otherwise. `currency` is
 -- what the merchant counted in then, `value_at_sending` its worth in it, `usd_at_sending` in
 -- dollars; null when no price was known. `named_txid` and `named_vout`: the output of which the
--- merchant has said that it was this refund. It sends it while a block has it.
+-- merchant has said that it was this refund. It sends it while a block has it. `basis`: what the
+-- sum was reckoned from when nobody said it; the first of an invoice holds for all that follow.
 CREATE TABLE refund (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -583,6 +584,7 @@ CREATE TABLE refund (
     store_id TEXT REFERENCES store (id),
     status TEXT NOT NULL CHECK (status IN ('requested', 'ready', 'sent', 'canceled')),
     amount_sats BIGINT NOT NULL CHECK (amount_sats BETWEEN 1 AND 2100000000000000),
+    basis TEXT CHECK (basis IN ('excess', 'all')),
     reason TEXT,
     shop_texts TEXT,
     address TEXT,
@@ -602,6 +604,7 @@ CREATE TABLE refund (
     UNIQUE (tx_hash, vout),
     UNIQUE (named_txid, named_vout),
     CHECK (invoice_id IS NOT NULL OR store_id IS NOT NULL),
+    CHECK (basis IS NULL OR invoice_id IS NOT NULL),
     CHECK (shop_texts IS NULL OR store_id IS NOT NULL),
     CHECK (status <> 'requested' OR address IS NULL),
     CHECK (script IS NULL OR address IS NOT NULL),

@@ -11,7 +11,7 @@ Where the contract leaves the answer open, and the answer chosen here:
     or random id.
 4. "The default never changes its meaning": its first successful use fixes it for the invoice
     ("excess" or "all"), also when that refund is canceled or what came changes; a said sum is no
-    use. Model(pin=False) decides anew.
+    use.
 5. Excess is only had by a paid invoice; an expired or canceled one (`ended`) is refunded "all
     that came".
 6. "What came" is confirmed money everywhere. When it is undone, refunds made stay (ready, sent):
@@ -173,7 +173,6 @@ class Model:
     """All invoices and refunds of one chain. A step returns what it made, None, or a Refusal."""
 
     known_by: str = "block"
-    pin: bool = True
     words_return: bool = False  # the other reading of 11: a word waits for its transaction
     dust: Callable[[str], int] = lambda address: 0
     chain: list[Block] = field(default_factory=list)
@@ -213,7 +212,7 @@ class Model:
         """What an unsaid sum means for this invoice, and what of it is left."""
         i = self.invoices[invoice]
         excess = max(0, i.came - i.asked) if i.paid else 0
-        basis = (i.basis if self.pin else None) or ("excess" if excess else "all")
+        basis = i.basis or ("excess" if excess else "all")
         return basis, (excess if basis == "excess" else i.came) - self.made_for(invoice)
 
     def bad_address(self, merchant: str, sats: int, address: str) -> Refusal | None:

@@ -31,7 +31,7 @@ class World:
 
     till: LiedTo
     dice: random.Random
-    model: Model = field(default_factory=lambda: Model(pin=False, words_return=True))
+    model: Model = field(default_factory=lambda: Model(words_return=True))
     names: dict[str, str] = field(default_factory=dict)  # of the model's refunds: the product's ids
     did: Counter[str] = field(default_factory=Counter)
 

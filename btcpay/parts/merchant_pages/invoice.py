@@ -17,7 +17,8 @@ from btcpay.parts.merchant_pages.lists.search import loose_kind
 from btcpay.parts.merchant_pages.visit import Visit
 from btcpay.values.errors import Refused
 from btcpay.values.money import of_minor, price_of, to_minor, value_of
-from btcpay.web.pages.forms import AmountRefused
+from btcpay.values.texts import TextRefused
+from btcpay.web.pages.forms import AmountRefused, unseen_sign_of_code
 from btcpay.web.pages.languages import gettext
 from btcpay.web.pages.qr import qr_svg
 from storage.queries import attentions, invoices, receivers
@@ -58,18 +59,19 @@ def show(visit: Visit, id: str) -> Response:
         happenings=[as_dict(event) | {"detail": json.loads(event.detail)} for event in newest],
         most_shown=MOST_SHOWN,
         loose_kind=loose_kind,
+        wrong_sign=_wrong_sign(visit),
     )
 
 
 def accept(visit: Visit, id: str) -> Response:
-    reason = _reason(visit) or gettext("Accepted as received")
-    return _decide(visit, id, "accepted", by_hand.settle, reason=reason)
+    unsaid = gettext("Accepted as received")
+    return _decide_with_reason(visit, id, "accepted", by_hand.settle, unsaid)
 
 
 def set_aside(visit: Visit, id: str) -> Response:
     """Takes the invoice off the list of those that need attention, until something new happens."""
-    reason = _reason(visit) or gettext("Settled with the customer")
-    return _decide(visit, id, "set_aside", by_hand.dismiss, reason=reason)
+    unsaid = gettext("Settled with the customer")
+    return _decide_with_reason(visit, id, "set_aside", by_hand.dismiss, unsaid)
 
 
 def cancel(visit: Visit, id: str) -> Response:
@@ -85,16 +87,34 @@ def _decide(visit: Visit, id: str, done: str, decision: Callable[..., Any], **ho
         decision(visit.service.db, visit.service.settings, id, now=visit.now, **how)
     except Refused as refused:
         done = refused.code
+    return _back(visit, id, done=done)
+
+
+def _decide_with_reason(
+    visit: Visit, id: str, done: str, decision: Callable[..., Any], unsaid: str
+) -> Response:
+    """For the typed reason, or for `unsaid` where none was typed."""
+    visit.own(invoices.WHOLE, "inv", id)
+    try:
+        reason = by_hand.read_reason(visit.form.get("reason", ""))
+    except TextRefused as refused:
+        return _back(visit, id, done="reason", sign=refused.sign)
+    return _decide(visit, id, done, decision, reason=reason or unsaid)
+
+
+def _back(visit: Visit, id: str, **said: str) -> Response:
+    """To the page with the form."""
     if visit.form.get("back") == "attention":
-        return visit.to("/attention", done=done)
-    return visit.to(f"/invoices/{id}", done=done)
+        return visit.to("/attention", **said)
+    return visit.to(f"/invoices/{id}", **said)
 
 
-def _reason(visit: Visit) -> str:
-    """The typed reason in one line, cut after the most that is kept."""
-    return " ".join(visit.form.get("reason", "").replace("\0", "").split())[
-        : by_hand.MAX_REASON_CHARACTERS
-    ]
+def _wrong_sign(visit: Visit) -> str:
+    """The sentence about a sign that was refused in a reason; "" where there was none.
+
+    The address of the page has the sign's name, never the sentence: anybody can write an address.
+    """
+    return unseen_sign_of_code(visit.query.get("sign", ""))
 
 
 def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
@@ -121,6 +141,7 @@ def show_needing(visit: Visit, status: int = 200, wrong: str = "") -> Response:
         wrong=wrong,
         typed=visit.form if wrong else {},
         number=visit.query.get("number", ""),
+        wrong_sign=_wrong_sign(visit),
     )
 
 

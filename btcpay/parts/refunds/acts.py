@@ -3,26 +3,25 @@
 Each is one transaction behind the lock of the merchant's balance.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from decimal import ROUND_DOWN, Decimal
 from typing import Any, NamedTuple
 
 from peewee import Query
 
 from btcpay.invoices.events import record
 from btcpay.notify.publish import publish_own
-from btcpay.parts.refunds import destination, queries
+from btcpay.parts.refunds import destination, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE, RefundKind
 from btcpay.settings.settings import Settings
 from btcpay.values.errors import Refused
 from btcpay.values.ids import new_id
-from btcpay.values.money import MAX_MONEY_SATS, SATS_PER_BTC
+from btcpay.values.money import MAX_MONEY_SATS
 from btcpay.values.texts import checked_line
 from btcpay.values.times import to_ms
 from storage.database import Database, Values
-from storage.models import Invoice, Refund
+from storage.models import Refund
 from storage.queries import blocks, invoices, meta
 from storage.queries.events import Kind
 from storage.queries.totals import balances
@@ -51,6 +50,11 @@ class Order(NamedTuple):
     shop_texts: str | None = None
     made_sats: int | None = None
 
+    @property
+    def is_said(self) -> bool:
+        """False where the sum follows from what came, by our default or by a plug-in's rule."""
+        return self.amount_sats is not None and self.made_sats is None
+
 
 class Step(NamedTuple):
     """A step of a refund's life: an UPDATE that repeats the state before, and what tells of it."""
@@ -67,35 +71,6 @@ SENT = Step(queries.SEND, Kind.REFUND_SENT, RefundKind.SENT)
 UNDONE = Step(queries.UNDO, Kind.REFUND_UNDONE, RefundKind.UNDONE)
 
 
-def sats_at(amount: Decimal, price: Decimal) -> int:
-    """Satoshis at `price` a bitcoin, rounded down. Raises Refused (`amount`) beyond all coins."""
-    sats = int((amount / price * SATS_PER_BTC).to_integral_value(ROUND_DOWN))
-    if sats > MAX_MONEY_SATS:
-        raise Refused("amount", "that is more bitcoin than there is")
-    return sats
-
-
-def left_sats(invoice: Invoice, came_sats: int, made_sats: int) -> int:
-    """Satoshis that a refund is of if nobody says how many: what is still owed.
-
-    That is the excess of a paid invoice, or where there is none all that came, less the refunds
-    that were made. Once they are as much as that, 0: a second press promises nothing more.
-    """
-    excess_sats = came_sats - invoice.amount_sats if invoice.status == "paid" else 0
-    owed_sats = excess_sats if excess_sats > 0 else came_sats
-    return max(0, owed_sats - made_sats)
-
-
-def sums(db: Database, invoice_id: str) -> tuple[int, int]:
-    """Satoshis that came, and those of refunds that are not canceled."""
-    made_sats = made_of(db.rows(queries.OF_INVOICE, invoice_id=invoice_id))
-    return db.only(queries.CAME, invoice_id=invoice_id)[0], made_sats
-
-
-def made_of(refunds: Iterable[Refund]) -> int:
-    return sum(row.amount_sats for row in refunds if row.status != "canceled")
-
-
 def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refund:
     """Stores a refund, and tells of it; a form's second copy finds the first's.
 
@@ -107,13 +82,15 @@ def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refun
         balances.lock(db, order.merchant_id)
         if order.id and (made := db.row(queries.BY_ID, id=order.id)):
             return made
+        found = _sum(db, order)
         row = db.only(
             queries.ADD,
             id=order.id or new_id("rfd"),
             merchant_id=order.merchant_id,
             invoice_id=order.invoice_id,
             status="requested",
-            amount_sats=_amount(db, order),
+            amount_sats=found.sats,
+            basis=found.basis,
             reason=checked_line("reason", order.reason) if order.reason else None,
             store_id=order.store_id,
             shop_texts=order.shop_texts,
@@ -125,25 +102,44 @@ def make(db: Database, settings: Settings, order: Order, now: datetime) -> Refun
         return publish_own(db, RESOURCE, row.id, RefundKind.REQUESTED, now)
 
 
-def _amount(db: Database, order: Order) -> int:
-    amount_sats = order.amount_sats
+class _Sum(NamedTuple):
+    """Satoshis of a refund; `basis`: what they were reckoned from, None where they were said."""
+
+    sats: int
+    basis: sums.Basis | None
+
+
+def _sum(db: Database, order: Order) -> _Sum:
+    found = _Sum(order.amount_sats or 0, None)
     if order.invoice_id:
-        invoice = db.only(invoices.WHOLE, id=order.invoice_id)
-        came_sats, made_sats = sums(db, invoice.id)
-        if not came_sats:
-            raise Refused("nothing_came", "no confirmed payment has come to this invoice")
-        if order.made_sats not in (None, made_sats):
-            raise Refused("changed", f"refunds of {made_sats} satoshis were made meanwhile")
-        if amount_sats is None:
-            amount_sats = left_sats(invoice, came_sats, made_sats)
-            if order.left_sats not in (None, str(amount_sats)):
-                raise Refused("changed", f"{amount_sats} satoshis are left to send back")
-        if made_sats + amount_sats > MOST_TIMES * came_sats:
-            message = f"refunds may sum to {MOST_TIMES * came_sats} satoshis, twice what came"
-            raise Refused("too_much", message)
-    if not 0 < (amount_sats or 0) <= MAX_MONEY_SATS:
+        found = _sum_of_invoice(db, order, order.invoice_id)
+    if not 0 < found.sats <= MAX_MONEY_SATS:
         raise Refused("amount", "there is nothing to send back: say how much")
-    return amount_sats or 0
+    return found
+
+
+def _sum_of_invoice(db: Database, order: Order, invoice_id: str) -> _Sum:
+    came_sats = sums.came_to(db, invoice_id)
+    if not came_sats:
+        raise Refused("nothing_came", "no confirmed payment has come to this invoice")
+    refunds = sums.refunds_of(db, invoice_id)
+    made_sats = sums.made_of(refunds)
+    if order.made_sats not in (None, made_sats):
+        raise Refused("changed", f"refunds of {made_sats} satoshis were made meanwhile")
+    if not order.is_said and sums.is_sent_twice(db, invoice_id):
+        raise Refused("changed", "a refund of this invoice was sent twice: say how much")
+    if order.amount_sats is None:
+        invoice = db.only(invoices.WHOLE, id=invoice_id)
+        default = sums.default_of(invoice, came_sats, refunds)
+        if order.left_sats not in (None, str(default.left_sats)):
+            raise Refused("changed", f"{default.left_sats} satoshis are left to send back")
+        found = _Sum(default.left_sats, default.basis)
+    else:
+        found = _Sum(order.amount_sats, None)
+    if made_sats + found.sats > MOST_TIMES * came_sats:
+        message = f"refunds may sum to {MOST_TIMES * came_sats} satoshis, twice what came"
+        raise Refused("too_much", message)
+    return found
 
 
 def give(db: Database, settings: Settings, refund_id: str, text: str, now: datetime) -> Refund:

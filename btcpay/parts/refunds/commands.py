@@ -10,7 +10,7 @@ from btcpay.cli.context import Shell, add_list_and_show, answering, say
 from btcpay.cli.operation_options import number, priced
 from btcpay.invoices.create import live_price
 from btcpay.invoices.status import find_invoice
-from btcpay.parts.refunds import acts, by_hand, queries
+from btcpay.parts.refunds import acts, by_hand, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.prices.price import Prices
 from btcpay.values.errors import CommandError
@@ -51,7 +51,7 @@ def create(
         code = checked_currency(currency or invoice.currency)
         wanted = priced(code, {"amount": amount})["amount"]
         price = live_price(Prices(shell.settings), shell.now, code).in_currency
-        amount_sats = acts.sats_at(wanted, price)
+        amount_sats = sums.sats_at(wanted, price)
     order = acts.Order(invoice.merchant_id, invoice.id, amount_sats, reason, address)
     row = acts.make(shell.db, shell.settings, order, shell.now)
     made = RESOURCE.shown(shell.settings.base_url, row)

@@ -1,6 +1,5 @@
 """The merchant's side: a refund is made on an invoice's page, and sent from the list of refunds."""
 
-import re
 from collections import defaultdict
 from decimal import Decimal
 from functools import partial
@@ -11,7 +10,7 @@ from flask import Response
 from btcpay import hooks
 from btcpay.invoices.create import live_price
 from btcpay.languages import formats
-from btcpay.parts.refunds import acts, by_hand, queries
+from btcpay.parts.refunds import acts, by_hand, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.settings.settings import Settings
 from btcpay.values.amounts import LONGEST_AMOUNT
@@ -19,7 +18,7 @@ from btcpay.values.errors import PriceUnavailable, Refused
 from btcpay.values.ids import ID_CHARACTERS
 from btcpay.values.money import btc_shown
 from btcpay.values.texts import TextRefused
-from btcpay.web.pages.forms import AmountRefused, unseen_sign
+from btcpay.web.pages.forms import AmountRefused, unseen_sign_of_code
 from btcpay.web.pages.languages import current, gettext
 from btcpay.web.pages.qr import payment_uri, qr_svg
 from btcpay.web.pages.render import View
@@ -28,8 +27,6 @@ from storage.database import Values
 from storage.queries import attentions
 from storage.queries.invoices import InvoiceWith
 
-SENT_TWICE = "refunded_twice"  # an invoice's need of attention: nothing more goes back meanwhile
-_SIGN = re.compile("U\\+[0-9A-F]{4,6}")  # as a refused text names one
 MOST = 50  # refunds on the page, of those to be sent and of the others
 
 
@@ -67,8 +64,8 @@ def show(visit: Visit) -> Response:
 
 def make(visit: Visit, id: str) -> Response:
     """One refund for a press; its page says what is wrong, if anything is."""
-    invoice = visit.own(attentions.INVOICE, "inv", id)
-    if invoice.attention == SENT_TWICE:
+    visit.own(attentions.INVOICE, "inv", id)
+    if sums.is_sent_twice(visit.service.db, id):
         return visit.to(f"/invoices/{id}", done="refund_changed")
     service, form = visit.service, visit.form
     order = acts.Order(
@@ -82,7 +79,7 @@ def make(visit: Visit, id: str) -> Response:
     try:
         if text := form.get("amount", "").strip():
             price = live_price(service.prices, visit.now, visit.currency).in_currency
-            order = order._replace(amount_sats=acts.sats_at(visit.amount(text), price))
+            order = order._replace(amount_sats=sums.sats_at(visit.amount(text), price))
         acts.make(service.db, service.settings, order, visit.now)
     except AmountRefused as error:
         typed = text[:LONGEST_AMOUNT]
@@ -137,11 +134,11 @@ def month_lines(visit: Visit, since_ms: int, before_ms: int) -> list[Line]:
     for row in visit.service.db.rows(queries.SENT_BETWEEN, **span):
         code = row.currency if row.currency and row.value_at_sending else "BTC"
         found[code] += Decimal(row.value_at_sending or btc_shown(row.sent_sats or 0))
-    sums = ", ".join(
+    texts = ", ".join(
         f"{value} BTC" if code == "BTC" else formats.money(value, code, current())
         for code, value in found.items()
     )
-    return [(gettext("Sent back: %(sums)s", sums=sums), "/refunds", {})] if sums else []
+    return [(gettext("Sent back: %(sums)s", sums=texts), "/refunds", {})] if texts else []
 
 
 def invoice_card(
@@ -150,9 +147,9 @@ def invoice_card(
     """Template and values on an invoice's page; None where nothing has come that could go back."""
     if not came_sats:
         return None
-    made = visit.service.db.rows(queries.OF_INVOICE, invoice_id=row.id)
-    left_sats = acts.left_sats(row, came_sats, acts.made_of(made))
-    is_twice = row.attention == SENT_TWICE
+    made = sums.refunds_of(visit.service.db, row.id)
+    left_sats = sums.default_of(row, came_sats, made).left_sats
+    is_twice = row.attention == sums.SENT_TWICE
     values: dict[str, Any] = {"made": made, "left_sats": left_sats, "twice": is_twice}
     return "merchant/refund_card.html", values | {"wrong": _sentence(visit)}
 
@@ -168,8 +165,8 @@ def _sentence(visit: Visit) -> str:
             visit.amount(asked.get("amount", ""))
         except AmountRefused as refused:
             return str(refused)
-    if done == "refund_reason" and _SIGN.fullmatch(asked.get("sign", "")):
-        return unseen_sign(TextRefused("", "reason", asked["sign"]))
+    if done == "refund_reason":
+        return unseen_sign_of_code(asked.get("sign", ""))
     return ""
 
 

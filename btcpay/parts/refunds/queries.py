@@ -32,7 +32,7 @@ OTHERS_OF_MERCHANT = (
     .limit(slot("limit"))
 )
 NEWEST = Refund.select().order_by(Refund.seq.desc()).limit(slot("limit"))
-_GIVEN = (Refund.invoice_id, Refund.reason, Refund.store_id, Refund.shop_texts)
+_GIVEN = (Refund.invoice_id, Refund.basis, Refund.reason, Refund.store_id, Refund.shop_texts)
 ADD = shaped(Refund, Refund.insert(needed(Refund) | slots(*_GIVEN)).returning(Refund))
 # What nobody sent for the invoice, since its block was known before; a human may have accepted it.
 _OLDER = (

@@ -12,7 +12,7 @@ from marshmallow import ValidationError, fields, validate
 
 from btcpay import hooks
 from btcpay.invoices.create import BTC, live_price, worth_usd
-from btcpay.parts.refunds import acts, queries
+from btcpay.parts.refunds import acts, queries, sums
 from btcpay.parts.refunds.kinds import RESOURCE
 from btcpay.values.errors import CommandError, Refused, TooMuch
 from btcpay.values.money import SATS_PER_BTC, asked_of, btc_shown, checked_currency, price_of
@@ -63,7 +63,8 @@ class NewPullPayment(_Asked):
 def refund_order(service: Service, store: Store, order: Invoice) -> Json:
     """Makes a refund of what came to an order, or of a part of it."""
     asked = NewRefund().load(parse(read_body()))
-    came_sats, made_sats = acts.sums(service.db, order.id)
+    came_sats = sums.came_to(service.db, order.id)
+    made_sats = sums.made_of(sums.refunds_of(service.db, order.id))
     whole_sats = _sats_of_variant(service, order, asked, came_sats)
     sats = int(whole_sats * (100 - asked["subtractPercentage"]) / 100)
     wanted = acts.Order(store.merchant_id, order.id, sats)
@@ -85,7 +86,7 @@ def _sats_of_variant(service: Service, order: Invoice, asked: Json, came_sats: i
             return _sats(service, asked["customAmount"], asked["customCurrency"])
     then, currency = price_of(order), asked_of(order).currency
     worth = Decimal(came_sats) * then / SATS_PER_BTC
-    return acts.sats_at(worth, live_price(service.prices, service.now(), currency).in_currency)
+    return sums.sats_at(worth, live_price(service.prices, service.now(), currency).in_currency)
 
 
 def create_pull_payment(service: Service, store: Store) -> Json:
@@ -107,7 +108,7 @@ def _sats(service: Service, amount: Decimal, currency: str) -> int:
         worth_usd(amount, price)
     except (CommandError, TooMuch) as error:
         raise ValidationError(str(error), "currency") from None
-    return acts.sats_at(amount, price.in_currency)
+    return sums.sats_at(amount, price.in_currency)
 
 
 def _made(service: Service, store: Store, asked: Json, wanted: acts.Order, field: str) -> Json:

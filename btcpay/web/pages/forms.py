@@ -1,5 +1,6 @@
 """Forms: a random text for each, the amount that somebody typed, the reason for a refusal."""
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from urllib.parse import parse_qs
@@ -17,6 +18,7 @@ from schemas.requests import MAX_USD
 
 LONGEST_FIELD = 10_000  # characters; the longest that any field takes is a descriptor's 8,000
 
+_SIGN = re.compile("U\\+[0-9A-F]{4,6}")  # as a refused text names one
 _EXAMPLES = {0: Decimal(1990), 2: Decimal("19.90"), 3: Decimal("19.900")}
 
 
@@ -86,6 +88,12 @@ def unseen_sign(refused: Exception) -> str:
         " break or a mark of direction. Please type the text again.",
         code=refused.sign,
     )
+
+
+def unseen_sign_of_code(code: str) -> str:
+    """The same sentence of a sign that an address names, such as U+202E; "" for anything else."""
+    is_code = _SIGN.fullmatch(code) is not None
+    return unseen_sign(TextRefused("", sign=code)) if is_code else ""
 
 
 def read_amount(text: str, currency: str, low: Decimal, high: Decimal) -> Decimal:

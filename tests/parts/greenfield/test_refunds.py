@@ -73,6 +73,23 @@ def test_it_goes_back_once_however_often_it_is_asked_for(greenfield, paid, varia
 
 
 @pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        pytest.param({"refundVariant": "RateThen"}, 422, id="all that came"),
+        pytest.param({"refundVariant": "OverpaidAmount"}, 422, id="the excess"),
+        pytest.param({"refundVariant": "Custom", "customAmount": "0.00002"}, 200, id="a said sum"),
+    ],
+)
+def test_after_a_refund_was_sent_twice_only_a_said_sum_goes_back(greenfield, paid, fields, status):
+    greenfield.shop.sql("DELETE FROM attention")
+    greenfield.shop.sql(
+        "INSERT INTO attention (invoice_id, merchant_id, reason, since_at, stake_minor)"
+        " SELECT id, merchant_id, 'refunded_twice', 1, 1 FROM invoice"
+    )
+    assert ask(greenfield, paid, **fields).status_code == status
+
+
+@pytest.mark.parametrize(
     ("texts", "shown", "reason"),
     [
         ({"name": "Order 27"}, ("Order 27", ""), "Order 27"),

@@ -1,8 +1,8 @@
 """Random histories of payments and refunds, against a model by somebody who never read the program.
 
-Where the contract is open, two of the model's readings are set to the program's, which the manual
-tells: a sum that nobody says is reckoned anew from what has come, and the merchant's word holds
-for an output that a reorganisation took away, once another block has it.
+Where the contract is open, one of the model's readings is set to the program's, which the manual
+tells: the merchant's word holds for an output that a reorganisation took away, once another block
+has it.
 """
 
 import random

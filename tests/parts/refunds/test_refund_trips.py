@@ -202,6 +202,39 @@ def test_unsaid_and_without_an_excess_it_is_all_that_came_once(till):
         made(till, invoice)
 
 
+def test_unsaid_it_means_what_it_meant_the_first_time_though_the_excess_leaves_the_chain(till):
+    """The payment of the excess is spent otherwise; a canceled refund has fixed it as well."""
+    invoice = paid(till)
+    till.confirm(invoice, 5_000)
+    excess = made(till, invoice)
+    assert excess.amount_sats == 5_000
+    acts.drop(till.shop.service.db, excess.id, acts.CANCELED, till.clock())
+    till.sandbox.chain.reorganise(1, till.now, double_spends(till.sandbox.wallet, 1))
+    till.check()
+    with pytest.raises(Refused, match="nothing to send back"):
+        made(till, invoice)
+    till.confirm(invoice, 3_000)
+    assert made(till, invoice).amount_sats == 3_000
+
+
+def test_unsaid_and_first_of_all_that_came_it_stays_so_though_an_excess_comes(till):
+    invoice = paid(till)
+    made(till, invoice)
+    till.confirm(invoice, 5_000)
+    assert made(till, invoice).amount_sats == 5_000
+
+
+def test_what_was_sent_twice_goes_back_once_more_only_by_a_sum_that_is_said(till):
+    invoice, terminal = paid(till), Terminal(till)
+    refund = made(till, invoice, 1_000, to=address(1))
+    sent(till, refund)
+    sent(till, refund)
+    assert reason_of(till, invoice) == "refunded_twice"
+    _, errors = terminal.run("refund", "create", invoice["id"], status=1)
+    assert "sent twice" in errors
+    assert made(till, invoice, 1_000).amount_sats == 1_000
+
+
 def test_the_command_says_the_sum_and_a_second_time_that_nothing_is_left(till):
     invoice, terminal = too_much(till), Terminal(till)
     out, _ = terminal.run("refund", "create", invoice["id"])
