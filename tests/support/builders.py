@@ -224,11 +224,14 @@ def pay(
     """The check sees one output to the invoice's address, in full unless said otherwise.
 
     `prices`: of a bitcoin then, by currency. A deadline that has passed ends the invoice.
-    Mined at `mined_at`, or now, in a new block above all. Returns the transaction's id.
+    Mined at `mined_at`, or now, in the best block, or in the next if that is older than the
+    invoice. Returns the transaction's id.
     """
     db, now = shop.service.db, shop.clock()
     txid = keys.sha256_of(keys.random_base62(32))
-    height = max(100, (blocks.tip_height(db) or 0) + 1)
+    above_height = db.only(invoices.WHOLE, id=invoice["id"]).above_height
+    oldest_height = 0 if above_height is None else above_height + 1
+    height = max(100, oldest_height, blocks.tip_height(db) or 0)
     block = Block(height, "0b" * 32, mined_at or now) if confirmed else None
     amount_sats = invoice["amount_sats"] if amount_sats is None else amount_sats
     seen = SeenOutput(txid, 0, amount_sats, block, position=1 if block else None)

@@ -77,7 +77,7 @@ def test_a_field_whose_name_is_longer_than_any_is_refused(shop):
 
 def test_forms_are_read_in_one_place():
     """What goes round it would have no bound."""
-    readers = {"parse_qs(": "web/pages/forms.py", "request.form": "merchant_pages/visit.py"}
+    readers = {"parse_qs(": "web/pages/forms.py", "request.form": "parts/merchant_pages/visit.py"}
     for path in (PROJECT / "btcpay").rglob("*.py"):
         name = path.relative_to(PROJECT / "btcpay").as_posix()
         for call, where in readers.items():

@@ -97,7 +97,7 @@ def test_a_shop_is_told_of_its_own_orders_in_order_and_of_nothing_else(till, sto
     assert receiver.kinds == WHOLE == of(receiver, invoice)
     first, *_, last = receiver.messages
     for message in receiver.messages:
-        assert message.headers["blocktill-sig"] == signature(added["secret"], message.body)
+        assert message.headers["btcpay-sig"] == signature(added["secret"], message.body)
     assert len({one.json["deliveryId"] for one in receiver.messages}) == 5
     assert last.json | {"timestamp": 0, "deliveryId": "", "originalDeliveryId": ""} == {
         "deliveryId": "",
@@ -238,7 +238,7 @@ def test_the_same_url_again_keeps_what_waits_and_takes_the_new_secret(till, stor
     till.clock.move(minutes=1)
     assert deliver(till) == (1, 0)
     _, message = receiver.messages
-    assert message.headers["blocktill-sig"] == signature("chosen", message.body)
+    assert message.headers["btcpay-sig"] == signature("chosen", message.body)
 
 
 def test_what_was_given_up_is_sent_again_unless_it_was_overtaken(till, store, receiver):

@@ -178,11 +178,11 @@ class History:
             return
         block = self.dice.choice(unread)
         settings, now = self.till.settings, self.till.clock()
-        paid_there = blocks.concerns(self.db, block.height, block)
+        paid_there = blocks.matches(self.db, block.height, block)
         if paid_there:
             with self.db.write():
                 meta.lock(self.db)
-                blocks.apply(self.db, settings, block.height, block, paid_there, {}, now)
+                blocks.connect_block(self.db, settings, block.height, block, paid_there, {}, now)
         block.is_read = True
 
     def say(self):
@@ -205,7 +205,7 @@ class History:
         self.chain = [one for one in self.chain if one.height <= fork]
         with self.db.write():
             meta.lock(self.db)
-            blocks.undo(self.db, self.till.settings, fork, self.till.clock())
+            blocks.disconnect_blocks(self.db, self.till.settings, fork, self.till.clock())
             self.db.run(headers.CUT, height=fork)
         for one in self.refunds:
             one.above = min(one.above, fork)
