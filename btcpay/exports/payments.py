@@ -4,15 +4,17 @@ import csv
 import io
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from heapq import merge
-from itertools import chain
+from itertools import chain, pairwise
 
 import orjson
 
 from btcpay.bitcoin.tx import parse_tx
 from btcpay.values.money import SATS_PER_BTC, value_of
+from btcpay.values.texts import is_unseen
 from btcpay.values.times import date_of, day_of, iso_ms, zone_of
 from storage.database import Database, Row, Values, grouped
 from storage.models import Invoice, Merchant, Output, Refund
@@ -36,23 +38,39 @@ END = 2**62  # later than any stored time
 
 # OWASP, "CSV Injection": characters that make a spreadsheet calculate, in ASCII and full width, tab
 # and CR, also after blanks and after the quotes that open a cell in which they are the first.
-_CALCULATES = (
-    r"(?=[\s\"\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
-)
+_CALCULATES = r"(?=[\s\"]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
 # A cell begins where ours does, and where a reader with another separator splits it.
-_BREAKS = r"\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+_BREAKS = "\t\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _FORMULA = {
     mark: re.compile(rf"\A(?=\n)|(?:\A|(?<=[{mark}{_BREAKS}])){_CALCULATES}") for mark in ",;"
 }
+_UNSEEN_KINDS = ("Cc", "Cn")  # controls, and signs that no table of Python's has
+
+
+class _Seen:
+    """A table for str.translate: a blank for each sign that cannot be seen, but ends of cells."""
+
+    def __getitem__(self, code: int) -> str:
+        sign = chr(code)
+        if sign in _BREAKS:
+            return sign
+        is_hidden = is_unseen(sign) or unicodedata.category(sign) in _UNSEEN_KINDS
+        return " " if is_hidden else sign
+
+
+_SEEN = _Seen()
 
 
 def defused(text: str, mark: str = ";") -> str:
     """The text as a cell that no spreadsheet runs: a formula gets an apostrophe before it.
 
     `mark`: the separator of other locales, at which one of them splits this file; a tab and the
-    end of a line split it everywhere.
+    end of a line split it everywhere. Signs that cannot be seen are looked through.
     """
-    return _FORMULA[mark].sub("'", text)
+    seen = text.translate(_SEEN)
+    cuts = [found.start() for found in _FORMULA[mark].finditer(seen)]
+    parts = (text[start:end] for start, end in pairwise([0, *cuts, len(text)]))
+    return "'".join(parts)
 
 
 def received(

@@ -52,7 +52,7 @@ def line_of(what: str, text: str, most: int) -> str:
         )
     if len(line) > most:
         raise TextRefused(f"the {what} has more than {most} characters", what)
-    return "" if all(map(_is_unseen, line)) else line
+    return "" if all(map(is_unseen, line)) else line
 
 
 def lines_of(what: str, text: str, most: int) -> str:
@@ -95,7 +95,7 @@ def shown_line(text: str) -> str:
     return "".join(" " if is_blank(sign) or is_refused(sign) else sign for sign in text).strip()
 
 
-def _is_unseen(sign: str) -> bool:
+def is_unseen(sign: str) -> bool:
     return sign in _UNSEEN_LETTERS or unicodedata.category(sign) in _UNSEEN_KINDS
 
 

@@ -31,9 +31,13 @@ ATTACKS = {
     "a carriage return behind a semicolon": 'thanks;"\r=1+1',
     "a minus in full width": "thanks;\uff0d1",
     "a mark that is not seen": 'thanks;\u200b"\u2060@SUM(A1)',
+    "marks of direction": "thanks;\u202e\u2066=1+1",
+    "a control": "thanks;\x01=1+1",
     "a separator at its end": 'thanks;"',
     "a line separator": "thanks\u2028=1+1",
 }
+# Controls, marks of direction, a space without width, a selector of emoji, a letter of no shape.
+UNSEEN = "\x01\x1f\u061c\u200b\u202e\u2066\u2069\ufe0f\u3164"
 NUMBERS = {"amount_sats": -1_000, "amount_btc": "-0.00001000", "value_at_receipt": "-0.50"}
 
 
@@ -50,7 +54,8 @@ def written(sheet, records):
 
 def cells_that_calculate(text, separator):
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    return [cell for row in rows for cell in row if cell.startswith(CALCULATES)]
+    cells = [cell for row in rows for cell in row]
+    return [cell for cell in cells if cell.lstrip(UNSEEN).startswith(CALCULATES)]
 
 
 def own_numbers(sheet):
@@ -77,7 +82,7 @@ def test_no_text_begins_a_cell_that_calculates(attack, sheet, reading):
 @pytest.mark.parametrize("sheet", SHEETS)
 def test_neither_does_any_of_a_thousand_random_texts(sheet, reading):
     chance = random.Random(f"{sheet} {reading}")
-    letters = "=+-@;,\t\"'\r\n a\u3000\uff1d\u200b\u2028"
+    letters = "=+-@;,\t\"'\r\n a\u3000\uff1d\u2028" + UNSEEN
     is_own = SEPARATORS[reading] == OWN_SEPARATOR[sheet]
     for _ in range(1_000):
         texts = ["".join(chance.choices(letters, k=chance.randrange(13))) for _ in TEXTS]
