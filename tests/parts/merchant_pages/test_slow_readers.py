@@ -25,12 +25,14 @@ class Clock:
 )
 def test_who_takes_nothing_for_ten_seconds_gives_way_to_the_next(waited_s, gives_way):
     clock = Clock()
-    places = Places(2, 10, clock)
+    places = Places(2, 10, 1, clock)
     slow, quick = places.take(None), places.take(None)
     sent_slowly = slow.send([b"1", b"2"])
     next(sent_slowly)
+    sent_quickly = quick.send([b"1", b"2" * 10])
+    next(sent_quickly)
     clock.now_s = waited_s - 5
-    next(quick.send([b"1", b"2"]))
+    next(sent_quickly)
     clock.now_s = waited_s
     assert (places.take(None) is not None) is gives_way
     if gives_way:
@@ -42,9 +44,46 @@ def test_who_takes_nothing_for_ten_seconds_gives_way_to_the_next(waited_s, gives
         assert next(sent_slowly) == b"2"
 
 
+PIECE = b"x" * 70_000
+PACES = {
+    "8 kB a second": (8_000, True),
+    "20 kB a second": (20_000, True),
+    "a slow telephone line": (50_000, False),
+}
+
+
+@pytest.mark.parametrize(("pace", "gives_way"), PACES.values(), ids=PACES)
+def test_who_takes_each_piece_in_time_but_little_of_the_file_gives_way(pace, gives_way):
+    """Even if it was quick at first, when the pieces only filled what sockets hold."""
+    clock = Clock()
+    places = Places(1, 10, 32_768, clock)
+    sent = places.take(None).send([PIECE] * 1_000)
+    for _ in range(500):
+        next(sent)
+    while clock.now_s < 60:
+        clock.now_s += len(PIECE) / pace
+        next(sent)
+    assert (places.take(None) is not None) is gives_way
+
+
+def test_a_reader_does_not_pay_for_the_time_in_which_its_piece_is_made():
+    clock = Clock()
+    places = Places(1, 10, 32_768, clock)
+
+    def pieces():
+        while True:
+            clock.now_s += 9
+            yield PIECE
+
+    sent = places.take(None).send(pieces())
+    for _ in range(10):
+        next(sent)
+    assert places.take(None) is None
+
+
 def test_a_slow_reader_keeps_its_place_while_nobody_else_asks():
     clock = Clock()
-    place = Places(1, 10, clock).take(None)
+    place = Places(1, 10, 32_768, clock).take(None)
     sent = place.send([b"1", b"2"])
     next(sent)
     clock.now_s = 10_000

@@ -23,8 +23,9 @@ from storage.queries import merchants, sessions
 AT_ONCE = 2  # downloads in one process: each keeps one of its threads while it lasts
 AGAIN_S = 10
 CHUNK_LINES = 200  # 70 kB at a time
-# Who has not taken a piece in as long a time, in which another was told to come again, gives way.
-PLACES = Places(AT_ONCE, slow_s=AGAIN_S)
+# Who falls as far behind this pace as another waits who was told to come again gives way.
+LEAST_PACE = 32_768
+PLACES = Places(AT_ONCE, AGAIN_S, LEAST_PACE)
 LINK_LIFE = timedelta(days=7)
 MOST_LINKS = 20
 

@@ -23,18 +23,24 @@ class Place:
         self._places = places
         self._connection = connection
         self.has_given_way = False
-        self.since_s = places.clock()
+        self.behind_since_s = places.clock()
         if connection is not None:
             with contextlib.suppress(OSError):  # who hung up is met by the first piece
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
 
     def send(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """The pieces, each noted when it goes out. Raises GaveWay."""
+        began_s = self._places.clock()
         for piece in pieces:
             if self.has_given_way:
                 raise GaveWay
-            self.since_s = self._places.clock()
+            now_s = self._places.clock()
+            earned_s = len(piece) / self._places.least_pace
+            # The time in which the piece was made is not the reader's.
+            self.behind_since_s += now_s - began_s + earned_s
+            self.behind_since_s = min(self.behind_since_s, now_s)
             yield piece
+            began_s = self._places.clock()
 
     def give_way(self) -> None:
         """Ends the answer, even while its thread waits for the reader."""
@@ -50,12 +56,16 @@ class Place:
 class Places:
     """As many places as may be taken at once.
 
-    A reader that takes longer than `slow_s` for one piece loses its place, but only when somebody
-    else asks for one. `clock` counts seconds.
+    A reader that has fallen `slow_s` behind `least_pace`, in bytes a second, loses its place, but
+    only when somebody else asks for one. To have been quicker before counts for nothing. `clock`
+    counts seconds.
     """
 
-    def __init__(self, most: int, slow_s: float, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, most: int, slow_s: float, least_pace: float, clock: Clock = time.monotonic
+    ) -> None:
         self.clock = clock
+        self.least_pace = least_pace
         self._most = most
         self._slow_s = slow_s
         self._lock = threading.Lock()
@@ -76,8 +86,8 @@ class Places:
                 self._taken.remove(place)
 
     def _free_slowest(self) -> bool:
-        slowest = min(self._taken, key=lambda place: place.since_s)
-        if self.clock() - slowest.since_s < self._slow_s:
+        slowest = min(self._taken, key=lambda place: place.behind_since_s)
+        if self.clock() - slowest.behind_since_s < self._slow_s:
             return False
         slowest.give_way()
         self._taken.remove(slowest)
