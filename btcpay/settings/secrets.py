@@ -10,17 +10,38 @@ _KEY_IN_PATH = re.compile(
 )
 
 
+# Where a URL leads, and nothing else: a host (of IPv6 in brackets), a port, a path.
+_PLACE = re.compile(r"([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[^?#@\s]*)?")
+_SCHEMES = frozenset(
+    ("http", "https", "memory", "postgresql", "redis", "smtp", "smtps", "socks5h", "sqlite")
+)
+
+
 def shown(variable: str, text: str) -> str:
     """The value of a variable without what is secret in it.
 
-    Of a setting that `Settings` calls secret a URL is shown without user, password and the values
-    of its query; any other text not at all.
+    Of a setting that `Settings` calls secret only the place of a URL is shown: a password may have
+    any sign in it, and stand before the place or in the query.
     """
     if variable not in OF_FILES:
         return masked(text)
-    if "://" not in text:
-        return HIDDEN if text else ""
-    return masked(re.sub(r"(?<=://).*@", f"{HIDDEN}@", text, flags=re.DOTALL))
+    if not text:
+        return ""
+    scheme, separator, rest = text.partition("://")
+    if not separator or scheme not in _SCHEMES:
+        return HIDDEN
+    return f"{scheme}://{_place_shown(rest)}"
+
+
+def _place_shown(rest: str) -> str:
+    """What follows the scheme; nothing of it where a password may go on behind the last @."""
+    credentials, at, behind = rest.rpartition("@")
+    place, question_mark, _query = behind.partition("?")
+    if "?" in credentials or not _PLACE.fullmatch(place):
+        return HIDDEN
+    user = f"{HIDDEN}@" if at else ""
+    query = f"?{HIDDEN}" if question_mark else ""
+    return f"{user}{place}{query}"
 
 
 def masked(text: str) -> str:

@@ -283,7 +283,7 @@ def test_no_field_of_a_body_in_json_holds_the_others_up(walk):
     known |= {"NewMetadata": Body.from_dict({"metadata": kinds.Dict()})}
     known |= {"Mark": Body.from_dict({"status": kinds.String()})}
     of_shops, order = shop_keys(walk.shop), ""
-    for rule in sorted(routes):
+    for rule in sorted(routes, reverse=True):  # that of one webhook before that of new ones
         method, sent = "POST" if rule in served["POST"] else "PUT", SENT.get(BODIES[rule], {})
         for path in fields_of(known[BODIES[rule]]):
             texts = [(name, b'"%s"' % quoted(text_of(name, 60_000))) for name in TEXTS]
@@ -323,8 +323,9 @@ def asked(walk: Walk, key: str, path: str, **body: str) -> str:
     return answer.json()["id"]
 
 
-# What views read: `query.get("x")`, `args.getlist("x")`, `day("x")`; parameters of lists.
-READ = re.compile(r'(?:query|args)\.get(?:list)?\("(\w+)"|\.day\("(\w+)"\)')
+# What views read: `query.get("x")`, `args.getlist("x")`, `day("x")`; parameters of lists. What a
+# shop's program asks with is named `given` or `wanted`.
+READ = re.compile(r'(?:query|args|given|wanted)\.get(?:list)?\("(\w+)"|\.day\("(\w+)"\)')
 HEADER = re.compile(r'request\.headers(?:\.get\(|\[)"([\w-]+)"')
 # Those that Flask and werkzeug read for us.
 OTHER_HEADERS = ("Accept-Language", "Accept-Encoding", "Content-Type", "Cookie", "X-Forwarded-For")
