@@ -1,7 +1,6 @@
 """A complete shop on Flask: orders, invoices, signed webhooks, and polling.
 
-export BLOCKTILL_URL=http://127.0.0.1:8000 BLOCKTILL_KEY=sk_test_...
-WEBHOOK_SECRET=whsec_... python shop.py
+BLOCKTILL_URL=http://127.0.0.1:8000 BLOCKTILL_KEY=sk_... WEBHOOK_SECRET=whsec_... python shop.py
 """
 
 import base64
