@@ -12,7 +12,7 @@ from btcpay.cli.main import cli
 from btcpay.health import metrics
 from btcpay.settings.settings import Settings, read
 
-OF_GONE = {part.rpartition("/")[2] for part in GONE}  # their commands are named after them
+OF_GONE = {part.removesuffix("_command") for part in GONE}  # their commands are named after them
 ROOTS = "(?:btcpay|storage|schemas|tests|docs)/"
 DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 
