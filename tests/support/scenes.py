@@ -41,6 +41,7 @@ NOISE = {
 NOTICED = {
     *("first_seen_at", "vanished_at", "happened_at", "finished_at", "since_at", "read_at"),
     *("tip_since", "run_since", "ran_at", "tried_at", "delivered_at", "covered_at"),
+    *("time_believed", "time_leap"),
 }
 
 
