@@ -58,10 +58,12 @@ def plan(db: Database, work: Work, now: datetime) -> None:
 def attempt(db: Database, work: Work, now: datetime, do: Callable[[], None]) -> bool:
     """Does planned work in one transaction, in which it is done; False if it fails.
 
-    A failure is counted before: work that ends its process, since it needs too much memory, waits
-    as well.
+    A failure is counted before. Work whose process was ended is tried again by the next run; if it
+    ends that one too, since it needs too much memory, it waits as well.
     """
-    _count(db, work, INTERRUPTED, now)
+    row = db.row(part_work.OF, **work.key)
+    is_first = row is None or row.failures == 0
+    _count(db, work, INTERRUPTED, now, timedelta(0) if is_first else None)
     try:
         with db.write():
             do()
@@ -103,10 +105,14 @@ def pause_after(failures: int) -> timedelta:
     return min(FIRST_PAUSE * min(1 << failures, longest), LONGEST_PAUSE)
 
 
-def _count(db: Database, work: Work, reason: str, now: datetime) -> None:
+def _count(
+    db: Database, work: Work, reason: str, now: datetime, pause: timedelta | None = None
+) -> None:
+    """Counts one more failure; without a `pause` that of so many."""
     row = db.row(part_work.OF, **work.key)
-    next_at = to_ms(now + pause_after(row.failures if row else 0))
-    new: Values = {"failures": 1, "next_at": next_at, "reason": reason}
+    if pause is None:
+        pause = pause_after(row.failures if row else 0)
+    new: Values = {"failures": 1, "next_at": to_ms(now + pause), "reason": reason}
     db.run(part_work.FAIL, **work.key | new)
 
 
@@ -115,7 +121,8 @@ def _say(db: Database, work: Work, error: Exception, now: datetime) -> None:
     with db.write():
         row = db.row(part_work.OF, **work.key)
         if row:
-            again: Values = {"failures": row.failures, "next_at": row.next_at, "reason": reason}
+            next_at = to_ms(now + pause_after(row.failures - 1))
+            again: Values = {"failures": row.failures, "next_at": next_at, "reason": reason}
             db.run(part_work.DONE, **work.key)
             db.run(part_work.ADD, **work.key | again)
     log.error("%s: %s; it is tried again", work, reason)
