@@ -15,7 +15,7 @@ from bills import all_bills, new_bill
 from builders import at_once
 
 from btcpay.parts.bills import acts, queries
-from btcpay.parts.bills.turn import take_turn
+from btcpay.parts.bills.after_check import on_check
 from btcpay.values.times import to_ms
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe")
@@ -80,7 +80,7 @@ def made_shop(shop, chance):
 
 
 def turn(shop):
-    take_turn(shop.service.db, shop.service.settings, shop.clock())
+    on_check(shop.service.db, shop.service.settings, shop.clock())
 
 
 def killed_turn(shop, chance, monkeypatch):
