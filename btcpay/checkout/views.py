@@ -99,7 +99,8 @@ class Checkout:
         shown = self.pages.page("invoice.html", status, brand, **values)
         if frame:
             shown.headers["Content-Security-Policy"] = self.pages.policy(framed_by=frame["origin"])
-        return shown
+        # Only a POST shows again what was typed.
+        return render.compress(shown) if request.method == "GET" else shown
 
     def mail_receipt(self, id: str) -> Response:
         """Has the receipt mailed to the typed address, if none has been given yet."""

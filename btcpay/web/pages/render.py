@@ -151,6 +151,21 @@ def to_root() -> str:
     return "../" * (request.path.count("/") - 1)
 
 
+def compress(response: Response) -> Response:
+    """Compresses a page with gzip for a browser that accepts it.
+
+    Only for a page without secrets: beside text that a stranger chooses, the length of what is sent
+    tells a listener what the secret is (BREACH). An invoice's page is one: whoever knows its
+    address may read all of it. A link's page shows a visitor his last invoice, and the merchant's
+    pages show what only he may see; these are sent as they are.
+    """
+    response.headers["Vary"] = "Accept-Encoding"
+    if request.accept_encodings.quality("gzip") > 0:
+        response.data = zlib.compress(response.data, 6, wbits=31)  # in gzip's format (RFC 1952)
+        response.headers["Content-Encoding"] = "gzip"
+    return response
+
+
 def kept(content: bytes | str, media_type: str, for_ever: bool = True) -> Response:
     """A file, cached `for_ever` if its address changes with its content."""
     cache = FOR_EVER if for_ever else "no-store"
